@@ -1,0 +1,109 @@
+"""Every error that a person can meet, in one tree.
+
+BursarError
+├── ConfigError        the TOML file is wrong              (file, line)
+├── QueryError         the question is wrong               (position in the text, a rewrite that works)
+├── GoalError          the accuracy asked for makes no sense
+├── BudgetError        the question is right and too dear  (asked, left, the cheapest goal that fits)
+├── KeyConflict        the same key was used for another question
+├── SourceError        the data cannot be read; one text for every cause, whatever the data hold
+├── LedgerError        the ledger is missing, locked, foreign or damaged
+│   ├── Stale          a plan was overtaken; plan again (never reaches a person)
+│   └── Busy           somebody else is answering the same key right now; wait (never reaches a person)
+└── Unsupported        a door that exists and is not open yet
+
+No message ever depends on the data: texts are made from the question, the config and public sizes only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class BursarError(Exception):
+    """Anything Bursar refuses. `exit_code` is what the command line returns for it."""
+
+    exit_code = 2
+
+
+@dataclass
+class ConfigError(BursarError):
+    """A wrong config: which file, which line (0 where none applies), why."""
+
+    reason: str
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
+        return place + self.reason
+
+
+@dataclass
+class QueryError(BursarError):
+    """A question that is refused: where in the text, why, and a rewrite that would be accepted."""
+
+    reason: str
+    text: str = ""
+    position: int = -1  # offset of the first offending character, -1 where none applies
+    rewrite: str = ""
+
+    def __str__(self) -> str:
+        lines = [self.reason]
+        if self.position >= 0 and self.text:
+            before = self.text[: self.position]
+            row = before.count("\n") + 1
+            column = self.position - (before.rfind("\n") + 1) + 1
+            shown = (self.text.splitlines() or [""])[row - 1] if row <= len(self.text.splitlines()) else ""
+            lines = [f"line {row}, column {column}: {self.reason}", f"  {shown}", f"  {' ' * (column - 1)}^"]
+        if self.rewrite:
+            lines.append(f"try: {self.rewrite}")
+        return "\n".join(lines)
+
+
+class GoalError(BursarError):
+    """An error, confidence or cost that makes no sense."""
+
+
+@dataclass
+class BudgetError(BursarError):
+    """The question would cost more than is left; nothing was spent."""
+
+    asked: float
+    left: float
+    unit: str  # "epsilon" or "rho"
+    fits: str = ""  # the cheapest goal that would fit, in the words of the SQL clause
+
+    exit_code = 3
+
+    def __str__(self) -> str:
+        text = f"this needs {self.unit} {self.asked:.6g}, and {self.left:.6g} is left; nothing was spent"
+        return f"{text}\ntry: {self.fits}" if self.fits else text
+
+
+class KeyConflict(BursarError):
+    """The key was used before, for a different question."""
+
+
+class SourceError(BursarError):
+    """The data cannot be read, or are not what was declared."""
+
+    exit_code = 4
+
+
+class LedgerError(BursarError):
+    """The ledger is missing, locked, foreign or damaged."""
+
+    exit_code = 4
+
+
+class Stale(LedgerError):
+    """The plan was overtaken by another commit; the caller plans again."""
+
+
+class Busy(LedgerError):
+    """Another process holds the key; its answer will be there soon, or its claim will expire."""
+
+
+class Unsupported(BursarError):
+    """A door that exists and is not open yet."""

@@ -1,0 +1,48 @@
+"""What an analyst asks for: an error with a confidence, a root mean square, or a price."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from bursar.errors import GoalError
+
+
+class GoalKind(Enum):
+    """What the amount of a goal measures."""
+
+    ERROR = "error"  # Pr[max_i |error_i| >= amount] <= 1 - confidence
+    RMSE = "rmse"  # root of the mean expected squared error over the queries <= amount
+    SPEND = "spend"  # the best answer for at most this price
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """The accuracy asked for. `confidence` also sets the error bars of the two other kinds."""
+
+    kind: GoalKind
+    amount: float
+    confidence: float = 0.95
+    percent: bool = False  # the amount is a percentage of the public size; see `in_counts`
+    unit: str = ""  # "epsilon" or "rho" where the kind is SPEND and the analyst named it
+    most: float | None = None  # refuse if the price would exceed this, whatever the kind
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.amount) and self.amount > 0):
+            raise GoalError(f"the {self.kind.value} of a goal must be a positive number, not {self.amount!r}")
+        if not 0 < self.confidence < 1:
+            raise GoalError(f"a confidence lies strictly between 0 and 1 (or 0% and 100%), not {self.confidence!r}")
+        if self.most is not None and not (math.isfinite(self.most) and self.most >= 0):
+            raise GoalError(f"a largest cost must be a number of at least 0, not {self.most!r}")
+
+    @property
+    def beta(self) -> float:
+        """The probability of missing the goal that is tolerated."""
+        return 1.0 - self.confidence
+
+    def describe(self) -> str:
+        """The goal in the words of the SQL clause."""
+        sign = "%" if self.percent else ""
+        name = (self.unit or "epsilon").upper() if self.kind is GoalKind.SPEND else self.kind.name
+        return f"WITH {name} {self.amount:g}{sign} CONFIDENCE {100 * self.confidence:g}%"

@@ -1,0 +1,28 @@
+"""TRUSTED. What happened (events), what it cost (accountants), who it was learnt about (profiles)."""
+
+from bursar.kernel.accounting.accountant import Accountant, Mode, from_units, to_units
+from bursar.kernel.accounting.book import Book
+from bursar.kernel.accounting.conversion import epsilon_of, rho_of
+from bursar.kernel.accounting.events import Event, Measured, Versioned
+from bursar.kernel.accounting.noise import Noise, NoiseKind
+from bursar.kernel.accounting.profile import AddRemove, Footprint, Profile
+from bursar.kernel.accounting.replace_one import ReplaceOne
+
+__all__ = [
+    "Accountant",
+    "AddRemove",
+    "Book",
+    "Event",
+    "Footprint",
+    "Measured",
+    "Mode",
+    "Noise",
+    "NoiseKind",
+    "Profile",
+    "ReplaceOne",
+    "Versioned",
+    "epsilon_of",
+    "from_units",
+    "rho_of",
+    "to_units",
+]

@@ -1,0 +1,73 @@
+"""Accountants: what an event costs. Events come from the log, prices from the noise that was really drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from bursar.domain import Unit
+from bursar.errors import BudgetError, Unsupported
+from bursar.kernel.accounting.events import Event, Measured, Versioned
+from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
+from bursar.kernel.accounting.profile import Footprint
+
+
+class Mode(Enum):
+    """The two ways of adding up privacy loss; the value is the name of the number."""
+
+    PURE = "epsilon"
+    CONCENTRATED = "rho"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accountant:
+    """Prices events for a unit of up to k rows: k times the pure loss, k^2 times the concentrated one.
+
+    Guarantees: an event it does not know is refused, never free; every figure is rounded up.
+    """
+
+    mode: Mode
+    unit: Unit
+
+    @property
+    def power(self) -> int:
+        """L(v) = sum |q_j(v)| / b_j adds first powers, R(v) = sum q_j(v)^2 / (2 sigma_j^2) adds squares."""
+        return 1 if self.mode is Mode.PURE else 2
+
+    def units(self, noise: Noise) -> int:
+        """The loss of one row that a unit's single row changes by one, times k or k^2."""
+        if self.mode is Mode.PURE:
+            if noise.kind is not NoiseKind.LAPLACE:
+                raise Unsupported(
+                    "a budget in epsilon alone cannot pay for Gaussian noise; declare epsilon and delta, or rho"
+                )
+            return noise.pure_units() * self.unit.max_contributions
+        return noise.concentrated_units() * self.unit.max_contributions * self.unit.max_contributions
+
+    def footprints(self, event: Event) -> tuple[Footprint, ...]:
+        """What an event adds to the profile."""
+        if isinstance(event, Measured):
+            units = self.units(event.noise)
+            norms = event.strategy.norms(self.power)
+            return tuple(Footprint(norm=norm, units=units, version=event.version) for norm in norms)
+        if isinstance(event, Versioned):
+            return ()
+        raise Unsupported(f"no accountant knows events of kind {type(event).__name__}")
+
+    def all_footprints(self, events: Iterable[Event]) -> list[Footprint]:
+        return [footprint for event in events for footprint in self.footprints(event)]
+
+
+def to_units(budget: float) -> int:
+    """A budget in units of 2^-50, rounded down."""
+    if not (math.isfinite(budget) and 0 <= budget <= 1000):
+        raise BudgetError(asked=budget, left=1000, unit="budget")
+    return math.floor(Fraction(budget) * 2**UNIT_BITS)
+
+
+def from_units(units: int) -> float:
+    """A loss as an ordinary number, rounded up to the next float."""
+    return math.nextafter(units / 2**UNIT_BITS, math.inf) if units else 0.0

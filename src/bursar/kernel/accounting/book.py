@@ -1,0 +1,53 @@
+"""The book: everything spent on one data set, over all versions of its data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from bursar.kernel.accounting.accountant import Accountant
+from bursar.kernel.accounting.events import Event, Versioned
+from bursar.kernel.accounting.profile import Footprint, Profile
+
+
+@dataclass
+class Book:
+    """One profile per generation of rows; versions that only added rows share the profile of the one before.
+
+    Guarantees: spent = the sum over generations of each one's largest loss, since after a change of rows the same
+    person may sit in another cell.
+    """
+
+    accountant: Accountant
+    new_profile: Callable[[], Profile]
+    profiles: dict[int, Profile] = field(default_factory=dict)
+    generations: dict[int, int] = field(default_factory=dict)  # version -> the version whose profile it shares
+
+    def add(self, event: Event) -> None:
+        if isinstance(event, Versioned):
+            shares = event.same_rows and event.version - 1 in self.generations
+            self.generations[event.version] = self.generations[event.version - 1] if shares else event.version
+        for generation, footprints in self._by_generation(self.accountant.footprints(event)).items():
+            self._profile(generation).add(footprints)
+
+    def spent(self, plus: Iterable[Footprint] = ()) -> int:
+        """Units of 2^-50 after everything added so far and `plus`."""
+        more = self._by_generation(plus)
+        return sum(self._profile(g).spent(more.get(g, ())) for g in sorted({*self.profiles, *more}))
+
+    def price(self, events: Iterable[Event], besides: Iterable[Footprint] = ()) -> int:
+        """By how much the events would raise what is spent, `besides` what is set aside already."""
+        others = list(besides)
+        return self.spent([*others, *self.accountant.all_footprints(events)]) - self.spent(others)
+
+    def _profile(self, generation: int) -> Profile:
+        if generation not in self.profiles:
+            self.profiles[generation] = self.new_profile()
+        return self.profiles[generation]
+
+    def _by_generation(self, footprints: Iterable[Footprint]) -> dict[int, list[Footprint]]:
+        grouped: dict[int, list[Footprint]] = defaultdict(list)
+        for footprint in footprints:
+            grouped[self.generations.get(footprint.version, footprint.version)].append(footprint)
+        return grouped

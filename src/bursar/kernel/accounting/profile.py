@@ -1,0 +1,127 @@
+"""The loss profile under add-or-remove: how much has been learnt about a unit in each cell.
+
+For each set S of columns that was ever measured, L_S(v) is the loss of a unit in cell v of dom(S). For any set P of
+columns, max_p sum_S (max over S \\ P, broadcast on P) L_S bounds the loss of every unit; what is spent is the least
+of these bounds over a few P.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.domain import Domain
+from bursar.errors import BudgetError
+from bursar.kernel.accounting.grid import Grid
+from bursar.kernel.accounting.noise import UNIT_BITS
+from bursar.queries import Norm
+
+Integers = NDArray[np.int64]
+Columns = tuple[str, ...]
+
+LARGEST_LOSS = 2**60
+"""In units of 2^-50: an event dearer than 1024 is refused before it is added up, so sums cannot overflow."""
+
+JOINT_SETS = 16
+"""How many measured column sets are tried as P besides the empty one, single columns and all columns together."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Footprint:
+    """The loss that one event would add: `units` (of 2^-50) times the norm of a cell, on one version of the data."""
+
+    norm: Norm
+    units: int
+    version: int
+
+    def __post_init__(self) -> None:
+        if self.largest() > LARGEST_LOSS:
+            raise BudgetError(asked=self.largest() / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
+
+    def largest(self) -> int:
+        return self.norm.largest() * self.units
+
+
+class Profile(Protocol):
+    """Guarantees: `spent(plus)` bounds the loss of every unit of the public domain after everything added so far
+    and `plus`; it equals `spent()` after `add(plus)`. It looks at no data."""
+
+    def add(self, footprints: Iterable[Footprint]) -> None: ...
+
+    def spent(self, plus: Iterable[Footprint] = ()) -> int: ...
+
+
+@dataclass
+class AddRemove:
+    """The profile of one version of the data, where neighbours differ by the presence of one unit."""
+
+    domain: Domain
+    losses: dict[Columns, Integers] = field(default_factory=dict)
+    grids: dict[Columns, Grid] = field(default_factory=dict)
+    bounds: dict[Columns, Integers] = field(default_factory=dict)
+
+    def add(self, footprints: Iterable[Footprint]) -> None:
+        for columns, more in self._placed(footprints).items():
+            grid = self._grid(columns)
+            before = self.losses.get(columns)
+            after = more if before is None else before + more
+            for onto, bound in self.bounds.items():
+                bound += self._change(grid, before, after, onto)
+            self.losses[columns] = after
+        wanted = set(self._projections(self.losses))
+        self.bounds = {columns: bound for columns, bound in self.bounds.items() if columns in wanted}
+
+    def spent(self, plus: Iterable[Footprint] = ()) -> int:
+        placed = self._placed(plus)
+        sets = dict.fromkeys([*self.losses, *placed])
+        if not sets:
+            return 0
+        return min(self._bound(onto, placed) for onto in self._projections(sets))
+
+    def _bound(self, onto: Columns, placed: dict[Columns, Integers]) -> int:
+        total = self._accumulated(onto)
+        for columns, more in placed.items():
+            before = self.losses.get(columns)
+            after = more if before is None else before + more
+            total = total + self._change(self._grid(columns), before, after, onto)
+        return int(total.max(initial=0))
+
+    def _change(self, grid: Grid, before: Integers | None, after: Integers, onto: Columns) -> Integers:
+        target = self._grid(onto)
+        change = grid.project(after, target)
+        return change if before is None else change - grid.project(before, target)
+
+    def _accumulated(self, onto: Columns) -> Integers:
+        if onto not in self.bounds:
+            target = self._grid(onto)
+            bound = np.zeros(target.shape, np.int64)
+            for columns, loss in self.losses.items():
+                bound += self._grid(columns).project(loss, target)
+            self.bounds[onto] = bound
+        return self.bounds[onto]
+
+    def _projections(self, sets: Iterable[Columns]) -> list[Columns]:
+        """Which P are tried. If all columns in use fit together exactly, they alone: that bound is the exact maximum."""
+        listed = list(sets)
+        union = self.domain.ordered(name for columns in listed for name in columns)
+        if self._grid(union).exact:
+            return [union]
+        singles = [(name,) for name in union]
+        return list(dict.fromkeys([(), *singles, union, *listed[:JOINT_SETS]]))
+
+    def _grid(self, columns: Columns) -> Grid:
+        if columns not in self.grids:
+            self.grids[columns] = Grid.over(self.domain, columns)
+        return self.grids[columns]
+
+    def _placed(self, footprints: Iterable[Footprint]) -> dict[Columns, Integers]:
+        placed: dict[Columns, Integers] = {}
+        for footprint in footprints:
+            columns = self.domain.ordered(footprint.norm.columns)
+            loss = self._grid(columns).place(footprint.norm, footprint.units)
+            placed[columns] = placed[columns] + loss if columns in placed else loss
+        return placed

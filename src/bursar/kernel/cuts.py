@@ -1,0 +1,165 @@
+"""Cuts of the unit interval, known to any number of bits, and where exactly a uniform falls among them.
+
+A uniform U is revealed 64 bits at a time. Its first word and floor(2^64 F) decide whether U < F, unless they
+are equal; then more bits of both are compared. No rounding error is left anywhere: see `bulk.proof.md`.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = Callable[[int], NDArray[np.uint64]]
+"""`words(n)`: n fresh, independent, uniform 64-bit words."""
+
+Floors = Callable[[int], list[int]]
+"""`floors(bits)`: floor(2^bits F_i), exactly, for cuts 0 < F_1 < F_2 < ... < 1 that are all irrational."""
+
+GUIDE_BITS = 14
+"""14 bits of a word settle all but one draw in 60 among 255 cuts, and such a guide fits the fastest cache."""
+
+_UNSETTLED = -1
+
+
+def system_words(count: int) -> NDArray[np.uint64]:
+    """Words of the operating system's randomness; nothing is kept between calls, so forks share nothing."""
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cuts:
+    """Cuts with their first 64 bits at hand; immutable, so one table may serve every thread and fork.
+
+    Guarantees: `draw` returns independent cells with P(cell = i) = F_(i+1) - F_i exactly, where F_0 = 0 and
+    the cut after the last is 1.
+    """
+
+    floors: Floors
+    heads: NDArray[np.uint64]  # floor(2^64 F_i)
+    guide: NDArray[np.int16]  # by a word's first bits: its cell, or _UNSETTLED where a cut shares those bits
+
+    @classmethod
+    def of(cls, floors: Floors) -> Cuts:
+        """The table of some cuts."""
+        heads = np.array(floors(64), dtype=np.uint64)
+        buckets = np.arange(1 << GUIDE_BITS)
+        first_bits = _first_bits(heads)
+        guide = np.searchsorted(first_bits, buckets).astype(np.int16)
+        guide[first_bits] = _UNSETTLED
+        heads.flags.writeable = False
+        guide.flags.writeable = False
+        return cls(floors=floors, heads=heads, guide=guide)
+
+    def draw(self, size: int, words: Words) -> NDArray[np.int16]:
+        """For each of `size` uniforms, how many cuts lie below it."""
+        first = words(size)
+        cells = self.guide.take(_first_bits(first))
+        unsettled = np.flatnonzero(cells == _UNSETTLED)
+        if unsettled.size:
+            cells[unsettled] = self._settle(first[unsettled], words)
+        return cells
+
+    def _settle(self, first: NDArray[np.uint64], words: Words) -> NDArray[np.intp]:
+        """The same by all 64 bits, and by more of them for a word that equals the head of a cut."""
+        cells = np.searchsorted(self.heads, first, side="left")
+        tied = np.flatnonzero(cells != np.searchsorted(self.heads, first, side="right"))
+        for i in tied:
+            cells[i] = place(int(first[i]), self.floors, words)
+        return cells
+
+
+def place(word: int, floors: Floors, words: Words) -> int:
+    """How many cuts lie below the uniform number whose first 64 bits are `word`."""
+    bits, value = 64, word
+    while value in (known := floors(bits)):
+        bits, value = bits + 64, value << 64 | int(words(1)[0])
+    return bisect_left(known, value)
+
+
+def digit_floors(q: Fraction, cells: int, bits: int) -> list[int]:
+    """floor(2^bits F_i) for 0 < i < cells, F_i = (1 - r^i)/(1 - r^cells), r = exp(-q).
+
+    These are the cuts of a digit: P(cell = i) is proportional to r^i for 0 <= i < cells.
+    """
+
+    def bounds(guard: int) -> tuple[list[int], list[int]]:
+        one, low, high = _powers(q, cells, bits + guard)
+        least, most = one - high[-1], one - low[-1]  # of 1 - r^cells
+        return (
+            [((one - x) << bits) // most for x in high[1:-1]],
+            [((one - x) << bits) // least for x in low[1:-1]],
+        )
+
+    return _agreed(bounds, bits)
+
+
+def tail_floors(q: Fraction, cells: int, bits: int) -> list[int]:
+    """floor(2^bits F_i) for 0 < i < cells, F_i = 1 - r^i, r = exp(-q).
+
+    These are the cuts of a geometric variable: P(cell = i) = (1-r) r^i, and the last cell is all the rest.
+    """
+
+    def bounds(guard: int) -> tuple[list[int], list[int]]:
+        one, low, high = _powers(q, cells - 1, bits + guard)
+        return [(one - x) >> guard for x in high[1:]], [(one - x) >> guard for x in low[1:]]
+
+    return _agreed(bounds, bits)
+
+
+def exp_floors(q: Fraction, bits: int) -> list[int]:
+    """floor(2^bits exp(-q)), one cut: a uniform lies below it with probability exp(-q). Needs q > 0."""
+
+    def bounds(guard: int) -> tuple[list[int], list[int]]:
+        low, high = exp_between(q, bits + guard)
+        return [low >> guard], [high >> guard]
+
+    return _agreed(bounds, bits)
+
+
+def exp_between(q: Fraction, bits: int) -> tuple[int, int]:
+    """Integers low <= 2^bits exp(-q) <= high, not far apart.
+
+    Guarantees: the argument is rounded outwards, `decimal`'s exp is taken one unit in the last place further
+    outwards than its documented correct rounding needs, and the products are rounded outwards again.
+    """
+    digits = bits // 3 + 10  # log10(2) < 1/3
+    down = Context(prec=digits, rounding=ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    up = Context(prec=digits, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    numerator, denominator, unit = Decimal(-q.numerator), Decimal(q.denominator), Decimal(1 << bits)
+    least = down.next_minus(down.exp(down.divide(numerator, denominator)))
+    most = up.next_plus(up.exp(up.divide(numerator, denominator)))
+    return int(down.multiply(least, unit)), int(up.multiply(most, unit)) + 1
+
+
+def _first_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return (words >> np.uint64(64 - GUIDE_BITS)).view(np.int64)
+
+
+def _powers(q: Fraction, count: int, bits: int) -> tuple[int, list[int], list[int]]:
+    """2^bits, and lower and upper bounds of 2^bits r^i for 0 <= i <= count, r = exp(-q)."""
+    one = 1 << bits
+    r_low, r_high = exp_between(q, bits)
+    low, high = [one], [one]
+    for _ in range(count):
+        low.append(low[-1] * r_low >> bits)
+        high.append(-(-high[-1] * r_high >> bits))
+    return one, low, high
+
+
+def _agreed(bounds: Callable[[int], tuple[list[int], list[int]]], bits: int) -> list[int]:
+    """The floors of numbers below 1, from bounds with ever more guard bits until both sides agree."""
+    guard, largest = 64, (1 << bits) - 1
+    while True:
+        low, high = bounds(guard)
+        # Every cut is below 1; without this a cut next to 1 would need as many bits as r^i has leading zeros.
+        high = [min(x, largest) for x in high]
+        if low == high:
+            return low
+        guard *= 2

@@ -1,0 +1,122 @@
+"""The ledger's protocol: an append-only log, holds, keyed answers and secrets, changed by serial commits only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.kernel.accounting.events import Event
+
+T = TypeVar("T")
+Charter = Mapping[str, Any]
+"""What a ledger is bound to for life: data-set id, domain, unit, budget. Plain JSON values."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Record:
+    """One line of the log. `values` are the noisy answers of a measurement, empty for other events."""
+
+    position: int  # 1, 2, 3, ...
+    at: float  # seconds since 1970, for people; nothing is decided by it
+    analyst: str
+    purpose: str  # the question that paid for it
+    event: Event
+    values: NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Hold:
+    """Budget set aside for a plan of several verbs: the worst case of what is still to come."""
+
+    fence: int  # unique for the life of the ledger; a commit under a number that is gone fails
+    analyst: str
+    expires: float  # seconds since 1970; after that any process may drop it
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The right to answer one keyed question: a key is unique per analyst and bound to one question."""
+
+    analyst: str
+    key: str
+    question: str  # digest of the question and its goal
+    fence: int
+    expires: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    """What `verify` and `recover` found, in numbers and in sentences for the data owner."""
+
+    records: int
+    answers: int
+    holds: int
+    head: str  # hash of the last record: write it down elsewhere to detect an older file being put back
+    notes: tuple[str, ...] = ()
+
+
+class Transaction(Protocol):
+    """What can be done inside one commit. Work is serial: nobody else writes meanwhile."""
+
+    def committed(self, after: int) -> Sequence[Record]:
+        """Durable records after a position: safe to remember even if this commit fails."""
+
+    def pending(self) -> Sequence[Record]:
+        """Records appended by earlier members of the same group commit and by this one; not durable yet."""
+
+    def append(self, *, analyst: str, purpose: str, event: Event, values: NDArray[np.int64]) -> Record:
+        """Add one line to the log."""
+
+    def next_fence(self) -> int:
+        """A number never given out before, in this or any other process."""
+
+    def holds(self, now: float) -> Sequence[Hold]:
+        """All live holds; expired ones are dropped first."""
+
+    def put_hold(self, hold: Hold, *, replace: bool) -> None:
+        """Insert a new hold, or replace the one of the same fence; replacing one that is gone raises Stale."""
+
+    def drop_hold(self, fence: int) -> None:
+        """Forget a hold; one that is gone already is no error."""
+
+    def claim(self, claim: Claim, now: float) -> bytes | None:
+        """Take or renew a key. Returns the stored answer if there is one; raises KeyConflict for another question,
+        Busy if somebody else's claim is alive."""
+
+    def answer(self, claim: Claim, body: bytes) -> bytes:
+        """Store the answer of a key if there is none yet; returns what is stored."""
+
+    def secret(self, name: str) -> bytes | None:
+        """A kernel secret, or None."""
+
+    def put_secret(self, name: str, value: bytes) -> None:
+        """Store or replace a kernel secret."""
+
+
+class Ledger(Protocol):
+    """Guarantees: `commit` runs the work alone, and returns its result only when everything in it is durable; if
+    the work raises, nothing of it is kept; several threads' works may share one disk write."""
+
+    @property
+    def charter(self) -> Charter: ...
+
+    def records(self, after: int = 0) -> Sequence[Record]:
+        """Durable records after a position, checked against the hash chain as they are read."""
+
+    def commit(self, work: Callable[[Transaction], T]) -> T: ...
+
+    def answered(self, *, analyst: str, key: str, question: str) -> bytes | None:
+        """The stored answer of a key, without taking the write lock; KeyConflict for another question."""
+
+    def verify(self) -> Health:
+        """Read everything and check it; raises LedgerError at the first fault."""
+
+    def recover(self) -> Health:
+        """Put right what a dead process left behind: expired holds and claims; then verify."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,63 @@
+"""Randomness: the only door for noise and secrets. The argument is in `randomness.proof.md`."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.kernel import bulk
+from bursar.kernel.accounting.noise import Noise, NoiseKind
+
+BULK_FROM = 64
+"""Draws of this size and more use `bulk`; below, OpenDP is done sooner than the tables of a new scale are."""
+
+
+class Randomness(Protocol):
+    """Where noise comes from: the operating system in every real run, a tape in tests of what the kernel does."""
+
+    def draw(self, noise: Noise, size: int) -> NDArray[np.int64]:
+        """`size` independent draws of the law of `noise`."""
+
+    def secret(self, size: int) -> bytes:
+        """`size` bytes that nobody can guess, for keys."""
+
+
+class SystemRandomness:
+    """The operating system's randomness.
+
+    Guarantees: every draw has exactly the law that `noise` is priced by; nothing is kept between calls but
+    immutable tables, so threads and forks never share a random state.
+    Edge cases: size 0 gives an empty array.
+    """
+
+    def draw(self, noise: Noise, size: int) -> NDArray[np.int64]:
+        """`size` independent draws of the law of `noise`."""
+        if size < BULK_FROM:
+            return _opendp(noise, size)
+        if noise.kind is NoiseKind.LAPLACE:
+            return bulk.laplace(noise.scale, size)
+        return bulk.gaussian(noise.scale, size)
+
+    def secret(self, size: int) -> bytes:
+        """`size` bytes that nobody can guess, for keys."""
+        return os.urandom(size)
+
+
+def _opendp(noise: Noise, size: int) -> NDArray[np.int64]:
+    """The same laws by OpenDP, as its noise on zeros; on "i64", since its plain int saturates at 32 bits."""
+    # Imported here because it takes a tenth of a second, which a command that draws nothing should not pay.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
+    if noise.kind is NoiseKind.LAPLACE:
+        add_noise = make_laplace(domain, l1_distance(T="i64"), scale=noise.scale)
+    else:
+        add_noise = make_gaussian(domain, l2_distance(T="f64"), scale=noise.scale)
+    return np.array(add_noise(np.zeros(size, dtype=np.int64).tolist()), dtype=np.int64)

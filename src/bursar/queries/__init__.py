@@ -1,0 +1,15 @@
+"""TRUSTED. What the kernel can evaluate: integer linear queries over cells, never as rows over the full domain.
+
+Steps -> Mask -> Product -> Stack: integer rows over numbered cells, over the joint grid of a few columns, as a
+Kronecker product of masks on disjoint columns, and several maps one below the other.
+"""
+
+from bursar.queries.codec import decode, encode
+from bursar.queries.linear_map import Counts, LinearMap
+from bursar.queries.mask import LARGEST_JOINT, Mask
+from bursar.queries.norm import Norm
+from bursar.queries.product import Product
+from bursar.queries.stack import Stack
+from bursar.queries.steps import Steps
+
+__all__ = ["LARGEST_JOINT", "Counts", "LinearMap", "Mask", "Norm", "Product", "Stack", "Steps", "decode", "encode"]

@@ -1,0 +1,61 @@
+"""Maps as bytes: how a strategy is stored, once, under its digest.
+
+Layout: the length of a JSON header as eight bytes, the header, then every array as little-endian int64.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from bursar.errors import LedgerError
+from bursar.queries.linear_map import Integers, LinearMap
+from bursar.queries.mask import Mask
+from bursar.queries.product import Product
+from bursar.queries.stack import Stack
+from bursar.queries.steps import Steps
+
+
+def encode(linear_map: LinearMap) -> bytes:
+    """The one byte string of a map; equal maps give equal bytes."""
+    products = linear_map.parts if isinstance(linear_map, Stack) else (linear_map,)
+    arrays: list[Integers] = []
+    shapes: list[list[dict[str, Any]]] = []
+    for product in products:
+        if not isinstance(product, Product):
+            raise LedgerError(f"a map of kind {type(product).__name__} cannot be stored")
+        shapes.append([])
+        for mask in product.masks:
+            steps = mask.steps
+            arrays += [steps.starts, steps.at, steps.jump]
+            lengths = [len(steps.starts), len(steps.at)]
+            shapes[-1].append({"attrs": mask.attrs, "sizes": mask.sizes, "lengths": lengths})
+    header = {"kind": "stack" if isinstance(linear_map, Stack) else "product", "products": shapes}
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    body = b"".join(np.ascontiguousarray(a, "<i8").tobytes() for a in arrays)
+    return len(text).to_bytes(8, "little") + text + body
+
+
+def decode(data: bytes) -> LinearMap:
+    """The map that `encode` was given; bytes that are not one raise LedgerError."""
+    try:
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])
+        numbers = np.frombuffer(data, "<i8", offset=8 + length).astype(np.int64)
+        products, used = [], 0
+        for shapes in header["products"]:
+            masks = []
+            for shape in shapes:
+                pointers, jumps = shape["lengths"]
+                starts, at, jump = np.split(numbers[used : used + pointers + 2 * jumps], [pointers, pointers + jumps])
+                used += pointers + 2 * jumps
+                sizes = tuple(shape["sizes"])
+                masks.append(Mask(tuple(shape["attrs"]), sizes, Steps(int(np.prod(sizes)), starts, at, jump)))
+            products.append(Product(tuple(masks)))
+        if header["kind"] == "stack":
+            return Stack(tuple(products))
+        return products[0]
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as fault:
+        raise LedgerError("a stored strategy cannot be read") from fault

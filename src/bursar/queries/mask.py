@@ -1,0 +1,69 @@
+"""Queries over the joint grid of one or a few columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bursar.errors import QueryError
+from bursar.queries.linear_map import Integers
+from bursar.queries.steps import Steps
+
+LARGEST_JOINT = 2**20
+"""Most joint cells of a mask over several columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Rows over the joint cells of `attrs`, numbered with the last column running fastest."""
+
+    attrs: tuple[str, ...]
+    sizes: tuple[int, ...]
+    steps: Steps
+
+    def __post_init__(self) -> None:
+        cells = math.prod(self.sizes)
+        if cells != self.steps.size or len(self.attrs) != len(self.sizes):
+            raise QueryError("a mask does not fit the columns it is for")
+        if len(self.attrs) > 1 and cells > LARGEST_JOINT:
+            raise QueryError(
+                f"a condition over {' and '.join(self.attrs)} spans {cells} cells; {LARGEST_JOINT} are possible"
+            )
+
+    @property
+    def rows(self) -> int:
+        return self.steps.rows
+
+    def take(self, rows: Sequence[int] | Integers) -> Mask:
+        return Mask(self.attrs, self.sizes, self.steps.take(rows))
+
+    def at(self, cells: Mapping[str, Integers]) -> Integers:
+        """The values of the rows on the grid spanned by the given cells of each column: (rows, grid cells)."""
+        grid = np.ravel_multi_index(np.ix_(*(cells[name] for name in self.attrs)), self.sizes)
+        return self.steps.at_cells(grid.ravel())
+
+    def classes(self, name: str, most: int) -> Integers | None:
+        """A number for each cell of the column, equal where no row of this mask tells two cells apart.
+
+        None where more than `most` classes would be needed.
+        """
+        axis = self.attrs.index(name)
+        inner = math.prod(self.sizes[axis + 1 :])
+        # Between two breaks of the flattened rows nothing changes, so only slices that hold a break can differ.
+        if len(self.attrs) == 1:
+            firsts = self.steps.breaks()
+            if len(firsts) > most or len(firsts) * self.rows > LARGEST_JOINT * 64:
+                return None
+            patterns = self.steps.at_cells(firsts).T
+            _, group = np.unique(patterns, axis=0, return_inverse=True)
+            return np.repeat(group.ravel(), np.diff(np.append(firsts, self.sizes[0])))
+        if self.rows * self.steps.size > LARGEST_JOINT * 64:
+            return None
+        rows = self.steps.at_cells(np.arange(self.steps.size))
+        outer = math.prod(self.sizes[:axis])
+        slices = rows.reshape(self.rows * outer, self.sizes[axis], inner).swapaxes(0, 1).reshape(self.sizes[axis], -1)
+        _, group = np.unique(slices, axis=0, return_inverse=True)
+        return group.ravel() if group.max(initial=0) < most else None

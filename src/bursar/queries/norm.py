@@ -1,0 +1,98 @@
+"""Column norms of a product of masks: how much a unit in each cell can move the answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bursar.errors import QueryError
+from bursar.queries.linear_map import Integers
+from bursar.queries.mask import Mask
+
+LARGEST_NORM = 2**62
+
+PAIR_CELLS = 2048
+"""Most joint cells for which every pair is compared."""
+
+PAIR_WORK = 2**30
+"""Most elementary steps spent on comparing pairs row by row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Norm:
+    """sum_j |q_j(v)|^power over the rows of a product of masks, for each cell v of its columns.
+
+    It is an outer product of one vector per mask and never expanded here: the profile decides how fine it can
+    afford to be.
+    """
+
+    masks: tuple[Mask, ...]
+    power: int
+
+    def __post_init__(self) -> None:
+        if self.largest() > LARGEST_NORM:
+            raise QueryError("the coefficients of this workload are too large")
+
+    @property
+    def attrs(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(mask.attrs for mask in self.masks)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for mask in self.masks for name in mask.attrs)
+
+    @property
+    def sizes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(mask.sizes for mask in self.masks)
+
+    @cached_property
+    def vectors(self) -> tuple[Integers, ...]:
+        return tuple(mask.steps.norms(self.power) for mask in self.masks)
+
+    def largest(self) -> int:
+        return math.prod(int(v.max(initial=0)) for v in self.vectors)
+
+    @cached_property
+    def one_sign(self) -> bool:
+        """Whether no row takes values of both signs."""
+        return all(bool(np.all(m.steps.levels >= 0)) or bool(np.all(m.steps.levels <= 0)) for m in self.masks)
+
+    def pairs(self) -> Integers | None:
+        """sum_j |q_j(v) - q_j(v')|^power for all pairs of cells; None where there are more than 2,048 cells.
+
+        Squares follow from the Gram matrices, (x - y)^2 = x^2 + y^2 - 2xy, and so do first powers of rows of 0 and 1.
+        Other rows are compared one by one; where that would be too much work, |x - y| <= |x| + |y| stands in, which
+        is never too low.
+        """
+        cells = math.prod(mask.steps.size for mask in self.masks)
+        if cells > PAIR_CELLS:
+            return None
+        rows = [mask.steps.at_cells(np.arange(mask.steps.size)) for mask in self.masks]
+        norm = _outer(list(self.vectors)).ravel()
+        apart = norm[:, None] + norm[None, :]
+        if self.power == 2 or all(np.isin(r, (0, 1)).all() for r in rows):
+            return apart - 2 * _outer([_gram(r) for r in rows])
+        count = math.prod(len(r) for r in rows)
+        if count * cells**2 > PAIR_WORK:
+            return apart
+        matrix = _outer(rows)
+        return sum((np.abs(row[:, None] - row[None, :]) for row in matrix), start=np.zeros((cells, cells), np.int64))
+
+
+def _outer(factors: list[Integers]) -> Integers:
+    """The Kronecker product of vectors or matrices, the last factor running fastest."""
+    result = np.ones((1,) * (factors[0].ndim if factors else 2), np.int64)
+    for factor in factors:
+        result = np.kron(result, factor)
+    return result
+
+
+def _gram(rows: Integers) -> Integers:
+    """rows^T rows, exact: in floating point where every sum stays below 2^53, else in integers."""
+    if int(np.abs(rows).max(initial=0)) ** 2 * len(rows) < 2**53:
+        return np.rint(rows.T.astype(float) @ rows.astype(float)).astype(np.int64)
+    exact: Integers = rows.T @ rows
+    return exact
