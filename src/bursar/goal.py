@@ -17,6 +17,13 @@ class GoalKind(Enum):
     SPEND = "spend"  # the best answer for at most this price
 
 
+class Contract(Enum):
+    """What the confidence of an answer covers; shown on every answer."""
+
+    PER_QUERY = "per-query"  # each answer by itself, if its question does not depend on the noise of the rows it uses
+    SIMULTANEOUS = "simultaneous"  # all answers together, for a family of questions declared beforehand
+
+
 @dataclass(frozen=True, kw_only=True)
 class Goal:
     """The accuracy asked for. `confidence` also sets the error bars of the two other kinds."""

@@ -16,7 +16,7 @@ RADIX = 256
 """The base in which a geometric variable is drawn, digit by digit."""
 
 MARGIN = 2.0**-40
-"""An acceptance test closer than this is decided in integers; its float error is below 2^-49 + that of exp."""
+"""An acceptance test closer than this is decided in integers; floats err by less than 2^-49, exp apart."""
 
 TABLES_KEPT = 32
 """Scales whose tables are kept, at most .25 MB each."""

@@ -16,7 +16,7 @@ BULK_FROM = 64
 
 
 class Randomness(Protocol):
-    """Where noise comes from: the operating system in every real run, a tape in tests of what the kernel does."""
+    """Where noise comes from: the operating system in every real run, a tape in tests of the kernel."""
 
     def draw(self, noise: Noise, size: int) -> NDArray[np.int64]:
         """`size` independent draws of the law of `noise`."""

@@ -1,0 +1,1 @@
+"""Stage 4 of 5: Offer -> records. One file per way to answer."""

@@ -15,6 +15,9 @@ from bursar.queries.steps import Steps
 LARGEST_JOINT = 2**20
 """Most joint cells of a mask over several columns."""
 
+CLASS_WORK = 2**26
+"""Most numbers that are compared to find which cells a mask tells apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class Mask:
@@ -51,19 +54,21 @@ class Mask:
         None where more than `most` classes would be needed.
         """
         axis = self.attrs.index(name)
-        inner = math.prod(self.sizes[axis + 1 :])
-        # Between two breaks of the flattened rows nothing changes, so only slices that hold a break can differ.
         if len(self.attrs) == 1:
-            firsts = self.steps.breaks()
-            if len(firsts) > most or len(firsts) * self.rows > LARGEST_JOINT * 64:
+            firsts = self.steps.breaks()  # between two breaks no row changes
+            if len(firsts) > most or len(firsts) * self.rows > CLASS_WORK:
                 return None
-            patterns = self.steps.at_cells(firsts).T
-            _, group = np.unique(patterns, axis=0, return_inverse=True)
-            return np.repeat(group.ravel(), np.diff(np.append(firsts, self.sizes[0])))
-        if self.rows * self.steps.size > LARGEST_JOINT * 64:
+            group = _number(self.steps.at_cells(firsts).T)
+            return np.repeat(group, np.diff(np.append(firsts, self.sizes[0])))
+        if self.rows * self.steps.size > CLASS_WORK:
             return None
-        rows = self.steps.at_cells(np.arange(self.steps.size))
-        outer = math.prod(self.sizes[:axis])
-        slices = rows.reshape(self.rows * outer, self.sizes[axis], inner).swapaxes(0, 1).reshape(self.sizes[axis], -1)
-        _, group = np.unique(slices, axis=0, return_inverse=True)
-        return group.ravel() if group.max(initial=0) < most else None
+        values = self.steps.at_cells(np.arange(self.steps.size)).reshape(self.rows, *self.sizes)
+        group = _number(np.moveaxis(values, 1 + axis, 0).reshape(self.sizes[axis], -1))
+        return group if group.max(initial=0) < most else None
+
+
+def _number(patterns: Integers) -> Integers:
+    """Equal rows get equal numbers, counted in the order of their first appearance."""
+    numbers: dict[bytes, int] = {}
+    rows = np.ascontiguousarray(patterns)
+    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], np.int64)

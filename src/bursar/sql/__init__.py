@@ -1,0 +1,51 @@
+"""Stage 1 of 5: text -> Query.
+
+tokens (limits, one statement) -> accuracy (the clause is cut off) -> sqlglot -> allowed (nothing unknown passes)
+-> statement and conditions (our own plain data). A refusal goes through repair and render to a question that works.
+
+Nothing an analyst typed leaves this room but names and literals inside a `Query`; no SQL is ever handed on.
+"""
+
+from bursar.sql.parse import parse
+from bursar.sql.query import (
+    FALSE,
+    TRUE,
+    Aggregate,
+    And,
+    Between,
+    Compare,
+    Condition,
+    Constant,
+    In,
+    IsNull,
+    Key,
+    Literal,
+    Name,
+    Not,
+    Op,
+    Or,
+    Query,
+)
+from bursar.sql.render import render
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "Aggregate",
+    "And",
+    "Between",
+    "Compare",
+    "Condition",
+    "Constant",
+    "In",
+    "IsNull",
+    "Key",
+    "Literal",
+    "Name",
+    "Not",
+    "Op",
+    "Or",
+    "Query",
+    "parse",
+    "render",
+]

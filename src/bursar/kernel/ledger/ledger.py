@@ -34,7 +34,7 @@ class Hold:
 
     fence: int  # unique for the life of the ledger; a commit under a number that is gone fails
     analyst: str
-    expires: float  # seconds since 1970; after that any process may drop it
+    expires: float  # seconds since 1970; from then on any process may drop it
     events: tuple[Event, ...]
 
 
@@ -61,7 +61,12 @@ class Health:
 
 
 class Transaction(Protocol):
-    """What can be done inside one commit. Work is serial: nobody else writes meanwhile."""
+    """What can be done inside one commit. Work is serial: nobody else writes meanwhile.
+
+    Guarantees: expiry is judged by the `now` that the caller passes, never by `Record.at`. A clock that jumps can
+    end a lease too early or too late, which costs money or time; a plan whose hold or claim was taken away
+    meets Stale at its next commit, so it never costs privacy.
+    """
 
     def committed(self, after: int) -> Sequence[Record]:
         """Durable records after a position: safe to remember even if this commit fails."""
@@ -70,13 +75,13 @@ class Transaction(Protocol):
         """Records appended by earlier members of the same group commit and by this one; not durable yet."""
 
     def append(self, *, analyst: str, purpose: str, event: Event, values: NDArray[np.int64]) -> Record:
-        """Add one line to the log."""
+        """Add one line to the log; a measurement has one value for each row of its strategy, other events none."""
 
     def next_fence(self) -> int:
-        """A number never given out before, in this or any other process."""
+        """A number never given out by a commit before, in this or any other process; a work that raises burns it."""
 
     def holds(self, now: float) -> Sequence[Hold]:
-        """All live holds; expired ones are dropped first."""
+        """All live holds in the order of their fences; expired ones are dropped first."""
 
     def put_hold(self, hold: Hold, *, replace: bool) -> None:
         """Insert a new hold, or replace the one of the same fence; replacing one that is gone raises Stale."""
@@ -85,11 +90,17 @@ class Transaction(Protocol):
         """Forget a hold; one that is gone already is no error."""
 
     def claim(self, claim: Claim, now: float) -> bytes | None:
-        """Take or renew a key. Returns the stored answer if there is one; raises KeyConflict for another question,
-        Busy if somebody else's claim is alive."""
+        """Take or renew a key. Returns the stored answer if there is one.
+
+        Edge cases: KeyConflict if the key is bound to another question, answered or not; Busy if a claim of another
+        fence is alive; an expired claim, or one of the same fence, is taken over.
+        """
 
     def answer(self, claim: Claim, body: bytes) -> bytes:
-        """Store the answer of a key if there is none yet; returns what is stored."""
+        """Store the answer of a key if there is none yet; returns what is stored.
+
+        Edge cases: Stale if there is none yet and another fence has taken the key over; KeyConflict as in `claim`.
+        """
 
     def secret(self, name: str) -> bytes | None:
         """A kernel secret, or None."""
@@ -108,7 +119,13 @@ class Ledger(Protocol):
     def records(self, after: int = 0) -> Sequence[Record]:
         """Durable records after a position, checked against the hash chain as they are read."""
 
-    def commit(self, work: Callable[[Transaction], T]) -> T: ...
+    def commit(self, work: Callable[[Transaction], T]) -> T:
+        """Run the work and make it durable, or raise and keep nothing of it.
+
+        The work may run on the thread of another caller: it must not wait for other threads, nor commit itself
+        (LedgerError), nor keep the transaction. A refusal it raises is delivered when the commit of its group is
+        durable too, since it may have been caused by another member's pending records.
+        """
 
     def answered(self, *, analyst: str, key: str, question: str) -> bytes | None:
         """The stored answer of a key, without taking the write lock; KeyConflict for another question."""
@@ -116,7 +133,9 @@ class Ledger(Protocol):
     def verify(self) -> Health:
         """Read everything and check it; raises LedgerError at the first fault."""
 
-    def recover(self) -> Health:
-        """Put right what a dead process left behind: expired holds and claims; then verify."""
+    def recover(self, now: float | None = None) -> Health:
+        """Put right what a dead process left behind: holds and unanswered claims that expired before `now` (the wall
+        clock where none is given); then verify."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Wait for the commit that is running, then let go of everything; any later use raises LedgerError."""

@@ -1,0 +1,53 @@
+# Every target sets up its own .venv: a machine with Python 3.11 and pip is enough.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+# Parallel workers share the cores; BLAS threads of their own would fight over them.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile -q
+
+.PHONY: help venv demo test test-all lint bench proofs clean
+
+help:
+	@echo "make demo      set up and walk through asking, repeating, explaining, being refused"
+	@echo "make test      set up and run the tests (minutes)"
+	@echo "make test-all  the heavy tests that 'make test' leaves out: enumeration, audits, fault injection"
+	@echo "make lint      style, formatting and types"
+	@echo "make bench     all benchmarks, quick settings; rewrites benchmarks/RESULTS.md"
+	@echo "make proofs    re-stamp the written privacy arguments after reading them again"
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv || { $(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv .venv; }
+
+.venv/core: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/dev: .venv/core pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+venv: .venv/dev
+
+demo: .venv/core
+	$(BIN)/bursar demo
+
+test: .venv/dev
+	$(PYTEST) -m "not heavy" tests
+
+test-all: .venv/dev
+	$(PYTEST) -m heavy tests
+
+lint: .venv/dev
+	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/mypy
+
+bench: .venv/dev
+	$(BIN)/python -m benchmarks.all --quick
+
+proofs: .venv/dev
+	$(BIN)/python tools/proofs.py stamp
+
+clean:
+	rm -rf .venv build dist src/*.egg-info bursar-demo

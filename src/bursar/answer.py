@@ -1,0 +1,162 @@
+"""What an analyst gets: values with error bars, what they cost, where they came from, what is left."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass, fields
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bursar.domain import Value
+from bursar.inference.estimate import Estimate
+from bursar.workload.workload import Workload
+
+if TYPE_CHECKING:
+    import pandas
+
+Table = tuple[tuple[float, ...], ...]
+"""One inner tuple per line of the answer, one number per aggregate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A table of noisy numbers. Each lies within low..high, all of them together, with the stated confidence."""
+
+    question: str
+    keys: tuple[str, ...]
+    outputs: tuple[str, ...]
+    labels: tuple[tuple[Value, ...], ...]
+    values: Table
+    low: Table
+    high: Table
+    goal: str
+    confidence: float
+    contract: str
+    source: str  # the proposer that answered
+    note: str
+    reused: int  # rows of the log it was computed from
+    bought: int  # rows measured for it
+    unit: str  # "epsilon" or "rho"
+    charge: float
+    left: float
+    total: float
+
+    @staticmethod
+    def table_of(workload: Workload, estimate: Estimate, beta: float) -> dict[str, Any]:
+        """Labels, values and error bars: the part of an answer that comes from the estimate."""
+        widths = np.append(estimate.law.half_widths(beta), 0.0)
+        values = np.append(estimate.values, 0.0)  # row -1: zero by definition
+        shown, width = values[workload.index], widths[workload.index]
+        tables = {"values": shown, "low": shown - width, "high": shown + width}
+        return {
+            "keys": workload.keys,
+            "outputs": workload.outputs,
+            "labels": workload.labels,
+            **{name: tuple(tuple(line) for line in table.tolist()) for name, table in tables.items()},
+        }
+
+    @property
+    def value(self) -> float:
+        """The one number of an answer that has only one."""
+        if len(self.values) != 1 or len(self.outputs) != 1:
+            raise ValueError("this answer has more than one number; look at .rows")
+        return self.values[0][0]
+
+    @property
+    def free(self) -> bool:
+        return self.charge == 0
+
+    @property
+    def error(self) -> float:
+        """The widest error bar."""
+        spans = [h - v for highs, values in zip(self.high, self.values, strict=True) for h, v in zip(highs, values, strict=True)]
+        return max(spans, default=0.0)
+
+    @property
+    def rows(self) -> list[dict[str, Value]]:
+        """One dictionary per line: the group columns, and per aggregate its value, low and high."""
+        lines: list[dict[str, Value]] = []
+        for label, values, low, high in zip(self.labels, self.values, self.low, self.high, strict=True):
+            line: dict[str, Value] = dict(zip(self.keys, label, strict=True))
+            for name, v, lo, hi in zip(self.outputs, values, low, high, strict=True):
+                line |= {name: v, f"{name}_low": lo, f"{name}_high": hi}
+            lines.append(line)
+        return lines
+
+    def df(self) -> pandas.DataFrame:
+        """The lines as a pandas data frame."""
+        import pandas
+
+        return pandas.DataFrame(self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        table = ("keys", "labels", "values", "low", "high")
+        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in table}
+        rows = [{k: v.isoformat() if isinstance(v, date) else v for k, v in row.items()} for row in self.rows]
+        return {**rest, "outputs": list(self.outputs), "error": self.error, "free": self.free, "rows": rows}
+
+    def to_bytes(self) -> bytes:
+        """The stored form; `from_bytes` gives an equal answer."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        return json.dumps(plain, default=_tag_date, sort_keys=True).encode()
+
+    @staticmethod
+    def from_bytes(body: bytes) -> Answer:
+        plain = json.loads(body, object_hook=_untag_date)
+        tables = {name: _tuples(plain[name]) for name in ("keys", "outputs", "labels", "values", "low", "high")}
+        return Answer(**{**plain, **tables})
+
+    def __str__(self) -> str:
+        head = [*self.keys, *self.outputs]
+        lines = [[*map(_text, label), *map(_bar, v, hi)] for label, v, hi in zip(self.labels, self.values, self.high, strict=True)]
+        widths = [max(len(row[i]) for row in [head, *lines]) for i in range(len(head))]
+        left = len(self.keys)
+        shown = [
+            "  ".join(t.ljust(w) if i < left else t.rjust(w) for i, (t, w) in enumerate(zip(row, widths, strict=True)))
+            for row in [head, *lines]
+        ]
+        return "\n".join([shown[0], "-" * len(shown[0]), *shown[1:], "", *self.footer()])
+
+    def footer(self) -> list[str]:
+        """The small print, in plain words."""
+        sure = f"{100 * self.confidence:g}%"
+        cost = "free" if self.free else f"{self.unit} {self.charge:.6g}"
+        return [
+            f"error  ±{self.error:.6g} or less on every number together, with {sure} confidence ({self.contract})",
+            f"cost   {cost}; {self.left:.6g} of {self.total:.6g} is left",
+            f"from   {self.source}: {self.note}",
+        ]
+
+    def _repr_html_(self) -> str:
+        cells = [[*map(_text, label), *map(_bar, v, hi)] for label, v, hi in zip(self.labels, self.values, self.high, strict=True)]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in [*self.keys, *self.outputs])
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line) + "</tr>" for line in cells)
+        foot = "<br>".join(html.escape(line) for line in self.footer())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><small>{foot}</small>"
+
+
+def _text(value: Value) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def _bar(value: float, high: float) -> str:
+    width = high - value
+    return f"{value:,.0f} ± {width:,.0f}" if width >= 1 and value == round(value) else f"{value:,.4g} ± {width:,.3g}"
+
+
+def _tag_date(value: object) -> dict[str, str]:
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    raise TypeError(f"an answer cannot hold a {type(value).__name__}")
+
+
+def _untag_date(plain: dict[str, Any]) -> Any:
+    return date.fromisoformat(plain["date"]) if plain.keys() == {"date"} else plain
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

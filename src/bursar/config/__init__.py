@@ -1,0 +1,48 @@
+"""The config: one TOML file in which the data owner declares the data, the privacy unit, the budget and the columns.
+
+Everything in it is public. A complete example, with every kind of column:
+
+    dataset = "people"            # the data-set id: the ledger, and with it the budget, is bound to it
+    partition = "joined"          # optional: the column along which the data grow
+
+    [source]
+    path = "people.csv"           # CSV, Parquet or a DuckDB file; relative to this file
+    table = "people"              # the name behind FROM; in a DuckDB file also the table itself
+    max_rows = 100000             # a public number that the table will never exceed
+    public_size = 50000           # optional: the number of rows, if it is no secret
+
+    [privacy]
+    unit = { column = "person" }  # or "row": each row is a person of its own
+    max_contributions = 3         # at most so many rows of one person are counted
+    neighbours = "add-remove"     # or "replace-one", which needs public_size
+
+    [budget]
+    epsilon = 1.0                 # or epsilon and delta, or rho
+
+    [goal]                        # optional: for questions that name no goal
+    error = "2%"                  # or a number of rows; or rmse instead of error
+    confidence = 0.95             # or "95%"
+    contract = "per-query"
+
+    [columns.sex]                 # listed values: text, whole numbers, or true and false
+    values = ["F", "M"]
+    outside = { as = "F" }        # or "other", the default here: a cell of its own
+    null = "other"                # or "cell", the default: a cell of its own; or { as = value }
+
+    [columns.age]                 # whole numbers
+    lower = 0
+    upper = 99
+    outside = "clip"              # the default here: 120 counts as 99
+
+    [columns.income]              # numbers in bins; or a list: edges = [0, 10000, 20000]
+    edges = { from = 0, to = 100000, step = 10000 }
+
+    [columns.joined]              # dates
+    first = 2020-01-01
+    last = 2023-12-31
+    by = "month"                  # or "day", "week"
+"""
+
+from bursar.config.load import Config, load
+
+__all__ = ["Config", "load"]

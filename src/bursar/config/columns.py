@@ -1,0 +1,208 @@
+"""The [columns.*] sections: each declares one column with a finite public domain."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, datetime
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from bursar.config.schema import HOMES, KEYS, KINDS
+from bursar.config.section import LARGEST_INTEGER, Section, check_name, shown
+from bursar.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
+from bursar.domain.attribute import LARGEST_COLUMN
+
+LAST_YEAR = 9998  # the period after the last one must still be a date
+
+EXAMPLES = {
+    "values": 'values = ["F", "M"]',
+    "lower": "lower = 0\nupper = 99",
+    "upper": "lower = 0\nupper = 99",
+    "edges": "edges = [0, 10000, 20000], or edges = { from = 0, to = 20000, step = 10000 }",
+    "first": 'first = 2020-01-01\nlast = 2023-12-31\nby = "month"',
+    "last": 'first = 2020-01-01\nlast = 2023-12-31\nby = "month"',
+    "by": 'by = "month"',
+}
+
+
+def column(section: Section) -> Attribute:
+    """The column that one section declares: listed values, whole numbers, numbers in bins, or dates."""
+    name = str(section.place[-1])
+    with section.located():
+        check_name(name, "the name of a column")
+    section.only(KEYS["columns.*"], HOMES)
+    kinds = [kind for kind in KINDS if any(key in section for key in kind)]
+    if not kinds:
+        hint = "values = [...], or lower and upper, or edges = [...], or first, last and by"
+        section.refuse(reason=f"{section.label()} does not say which values there can be", hint=hint)
+    if len(kinds) > 1:
+        one, two = (next(key for key in kind if key in section) for kind in kinds[:2])
+        reason = f"{section.label()} has {one} and {two}, which belong to different kinds of column"
+        section.refuse(two, reason=reason, hint=f"keep one of the two; for {one}: {EXAMPLES[one]}")
+    read: Callable[[Section, str], Attribute] = {
+        "values": _categories,
+        "lower": _integers,
+        "edges": _bins,
+        "first": _dates,
+    }[kinds[0][0]]
+    with section.located():
+        attribute = read(section, name)
+    return _with_strays(section, attribute)
+
+
+def _categories(section: Section, name: str) -> Categories:
+    values = section.items("values", EXAMPLES["values"])
+    if not values:
+        section.refuse("values", reason=f"{section.label('values')} is empty", hint=EXAMPLES["values"])
+    seen = set()
+    for place, value in enumerate(values):
+        if isinstance(value, float | date):
+            hint = f"a column of dates: {EXAMPLES['first']}" if isinstance(value, date) else EXAMPLES["edges"]
+            section.refuse(
+                "values", place, reason=f"{section.label('values', place)} cannot be {shown(value)}", hint=hint
+            )
+        if not isinstance(value, str | int) or type(value) is not type(values[0]):
+            reason = f"{section.label('values', place)} is {shown(value)}; values are all text, or all whole numbers, "
+            section.refuse("values", place, reason=reason + "or all true and false", hint=EXAMPLES["values"])
+        if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+            section.refuse("values", place, reason=f"{section.label('values', place)} is {shown(value)}")
+        if value in seen:
+            section.refuse("values", place, reason=f"{section.label('values', place)} repeats {shown(value)}")
+        seen.add(value)
+    return Categories(name=name, values=tuple(values))
+
+
+def _integers(section: Section, name: str) -> Integers:
+    lower, upper = (section.integer(key, EXAMPLES[key]) for key in ("lower", "upper"))
+    if lower > upper:
+        section.refuse("upper", reason=f"{section.label('upper')} must be at least lower, which is {lower}")
+    return Integers(name=name, lower=lower, upper=upper)
+
+
+def _bins(section: Section, name: str) -> Bins:
+    hint = EXAMPLES["edges"]
+    if isinstance(section.required("edges", hint), dict):
+        return Bins(name=name, edges=_steps(section.section("edges")))
+    items = section.items("edges", hint)
+    edges = tuple(section.number("edges", place, value=item, hint=hint) for place, item in enumerate(items))
+    if len(edges) < 2:
+        section.refuse("edges", reason=f"{section.label('edges')} needs at least two numbers", hint=hint)
+    for place in range(1, len(edges)):
+        if not edges[place - 1] < edges[place]:
+            reason = f"{section.label('edges', place)} must be larger than the edge before it"
+            section.refuse("edges", place, reason=reason, hint=hint)
+    return Bins(name=name, edges=edges)
+
+
+def _steps(section: Section) -> tuple[float, ...]:
+    """from, from + step, ..., to: each edge is the double nearest to the exact decimal, so 0.3 is 0.3."""
+    hint = "edges = { from = 0, to = 100000, step = 10000 }"
+    section.only(("from", "to", "step"))
+    # str() of a double is its shortest decimal, which is what the file says
+    low, high, step = (
+        Fraction(str(section.number(key, value=section.required(key, hint), hint=hint)))
+        for key in ("from", "to", "step")
+    )
+    if step <= 0 or low >= high:
+        reason = f"{section.label()} must go upwards from from to to"
+        section.refuse("step" if step <= 0 else "to", reason=reason, hint=hint)
+    count = (high - low) / step
+    if count.denominator != 1:
+        reason = f"{section.label('step')} does not divide the way from {float(low):g} to {float(high):g}"
+        section.refuse("step", reason=reason, hint=hint)
+    if count > LARGEST_COLUMN:
+        section.refuse("step", reason=f"{section.label()} has more than {LARGEST_COLUMN} bins", hint="a larger step")
+    # whole numbers over one denominator: their quotient is correctly rounded, and quick
+    scale = math.lcm(low.denominator, step.denominator)
+    start, stride = int(low * scale), int(step * scale)
+    edges = tuple((start + k * stride) / scale for k in range(int(count) + 1))
+    if any(not before < after for before, after in pairwise(edges)):
+        section.refuse("step", reason=f"{section.label('step')} is too small to tell its edges apart", hint=hint)
+    return edges
+
+
+def _dates(section: Section, name: str) -> Dates:
+    first, last = (_day(section, key, section.required(key, EXAMPLES[key])) for key in ("first", "last"))
+    if first > last:
+        section.refuse("last", reason=f"{section.label('last')} must not be before first, which is {first}")
+    section.required("by", EXAMPLES["by"])
+    by = Period(section.word("by", (period.value for period in Period), ""))
+    return Dates(name=name, first=first, last=last, by=by)
+
+
+def _day(section: Section, key: str, value: Any) -> date:
+    """A TOML date, or text of the form 2020-01-31."""
+    day = value
+    if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
+        try:
+            day = date.fromisoformat(value)
+        except ValueError:
+            section.refuse(key, reason=f"{section.label(key)}: there is no day {shown(value)}")
+    if not isinstance(day, date) or isinstance(day, datetime):
+        reason = f"{section.label(key)} must be a day, not {shown(value)}"
+        section.refuse(key, reason=reason, hint=f"{key} = 2020-01-31")
+    if day.year > LAST_YEAR:
+        section.refuse(key, reason=f"{section.label(key)} must not be after the year {LAST_YEAR}")
+    return day
+
+
+def _with_strays(section: Section, attribute: Attribute) -> Attribute:
+    """Where values outside the domain and NULL go."""
+    outside = _stray(section, attribute, "outside", attribute.outside, [Stray.CLIP, Stray.OTHER])
+    null = _stray(section, attribute, "null", attribute.null, [Stray.CELL, Stray.OTHER])
+    with section.located():
+        attribute = replace(attribute, outside=outside, null=null)
+    if attribute.other is not None and isinstance(attribute, Categories) and "other" in attribute.values:
+        reason = f'{section.label()} declares the value "other", which is also the name of the cell for other values'
+        section.refuse(
+            "values", reason=reason, hint='outside = { as = "other" } puts other values into the declared one'
+        )
+    return attribute
+
+
+def _stray(section: Section, attribute: Attribute, key: str, default: Stray | int, words: list[Stray]) -> Stray | int:
+    if key not in section:
+        return default
+    value = section.entries[key]
+    if isinstance(value, dict):
+        inner = section.section(key)
+        inner.only(("as",))
+        return _cell(inner, attribute, inner.required("as", f"{key} = {{ as = {_first(attribute)} }}"))
+    if not attribute.ordered and value == Stray.CLIP.value:
+        reason = f"{section.label(key)}: listed values have no order to clip along"
+        section.refuse(key, reason=reason, hint=f'{key} = "other", or {key} = {{ as = {_first(attribute)} }}')
+    return Stray(section.word(key, (word.value for word in words if attribute.ordered or word is not Stray.CLIP), ""))
+
+
+def _cell(section: Section, attribute: Attribute, value: Any) -> int:
+    """The declared cell that holds the value of `as`."""
+    cell = _find(section, attribute, value)
+    if cell is None or not 0 <= cell < attribute.declared:
+        reason = f"{section.label('as')} must be one of the declared values, not {shown(value)}"
+        section.refuse("as", reason=reason, hint=f"as = {_first(attribute)}")
+    return cell
+
+
+def _find(section: Section, attribute: Attribute, value: Any) -> int | None:
+    if isinstance(attribute, Categories):
+        same_type = type(value) is type(attribute.values[0])  # 1 == true in Python, not in TOML
+        return attribute.values.index(value) if same_type and value in attribute.values else None
+    if isinstance(attribute, Integers):
+        return value - attribute.lower if type(value) is int else None
+    if isinstance(attribute, Bins):
+        number = section.number("as", value=value, hint=f"as = {_first(attribute)}")
+        top = attribute.edges[-1]
+        return attribute.declared - 1 if number == top else bisect_right(attribute.edges, number) - 1
+    if isinstance(attribute, Dates):
+        return attribute.ordinal(_day(section, "as", value)) - attribute.ordinal(attribute.first)
+    return None
+
+
+def _first(attribute: Attribute) -> str:
+    """A declared value, as the file would have it."""
+    return shown(attribute.edges[0] if isinstance(attribute, Bins) else attribute.declared_label(0))

@@ -1,0 +1,126 @@
+"""From a TOML file to a Config, or to a ConfigError with file, line, reason and what would work."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from bursar.config import sections
+from bursar.config.lines import line_numbers
+from bursar.config.schema import HOMES, KEYS
+from bursar.config.section import Section
+from bursar.domain import Domain, Unit
+from bursar.errors import ConfigError
+from bursar.goal import Contract, Goal
+from bursar.kernel.budget import Budget
+
+LARGEST_FILE = 16 * 2**20
+LARGEST_ROWS = 10**12
+LONGEST_PATH = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What the data owner declares. All of it is public."""
+
+    path: Path
+    dataset: str  # the data-set id that the ledger is bound to
+    location: Path  # the source file
+    table: str  # the name behind FROM; in a DuckDB file also the table itself
+    domain: Domain
+    unit: Unit
+    budget: Budget
+    max_rows: int
+    public_size: int | None = None
+    goal: Goal | None = None  # for questions that name none
+    contract: Contract = Contract.PER_QUERY
+
+    @property
+    def ledger_path(self) -> Path:
+        """`<stem>.bursar/ledger.sqlite` beside the file itself: a link to a config has no budget of its own."""
+        return self.path.parent / f"{self.path.stem}.bursar" / "ledger.sqlite"
+
+
+def load(path: str | os.PathLike[str]) -> Config:
+    """Read a config. Raises ConfigError and nothing else, whatever the file holds."""
+    text = _read(path)
+    # The place of the file itself, not of a link to it: the ledger and the data stand beside it.
+    home = Path(os.path.realpath(path))
+    top = _parse(os.fspath(path), text)
+    top.only(KEYS[""], HOMES)
+    dataset = top.text("dataset", 'dataset = "people", above the first [section]')
+    source = top.section("source", '[source]\npath = "people.csv"\ntable = "people"\nmax_rows = 100000')
+    source.only(KEYS["source"], HOMES)
+    location = source.text("path", 'path = "people.csv"', longest=LONGEST_PATH)
+    table = source.text("table", 'table = "people", the name that stands behind FROM')
+    hint = "max_rows = 100000, a public number that the table will never exceed"
+    max_rows = source.integer("max_rows", hint, least=1, most=LARGEST_ROWS)
+    public_size = None
+    if "public_size" in source:
+        hint = "a public number of rows, at most max_rows; leave it out if the number is private"
+        public_size = source.integer("public_size", hint, least=1, most=max_rows)
+    goal, contract = sections.goal(top, public_size=public_size)
+    return Config(
+        path=home,
+        dataset=dataset,
+        location=Path(os.path.abspath(home.parent / location)),
+        table=table,
+        domain=sections.domain(top),
+        unit=sections.unit(top, public_size=public_size, max_rows=max_rows),
+        budget=sections.budget(top),
+        max_rows=max_rows,
+        public_size=public_size,
+        goal=goal,
+        contract=contract,
+    )
+
+
+def _read(path: str | os.PathLike[str]) -> str:
+    file = os.fspath(path)
+    try:
+        with open(path, "rb") as handle:
+            raw = handle.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise ConfigError("there is no such config file", file) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a file name"
+        raise ConfigError(f"the config cannot be read: {reason}", file) from None
+    if len(raw) > LARGEST_FILE:
+        raise ConfigError(f"a config has at most {LARGEST_FILE // 2**20} MiB", file)
+    try:
+        return raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ConfigError("the config is not UTF-8 text\ntry: save it as UTF-8", file, line) from None
+
+
+def _parse(file: str, text: str) -> Section:
+    try:
+        entries = tomllib.loads(text)
+        return Section(file=file, lines=line_numbers(text), entries=entries)
+    except tomllib.TOMLDecodeError as error:
+        reason, line = _place(str(error), text)
+        raise ConfigError(f"not valid TOML: {reason}\ntry: {_syntax_hint(reason)}", file, line) from None
+    except RecursionError:
+        raise ConfigError("the config is nested too deeply", file) from None
+    except ValueError:
+        raise ConfigError("the config holds a number that is too long to read", file) from None
+
+
+def _place(message: str, text: str) -> tuple[str, int]:
+    """tomllib's message without its place, and the line it names."""
+    found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
+    if found is None:
+        return message, 0
+    return message[: found.start()], int(found[1]) if found[1] else max(len(text.splitlines()), 1)
+
+
+def _syntax_hint(reason: str) -> str:
+    if "twice" in reason or "overwrite" in reason or "Duplicate" in reason or "mutate" in reason:
+        return "give each section, column and key once"
+    if reason == "Invalid value":
+        return 'put text in quotes, as in table = "people"; true and false are lower case'
+    return 'lines of the form key = value, and sections of the form [name]; text stands in "quotes"'

@@ -1,0 +1,22 @@
+"""Which keys there are, and where each belongs."""
+
+from __future__ import annotations
+
+KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"))
+"""The keys that tell the four kinds of column apart."""
+
+KEYS = {
+    "": ("dataset", "partition", "source", "privacy", "budget", "goal", "columns"),
+    "source": ("path", "table", "max_rows", "public_size"),
+    "privacy": ("unit", "max_contributions", "neighbours"),
+    "budget": ("epsilon", "delta", "rho"),
+    "goal": ("error", "rmse", "confidence", "contract"),
+    "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null"),
+}
+
+HOMES = {
+    key: f"under [{section}]" if section else "at the top of the file, above the first [section]"
+    for section, keys in KEYS.items()
+    for key in keys
+}
+"""Where a key belongs that was found in the wrong section."""

@@ -1,0 +1,167 @@
+"""One section of a config, read key by key: every refusal says which file, which line, why, and what would work."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NoReturn
+
+from bursar.config.lines import Place
+from bursar.errors import BursarError, ConfigError
+
+LARGEST_INTEGER = 2**63 - 1
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A table of the file with the way to it. Readers raise ConfigError and nothing else."""
+
+    file: str
+    lines: Mapping[Place, int]
+    entries: Mapping[str, Any]
+    place: Place = ()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.entries
+
+    def refuse(self, *keys: str | int, reason: str, hint: str = "") -> NoReturn:
+        """Raise for the value at `keys` below this section, or for the section itself."""
+        raise ConfigError(f"{reason}\ntry: {hint}" if hint else reason, self.file, self.line(*keys))
+
+    def line(self, *keys: str | int) -> int:
+        """The line of a key, or of the nearest section around it; 0 for the file as a whole."""
+        place = (*self.place, *keys)
+        return next((self.lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in self.lines), 0)
+
+    def label(self, *keys: str | int) -> str:
+        """What a message calls a key: its dotted way from the top of the file."""
+        parts = (f"[{part}]" if isinstance(part, int) else f".{_key(part)}" for part in (*self.place, *keys))
+        return "".join(parts).removeprefix(".")
+
+    @contextmanager
+    def located(self, *keys: str | int) -> Iterator[None]:
+        """Give file and line to what a constructor further down refuses."""
+        try:
+            yield
+        except BursarError as error:
+            if isinstance(error, ConfigError) and error.file:
+                raise
+            self.refuse(*keys, reason=str(error))
+
+    def only(self, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> None:
+        """Refuse every key that is not known here; `elsewhere` says where a known key belongs instead."""
+        known = list(known)
+        for key in self.entries:
+            if key in known:
+                continue
+            if elsewhere is not None and key in elsewhere:
+                hint = f"{key} belongs {elsewhere[key]}"
+            elif near := nearest(key, known):
+                hint = f"did you mean {near}?"
+            else:
+                hint = "known here: " + ", ".join(known)
+            self.refuse(key, reason=f"{self.label(key)} is not known", hint=hint)
+
+    def required(self, key: str, hint: str) -> Any:
+        if key not in self.entries:
+            self.refuse(reason=f"{self.label(key)} is missing", hint=hint)
+        return self.entries[key]
+
+    def section(self, key: str, hint: str = "") -> Section:
+        """The section below; missing and empty are told apart, because only the first is a mistake everywhere."""
+        entries = self.required(key, hint)
+        if not isinstance(entries, dict):
+            self.refuse(key, reason=f"{self.label(key)} must be a section, not {shown(entries)}", hint=hint)
+        return Section(file=self.file, lines=self.lines, entries=entries, place=(*self.place, key))
+
+    def text(self, key: str, hint: str, longest: int = LONGEST_NAME) -> str:
+        """Required text that can be shown on one line."""
+        value = self.required(key, hint)
+        if not isinstance(value, str):
+            self.refuse(key, reason=f"{self.label(key)} must be text in quotes, not {shown(value)}", hint=hint)
+        with self.located(key):
+            check_name(value, self.label(key), longest)
+        return value
+
+    def word(self, key: str, words: Iterable[str], default: str) -> str:
+        """Optional text out of a short list."""
+        words = list(words)
+        value = self.entries.get(key, default)
+        if value not in words:
+            near = nearest(value, words) if isinstance(value, str) else ""
+            hint = f'did you mean "{near}"?' if near else " or ".join(f'{key} = "{word}"' for word in words)
+            self.refuse(key, reason=f"{self.label(key)} cannot be {shown(value)}", hint=hint)
+        return str(value)
+
+    def integer(self, key: str, hint: str, *, least: int = -LARGEST_INTEGER - 1, most: int = LARGEST_INTEGER) -> int:
+        """A required whole number between two bounds, both included."""
+        value = self.required(key, hint)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.refuse(key, reason=f"{self.label(key)} must be a whole number, not {shown(value)}", hint=hint)
+        if not least <= value <= most:
+            reason = f"{self.label(key)} must lie between {least} and {most}, not {shown(value)}"
+            self.refuse(key, reason=reason, hint=hint)
+        return value
+
+    def number(self, *keys: str | int, value: Any, hint: str) -> float:
+        """A finite number; `value` is what stands at `keys`."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.refuse(*keys, reason=f"{self.label(*keys)} must be a number, not {shown(value)}", hint=hint)
+        if abs(value) > LARGEST_INTEGER if isinstance(value, int) else not math.isfinite(value):
+            self.refuse(*keys, reason=f"{self.label(*keys)} must be a finite number, not {shown(value)}", hint=hint)
+        return float(value)
+
+    def positive(self, key: str, hint: str, most: float) -> float:
+        """A required number above 0 and at most `most`."""
+        value = self.number(key, value=self.required(key, hint), hint=hint)
+        if not 0 < value <= most:
+            reason = f"{self.label(key)} must lie above 0 and at most {most:g}, not {shown(value)}"
+            self.refuse(key, reason=reason, hint=hint)
+        return value
+
+    def items(self, key: str, hint: str) -> list[Any]:
+        value = self.required(key, hint)
+        if not isinstance(value, list):
+            self.refuse(key, reason=f"{self.label(key)} must be a list, not {shown(value)}", hint=hint)
+        return value
+
+
+def check_name(name: str, label: str, longest: int = LONGEST_NAME) -> None:
+    """Names are shown, quoted and compared: they must be short, visible and free of stray spaces."""
+    if not name or name != name.strip() or not name.isprintable() or len(name) > longest:
+        raise ConfigError(f"{label} must be printable text of 1 to {longest} characters without spaces around it")
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """The known word that a misspelt one probably stands for, or nothing."""
+    folded = {known.casefold(): known for known in words}
+    found = difflib.get_close_matches(word[:LONGEST_NAME].casefold(), folded, n=1, cutoff=0.7)
+    return folded[found[0]] if found else ""
+
+
+def shown(value: Any) -> str:
+    """A value as the file has it, cut to a readable length."""
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "a section"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST_INTEGER:
+        return "a number beyond 64 bits"
+    if isinstance(value, date):
+        return value.isoformat()
+    text = str(value) if isinstance(value, float) else json.dumps(value, default=str, ensure_ascii=False)
+    return _short(text)
+
+
+def _key(part: str) -> str:
+    return _short(part if part.isprintable() and "." not in part else json.dumps(part))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,134 @@
+"""The sections of a config that are not columns: [privacy], [budget], [goal], and the domain as a whole."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bursar.config.columns import column
+from bursar.config.schema import HOMES, KEYS
+from bursar.config.section import Section, nearest, shown
+from bursar.domain import Domain, Neighbours, Unit
+from bursar.goal import Contract, Goal, GoalKind
+from bursar.kernel.budget import LARGEST_BUDGET, Budget
+
+
+def domain(top: Section) -> Domain:
+    """All [columns.*] in their order, and the partition column if one is named."""
+    hint = '[columns.sex]\nvalues = ["F", "M"]'
+    columns = top.section("columns", hint)
+    if not columns.entries:
+        columns.refuse(reason="there is no column", hint=hint)
+    names: dict[str, str] = {}
+    for name in columns.entries:
+        if (twin := names.setdefault(name.casefold(), name)) != name:
+            reason = f"{columns.label(name)} and {columns.label(twin)} are one column: SQL ignores the case of names"
+            columns.refuse(name, reason=reason)
+    attributes = tuple(column(columns.section(name, hint)) for name in columns.entries)
+    partition = top.text("partition", 'partition = "joined"') if "partition" in top else None
+    if partition is not None and partition not in columns:
+        near = nearest(partition, columns.entries)
+        hint = f'did you mean "{near}"?' if near else "name one of the [columns.*]"
+        top.refuse("partition", reason=f"partition names a column that is not declared: {shown(partition)}", hint=hint)
+    with top.located("columns"):
+        return Domain(attributes, partition)
+
+
+def unit(top: Section, *, public_size: int | None, max_rows: int) -> Unit:
+    """[privacy]: whose privacy is protected, and against which neighbours."""
+    hint = 'unit = "row" if each person has one row, or unit = { column = "person_id" }'
+    section = top.section("privacy", f"[privacy]\n{hint}")
+    section.only(KEYS["privacy"], HOMES)
+    name = _unit_column(section, hint)
+    rows = 1
+    if "max_contributions" in section:
+        rows = section.integer("max_contributions", "max_contributions = 1", least=1, most=max_rows)
+    word = section.word("neighbours", (kind.value for kind in Neighbours), Neighbours.ADD_REMOVE.value)
+    if word == Neighbours.REPLACE_ONE.value and public_size is None:
+        reason = 'neighbours = "replace-one" treats the number of rows as public, and the config does not declare it'
+        section.refuse("neighbours", reason=reason, hint='public_size under [source], or neighbours = "add-remove"')
+    with section.located("max_contributions"):
+        return Unit(column=name, max_contributions=rows, neighbours=Neighbours(word))
+
+
+def _unit_column(section: Section, hint: str) -> str | None:
+    if isinstance(section.required("unit", hint), dict):
+        inner = section.section("unit")
+        inner.only(("column",))
+        return inner.text("column", hint)
+    name = section.text("unit", hint)
+    if name != "row" and name.casefold() in {"row", "rows"}:
+        reason = f"privacy.unit: it is not clear whether {shown(name)} is a column"
+        section.refuse("unit", reason=reason, hint=f'unit = "row", or unit = {{ column = "{name}" }}')
+    return None if name == "row" else name
+
+
+def budget(top: Section) -> Budget:
+    """[budget]: epsilon, or epsilon and delta, or rho."""
+    hint = "epsilon = 1.0, or epsilon = 1.0 and delta = 1e-6, or rho = 0.1"
+    section = top.section("budget", f"[budget]\n{hint}")
+    section.only(KEYS["budget"], HOMES)
+    amounts = {key: section.positive(key, hint, LARGEST_BUDGET) for key in section.entries}
+    if amounts.get("delta", 0.0) >= 1:
+        section.refuse("delta", reason="budget.delta must lie far below 1, and below 1 / number of people", hint=hint)
+    if "rho" in amounts and len(amounts) > 1:
+        section.refuse("rho", reason="budget.rho stands alone, without epsilon and delta", hint=hint)
+    if "rho" not in amounts and "epsilon" not in amounts:
+        section.refuse(reason="budget.epsilon is missing", hint=hint)
+    with section.located():
+        return Budget.of(**amounts)
+
+
+def goal(top: Section, *, public_size: int | None) -> tuple[Goal | None, Contract]:
+    """[goal]: the goal of questions that name none, and what confidences cover."""
+    if "goal" not in top:
+        return None, Contract.PER_QUERY
+    section = top.section("goal", "[goal]\nerror = 50")
+    section.only(KEYS["goal"], HOMES)
+    contract = Contract(section.word("contract", (kind.value for kind in Contract), Contract.PER_QUERY.value))
+    if contract is Contract.SIMULTANEOUS:
+        reason = 'goal.contract = "simultaneous" needs a declared family of questions, which this version does not have'
+        section.refuse("contract", reason=reason, hint='contract = "per-query"')
+    kinds = [kind for kind in (GoalKind.ERROR, GoalKind.RMSE) if kind.value in section]
+    if len(kinds) == 2:
+        section.refuse("rmse", reason="goal has both error and rmse", hint="keep one of the two")
+    if not kinds:
+        if "confidence" in section:
+            section.refuse("confidence", reason="goal.confidence needs an error beside it", hint="error = 50")
+        return None, contract
+    key = kinds[0].value
+    amount, percent = _amount(section, key)
+    if percent and public_size is None:
+        reason = f"{section.label(key)} is a percentage, and the config does not declare of what"
+        section.refuse(key, reason=reason, hint=f"public_size under [source], or a number of rows: {key} = 50")
+    confidence = _confidence(section) if "confidence" in section else 0.95
+    with section.located(key):
+        return Goal(kind=kinds[0], amount=amount, percent=percent, confidence=confidence), contract
+
+
+def _amount(section: Section, key: str) -> tuple[float, bool]:
+    """A number of rows, or text such as "2%"."""
+    hint = f'{key} = 50, or {key} = "2%"'
+    value = section.entries[key]
+    share = _percentage(value)
+    amount = share if share is not None else section.number(key, value=value, hint=hint)
+    if amount <= 0:
+        section.refuse(key, reason=f"{section.label(key)} must be above 0", hint=hint)
+    return amount, share is not None
+
+
+def _confidence(section: Section) -> float:
+    """A number such as 0.95, or text such as "95%"."""
+    hint = 'confidence = 0.95, or confidence = "95%"'
+    value = section.entries["confidence"]
+    share = _percentage(value)
+    confidence = share / 100 if share is not None else section.number("confidence", value=value, hint=hint)
+    if not 0 < confidence < 1:
+        reason = "goal.confidence must lie strictly between 0 and 1, or between 0% and 100%"
+        section.refuse("confidence", reason=reason, hint=hint)
+    return confidence
+
+
+def _percentage(value: Any) -> float | None:
+    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,15})?)\s*%\s*", value, re.ASCII) if isinstance(value, str) else None
+    return float(found[1]) if found is not None else None

@@ -1,0 +1,256 @@
+"""Moment generating and characteristic functions of weighted sums of discrete noise.
+
+A tail is read off the function M(z) = E exp(z S) on a vertical line s + it of the complex plane. S is a sum of
+independent terms w X, so M is a product, and each factor has a closed form. Everything is kept relative to its
+value on the real axis ("tilted" by s), where it is largest: nothing overflows, and the deepest tail keeps as many
+digits as the shallowest.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.kernel.accounting.noise import Noise, NoiseKind
+
+Array = NDArray[np.float64]
+
+
+class Law(Protocol):
+    """One draw X, as a function of its scale; all arguments broadcast, u >= 0."""
+
+    def variance(self, scale: Array) -> Array:
+        """At least the variance of X."""
+
+    def reach(self, scale: Array) -> Array:
+        """E exp(u X) is finite for u below this."""
+
+    def log_mgf(self, u: Array, scale: Array) -> Array:
+        """log E exp(u X), or a little more."""
+
+    def mean(self, u: Array, scale: Array) -> Array:
+        """The derivative of `log_mgf` in u: the mean of the tilted draw."""
+
+    def log_tilted(self, u: Array, scale: Array, angle: Array) -> tuple[Array, Array]:
+        """Logarithm of the modulus, and phase, of E exp((u + i angle) X) / exp(log_mgf(u))."""
+
+
+class Laplace:
+    """Discrete Laplace: with c = 1/scale, E exp(zX) = (cosh c - 1) / (cosh c - cosh z) for |Re z| < c.
+
+    The same as (1-a)^2 / ((1 - a e^z)(1 - a e^-z)) with a = e^-c, in a form that does not cancel for large scales.
+    """
+
+    def variance(self, scale: Array) -> Array:
+        return 0.5 / np.sinh(0.5 / scale) ** 2
+
+    def reach(self, scale: Array) -> Array:
+        return 1.0 / scale
+
+    def log_mgf(self, u: Array, scale: Array) -> Array:
+        return -np.log1p(-((np.sinh(0.5 * u) / np.sinh(0.5 / scale)) ** 2))
+
+    def mean(self, u: Array, scale: Array) -> Array:
+        return np.sinh(u) / self._gap(u, scale)
+
+    def log_tilted(self, u: Array, scale: Array, angle: Array) -> tuple[Array, Array]:
+        gap = self._gap(u, scale)
+        sine, cosine = np.sin(0.5 * angle), np.cos(0.5 * angle)
+        real = 1.0 + (2.0 * np.cosh(u) / gap) * sine * sine
+        imaginary = (2.0 * np.sinh(u) / gap) * sine * cosine
+        return -0.5 * np.log(real * real + imaginary * imaginary), np.arctan2(imaginary, real)
+
+    def _gap(self, u: Array, scale: Array) -> Array:
+        """cosh c - cosh u."""
+        return 2.0 * np.sinh(0.5 / scale + 0.5 * u) * np.sinh(0.5 / scale - 0.5 * u)
+
+
+class WideGaussian:
+    """Discrete Gaussian with scale >= 1, by Poisson summation:
+
+    E exp(zX) = sum_k exp(scale^2 (z - 2 pi i k)^2 / 2) / sum_k exp(-2 pi^2 scale^2 k^2).
+    With the angle reduced to [-pi, pi], the terms |k| >= 2 are below 1e-19 and those with |k| = 1 too from scale 3.
+    """
+
+    def variance(self, scale: Array) -> Array:
+        return scale**2
+
+    def reach(self, scale: Array) -> Array:
+        return np.full_like(scale, np.inf)
+
+    def log_mgf(self, u: Array, scale: Array) -> Array:
+        return 0.5 * (scale * u) ** 2
+
+    def mean(self, u: Array, scale: Array) -> Array:
+        return scale**2 * u
+
+    def log_tilted(self, u: Array, scale: Array, angle: Array) -> tuple[Array, Array]:
+        near = _wrapped(angle)
+        size, phase = -0.5 * (scale * near) ** 2, scale**2 * u * near
+        if np.min(scale) < 3.0:
+            turn = np.exp(2j * np.pi * scale**2 * u)
+            fall = -2.0 * (np.pi * scale) ** 2
+            swing = 2.0 * np.pi * scale**2 * near
+            up, down = np.exp(np.minimum(fall + swing, 0.0)), np.exp(np.minimum(fall - swing, 0.0))
+            others = 1.0 + up / turn + down * turn
+            size, phase = size + np.log(np.abs(others)) - np.log1p(2.0 * np.exp(fall)), phase + np.angle(others)
+        return size, phase
+
+
+class NarrowGaussian:
+    """Discrete Gaussian with scale < 1, by its own series: the tilted mass sits on a few integers around scale^2 u.
+
+    E exp(uX) = exp(scale^2 u^2 / 2) rho(y) / rho(0), where rho(y) = sum_d exp(-(d-y)^2 / (2 scale^2)) and y is
+    scale^2 u less its nearest integer. What lies beyond 10 steps is below 1e-19.
+    """
+
+    steps = range(-10, 11)
+
+    def variance(self, scale: Array) -> Array:
+        return scale**2
+
+    def reach(self, scale: Array) -> Array:
+        return np.full_like(scale, np.inf)
+
+    def log_mgf(self, u: Array, scale: Array) -> Array:
+        centre = scale**2 * u
+        masses, around = self._masses(centre - np.rint(centre), scale), self._masses(0.0 * centre, scale)
+        return 0.5 * (scale * u) ** 2 + np.log(_total(masses)) - np.log(_total(around))
+
+    def mean(self, u: Array, scale: Array) -> Array:
+        centre = scale**2 * u
+        masses = self._masses(centre - np.rint(centre), scale)
+        return np.rint(centre) + _total(d * p for d, p in zip(self.steps, masses, strict=True)) / _total(masses)
+
+    def log_tilted(self, u: Array, scale: Array, angle: Array) -> tuple[Array, Array]:
+        centre = scale**2 * u
+        masses = self._masses(centre - np.rint(centre), scale)
+        whole = _total(masses)
+        near = _wrapped(angle)
+        rotation, total = np.exp(1j * near), np.zeros(angle.shape, dtype=complex)
+        for mass in reversed(masses):
+            total = total * rotation + mass / whole
+        first = np.rint(centre) + self.steps[0]
+        return np.log(np.abs(total)), np.angle(total) + first * near
+
+    def _masses(self, y: Array, scale: Array) -> list[Array]:
+        return [np.exp(-0.5 * ((d - y) / scale) ** 2) for d in self.steps]
+
+
+def _wrapped(angle: Array) -> Array:
+    """The angle in [-pi, pi]."""
+    return angle - 2.0 * np.pi * np.rint(angle / (2.0 * np.pi))
+
+
+def _total(arrays: Iterable[Array]) -> Array:
+    return reduce(operator.add, arrays)
+
+
+def law_of(noise: Noise) -> int:
+    """The place in `LAWS` of the law that this noise follows."""
+    if noise.kind is NoiseKind.LAPLACE:
+        return 0
+    return 1 if noise.scale >= 1.0 else 2
+
+
+LAWS: tuple[Law, ...] = (Laplace(), WideGaussian(), NarrowGaussian())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """The terms of some sums that follow one law: `weight[i, j]` times `count[j]` draws of scale `scale[j]`."""
+
+    law: Law
+    weight: Array
+    count: Array
+    scale: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """Independent weighted draws, summed: one sum for each row. All laws are symmetric, so signs are dropped.
+
+    Methods take one s for each row; or, where there is one row, as many as one likes.
+    """
+
+    parts: tuple[Part, ...]
+
+    @staticmethod
+    def of(weights: Array, noises: Sequence[Noise]) -> Sums:
+        laws = np.array([law_of(noise) for noise in noises], dtype=np.int64)
+        scales = np.array([noise.scale for noise in noises], dtype=np.float64)
+        parts = []
+        for place, law in enumerate(LAWS):
+            columns = np.flatnonzero(laws == place)
+            if columns.size:
+                weight = np.abs(weights[:, columns])
+                parts.append(Part(law=law, weight=weight, count=np.ones(columns.size), scale=scales[columns]))
+        return Sums(parts=tuple(parts))
+
+    def rows(self, which: slice) -> Sums:
+        """Some of the sums."""
+        return Sums(parts=tuple(replace(part, weight=part.weight[which]) for part in self.parts))
+
+    def row(self, i: int) -> Sums:
+        """One sum alone: zero weights dropped, equal terms counted, the strongest first."""
+        parts = []
+        for part in self.parts:
+            present = np.flatnonzero(part.weight[i])
+            order = present[np.lexsort((part.scale[present], part.weight[i, present]))]
+            weight, scale = part.weight[i, order], part.scale[order]
+            if order.size == 0:
+                continue
+            first = np.flatnonzero(np.r_[True, (np.diff(weight) != 0) | (np.diff(scale) != 0)])
+            count, weight, scale = np.add.reduceat(part.count[order], first), weight[first], scale[first]
+            strongest = np.argsort(-count * weight**2 * part.law.variance(scale))
+            weight, count, scale = weight[None, strongest], count[strongest], scale[strongest]
+            parts.append(Part(law=part.law, weight=weight, count=count, scale=scale))
+        return Sums(parts=tuple(parts))
+
+    def terms(self) -> float:
+        """How many draws are summed."""
+        return float(sum(part.count.sum() for part in self.parts))
+
+    def variance(self) -> Array:
+        return _total(part.weight**2 @ (part.count * part.law.variance(part.scale)) for part in self.parts)
+
+    def spread(self) -> Array:
+        """The sum of the standard deviations of the terms."""
+        return _total(part.weight @ (part.count * np.sqrt(part.law.variance(part.scale))) for part in self.parts)
+
+    def limit(self) -> Array:
+        """E exp(s S) is finite for s below this."""
+        with np.errstate(divide="ignore"):
+            limits = [np.min(part.law.reach(part.scale) / part.weight, axis=1) for part in self.parts]
+        return np.asarray(np.min(limits, axis=0), dtype=np.float64)
+
+    def log_mgf(self, s: Array) -> Array:
+        """At least log E exp(s S), but for rounding."""
+        return _total(p.law.log_mgf(s[:, None] * p.weight, p.scale) @ p.count for p in self.parts)
+
+    def mean(self, s: Array) -> Array:
+        """The derivative of `log_mgf`."""
+        return _total((p.weight * p.law.mean(s[:, None] * p.weight, p.scale)) @ p.count for p in self.parts)
+
+    def pitch(self, finest: float) -> float | None:
+        """The largest g such that S is always a multiple of g; None if that is below `finest` (one row)."""
+        common = Fraction(0)
+        for part in self.parts:
+            for weight in part.weight[0]:
+                common = _common_measure(common, Fraction(float(weight)))
+                if common < finest:
+                    return None
+        return float(common)
+
+
+def _common_measure(a: Fraction, b: Fraction) -> Fraction:
+    """The greatest common divisor of two fractions."""
+    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)

@@ -1,0 +1,87 @@
+"""Weighted least squares that grows row by row: the best linear estimate of everything the rows determine.
+
+With rows q_j measured with variance v_j, M = sum_j q_j q_j^T / v_j. The covariance S = M^+ and the projector P onto
+the span of the rows are kept, so that a query w in the span has estimate w.x and variance w^T S w. A new row costs
+O(n^2): inside the span by Sherman-Morrison, outside it by Meyer's formula for the pseudo-inverse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+
+IN_SPAN = 1e-9
+"""A query whose part outside the span is below this share of its squared length is answered by the rows."""
+
+
+@dataclass
+class GaussianState:
+    """Estimate, covariance and span over n coordinates."""
+
+    estimate: Reals
+    covariance: Reals
+    span: Reals
+
+    @staticmethod
+    def empty(size: int) -> GaussianState:
+        return GaussianState(np.zeros(size), np.zeros((size, size)), np.zeros((size, size)))
+
+    def split(self, parent: NDArray[np.int64], shrink: Reals) -> GaussianState:
+        """The same knowledge over finer coordinates: new coordinate i is `shrink[i]` times old one `parent[i]`.
+
+        The embedding is an isometry, so estimate, pseudo-inverse and projector simply move along.
+        """
+        scale = shrink[:, None] * shrink[None, :]
+        pick = np.ix_(parent, parent)
+        return GaussianState(self.estimate[parent] * shrink, self.covariance[pick] * scale, self.span[pick] * scale)
+
+    def spans(self, queries: Reals) -> bool:
+        """Whether every query lies in the span of the measured rows."""
+        outside = queries - queries @ self.span
+        return bool(np.all(np.square(outside).sum(axis=1) <= IN_SPAN * np.square(queries).sum(axis=1)))
+
+    def take(self, rows: Reals, values: Reals, variance: float) -> None:
+        """Take in rows that were measured with independent noise of one variance."""
+        if self._take_orthogonal(rows, values, variance):
+            return
+        for row, value in zip(rows, values, strict=True):
+            self._take_one(row, float(value), variance)
+
+    def _take_orthogonal(self, rows: Reals, values: Reals, variance: float) -> bool:
+        """All rows at once where no two share a cell and all are orthogonal to what is known, as a histogram is."""
+        lengths = np.square(rows).sum(axis=1)
+        disjoint = bool(np.all(np.count_nonzero(rows, axis=0) <= 1)) and bool(np.all(lengths > 0))
+        if not disjoint or (np.any(self.span) and np.abs(rows @ self.span).max() > IN_SPAN):
+            return False
+        self.estimate += (values / lengths) @ rows
+        owner, own = np.nonzero(rows)
+        if len(own) == len(rows):  # one cell each: no need to multiply matrices
+            self.covariance[own, own] += variance / lengths[owner]
+            self.span[own, own] += 1.0
+        else:
+            self.covariance += variance * (rows.T / np.square(lengths)) @ rows
+            self.span += (rows.T / lengths) @ rows
+        return True
+
+    def _take_one(self, row: Reals, value: float, variance: float) -> None:
+        length = float(row @ row)
+        if length == 0:
+            return
+        gain = self.covariance @ row
+        surprise = value - float(row @ self.estimate)
+        spread = variance + float(row @ gain)
+        outside = row - self.span @ row
+        beyond = float(outside @ outside)
+        if beyond <= IN_SPAN * length:
+            self.estimate += gain * (surprise / spread)
+            self.covariance -= np.outer(gain, gain) / spread
+            return
+        fresh = outside / beyond
+        self.estimate += fresh * surprise
+        cross = np.outer(gain, fresh)
+        self.covariance += spread * np.outer(fresh, fresh) - cross - cross.T
+        self.span += np.outer(outside, outside) / beyond

@@ -1,0 +1,88 @@
+"""A grant: what one question may spend, and the only way for an offer to reach the kernel."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import NoReturn
+
+from bursar.errors import Unsupported
+from bursar.kernel.accounting import Event, Noise
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Claim, Hold, Record, Transaction
+from bursar.kernel.randomness import Randomness
+from bursar.queries import LinearMap
+
+HOLD_SECONDS = 600.0
+CLAIM_SECONDS = 60.0
+
+
+def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str) -> Claim:
+    """A claim to a key under a fence that nobody else has."""
+    fence = int.from_bytes(randomness.secret(8), "little") >> 2
+    return Claim(analyst=analyst, key=key, question=question, fence=fence, expires=time.time() + CLAIM_SECONDS)
+
+
+@dataclass
+class Grant:
+    """Holds the worst case of a plan of several verbs; a plan of one verb needs no hold, its commit admits it.
+
+    Guarantees: what is charged under a grant is at most `at_most` units; leaving the `with` block drops the hold.
+    """
+
+    kernel: Kernel
+    analyst: str
+    purpose: str
+    events: Sequence[Event]
+    at_most: int
+    claim: Claim | None = None
+    charged: int = 0
+    _hold: Hold | None = field(default=None, init=False)
+
+    def __enter__(self) -> Grant:
+        if len(self.events) > 1:
+            self._hold = self.kernel.hold(self.events, analyst=self.analyst, seconds=HOLD_SECONDS)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._hold is not None:
+            fence = self._hold.fence
+            self.kernel.ledger.commit(lambda transaction: transaction.drop_hold(fence))
+
+    def measure(self, strategy: LinearMap, noise: Noise) -> Record:
+        record, charge = self.kernel.measure(
+            strategy,
+            noise,
+            analyst=self.analyst,
+            purpose=self.purpose,
+            at_most=self.at_most - self.charged,
+            claim=self.claim,
+            fence=None if self._hold is None else self._hold.fence,
+        )
+        self.charged += charge
+        return record
+
+    def refine(self, block: int, rows: Sequence[int], scale: float) -> NoReturn:
+        raise Unsupported("rows cannot be refined yet")
+
+    def above(self, query: LinearMap, threshold: int) -> NoReturn:
+        raise Unsupported("sparse vector tests cannot be run yet")
+
+    def select(self, candidates: LinearMap, count: int) -> NoReturn:
+        raise Unsupported("noisy selection cannot be run yet")
+
+    def release(self, body: bytes) -> bytes:
+        """The answer as it is stored: with a key, the first one stored wins, and everyone gets its bytes."""
+        claim = self.claim
+        if claim is None:
+            return body
+
+        def work(transaction: Transaction) -> bytes:
+            stored = transaction.claim(claim, time.time())
+            return transaction.answer(claim, body) if stored is None else stored
+
+        return self.kernel.ledger.commit(work)

@@ -1,0 +1,258 @@
+"""The kernel: the only code that reads exact counts and draws noise.
+
+A verb is one function: check public sizes, read exact counts, then in one commit admit, draw and record; the value
+is returned after the commit and not before. See kernel.proof.md for why this keeps the budget.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from bursar.domain import Domain, Neighbours, Unit
+from bursar.errors import BudgetError, QueryError, SourceError, Stale
+from bursar.kernel.accounting import (
+    Accountant,
+    AddRemove,
+    Book,
+    Event,
+    Footprint,
+    Measured,
+    Noise,
+    Profile,
+    ReplaceOne,
+    Versioned,
+    from_units,
+)
+from bursar.kernel.budget import Budget
+from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
+from bursar.kernel.randomness import Randomness
+from bursar.kernel.sources import Source
+from bursar.kernel.tables import Tables
+from bursar.queries import LinearMap
+
+LARGEST_ANSWER = 2**61
+"""Exact answers and noise (scales end at 2^40) stay far below 64 bits."""
+
+LARGEST_TABLE = 2**26
+"""Most joint cells that one part of a strategy may look at."""
+
+MOST_ROWS = 2**22
+"""Most rows of one measurement."""
+
+
+class Kernel:
+    """Guarantees: after every commit, the bound of the profile over the log is at most the budget."""
+
+    def __init__(
+        self,
+        *,
+        domain: Domain,
+        unit: Unit,
+        budget: Budget,
+        max_rows: int,
+        ledger: Ledger,
+        open_source: Callable[[bytes], Source],
+        randomness: Randomness,
+    ) -> None:
+        self.domain, self.budget, self.max_rows, self.ledger = domain, budget, max_rows, ledger
+        self._open_source, self._randomness = open_source, randomness
+        self._accountant = Accountant(mode=budget.mode, unit=unit)
+        self._book = Book(self._accountant, self._new_profile)
+        self._position = 0
+        self._lock = threading.RLock()
+        self._version = 0  # the last one declared in the log
+        self._data: tuple[int, Source, Tables] | None = None  # opened at the first purchase: free answers need none
+
+    # -- what everybody may know ---------------------------------------------------------------------------------
+
+    def price(self, events: Iterable[Event]) -> int:
+        """What the events would add to what is spent, in units of 2^-50; looks at the log only."""
+        with self._lock:
+            self._advance(self.ledger.records(self._position))
+            return self._book.price(events)
+
+    def spent(self) -> int:
+        """The bound of the profile over everything in the log, in units of 2^-50."""
+        with self._lock:
+            self._advance(self.ledger.records(self._position))
+            return self._book.spent()
+
+    def left(self) -> int:
+        """What the profile may still grow by, in units of 2^-50; holds are not counted, admission does that."""
+        return max(self.budget.units - self.spent(), 0)
+
+    def held(self) -> int:
+        """What plans that are running have set aside, in units of 2^-50."""
+        holds = self.ledger.commit(lambda transaction: transaction.holds(time.time()))
+        return self.price([event for hold in holds for event in hold.events])
+
+    def history(self) -> list[tuple[Record, int]]:
+        """Every record with what it was charged, in units of 2^-50: the log played again from the start."""
+        book = Book(self._accountant, self._new_profile)
+        result: list[tuple[Record, int]] = []
+        for record in self.ledger.records():
+            before = book.spent()
+            book.add(record.event)
+            result.append((record, book.spent() - before))
+        return result
+
+    def version(self) -> int:
+        """The version of the data that verbs run on: the last one declared."""
+        with self._lock:
+            self._advance(self.ledger.records(self._position))
+            return self._version
+
+    def check(self, strategy: LinearMap) -> None:
+        """Refuse, from public sizes alone, what could overflow or not fit in memory."""
+        parts = [self.domain.cells(norm.columns) for norm in strategy.norms(1)]
+        if max(parts, default=1) > LARGEST_TABLE:
+            raise QueryError(f"this looks at {max(parts)} joint cells at once; {LARGEST_TABLE} are possible")
+        if strategy.rows > MOST_ROWS:
+            raise QueryError(f"this asks for {strategy.rows} numbers at once; {MOST_ROWS} are possible")
+        if strategy.largest() * self.max_rows > LARGEST_ANSWER:
+            raise QueryError("the coefficients of this workload are too large for max_rows")
+
+    # -- verbs ---------------------------------------------------------------------------------------------------
+
+    def measure(
+        self,
+        strategy: LinearMap,
+        noise: Noise,
+        *,
+        analyst: str,
+        purpose: str,
+        at_most: int,
+        claim: Claim | None = None,
+        fence: int | None = None,
+    ) -> tuple[Record, int]:
+        """Noisy answers to all rows of a strategy, one commit; with what it was charged, in units of 2^-50.
+
+        Stale is raised, and nothing charged, where the price has risen above `at_most` or the data version changed.
+        """
+        self.check(strategy)
+        version, tables = self._opened()
+        event = Measured(strategy=strategy, noise=noise, version=version)
+        exact = strategy.apply(tables.counts)
+
+        def work(transaction: Transaction) -> tuple[Record, int]:
+            charge = self._admit(transaction, event, at_most=at_most, claim=claim, fence=fence)
+            values = exact + self._randomness.draw(noise, strategy.rows)
+            return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
+
+        return self.ledger.commit(work)
+
+    def hold(self, events: Sequence[Event], *, analyst: str, seconds: float) -> Hold:
+        """Set the budget for a plan of several verbs aside; refused, like a verb, if it does not fit."""
+
+        def work(transaction: Transaction) -> Hold:
+            planned = self._accountant.all_footprints(events)
+            self._require_budget(self._set_aside(transaction), planned)
+            expires = time.time() + seconds
+            hold = Hold(fence=transaction.next_fence(), analyst=analyst, expires=expires, events=tuple(events))
+            transaction.put_hold(hold, replace=False)
+            return hold
+
+        return self.ledger.commit(work)
+
+    # -- inside a commit -----------------------------------------------------------------------------------------
+
+    def _admit(
+        self, transaction: Transaction, event: Measured, *, at_most: int, claim: Claim | None, fence: int | None
+    ) -> int:
+        if claim is not None and transaction.claim(claim, time.time()) is not None:
+            raise Stale("this key has been answered meanwhile")
+        others = self._set_aside(transaction, besides=fence)
+        if event.version != self._version:
+            raise Stale("the data version changed meanwhile")
+        if fence is not None:
+            others += self._accountant.all_footprints(self._take_from_hold(transaction, event, fence))
+        price = self._require_budget(others, self._accountant.footprints(event))
+        if price > at_most:
+            raise Stale("the price has risen meanwhile")
+        return price
+
+    def _set_aside(self, transaction: Transaction, besides: int | None = None) -> list[Footprint]:
+        """Footprints that count although they are not in the book: other holds, and this group's earlier members."""
+        with self._lock:
+            self._advance(transaction.committed(self._position))
+        pending = [record.event for record in transaction.pending()]
+        held = [e for hold in transaction.holds(time.time()) if hold.fence != besides for e in hold.events]
+        return self._accountant.all_footprints([*pending, *held])
+
+    def _require_budget(self, others: list[Footprint], more: Iterable[Footprint]) -> int:
+        with self._lock:
+            before, after = self._book.spent(others), self._book.spent([*others, *more])
+        if after > self.budget.units:
+            left = from_units(max(self.budget.units - before, 0))
+            raise BudgetError(asked=from_units(after - before), left=left, unit=self.budget.mode.value)
+        return after - before
+
+    def _take_from_hold(self, transaction: Transaction, event: Measured, fence: int) -> list[Event]:
+        """Replace the hold by what remains of its plan; an event that was not planned does not fit."""
+        hold = next((h for h in transaction.holds(time.time()) if h.fence == fence), None)
+        if hold is None:
+            raise Stale("the hold has expired")
+        for place, planned in enumerate(hold.events):
+            if _same_measurement(planned, event):
+                rest = (*hold.events[:place], *hold.events[place + 1 :])
+                remaining = Hold(fence=fence, analyst=hold.analyst, expires=hold.expires, events=rest)
+                transaction.put_hold(remaining, replace=True)
+                return list(rest)
+        raise Stale("the measurement is not part of the plan that was held")
+
+    # -- data and log --------------------------------------------------------------------------------------------
+
+    def _opened(self) -> tuple[int, Tables]:
+        """The current version and its counts; data that are not what the log says they are stop the data set."""
+        with self._lock:
+            version = self.version()
+            if self._data is None or self._data[0] != version:
+                self.close()
+                source = self._open_source(self._secret("data key"))
+                if source.content().encode() != self._secret(f"content {version}"):
+                    source.close()
+                    raise SourceError(CHANGED)
+                self._data = version, source, Tables(source)
+            return version, self._data[2]
+
+    def _secret(self, name: str) -> bytes:
+        value = self.ledger.commit(lambda transaction: transaction.secret(name))
+        if value is None:
+            raise SourceError("no version of the data has been declared; the data owner runs: bursar create")
+        return value
+
+    def close(self) -> None:
+        """Forget the exact counts and close the source."""
+        with self._lock:
+            if self._data is not None:
+                self._data[1].close()
+            self._data = None
+
+    def _new_profile(self) -> Profile:
+        around = AddRemove(self.domain)
+        replaced = self._accountant.unit.neighbours is Neighbours.REPLACE_ONE
+        return ReplaceOne(self.domain, around) if replaced else around
+
+    def _advance(self, records: Sequence[Record]) -> None:
+        for record in records:
+            self._book.add(record.event)
+            if isinstance(record.event, Versioned):
+                self._version = record.event.version
+            self._position = record.position
+
+
+CHANGED = (
+    "the data are not the ones that were declared; the data owner looks at what happened and, if the change is "
+    "meant, declares it: bursar version"
+)
+
+
+def _same_measurement(planned: Event, event: Measured) -> bool:
+    return (
+        isinstance(planned, Measured)
+        and planned.noise == event.noise
+        and planned.version == event.version
+        and planned.strategy.digest == event.strategy.digest
+    )

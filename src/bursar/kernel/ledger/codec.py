@@ -1,0 +1,131 @@
+"""Records, holds and claims as bytes: one byte string for each, exact, and refused where it is not understood.
+
+A record is a line of JSON (sorted keys, ASCII), a line feed, then its values as little-endian int64. A strategy
+appears by its digest; its own bytes (`bursar.queries.codec`) are stored once. Floats that decide something are
+written in hexadecimal, so what is read back is the number that was priced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bursar.errors import BursarError, LedgerError
+from bursar.kernel.accounting.events import Event, Measured, Versioned
+from bursar.kernel.accounting.noise import Noise, NoiseKind
+from bursar.kernel.ledger.ledger import Claim, Hold, Record
+from bursar.queries import LinearMap, decode
+
+Strategies = Callable[[str], LinearMap]
+"""Gives the strategy of a digest."""
+
+_encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_decoder = json.JSONDecoder()
+_NOISES = {kind.value: kind for kind in NoiseKind}
+_FAULTS = (ValueError, KeyError, TypeError, OverflowError, RecursionError, BursarError)
+
+
+def to_json(value: Any) -> bytes:
+    """The one JSON text of plain values; anything else raises LedgerError."""
+    try:
+        return _encoder.encode(value).encode("ascii")
+    except _FAULTS as fault:
+        raise LedgerError("only plain JSON values can be stored") from fault
+
+
+def from_json(body: bytes) -> Any:
+    try:
+        return _decoder.decode(body.decode("ascii"))
+    except _FAULTS as fault:
+        raise LedgerError("a stored row cannot be read") from fault
+
+
+def strategy_of(event: Event) -> LinearMap | None:
+    """The strategy that must be stored along with an event, if it has one."""
+    return event.strategy if isinstance(event, Measured) else None
+
+
+def decode_strategy(digest: str, body: bytes) -> LinearMap:
+    """The strategy with this digest; bytes with any other digest raise LedgerError."""
+    if hashlib.blake2b(body, digest_size=16).hexdigest() != digest:
+        raise LedgerError("a stored strategy does not match its digest: the ledger is damaged")
+    try:
+        return decode(body)
+    except _FAULTS as fault:
+        raise LedgerError("a stored strategy cannot be read") from fault
+
+
+def encode_record(record: Record) -> bytes:
+    """The bytes that the hash chain runs over. The position is not among them: the chain itself counts."""
+    fields = {"analyst": record.analyst, "at": record.at, "purpose": record.purpose, **_event_fields(record.event)}
+    return to_json(fields) + b"\n" + np.ascontiguousarray(record.values, "<i8").tobytes()
+
+
+def decode_record(position: int, body: bytes, strategies: Strategies) -> Record:
+    try:
+        end = body.index(b"\n")
+        fields = _decoder.decode(body[:end].decode("ascii"))
+        at, analyst, purpose = fields.pop("at"), fields.pop("analyst"), fields.pop("purpose")
+        event = _event(fields, strategies)
+        values = np.frombuffer(body, "<i8", offset=end + 1)
+        if len(values) != values_expected(event):
+            raise LedgerError("a record has more or fewer values than its event")
+        return Record(position=position, at=at, analyst=analyst, purpose=purpose, event=event, values=values)
+    except _FAULTS as fault:
+        raise LedgerError(f"record {position} cannot be read: {fault}") from fault
+
+
+def values_expected(event: Event) -> int:
+    """How many values a record of this event carries."""
+    strategy = strategy_of(event)
+    return 0 if strategy is None else strategy.rows
+
+
+def encode_hold(hold: Hold) -> bytes:
+    events = [_event_fields(event) for event in hold.events]
+    return to_json({"analyst": hold.analyst, "events": events, "expires": hold.expires.hex(), "fence": hold.fence})
+
+
+def decode_hold(body: bytes, strategies: Strategies) -> Hold:
+    fields = from_json(body)
+    try:
+        events = tuple(_event(event, strategies) for event in fields.pop("events"))
+        return Hold(events=events, expires=float.fromhex(fields.pop("expires")), **fields)
+    except _FAULTS as fault:
+        raise LedgerError("a stored hold cannot be read") from fault
+
+
+def encode_claim(claim: Claim) -> bytes:
+    return to_json({**vars(claim), "expires": claim.expires.hex()})
+
+
+def decode_claim(body: bytes) -> Claim:
+    fields = from_json(body)
+    try:
+        return Claim(expires=float.fromhex(fields.pop("expires")), **fields)
+    except _FAULTS as fault:
+        raise LedgerError("a stored claim cannot be read") from fault
+
+
+def _event_fields(event: Event) -> dict[str, Any]:
+    match event:
+        case Measured(strategy=strategy, noise=noise, version=version):
+            law = {"noise": noise.kind.value, "scale": noise.scale.hex()}
+            return {"kind": "measured", "strategy": strategy.digest, "version": version, **law}
+        case Versioned(version=version, same_rows=same_rows):
+            return {"kind": "versioned", "version": version, "same_rows": same_rows}
+    raise LedgerError(f"an event of kind {type(event).__name__} cannot be stored")
+
+
+def _event(fields: dict[str, Any], strategies: Strategies) -> Event:
+    match fields.pop("kind"):
+        case "measured":
+            noise = Noise(kind=_NOISES[fields.pop("noise")], scale=float.fromhex(fields.pop("scale")))
+            return Measured(strategy=strategies(fields.pop("strategy")), noise=noise, **fields)
+        case "versioned":
+            return Versioned(**fields)
+    raise LedgerError("an event of an unknown kind: this ledger was written by a newer release")

@@ -1,0 +1,236 @@
+"""One SQLite connection that speaks of sealed rows, a chained log and strategies instead of SQL.
+
+Every row of a sealed table carries a seal, and its name stands a second time in the table `directory`: a changed
+row does not fit its seal, and a row that damage has made unreachable is missing in one place only. So a lookup
+finds what was stored, or raises; "nothing there" is an answer one can rely on.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from bursar.errors import LedgerError
+from bursar.kernel.ledger import chain, codec
+from bursar.kernel.ledger.ledger import Charter
+from bursar.kernel.ledger.transaction import TABLES
+from bursar.queries import LinearMap, encode
+
+APPLICATION = 0x42555253  # "BURS", the application id in the header of the file
+FORMAT = 1
+
+SEALED = (*TABLES, "meta")
+SCHEMA = (
+    "CREATE TABLE log (position INTEGER PRIMARY KEY, body BLOB NOT NULL, chain BLOB NOT NULL)",
+    "CREATE TABLE strategies (digest TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE directory (entry TEXT PRIMARY KEY) WITHOUT ROWID",
+    *(
+        f"CREATE TABLE {table} (name TEXT PRIMARY KEY, body BLOB NOT NULL, seal BLOB NOT NULL) WITHOUT ROWID"
+        for table in SEALED
+    ),
+)
+
+_DAMAGED = "the ledger is damaged"
+_MEANING = {
+    "SQLITE_BUSY": "the ledger is locked by another process",
+    "SQLITE_FULL": "the disk of the ledger is full",
+    "SQLITE_READONLY": "the ledger cannot be written to",
+    "SQLITE_CANTOPEN": "the ledger cannot be opened",
+    "SQLITE_CORRUPT": _DAMAGED,
+    "SQLITE_NOTADB": "the file is not a Bursar ledger, or it is damaged",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """Where a ledger stands; written with every commit."""
+
+    commits: int  # how many commits have written something
+    fence: int  # the last fence given out
+    position: int
+    chain: bytes  # of the record at `position`
+
+
+def translate(fault: sqlite3.Error) -> LedgerError:
+    """What an SQLite error means to a person. It never carries stored text."""
+    name = getattr(fault, "sqlite_errorname", "SQLITE_ERROR")
+    known = next((text for prefix, text in _MEANING.items() if name.startswith(prefix)), "the ledger cannot be used")
+    return LedgerError(f"{known} ({name}); nothing was released")
+
+
+class Database:
+    """A connection. `fault` is its first SQLite error: SQLite may then have ended the transaction by itself, so
+    nothing more may be written through this connection."""
+
+    def __init__(self, path: Path, *, timeout: float, factory: type[sqlite3.Connection]) -> None:
+        self.fault: LedgerError | None = None
+        self.charter_hash = b""  # set by `found` or `recognise`
+        try:
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=timeout,
+                isolation_level=None,
+                check_same_thread=False,
+                factory=factory,
+            )
+        except sqlite3.Error as fault:
+            raise translate(fault) from fault
+        # FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary
+        # tables stay in memory because secrets may be in them.
+        for pragma in ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=2"):
+            self.run(f"PRAGMA {pragma}")
+
+    def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except sqlite3.Error as fault:
+            self.fault = translate(fault)
+            raise self.fault from fault
+
+    def stream(self, sql: str, parameters: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from self._connection.execute(sql, parameters)
+        except sqlite3.Error as fault:
+            self.fault = translate(fault)
+            raise self.fault from fault
+
+    def close(self) -> None:
+        """Never raises: what was committed is safe, the rest is not wanted."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+    @property
+    def changes(self) -> int:
+        """Grows with every row that is written."""
+        return self._connection.total_changes
+
+    # -- the ledger as a whole ------------------------------------------------------------------------------
+
+    def found(self, charter: bytes) -> None:
+        """Make a new file into a ledger with this charter."""
+        self.run("PRAGMA auto_vacuum=NONE")
+        self.run("PRAGMA journal_mode=WAL")
+        self.run("BEGIN IMMEDIATE")
+        self.run(f"PRAGMA application_id={APPLICATION}")
+        self.run(f"PRAGMA user_version={FORMAT}")
+        for statement in SCHEMA:
+            self.run(statement)
+        self.charter_hash = chain.genesis(charter)
+        self.write("meta", "charter", charter)
+        self.put_state(State(commits=0, fence=0, position=0, chain=self.charter_hash))
+        self.run("COMMIT")
+
+    def recognise(self) -> Charter:
+        """Check that this is a ledger of this release, and read its charter, on which all other checks rest."""
+        if self.run("PRAGMA application_id") != [(APPLICATION,)]:
+            raise LedgerError("the file is not a Bursar ledger, or it is damaged")
+        if self.run("PRAGMA user_version") != [(FORMAT,)]:
+            raise LedgerError("the ledger was written by another release of Bursar, or it is damaged")
+        if self.run("PRAGMA journal_mode") != [("wal",)]:
+            raise LedgerError(_DAMAGED)
+        schema = {sql for (sql,) in self.run("SELECT sql FROM sqlite_schema")}
+        if schema != set(SCHEMA):
+            raise LedgerError(_DAMAGED)
+        rows = self.run("SELECT body FROM meta WHERE name = 'charter'")
+        if len(rows) != 1 or not isinstance(rows[0][0], bytes):
+            raise LedgerError(_DAMAGED)
+        self.charter_hash = chain.genesis(rows[0][0])
+        charter: Charter = codec.from_json(self._must_read("charter"))
+        return charter
+
+    def state(self) -> State:
+        fields = codec.from_json(self._must_read("state"))
+        return State(**{**fields, "chain": bytes.fromhex(fields["chain"])})
+
+    def put_state(self, state: State) -> None:
+        self.write("meta", "state", codec.to_json({**vars(state), "chain": state.chain.hex()}))
+
+    # -- sealed rows ----------------------------------------------------------------------------------------
+
+    def read(self, table: str, name: str) -> bytes | None:
+        rows = self.run(f"SELECT body, seal FROM {table} WHERE name = ?", (name,))
+        listed = self.run("SELECT 1 FROM directory WHERE entry = ?", (f"{table} {name}",))
+        if len(rows) != len(listed):
+            raise LedgerError(_DAMAGED)
+        return self._unseal(table, name, *rows[0]) if rows else None
+
+    def write(self, table: str, name: str, body: bytes) -> None:
+        seal = chain.seal(self.charter_hash, table, name, body)
+        self.run(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (name, body, seal))
+        self.run("INSERT OR IGNORE INTO directory VALUES (?)", (f"{table} {name}",))
+
+    def erase(self, table: str, name: str) -> None:
+        self.run(f"DELETE FROM {table} WHERE name = ?", (name,))
+        self.run("DELETE FROM directory WHERE entry = ?", (f"{table} {name}",))
+
+    def scan(self, table: str) -> Iterator[tuple[str, bytes]]:
+        """All rows of a table in the order of their names, none of them missing."""
+        rows = self.stream(f"SELECT name, body, seal FROM {table} ORDER BY name")
+        # "!" follows the space in ASCII: this is exactly the range of entries that begin with the table's name.
+        entries = self.stream(
+            "SELECT entry FROM directory WHERE entry >= ? AND entry < ? ORDER BY entry", (f"{table} ", f"{table}!")
+        )
+        for row, entry in zip_longest(rows, entries):
+            if row is None or entry is None or entry != (f"{table} {row[0]}",):
+                raise LedgerError(_DAMAGED)
+            yield row[0], self._unseal(table, *row)
+
+    def _unseal(self, table: str, name: Any, body: Any, seal: Any) -> bytes:
+        if isinstance(name, str) and isinstance(body, bytes):
+            if chain.seal(self.charter_hash, table, name, body) == seal:
+                return body
+        raise LedgerError(_DAMAGED)
+
+    def _must_read(self, name: str) -> bytes:
+        body = self.read("meta", name)
+        if body is None:
+            raise LedgerError(_DAMAGED)
+        return body
+
+    # -- log and strategies ---------------------------------------------------------------------------------
+
+    def append(self, position: int, body: bytes, hash_: bytes) -> None:
+        self.run("INSERT INTO log VALUES (?, ?, ?)", (position, body, hash_))
+
+    def chain_at(self, position: int) -> bytes:
+        """The hash stored with a record, not checked; the charter's at position 0."""
+        if position == 0:
+            return self.charter_hash
+        rows = self.run("SELECT chain FROM log WHERE position = ?", (position,))
+        if len(rows) != 1 or not isinstance(rows[0][0], bytes):
+            raise LedgerError(_DAMAGED)
+        return rows[0][0]
+
+    def walk(self, start: int, hash_: bytes, end: State) -> Iterator[tuple[int, bytes]]:
+        """Positions and bodies after `start`, whose hash is given, up to `end`, each checked against the chain.
+
+        Guarantees: it ends normally only if the chain leads from the first hash to the last without a gap.
+        """
+        expected = start
+        sql = "SELECT position, body, chain FROM log WHERE position > ? AND position <= ? ORDER BY position"
+        for position, body, stored in self.stream(sql, (start, end.position)):
+            expected += 1
+            if position != expected or not isinstance(body, bytes):
+                raise LedgerError(_DAMAGED)
+            hash_ = chain.link(hash_, body)
+            if hash_ != stored:
+                raise LedgerError(f"record {position} does not fit the hash chain: {_DAMAGED}")
+            yield position, body
+        if (expected, hash_) != (end.position, end.chain):
+            raise LedgerError(f"the log does not end where it should: {_DAMAGED}")
+
+    def store(self, strategy: LinearMap) -> None:
+        if not self.run("SELECT 1 FROM strategies WHERE digest = ?", (strategy.digest,)):
+            self.run("INSERT INTO strategies VALUES (?, ?)", (strategy.digest, encode(strategy)))
+
+    def strategy(self, digest: str) -> LinearMap:
+        rows = self.run("SELECT body FROM strategies WHERE digest = ?", (digest,))
+        if len(rows) != 1 or not isinstance(rows[0][0], bytes):
+            raise LedgerError(f"a strategy is missing: {_DAMAGED}")
+        return codec.decode_strategy(digest, rows[0][0])

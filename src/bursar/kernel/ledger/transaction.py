@@ -1,0 +1,182 @@
+"""What the verbs of a transaction mean, once for every kind of ledger, over named rows and a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.errors import Busy, KeyConflict, LedgerError, Stale
+from bursar.kernel.accounting.events import Event
+from bursar.kernel.ledger import codec
+from bursar.kernel.ledger.ledger import Claim, Hold, Record
+from bursar.queries import LinearMap
+
+TABLES = ("holds", "claims", "answers", "secrets")
+
+Read = Callable[[str, str], bytes | None]
+"""Gives the body of the row of a table and a name, None where there is none."""
+
+
+class Medium(Protocol):
+    """What keeps a ledger's bytes: rows and a log inside one open transaction, with one savepoint at a time.
+
+    `begin` opens the transaction; `mark` sets the savepoint, and `restore` goes back to it or `keep` moves on;
+    `commit` returns when everything kept is durable; `abort` forgets everything since `begin` and never raises.
+    """
+
+    def begin(self) -> None: ...
+    def mark(self) -> None: ...
+    def restore(self) -> None: ...
+    def keep(self) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...
+
+    def read(self, table: str, name: str) -> bytes | None: ...
+    def write(self, table: str, name: str, body: bytes) -> None: ...
+    def erase(self, table: str, name: str) -> None: ...
+    def scan(self, table: str) -> Iterable[tuple[str, bytes]]: ...
+
+    def store(self, strategy: LinearMap) -> None: ...
+    def strategy(self, digest: str) -> LinearMap: ...
+
+    def last(self) -> int:
+        """The position of the last record, pending ones included."""
+
+    def append(self, record: Record, body: bytes) -> None: ...
+    def committed(self, after: int) -> Sequence[Record]: ...
+    def pending(self) -> Sequence[Record]: ...
+    def next_fence(self) -> int: ...
+
+
+def stored_answer(read: Read, *, analyst: str, key: str, question: str) -> bytes | None:
+    """The answer of a key, or None; KeyConflict if the key is bound to another question."""
+    name = _name(analyst, key)
+    bound = read("claims", name)
+    body = read("answers", name)
+    if bound is None:
+        if body is not None:
+            raise LedgerError("an answer has lost its claim: the ledger is damaged")
+        return None
+    if codec.decode_claim(bound).question != question:
+        raise KeyConflict(f"the key {key!r} was used before, for a different question")
+    return body
+
+
+def drop_expired(medium: Medium, now: float) -> tuple[str, ...]:
+    """Drop holds and unanswered claims whose lease is over, inside a commit; says how many they were."""
+    before = len(list(medium.scan("holds")))
+    holds = before - len(RowTransaction(medium).holds(now))
+    stored = [(name, codec.decode_claim(body)) for name, body in medium.scan("claims")]
+    over = [name for name, claim in stored if claim.expires <= now]
+    dead = [name for name in over if medium.read("answers", name) is None]
+    for name in dead:
+        medium.erase("claims", name)
+    dropped = {"holds": holds, "claims": len(dead)}
+    return tuple(f"{number} expired {what} dropped" for what, number in dropped.items() if number)
+
+
+class RowTransaction:
+    """`Transaction` over a medium; refuses to be used after its work has ended."""
+
+    def __init__(self, medium: Medium) -> None:
+        self._medium: Medium | None = medium
+
+    def close(self) -> None:
+        self._medium = None
+
+    @property
+    def medium(self) -> Medium:
+        if self._medium is None:
+            raise LedgerError("a transaction was used after its commit")
+        return self._medium
+
+    def committed(self, after: int) -> Sequence[Record]:
+        return self.medium.committed(after)
+
+    def pending(self) -> Sequence[Record]:
+        return self.medium.pending()
+
+    def append(self, *, analyst: str, purpose: str, event: Event, values: NDArray[np.int64]) -> Record:
+        if values.dtype != np.int64 or values.shape != (codec.values_expected(event),):
+            raise LedgerError("a record needs one whole number for each row of its strategy")
+        self._store((event,))
+        own = values.copy()
+        own.setflags(write=False)
+        position = self.medium.last() + 1
+        at = time.time()
+        record = Record(position=position, at=at, analyst=analyst, purpose=purpose, event=event, values=own)
+        self.medium.append(record, codec.encode_record(record))
+        return record
+
+    def next_fence(self) -> int:
+        return self.medium.next_fence()
+
+    def holds(self, now: float) -> Sequence[Hold]:
+        stored = [codec.decode_hold(body, self.medium.strategy) for _, body in self.medium.scan("holds")]
+        for hold in stored:
+            if hold.expires <= now:
+                self.drop_hold(hold.fence)
+        return sorted((hold for hold in stored if hold.expires > now), key=lambda hold: hold.fence)
+
+    def put_hold(self, hold: Hold, *, replace: bool) -> None:
+        there = self.medium.read("holds", str(hold.fence)) is not None
+        if replace and not there:
+            raise Stale("the hold of this plan has expired")
+        if there and not replace:
+            raise LedgerError("two holds under one fence")
+        self._store(hold.events)
+        self.medium.write("holds", str(hold.fence), codec.encode_hold(hold))
+
+    def drop_hold(self, fence: int) -> None:
+        self.medium.erase("holds", str(fence))
+
+    def claim(self, claim: Claim, now: float) -> bytes | None:
+        body = self._answer_of(claim)
+        if body is None:
+            holder = self._holder(claim)
+            if holder is not None and holder.fence != claim.fence and holder.expires > now:
+                raise Busy(f"the key {claim.key!r} is being answered right now")
+            self._bind(claim)
+        return body
+
+    def answer(self, claim: Claim, body: bytes) -> bytes:
+        stored = self._answer_of(claim)
+        if stored is not None:
+            return stored
+        holder = self._holder(claim)
+        if holder is not None and holder.fence != claim.fence:
+            raise Stale(f"the key {claim.key!r} was taken over")
+        self._bind(claim)
+        self.medium.write("answers", _name(claim.analyst, claim.key), body)
+        return body
+
+    def secret(self, name: str) -> bytes | None:
+        return self.medium.read("secrets", _name(name))
+
+    def put_secret(self, name: str, value: bytes) -> None:
+        self.medium.write("secrets", _name(name), value)
+
+    def _store(self, events: Iterable[Event]) -> None:
+        for event in events:
+            strategy = codec.strategy_of(event)
+            if strategy is not None:
+                self.medium.store(strategy)
+
+    def _answer_of(self, claim: Claim) -> bytes | None:
+        return stored_answer(self.medium.read, analyst=claim.analyst, key=claim.key, question=claim.question)
+
+    def _holder(self, claim: Claim) -> Claim | None:
+        body = self.medium.read("claims", _name(claim.analyst, claim.key))
+        return None if body is None else codec.decode_claim(body)
+
+    def _bind(self, claim: Claim) -> None:
+        self.medium.write("claims", _name(claim.analyst, claim.key), codec.encode_claim(claim))
+
+
+def _name(*parts: str) -> str:
+    """One row name for any texts: equal only for equal texts, plain ASCII."""
+    return codec.to_json(parts).decode("ascii")

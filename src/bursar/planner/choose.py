@@ -1,0 +1,99 @@
+"""Choosing among offers: the least bid that meets the goal, then the preset's order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bursar.goal import Goal, GoalKind
+from bursar.inference.estimate import meets
+from bursar.kernel.accounting import to_units
+from bursar.planner.offer import Offer, Proposer, Views
+from bursar.planner.request import Request
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Which proposers take part, in the order that breaks ties."""
+
+    name: str
+    proposers: tuple[Proposer, ...]
+
+
+def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
+    """All offers, proposer by proposer, computed as they are asked for."""
+    for proposer in preset.proposers:
+        yield from proposer.offers(request, views)
+
+
+def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
+    """The best offer, or None where nothing meets the goal. A free offer that meets it ends the search."""
+    found: list[Offer] = []
+    for offer in offers(preset, request, views):
+        if acceptable(offer, request.goal):
+            if offer.bid == 0 and request.goal.kind is not GoalKind.SPEND:
+                return offer
+            found.append(offer)
+    return best(found, request.goal)
+
+
+def acceptable(offer: Offer, goal: Goal) -> bool:
+    """Whether the offer keeps the goal's accuracy and its cap on the price."""
+    cap = spending_cap(goal)
+    return (cap is None or offer.bid <= cap) and meets(offer.law, goal)
+
+
+def spending_cap(goal: Goal) -> int | None:
+    """The most that the analyst wants to pay for this one question, in units of 2^-50."""
+    caps = [goal.most, goal.amount if goal.kind is GoalKind.SPEND else None]
+    named = [to_units(cap) for cap in caps if cap is not None]
+    return min(named, default=None)
+
+
+def best(found: Sequence[Offer], goal: Goal) -> Offer | None:
+    """Least bid first; where the goal is a price, least error first. Python's min keeps the preset's order in ties."""
+    if goal.kind is GoalKind.SPEND:
+        return min(found, key=lambda offer: (widest(offer, goal), offer.bid), default=None)
+    return min(found, key=lambda offer: offer.bid, default=None)
+
+
+def widest(offer: Offer, goal: Goal) -> float:
+    """The largest half-width of the offer's error bars at the goal's confidence."""
+    widths = offer.law.half_widths(goal.beta)
+    return float(np.max(widths, initial=0.0)) if len(widths) else 0.0
+
+
+def fits(preset: Preset, request: Request, views: Views, cap: int) -> Goal | None:
+    """The tightest goal of the same kind, found by bisection to 1 %, that some offer meets for at most `cap` units."""
+    if request.goal.kind is GoalKind.SPEND:
+        return None
+
+    def affordable(amount: float) -> bool:
+        looser = Request(
+            text=request.text, workload=request.workload, goal=_with_amount(request.goal, amount), analyst=request.analyst
+        )
+        found = choose(preset, looser, views)
+        return found is not None and found.bid <= cap
+
+    low, high = request.goal.amount, request.goal.amount
+    while not affordable(high):
+        low, high = high, 4 * high
+        if high > 2.0**50:
+            return None
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if affordable(middle) else (middle, high)
+    return _with_amount(request.goal, _round_up(high))
+
+
+def _with_amount(goal: Goal, amount: float) -> Goal:
+    return Goal(kind=goal.kind, amount=amount, confidence=goal.confidence)
+
+
+def _round_up(amount: float) -> float:
+    """To three significant digits, upwards, so that the suggestion can be typed."""
+    step = 10.0 ** (math.floor(math.log10(amount)) - 2)
+    return math.ceil(amount / step) * step

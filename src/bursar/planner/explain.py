@@ -1,0 +1,82 @@
+"""EXPLAIN: every offer with its price and error, for nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bursar.kernel.accounting import from_units
+from bursar.planner.choose import Preset, acceptable, best, offers, widest
+from bursar.planner.offer import Views
+from bursar.planner.request import Request
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One offer as a person sees it."""
+
+    proposer: str
+    price: float
+    meets: bool
+    error: float
+    reuses: int
+    buys: int
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """What would happen if the question were asked now; nothing was spent."""
+
+    question: str
+    goal: str
+    unit: str
+    offers: tuple[Line, ...]
+    chosen: int | None  # place in `offers`
+    left: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        head = f"{'':2}{'answer from':<14}{self.unit:>12}{'error ±':>12}{'goal met':>10}{'reuses':>9}{'buys':>8}"
+        lines = [self.goal, head]
+        for place, line in enumerate(self.offers):
+            mark = "->" if place == self.chosen else "  "
+            price = f"{line.price:.6f}" if line.price else "free"
+            met = "yes" if line.meets else "no"
+            lines.append(
+                f"{mark}{line.proposer:<14}{price:>12}{line.error:>12.6g}{met:>10}{line.reuses:>9}{line.buys:>8}"
+                + (f"  {line.note}" if line.note else "")
+            )
+        if self.chosen is None:
+            lines.append("no offer meets the goal within what is left")
+        lines.append(f"left: {self.unit} {self.left:.6g}; the price shown is exactly what would be charged now")
+        return "\n".join(lines)
+
+
+def explain(preset: Preset, request: Request, views: Views) -> Explanation:
+    """All offers of the preset, and which one would be taken."""
+    found = list(offers(preset, request, views))
+    accepted = [offer for offer in found if acceptable(offer, request.goal)]
+    winner = best([offer for offer in accepted if offer.bid <= views.left], request.goal)
+    lines = tuple(
+        Line(
+            proposer=offer.proposer,
+            price=from_units(offer.price.at_most),
+            meets=offer in accepted,
+            error=widest(offer, request.goal),
+            reuses=offer.reuses,
+            buys=offer.buys,
+            note=offer.note,
+        )
+        for offer in found
+    )
+    return Explanation(
+        question=request.text,
+        goal=request.goal.describe(),
+        unit=views.mode.value,
+        offers=lines,
+        chosen=None if winner is None else found.index(winner),
+        left=from_units(views.left),
+    )

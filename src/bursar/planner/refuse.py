@@ -1,0 +1,37 @@
+"""Refusals that help: what was asked, what is left, and what would fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bursar.errors import BudgetError, BursarError, GoalError
+from bursar.goal import Goal
+from bursar.kernel.accounting import from_units
+from bursar.planner.choose import Preset, choose, fits, spending_cap
+from bursar.planner.offer import Offer, Views
+from bursar.planner.request import Request
+
+
+def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None) -> BursarError:
+    """Why a request cannot be answered now, with the tightest goal that could be; nothing was spent."""
+    cap = spending_cap(request.goal)
+    affordable = views.left if cap is None else min(cap, views.left)
+    if offer is None:
+        offer = _without_cap(preset, request, views)
+    if offer is None:
+        return GoalError(f"no answer can be that exact: {request.goal.describe()}")
+    goal = fits(preset, request, views, affordable)
+    return BudgetError(
+        asked=from_units(offer.bid),
+        left=from_units(affordable),
+        unit=views.mode.value,
+        fits="" if goal is None else goal.describe(),
+    )
+
+
+def _without_cap(preset: Preset, request: Request, views: Views) -> Offer | None:
+    """What would be taken if the analyst had set no limit to the price."""
+    if request.goal.most is None:
+        return None
+    goal: Goal = replace(request.goal, most=None)
+    return choose(preset, replace(request, goal=goal), views)

@@ -1,0 +1,29 @@
+"""A question, compiled, with its goal in counts: all that a proposer gets to see of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+from bursar.goal import Goal
+from bursar.workload.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request:
+    text: str
+    workload: Workload
+    goal: Goal
+    analyst: str
+    key: str | None = None
+    explain: bool = False
+
+    @cached_property
+    def question(self) -> str:
+        """Digest of what is asked and how well; the same key may only ever be used with the same one."""
+        shape = [self.workload.map.digest, self.workload.keys, self.workload.outputs, self.workload.index.tolist()]
+        goal = [self.goal.kind.value, self.goal.amount, self.goal.confidence, self.goal.most]
+        text = json.dumps([shape, [[str(v) for v in line] for line in self.workload.labels], goal])
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,84 @@
+"""Measure the question itself, with just as much noise as the goal allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+from bursar.errors import GoalError
+from bursar.goal import Goal, GoalKind
+from bursar.inference.estimate import Estimate, IndependentRows, each_of
+from bursar.inference.tails import scale_for
+from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.kernel.verbs import Verbs
+from bursar.planner.choose import spending_cap
+from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.request import Request
+from bursar.queries import LinearMap
+
+
+class Direct:
+    """Laplace noise in pure mode; Laplace or Gaussian, whichever is cheaper, in concentrated mode."""
+
+    name = "direct"
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        wanted = request.workload.map
+        if wanted.rows == 0:
+            return []
+        kinds = [NoiseKind.LAPLACE] if views.mode is Mode.PURE else [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
+        made = [self._offer(kind, wanted, request.goal, views) for kind in kinds]
+        return [offer for offer in made if offer is not None]
+
+    def _offer(self, kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> Offer | None:
+        scale = _scale(kind, wanted, goal, views)
+        if scale is None:
+            return None
+        noise = Noise(kind=kind, scale=scale)
+        law = IndependentRows(noise=noise, rows=wanted.rows)
+        return Offer(
+            proposer=self.name,
+            price=_price(wanted, noise, views),
+            law=law,
+            run=partial(_measure, wanted, noise, law),
+            buys=wanted.rows,
+            note=f"{kind.value} noise of scale {scale:.4g}",
+        )
+
+
+def _measure(wanted: LinearMap, noise: Noise, law: IndependentRows, verbs: Verbs) -> Estimate:
+    return Estimate(values=verbs.measure(wanted, noise).values.astype(float), law=law)
+
+
+def _price(wanted: LinearMap, noise: Noise, views: Views) -> Price:
+    event = Measured(strategy=wanted, noise=noise, version=views.version)
+    return Price(events=(event,), at_most=views.price((event,)))
+
+
+def _scale(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> float | None:
+    """The largest scale that meets the goal, or the least that the price allows; None where there is none."""
+    if goal.kind is GoalKind.ERROR:
+        try:
+            return scale_for(kind, goal.amount, each_of(goal.beta, wanted.rows))
+        except GoalError:
+            return None
+    if goal.kind is GoalKind.RMSE:
+        return _edge(lambda scale: Noise(kind=kind, scale=scale).variance() <= goal.amount**2, good_below=True)
+    cap = spending_cap(goal)
+    assert cap is not None
+    return _edge(lambda scale: _price(wanted, Noise(kind=kind, scale=scale), views).at_most <= cap, good_below=False)
+
+
+def _edge(good: Callable[[float], bool], *, good_below: bool) -> float | None:
+    """The last good scale of a monotone condition, by bisection on the logarithm to a relative 1e-9."""
+    inside, outside = (SMALLEST_SCALE, LARGEST_SCALE) if good_below else (LARGEST_SCALE, SMALLEST_SCALE)
+    if not good(inside):
+        return None
+    if good(outside):
+        return outside
+    while abs(math.log(outside / inside)) > 1e-9:
+        middle = math.sqrt(inside * outside)
+        inside, outside = (middle, outside) if good(middle) else (inside, middle)
+    return inside

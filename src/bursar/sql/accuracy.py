@@ -1,0 +1,181 @@
+"""The accuracy clause: `WITH ERROR 50 CONFIDENCE 95%` at the end, or the comment `/*+ error(50) confidence(95%) */`.
+
+It is cut off at the level of tokens, so words inside strings, names and ordinary comments are never taken for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sqlglot.tokens import TokenType
+
+from bursar.errors import GoalError, QueryError
+from bursar.goal import Goal, GoalKind
+from bursar.sql.tokens import Token, depths, tokenize
+
+_KINDS = {
+    "ERROR": GoalKind.ERROR,
+    "RMSE": GoalKind.RMSE,
+    "EPSILON": GoalKind.SPEND,
+    "RHO": GoalKind.SPEND,
+}
+_NAMES = (*_KINDS, "CONFIDENCE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One named amount, with the offsets in the text between which its number stands."""
+
+    name: str
+    amount: float
+    percent: bool
+    position: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hint:
+    """The terms of a `/*+ */` comment, with the offsets between which it stands."""
+
+    terms: list[Term]
+    position: int
+    end: int
+
+
+def cut_accuracy(text: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
+    """The tokens without the clause, and the goal it states, if there is one.
+
+    A WITH outside of brackets begins the clause: the statement is known to begin with SELECT.
+    """
+    hint = _hint(text, tokens)
+    withs = [
+        place
+        for place, (token, deep) in enumerate(zip(tokens, depths(tokens), strict=True))
+        if token.token_type is TokenType.WITH and deep == 0
+    ]
+    if not withs:
+        return tokens, None if hint is None else _goal(text, hint.terms)
+    terms = _clause(text, tokens, withs[0])
+    if hint is not None:
+        raise QueryError(
+            "the accuracy is given twice, in a WITH clause and in a comment",
+            position=hint.position,
+            rewrite=text[: hint.position] + text[hint.end :],
+        )
+    return tokens[: withs[0]], _goal(text, terms)
+
+
+def _clause(text: str, tokens: list[Token], start: int) -> list[Term]:
+    terms: list[Term] = []
+    at = start + 1
+    while at < len(tokens) and _word(tokens[at]) in _NAMES:
+        term, at = _term(tokens, at)
+        terms.append(term)
+    if not terms:
+        raise QueryError(
+            "after WITH comes ERROR, RMSE, EPSILON or RHO, for example WITH ERROR 50 CONFIDENCE 95%",
+            position=tokens[at].start if at < len(tokens) else len(text),
+        )
+    if at < len(tokens):
+        clause = text[tokens[start].start : tokens[at - 1].end + 1]
+        rest = text[tokens[at].start : tokens[-1].end + 1]
+        raise QueryError(
+            "nothing can follow the accuracy clause",
+            position=tokens[at].start,
+            rewrite=f"{text[: tokens[start].start]}{rest} {clause}",
+        )
+    return terms
+
+
+def _hint(text: str, tokens: list[Token]) -> Hint | None:
+    found: Hint | None = None
+    for token in tokens:
+        for comment in token.comments:
+            # A comment is handed over without its place. It stands in the gap behind its token or before it, and
+            # a line comment that begins with + is found in neither.
+            whole = f"/*{comment}*/"
+            low = text.find(whole, token.end + 1)
+            low = low if low >= 0 else text.rfind(whole, 0, token.start)
+            if not comment.startswith("+") or low < 0:
+                continue
+            if found is not None:
+                raise QueryError("the accuracy is given twice, in two comments", position=low)
+            found = Hint(terms=_hinted(comment, low), position=low, end=low + len(whole))
+    return found
+
+
+def _hinted(comment: str, low: int) -> list[Term]:
+    tokens = tokenize(comment[1:])
+    terms: list[Term] = []
+    at = 0
+    while at + 1 < len(tokens) and _word(tokens[at]) in _NAMES and tokens[at + 1].token_type is TokenType.L_PAREN:
+        term, behind = _term([tokens[at], *tokens[at + 2 :]], 0, offset=low + 3)
+        terms.append(term)
+        at += behind + 1
+        if at >= len(tokens) or tokens[at].token_type is not TokenType.R_PAREN:
+            raise QueryError(f"a closing bracket is missing after {term.name.lower()}", position=term.end)
+        at += 1
+        if at < len(tokens) and tokens[at].token_type is TokenType.COMMA:
+            at += 1
+    if at < len(tokens) or not terms:
+        raise QueryError(
+            "a /*+ */ comment states an accuracy, for example /*+ error(50) confidence(95%) */", position=low
+        )
+    return terms
+
+
+def _term(tokens: list[Token], at: int, *, offset: int = 0) -> tuple[Term, int]:
+    """The name at `at` with the number behind it, and the place of the token after that."""
+    name, first = tokens[at], at + 1
+    number = first + (first < len(tokens) and tokens[first].token_type is TokenType.DOT)  # .5 is two tokens
+    if number >= len(tokens) or tokens[number].token_type is not TokenType.NUMBER:
+        place = tokens[first].start if first < len(tokens) else tokens[-1].end + 1
+        raise QueryError(f"a positive number is expected after {name.text}", position=place + offset)
+    percent = number + 1 < len(tokens) and tokens[number + 1].token_type is TokenType.MOD
+    try:
+        digits = Decimal(("." if number > first else "") + tokens[number].text)
+        amount = float(digits)
+        if percent and _word(name) == "CONFIDENCE":
+            amount = float(digits / 100)  # in decimal digits: 99.9% is 0.999
+    except ArithmeticError:
+        raise QueryError("this is not a number in range", position=tokens[first].start + offset) from None
+    term = Term(
+        name=_word(name),
+        amount=amount,
+        percent=percent,
+        position=tokens[first].start + offset,
+        end=tokens[number].end + 1 + offset,
+    )
+    return term, number + 1 + percent
+
+
+def _word(token: Token) -> str:
+    quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
+    return "" if quoted else str(token.text.upper())
+
+
+def _goal(text: str, terms: list[Term]) -> Goal:
+    amounts = [term for term in terms if term.name != "CONFIDENCE"]
+    confidences = [term for term in terms if term.name == "CONFIDENCE"]
+    if len(amounts) != 1:
+        place = amounts[1].position if amounts else terms[0].position
+        raise QueryError("state exactly one of ERROR, RMSE, EPSILON and RHO", position=place)
+    if len(confidences) > 1:
+        raise QueryError("the confidence is given twice", position=confidences[1].position)
+    asked, kind = amounts[0], _KINDS[amounts[0].name]
+    if kind is GoalKind.SPEND and asked.percent:
+        raise QueryError(f"{asked.name} is a price, not a percentage", position=asked.position)
+    for sure in confidences:
+        if not 0 < sure.amount < 1:
+            raise QueryError(
+                "a confidence lies strictly between 0% and 100%, or 0 and 1",
+                position=sure.position,
+                rewrite="" if sure.percent else f"{text[: sure.end]}%{text[sure.end :]}",
+            )
+    stated = {"confidence": sure.amount for sure in confidences}
+    unit = asked.name.lower() if kind is GoalKind.SPEND else ""
+    try:
+        return Goal(kind=kind, amount=asked.amount, percent=asked.percent, unit=unit, **stated)
+    except GoalError as fault:
+        raise QueryError(str(fault), position=asked.position) from None

@@ -1,0 +1,126 @@
+"""The allow-list: every kind of node, and every argument of it, that a question may have. The rest is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from bursar.errors import QueryError
+from bursar.sql.tokens import Token
+
+Node = Any
+"""A node of sqlglot's syntax tree."""
+
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+_BINARY = frozenset({"this", "expression"})
+_UNARY = frozenset({"this"})
+
+ALLOWED: dict[type, frozenset[str]] = {
+    exp.Select: frozenset({"expressions", "from_", "where", "group"}),
+    exp.From: _UNARY,
+    exp.Table: frozenset({"this", "alias"}),
+    exp.TableAlias: _UNARY,
+    exp.Where: _UNARY,
+    exp.Group: frozenset({"expressions"}),
+    exp.Alias: frozenset({"this", "alias"}),
+    exp.Column: frozenset({"this", "table"}),
+    exp.Identifier: frozenset({"this", "quoted"}),
+    exp.Star: frozenset(),
+    exp.Count: frozenset({"this", "big_int"}),
+    exp.Filter: _BINARY,
+    exp.And: _BINARY,
+    exp.Or: _BINARY,
+    exp.Not: _UNARY,
+    exp.Paren: _UNARY,
+    **dict.fromkeys(COMPARISONS, _BINARY),
+    exp.NullSafeEQ: _BINARY,
+    exp.NullSafeNEQ: _BINARY,
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.In: frozenset({"this", "expressions"}),
+    exp.Is: _BINARY,
+    exp.Null: frozenset(),
+    exp.Boolean: _UNARY,
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Neg: _UNARY,
+    exp.Cast: frozenset({"this", "to"}),  # DATE '2024-01-01'
+    exp.DataType: _UNARY,
+}
+
+_CLAUSES: dict[str, tuple[TokenType, str]] = {
+    "distinct": (TokenType.DISTINCT, "SELECT DISTINCT is not available; GROUP BY lists every value"),
+    "joins": (TokenType.JOIN, "joins are not available: a question is about one table"),
+    "order": (TokenType.ORDER_BY, "ORDER BY is not available; the groups come in the order of the public domain"),
+    "limit": (TokenType.LIMIT, "LIMIT is not available; every group is answered, and the price is for all of them"),
+    "offset": (TokenType.OFFSET, "OFFSET is not available; every group is answered"),
+    "having": (TokenType.HAVING, "HAVING is not available; filter the answers, which costs nothing"),
+    "qualify": (TokenType.QUALIFY, "QUALIFY is not available; filter the answers, which costs nothing"),
+    "all": (TokenType.GROUP_BY, "GROUP BY ALL is not available; name the columns"),
+    "query": (TokenType.IN, "sub-selects are not available; list the values"),
+}
+
+_REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((exp.Distinct,), "DISTINCT is not available; GROUP BY the column and count the groups"),
+    ((exp.SetOperation,), "UNION, INTERSECT and EXCEPT are not available; ask one question at a time"),
+    ((exp.Subquery, exp.Select, exp.Exists, exp.Any, exp.All), "sub-selects are not available"),
+    ((exp.Rollup, exp.Cube, exp.GroupingSets), "GROUP BY takes plain columns"),
+    ((exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.Glob), "patterns are not available; list values with IN"),
+    ((exp.Case, exp.If), "CASE is not available; COUNT(*) FILTER (WHERE ...) counts under a condition"),
+    ((exp.Window,), "OVER is not available"),
+    ((exp.CountIf,), "COUNT_IF is not available; write COUNT(*) FILTER (WHERE ...)"),
+    ((exp.Placeholder, exp.Parameter), "parameters are not available; write the value"),
+    (
+        (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe),
+        "arithmetic is not available; compare a column with a constant",
+    ),
+)
+
+
+def check_allowed(tree: Node, tokens: list[Token]) -> None:
+    """Refuse the first node, or argument of a node, that is not on the list; nothing unknown is ever skipped."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if type(node) not in ALLOWED:
+            raise QueryError(_reason(node), position=position(node))
+        parts: list[Node] = []
+        for name, value in node.args.items():
+            if value is None or value is False or value == [] or value == "":
+                continue
+            values = value if isinstance(value, list) else [value]
+            if name not in ALLOWED[type(node)]:
+                keyword, reason = _CLAUSES.get(name, (None, f"this part of a {_title(node)} is not available: {name}"))
+                words = [token.start for token in tokens if token.token_type is keyword]
+                raise QueryError(reason, position=words[0] if words else position(values[0], node))
+            parts += [part for part in values if isinstance(part, exp.Expression)]
+        waiting += reversed(parts)
+
+
+def position(node: Node, otherwise: Node = None) -> int:
+    """The offset of the first word of a node; where it kept no place, that of the nearest node around it."""
+    around = node if isinstance(node, exp.Expression) else otherwise
+    while around is not None:
+        starts = [inner.meta["start"] for inner in around.walk() if "start" in inner.meta]
+        if starts:
+            return int(min(starts))
+        around = around.parent
+    return -1
+
+
+def _reason(node: Node) -> str:
+    for kinds, reason in _REASONS:
+        if isinstance(node, kinds):
+            return reason
+    if isinstance(node, exp.AggFunc):
+        return f"{_title(node)} is not available yet; COUNT(*) is"
+    if isinstance(node, exp.Func):
+        return f"functions are not available: {_title(node)}"
+    return f"this is not available in a question: {_title(node)}"
+
+
+def _title(node: Node) -> str:
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).upper()
+    return str(node.sql_name() if isinstance(node, exp.Func) else node.key).upper()

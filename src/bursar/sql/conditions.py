@@ -1,0 +1,177 @@
+"""Conditions and literals of the syntax tree as plain data. The tree has passed the allow-list."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from decimal import Decimal, InvalidOperation
+
+from sqlglot import exp
+
+from bursar.errors import QueryError
+from bursar.sql.allowed import COMPARISONS, Node, position
+from bursar.sql.query import (
+    And,
+    Between,
+    Compare,
+    Condition,
+    Constant,
+    In,
+    IsNull,
+    Literal,
+    Name,
+    Not,
+    Op,
+    Or,
+)
+
+LONGEST_NUMBER = 40
+"""Most characters of a number; the exponent has at most three digits on top of that."""
+
+_OPS = dict(zip(COMPARISONS, (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE), strict=True))
+
+
+def read_condition(node: Node, table: Name) -> Condition:
+    """A condition on columns of the table, which conditions may call by the given name."""
+    node = bare(node)
+    place = position(node)
+    match node:
+        case exp.And() | exp.Or():
+            parts = tuple(read_condition(part, table) for part in _operands(node))
+            return (And if isinstance(node, exp.And) else Or)(parts=parts, position=place)
+        case exp.Not():
+            return Not(part=read_condition(node.this, table), position=place)
+        case exp.Boolean():
+            return Constant(value=bool(node.this), position=place)
+        case exp.Between():
+            low, high = read_literal(node.args["low"]), read_literal(node.args["high"])
+            return Between(column=read_column(node.this, table), low=low, high=high, position=place)
+        case exp.In():
+            literals = tuple(read_literal(item) for item in node.expressions)
+            return In(column=read_column(node.this, table), literals=literals, position=place)
+        case exp.Is():
+            return _is(node, table)
+        case exp.NullSafeEQ() | exp.NullSafeNEQ():
+            same = _same(node, table)
+            return same if isinstance(node, exp.NullSafeEQ) else Not(part=same, position=place)
+        case _ if type(node) in _OPS:
+            return _compare(node, table)
+    raise QueryError("a condition is expected here, for example a column compared with a value", position=place)
+
+
+def read_column(node: Node, table: Name) -> Name:
+    """The name of a column; a qualifier must be the name of the table."""
+    node = bare(node)
+    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+        raise QueryError("a column is expected here", position=position(node))
+    qualifier = node.args.get("table")
+    if qualifier is not None and not read_name(qualifier).agrees(table):
+        raise QueryError(f"there is no table {qualifier.name} in this question", position=position(qualifier))
+    return read_name(node.this)
+
+
+def read_name(node: Node) -> Name:
+    return Name(text=str(node.this), quoted=bool(node.args.get("quoted")), position=position(node))
+
+
+def read_literal(node: Node) -> Literal:
+    """A string, number, truth value or date."""
+    node = bare(node)
+    place = position(node)
+    match node:
+        case exp.Literal() if node.is_string:
+            return str(node.this)
+        case exp.Literal():
+            return _number(str(node.this), place)
+        case exp.Neg() if isinstance(bare(node.this), exp.Literal) and not bare(node.this).is_string:
+            number = _number(str(bare(node.this).this), place)
+            return -number if isinstance(number, int) else number.copy_negate()
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Cast() if node.to.this == exp.DataType.Type.DATE and isinstance(bare(node.this), exp.Literal):
+            return read_date(str(bare(node.this).this), place)
+        case exp.Cast():
+            raise QueryError("only DATE '2024-12-31' can be cast", position=place)
+        case exp.Null():
+            raise QueryError("a comparison with NULL is never true; ask for IS NULL or IS NOT NULL", position=place)
+        case exp.Column():
+            raise QueryError("two columns cannot be compared; compare a column with a constant", position=place)
+    raise QueryError("a constant is expected here", position=place)
+
+
+def read_date(text: str, place: int) -> date:
+    """The day of a text in the form 2024-12-31."""
+    try:
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise QueryError(f"{text!r} is not a day; days are written 2024-12-31", position=place)
+
+
+def bare(node: Node) -> Node:
+    """The node without brackets around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _operands(node: Node) -> list[Node]:
+    """All operands of a chain of ANDs, or of ORs, from left to right; long chains are deep trees to the left."""
+    kind, waiting, found = type(node), [node], []
+    while waiting:
+        one = bare(waiting.pop())
+        if type(one) is kind:
+            waiting += [one.expression, one.this]
+        else:
+            found.append(one)
+    return found
+
+
+def _compare(node: Node, table: Name) -> Condition:
+    op, left, right = _OPS[type(node)], bare(node.this), bare(node.expression)
+    place = position(node)
+    if isinstance(left, exp.Column):
+        return Compare(column=read_column(left, table), op=op, literal=read_literal(right), position=place)
+    if isinstance(right, exp.Column):
+        column = read_column(right, table)
+        return Compare(column=column, op=op.flipped, literal=read_literal(left), position=place)
+    first, second = read_literal(left), read_literal(right)
+    if not all(isinstance(side, int | Decimal) and not isinstance(side, bool) for side in (first, second)):
+        raise QueryError("a column is expected on one side", position=place)
+    order = (first > second) - (first < second)  # type: ignore[operator]  # both are numbers
+    holds = {Op.EQ: order == 0, Op.NE: order != 0, Op.LT: order < 0, Op.LE: order <= 0, Op.GT: order > 0}
+    return Constant(value=holds.get(op, order >= 0), position=place)
+
+
+def _is(node: Node, table: Name) -> Condition:
+    if not isinstance(bare(node.expression), exp.Null):
+        raise QueryError("IS is for NULL; compare with = TRUE or = FALSE", position=position(node))
+    return IsNull(column=read_column(node.this, table), position=position(node))
+
+
+def _same(node: Node, table: Name) -> Condition:
+    """IS NOT DISTINCT FROM: equal and known, or NULL on both sides; never unknown."""
+    sides = [bare(node.this), bare(node.expression)]
+    columns = [side for side in sides if isinstance(side, exp.Column)]
+    if len(columns) != 1:
+        raise QueryError("compare one column with a constant", position=position(node))
+    column, place = read_column(columns[0], table), position(node)
+    other = sides[1 - sides.index(columns[0])]
+    null = IsNull(column=column, position=place)
+    if isinstance(other, exp.Null):
+        return null
+    equal = Compare(column=column, op=Op.EQ, literal=read_literal(other), position=place)
+    return And(parts=(equal, Not(part=null, position=place)), position=place)
+
+
+def _number(text: str, place: int) -> int | Decimal:
+    try:
+        if len(text) > LONGEST_NUMBER:
+            raise InvalidOperation
+        number = Decimal(text)
+        if not number.is_finite() or abs(number.adjusted()) > 999:
+            raise InvalidOperation
+    except InvalidOperation:
+        raise QueryError("this is not a number in range", position=place) from None
+    return int(text) if text.isdecimal() and text.isascii() else number

@@ -1,0 +1,135 @@
+"""The SELECT statement of the syntax tree as a Query. The tree has passed the allow-list."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from bursar.errors import QueryError
+from bursar.sql.allowed import Node, position
+from bursar.sql.conditions import bare, read_column, read_condition, read_literal, read_name
+from bursar.sql.query import TRUE, Aggregate, And, Condition, IsNull, Key, Name, Not, Query
+
+
+def read_statement(tree: Node) -> Query:
+    """The question that a tree asks; goal, EXPLAIN and text are put in by the caller."""
+    table, called = _table(tree)
+    aggregates: list[Aggregate] = []
+    selected: list[Key | Aggregate] = []
+    for node in tree.expressions:
+        item = _item(node, called)
+        selected.append(item)
+        if isinstance(item, Aggregate):
+            aggregates.append(item)
+    if not aggregates:
+        raise QueryError("a question asks for at least one COUNT(*)", position=position(tree.expressions[0], tree))
+    where = tree.args.get("where")
+    return Query(
+        table=table,
+        aggregates=_named(aggregates, selected),
+        keys=_keys(tree, selected, called),
+        where=TRUE if where is None else read_condition(where.this, called),
+    )
+
+
+def _table(tree: Node) -> tuple[Name, Name]:
+    """The table, and the name by which conditions may call it: an alias hides the table's own name."""
+    source = tree.args.get("from_")
+    if source is None:
+        raise QueryError("a question says FROM which table", position=position(tree))
+    table = source.this
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        raise QueryError("FROM takes the name of one table", position=position(source))
+    alias = table.args.get("alias")
+    name = read_name(table.this)
+    return name, name if alias is None else read_name(alias.this)
+
+
+def _item(node: Node, table: Name) -> Key | Aggregate:
+    alias = None
+    if isinstance(node, exp.Alias):
+        alias, node = str(node.args["alias"].name), node.this
+    node = bare(node)
+    place = position(node)
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+        return Key(column=read_column(node, table), alias=alias, position=place)
+    condition: Condition = TRUE
+    if isinstance(node, exp.Filter):
+        condition, node = read_condition(node.expression.this, table), bare(node.this)
+    if not isinstance(node, exp.Count):
+        raise QueryError("SELECT takes group columns and COUNT(*)", position=place)
+    counted = _counted(node, table)
+    if counted is not TRUE:
+        condition = counted if condition is TRUE else And(parts=(condition, counted), position=place)
+    return Aggregate(name=alias or "", condition=condition, position=place)
+
+
+def _counted(node: Node, table: Name) -> Condition:
+    """What COUNT(x) asks of x: nothing for * and constants, not to be NULL for a column."""
+    what = bare(node.this)
+    if what is None or isinstance(what, exp.Star):
+        return TRUE
+    if isinstance(what, exp.Column):
+        place = position(what)
+        return Not(part=IsNull(column=read_column(what, table), position=place), position=place)
+    read_literal(what)
+    return TRUE
+
+
+def _keys(tree: Node, selected: list[Key | Aggregate], table: Name) -> tuple[Key, ...]:
+    group = tree.args.get("group")
+    grouped = [] if group is None else [_group(node, selected, table) for node in group.expressions]
+    columns = [item for item in selected if isinstance(item, Key)]
+    keys: list[Key] = []
+    for key in columns:
+        by = [item for item in grouped if item.column.agrees(key.column)]
+        if not by:
+            raise QueryError(f"{key.column.text} is selected but not in GROUP BY", position=key.position)
+        keys.append(replace(key, through=by[0].through))
+    for item in grouped:
+        if not any(item.column.agrees(key.column) for key in keys):
+            keys.append(item)
+    return tuple(keys)
+
+
+def _group(node: Node, selected: list[Key | Aggregate], table: Name) -> Key:
+    """What one item of GROUP BY means: a place in the select list, a column, or else an output name, in this order."""
+    node = bare(node)
+    place = position(node)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        number = read_literal(node)
+        if not isinstance(number, int) or not 1 <= number <= len(selected):
+            raise QueryError(f"GROUP BY counts the selected columns from 1 to {len(selected)}", position=place)
+        item = selected[number - 1]
+        if isinstance(item, Aggregate):
+            raise QueryError("GROUP BY cannot mean a count", position=place)
+        return replace(item, alias=None, position=place)
+    name = read_column(node, table)
+    columns = [item for item in selected if isinstance(item, Key)]
+    if node.args.get("table") is None and not any(item.column.agrees(name) for item in columns):
+        for item in columns:
+            if item.alias is not None and name.names(item.alias):
+                return Key(column=item.column, through=name, position=place)
+    return Key(column=name, position=place)
+
+
+def _named(aggregates: list[Aggregate], selected: list[Key | Aggregate]) -> tuple[Aggregate, ...]:
+    """The aggregates with a name each: count, count_2, ... where none was given."""
+    taken: set[str] = set()
+    for item in selected:
+        name = item.name if isinstance(item, Aggregate) else item.alias or item.column.text
+        if name and name.casefold() in taken:
+            raise QueryError(f"two selected columns are called {name}", position=item.position)
+        taken.add(name.casefold())
+    named: list[Aggregate] = []
+    for item in aggregates:
+        number = 1
+        while not item.name:
+            name = "count" if number == 1 else f"count_{number}"
+            number += 1
+            if name not in taken:
+                taken.add(name)
+                item = replace(item, name=name)
+        named.append(item)
+    return tuple(named)

@@ -1,0 +1,88 @@
+"""The limits that hold before anything is parsed, and the words of one statement."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokens import TokenType
+
+from bursar.errors import QueryError
+
+LARGEST_TEXT = 8 * 1024
+"""Most bytes of a question."""
+
+DEEPEST = 20
+"""Most levels of brackets, CASEs, NOTs and signs inside one another; the parser recurses on each."""
+
+MOST_ITEMS = 500
+"""Most items between two brackets."""
+
+Token = Any
+"""A token of sqlglot: token_type, text, start, end (the offset of its last character), comments."""
+
+_OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+
+
+def statement_tokens(text: str) -> tuple[list[Token], bool]:
+    """The words of the one SELECT in the text, without EXPLAIN and closing semicolons; and whether EXPLAIN stood there.
+
+    Guarantees: the offsets of the tokens are those of the text, and the limits above hold.
+    """
+    if not isinstance(text, str):
+        raise QueryError("a question is text")
+    if len(text.encode("utf-8", "surrogatepass")) > LARGEST_TEXT:
+        raise QueryError(f"a question has at most {LARGEST_TEXT} bytes")
+    tokens = tokenize(text)
+    explain = bool(tokens) and tokens[0].token_type is TokenType.COMMAND and tokens[0].text.upper() == "EXPLAIN"
+    if explain:
+        # The tokenizer swallows the rest of a command as one string, so it is shown the text without the word.
+        word = tokens[0]
+        tokens = tokenize(text[: word.start] + " " * (word.end + 1 - word.start) + text[word.end + 1 :])
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    _check(tokens)
+    return tokens, explain
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of DuckDB's SQL; whatever cannot be split into tokens is refused."""
+    try:
+        return list(DuckDB().tokenize(text))
+    except Exception as fault:  # the tokenizer is not ours: no junk may bring up an error of its own
+        raise QueryError("the question cannot be split into words: is a quote or a comment left open?") from fault
+
+
+def depths(tokens: list[Token]) -> list[int]:
+    """How many brackets and CASEs are open before each token."""
+    steps = [(t.token_type in _OPENING) - (t.token_type in _CLOSING) for t in tokens]
+    return list(itertools.accumulate(steps, initial=0))[: len(tokens)]
+
+
+def _check(tokens: list[Token]) -> None:
+    if not tokens:
+        raise QueryError("there is no question")
+    if tokens[0].token_type is not TokenType.SELECT:
+        raise QueryError(
+            "a question begins with SELECT, or EXPLAIN SELECT; nothing else is run", position=tokens[0].start
+        )
+    items = [0]  # commas seen so far in each open bracket
+    prefixes = 0
+    for token in tokens:
+        kind = token.token_type
+        if kind is TokenType.SEMICOLON:
+            raise QueryError("only one statement can be asked at a time", position=token.start)
+        prefixes = prefixes + 1 if kind in _PREFIXES else 0
+        if kind in _OPENING:
+            items.append(0)
+        elif kind in _CLOSING:
+            items = items[:-1] or [0]
+        elif kind is TokenType.COMMA:
+            items[-1] += 1
+            if len(items) > 1 and items[-1] >= MOST_ITEMS:
+                raise QueryError(f"a list has at most {MOST_ITEMS} items", position=token.start)
+        if len(items) - 1 + prefixes > DEEPEST:
+            raise QueryError(f"conditions can be nested at most {DEEPEST} deep", position=token.start)
