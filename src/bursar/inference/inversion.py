@@ -39,7 +39,7 @@ def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -
     Each step fits mean(s) = V s / (1 - (s/limit)^2), exact for a Gaussian and nearly so for a Laplace draw, at the
     last s, and solves mean(s) = threshold. Every s gives a valid bound, so it does not matter when the steps end.
     """
-    limit, strength = sums.limit() * (1.0 - 1e-6), sums.variance()
+    limit, strength = sums.limit() * (1.0 - 1e-4), sums.variance()
     s, alpha = np.zeros_like(start), start
     for _ in range(8):
         last, s = s, 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))

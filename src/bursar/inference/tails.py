@@ -138,12 +138,12 @@ class _Rows:
             columns.setdefault(noise, []).append(j)
         by_noise = [np.sort(np.abs(weights[:, block]), axis=1) for block in columns.values()]
         matrix = np.concatenate([np.empty((len(weights), 0)), *by_noise], axis=1)
-        keys = (matrix.view(np.int64) + (1 << 15)) >> 16
         seen: dict[bytes, int] = {}
         firsts: list[int] = []
         equal, place = np.ones(len(matrix), dtype=np.bool_), np.full(len(matrix), -1)
         for i in np.flatnonzero(matrix.any(axis=1)).tolist():
-            place[i] = seen.setdefault(keys[i].tobytes(), len(firsts))
+            key = (matrix[i].view(np.int64) + (1 << 15)) >> 16
+            place[i] = seen.setdefault(key.tobytes(), len(firsts))
             if place[i] == len(firsts):
                 firsts.append(i)
             equal[place[i]] &= np.array_equal(matrix[i], matrix[firsts[place[i]]])

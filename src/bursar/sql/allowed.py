@@ -49,7 +49,7 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.DataType: _UNARY,
 }
 
-_CLAUSES: dict[str, tuple[TokenType, str]] = {
+_CLAUSES: dict[str, tuple[TokenType | None, str]] = {
     "distinct": (TokenType.DISTINCT, "SELECT DISTINCT is not available; GROUP BY lists every value"),
     "joins": (TokenType.JOIN, "joins are not available: a question is about one table"),
     "order": (TokenType.ORDER_BY, "ORDER BY is not available; the groups come in the order of the public domain"),
@@ -59,6 +59,12 @@ _CLAUSES: dict[str, tuple[TokenType, str]] = {
     "qualify": (TokenType.QUALIFY, "QUALIFY is not available; filter the answers, which costs nothing"),
     "all": (TokenType.GROUP_BY, "GROUP BY ALL is not available; name the columns"),
     "query": (TokenType.IN, "sub-selects are not available; list the values"),
+    "rollup": (TokenType.GROUP_BY, "GROUP BY takes plain columns"),
+    "sample": (TokenType.TABLE_SAMPLE, "sampling is not available; every row is counted"),
+    "db": (None, "a table is named without its schema"),
+    "columns": (None, "the columns of a table cannot be renamed"),
+    "symmetric": (None, "BETWEEN SYMMETRIC is not available; write the smaller bound first"),
+    "field": (None, "IN takes a list of values in brackets"),
 }
 
 _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (

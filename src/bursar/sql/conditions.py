@@ -11,7 +11,6 @@ from sqlglot import exp
 from bursar.errors import QueryError
 from bursar.sql.allowed import COMPARISONS, Node, position
 from bursar.sql.query import (
-    And,
     Between,
     Compare,
     Condition,
@@ -23,6 +22,7 @@ from bursar.sql.query import (
     Not,
     Op,
     Or,
+    all_of,
 )
 
 LONGEST_NUMBER = 40
@@ -36,9 +36,10 @@ def read_condition(node: Node, table: Name) -> Condition:
     node = bare(node)
     place = position(node)
     match node:
-        case exp.And() | exp.Or():
-            parts = tuple(read_condition(part, table) for part in _operands(node))
-            return (And if isinstance(node, exp.And) else Or)(parts=parts, position=place)
+        case exp.And():
+            return all_of(*(read_condition(part, table) for part in _operands(node)))
+        case exp.Or():
+            return Or(parts=tuple(read_condition(part, table) for part in _operands(node)), position=place)
         case exp.Not():
             return Not(part=read_condition(node.this, table), position=place)
         case exp.Boolean():
@@ -83,9 +84,12 @@ def read_literal(node: Node) -> Literal:
             return str(node.this)
         case exp.Literal():
             return _number(str(node.this), place)
-        case exp.Neg() if isinstance(bare(node.this), exp.Literal) and not bare(node.this).is_string:
-            number = _number(str(bare(node.this).this), place)
-            return -number if isinstance(number, int) else number.copy_negate()
+        case exp.Neg():
+            number = read_literal(node.this)
+            if isinstance(number, Decimal):
+                return number.copy_negate()
+            if isinstance(number, int) and not isinstance(number, bool):
+                return -number
         case exp.Boolean():
             return bool(node.this)
         case exp.Cast() if node.to.this == exp.DataType.Type.DATE and isinstance(bare(node.this), exp.Literal):
@@ -136,22 +140,24 @@ def _compare(node: Node, table: Name) -> Condition:
     if isinstance(right, exp.Column):
         column = read_column(right, table)
         return Compare(column=column, op=op.flipped, literal=read_literal(left), position=place)
-    first, second = read_literal(left), read_literal(right)
-    if not all(isinstance(side, int | Decimal) and not isinstance(side, bool) for side in (first, second)):
+    numbers = [side for side in map(read_literal, (left, right)) if isinstance(side, int | Decimal)]
+    if len(numbers) < 2 or any(isinstance(number, bool) for number in numbers):
         raise QueryError("a column is expected on one side", position=place)
-    order = (first > second) - (first < second)  # type: ignore[operator]  # both are numbers
-    holds = {Op.EQ: order == 0, Op.NE: order != 0, Op.LT: order < 0, Op.LE: order <= 0, Op.GT: order > 0}
-    return Constant(value=holds.get(op, order >= 0), position=place)
+    order = (numbers[0] > numbers[1]) - (numbers[0] < numbers[1])
+    holding = {-1: (Op.LT, Op.LE, Op.NE), 0: (Op.EQ, Op.LE, Op.GE), 1: (Op.GT, Op.GE, Op.NE)}
+    return Constant(value=op in holding[order], position=place)
 
 
 def _is(node: Node, table: Name) -> Condition:
+    if isinstance(bare(node.expression), exp.Boolean):
+        return _same(node, table)
     if not isinstance(bare(node.expression), exp.Null):
-        raise QueryError("IS is for NULL; compare with = TRUE or = FALSE", position=position(node))
+        raise QueryError("IS is for NULL, TRUE and FALSE", position=position(node))
     return IsNull(column=read_column(node.this, table), position=position(node))
 
 
 def _same(node: Node, table: Name) -> Condition:
-    """IS NOT DISTINCT FROM: equal and known, or NULL on both sides; never unknown."""
+    """IS NOT DISTINCT FROM and IS TRUE: equal and known, or NULL on both sides; never unknown."""
     sides = [bare(node.this), bare(node.expression)]
     columns = [side for side in sides if isinstance(side, exp.Column)]
     if len(columns) != 1:
@@ -162,7 +168,7 @@ def _same(node: Node, table: Name) -> Condition:
     if isinstance(other, exp.Null):
         return null
     equal = Compare(column=column, op=Op.EQ, literal=read_literal(other), position=place)
-    return And(parts=(equal, Not(part=null, position=place)), position=place)
+    return all_of(equal, Not(part=null, position=place))
 
 
 def _number(text: str, place: int) -> int | Decimal:

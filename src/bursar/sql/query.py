@@ -110,6 +110,17 @@ TRUE = Constant(value=True)
 FALSE = Constant(value=False)
 
 
+def all_of(*conditions: Condition) -> Condition:
+    """All conditions together, as flat as it goes: ANDs inside are opened, TRUE is left out."""
+    parts: list[Condition] = []
+    for condition in conditions:
+        parts += condition.parts if isinstance(condition, And) else [condition]
+    parts = [part for part in parts if part != TRUE]
+    if not parts:
+        return TRUE
+    return parts[0] if len(parts) == 1 else And(parts=tuple(parts), position=parts[0].position)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Key:
     """A group column. `through` is the output name that GROUP BY called it by, where that is how it was named."""

@@ -6,7 +6,7 @@ import re
 from datetime import date
 from decimal import Decimal
 
-from bursar.goal import Goal
+from bursar.goal import Goal, GoalKind
 from bursar.sql.query import (
     TRUE,
     Aggregate,
@@ -86,9 +86,9 @@ def render_literal(literal: Literal) -> str:
             return str(literal)
 
 
-def plain_name(text: str) -> bool:
-    """Whether a name can stand without quotes, as far as its letters go."""
-    return re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", text) is not None
+def quoted(text: str) -> str:
+    """A name in quotes."""
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _inner(condition: Condition, weaker: tuple[type, ...]) -> str:
@@ -99,18 +99,21 @@ def _inner(condition: Condition, weaker: tuple[type, ...]) -> str:
 def _aggregate(aggregate: Aggregate) -> str:
     condition = aggregate.condition
     filtered = "" if condition == TRUE else f" FILTER (WHERE {render_condition(condition)})"
-    return f"COUNT(*){filtered}{_alias(aggregate.name)}"
+    return f"COUNT(*){filtered}{_alias(aggregate.name if aggregate.name != 'count' else None)}"
 
 
 def _alias(alias: str | None) -> str:
-    return "" if alias is None else f" AS {_name(Name(text=alias, quoted=True))}"
+    if alias is None:
+        return ""
+    return f" AS {alias if re.fullmatch(r'[A-Za-z_][A-Za-z_0-9]*', alias) else quoted(alias)}"
 
 
 def _name(name: Name) -> str:
-    return name.text if plain_name(name.text) and not name.quoted else '"' + name.text.replace('"', '""') + '"'
+    return quoted(name.text) if name.quoted else name.text
 
 
 def _goal(goal: Goal) -> str:
-    kind = goal.unit.upper() or goal.kind.name
+    kind = goal.unit.upper() or ("EPSILON" if goal.kind is GoalKind.SPEND else goal.kind.name)
+    amount = int(goal.amount) if goal.amount.is_integer() and goal.amount < 2**53 else goal.amount
     sure = f" CONFIDENCE {goal.confidence!r}" if goal.confidence != 0.95 else ""
-    return f"WITH {kind} {goal.amount!r}{'%' * goal.percent}{sure}"
+    return f"WITH {kind} {amount!r}{'%' * goal.percent}{sure}"

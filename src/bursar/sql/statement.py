@@ -9,7 +9,7 @@ from sqlglot import exp
 from bursar.errors import QueryError
 from bursar.sql.allowed import Node, position
 from bursar.sql.conditions import bare, read_column, read_condition, read_literal, read_name
-from bursar.sql.query import TRUE, Aggregate, And, Condition, IsNull, Key, Name, Not, Query
+from bursar.sql.query import TRUE, Aggregate, Condition, IsNull, Key, Name, Not, Query, all_of
 
 
 def read_statement(tree: Node) -> Query:
@@ -59,10 +59,7 @@ def _item(node: Node, table: Name) -> Key | Aggregate:
         condition, node = read_condition(node.expression.this, table), bare(node.this)
     if not isinstance(node, exp.Count):
         raise QueryError("SELECT takes group columns and COUNT(*)", position=place)
-    counted = _counted(node, table)
-    if counted is not TRUE:
-        condition = counted if condition is TRUE else And(parts=(condition, counted), position=place)
-    return Aggregate(name=alias or "", condition=condition, position=place)
+    return Aggregate(name=alias or "", condition=all_of(condition, _counted(node, table)), position=place)
 
 
 def _counted(node: Node, table: Name) -> Condition:

@@ -65,7 +65,7 @@ def power(q: Fraction) -> Fraction:
     return Fraction(exp_between(q, 200)[0], 2**200)
 
 
-@pytest.mark.parametrize("scale", [2.0**-6, 0.1, 1.0, 3.7, 16.0, 40.0])
+@pytest.mark.parametrize("scale", [2.0**-6, 0.1, 1.0, 3.7, 16.0, 40.0, 5000.0])
 def test_the_tables_imply_the_discrete_laplace_law(scale: float) -> None:
     a = power(1 / Fraction(scale))
     for x, (low, high) in implied_laplace(scale, 600).items():

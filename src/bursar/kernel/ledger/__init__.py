@@ -1,0 +1,23 @@
+"""TRUSTED. The one place where spending is decided and remembered: log, holds, keyed answers, secrets.
+
+`ledger` is the protocol; `SqliteLedger` (a file) and `MemoryLedger` keep it. `transaction` says what each verb
+means over named rows and a log, `group` lets threads share a disk write, `medium` and `memory` are the two places
+where rows live. `database` reads and writes sealed rows, `chain` and `codec` are hashes and bytes, `log` remembers
+what was verified, `verify` reads everything, `anchor` finds an older file.
+"""
+
+from bursar.kernel.ledger.ledger import Charter, Claim, Health, Hold, Ledger, Record, Transaction
+from bursar.kernel.ledger.memory import MemoryLedger
+from bursar.kernel.ledger.sqlite import SqliteLedger
+
+__all__ = [
+    "Charter",
+    "Claim",
+    "Health",
+    "Hold",
+    "Ledger",
+    "MemoryLedger",
+    "Record",
+    "SqliteLedger",
+    "Transaction",
+]

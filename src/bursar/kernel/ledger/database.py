@@ -21,6 +21,9 @@ from bursar.kernel.ledger.ledger import Charter
 from bursar.kernel.ledger.transaction import TABLES
 from bursar.queries import LinearMap, encode
 
+MOST_DECODED = 4096
+"""How many decoded strategies are kept for the next record that refers to them."""
+
 APPLICATION = 0x42555253  # "BURS", the application id in the header of the file
 FORMAT = 1
 
@@ -64,11 +67,14 @@ def translate(fault: sqlite3.Error) -> LedgerError:
 
 
 class Database:
-    """A connection. `fault` is its first SQLite error: SQLite may then have ended the transaction by itself, so
-    nothing more may be written through this connection."""
+    """A connection. `fault` is the first error of SQLite or of a check: SQLite may then have ended the transaction
+    by itself, so nothing more may be written through this connection."""
 
-    def __init__(self, path: Path, *, timeout: float, factory: type[sqlite3.Connection]) -> None:
+    def __init__(
+        self, path: Path, *, timeout: float, factory: type[sqlite3.Connection], decoded: dict[str, LinearMap]
+    ) -> None:
         self.fault: LedgerError | None = None
+        self._decoded = decoded  # strategies by digest, shared by the connections of a ledger
         self.charter_hash = b""  # set by `found` or `recognise`
         try:
             self._connection = sqlite3.connect(
@@ -83,27 +89,43 @@ class Database:
             raise translate(fault) from fault
         # FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary
         # tables stay in memory because secrets may be in them.
-        for pragma in ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=2"):
-            self.run(f"PRAGMA {pragma}")
+        try:
+            for setting in (
+                "synchronous=FULL",
+                "fullfsync=ON",
+                "cell_size_check=ON",
+                "trusted_schema=OFF",
+                "temp_store=2",
+            ):
+                self.run(f"PRAGMA {setting}")
+        except LedgerError:
+            self.close()
+            raise
 
     def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        try:
-            return self._connection.execute(sql, parameters).fetchall()
-        except sqlite3.Error as fault:
-            self.fault = translate(fault)
-            raise self.fault from fault
+        return list(self.stream(sql, parameters))
 
     def stream(self, sql: str, parameters: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        if self.fault is not None:
+            raise self.fault
         try:
             yield from self._connection.execute(sql, parameters)
         except sqlite3.Error as fault:
-            self.fault = translate(fault)
-            raise self.fault from fault
+            raise self._failed(translate(fault)) from fault
 
     def close(self) -> None:
         """Never raises: what was committed is safe, the rest is not wanted."""
         with suppress(sqlite3.Error):
+            self._connection.rollback()  # a cursor that somebody still holds would keep a mere close from doing it
+        with suppress(sqlite3.Error):
             self._connection.close()
+
+    def _failed(self, fault: LedgerError) -> LedgerError:
+        self.fault = fault
+        return fault
+
+    def _damaged(self) -> LedgerError:
+        return self._failed(LedgerError(_DAMAGED))
 
     @property
     def changes(self) -> int:
@@ -129,17 +151,17 @@ class Database:
     def recognise(self) -> Charter:
         """Check that this is a ledger of this release, and read its charter, on which all other checks rest."""
         if self.run("PRAGMA application_id") != [(APPLICATION,)]:
-            raise LedgerError("the file is not a Bursar ledger, or it is damaged")
+            raise self._failed(LedgerError("the file is not a Bursar ledger, or it is damaged"))
         if self.run("PRAGMA user_version") != [(FORMAT,)]:
-            raise LedgerError("the ledger was written by another release of Bursar, or it is damaged")
+            raise self._failed(LedgerError("the ledger was written by another release of Bursar, or it is damaged"))
         if self.run("PRAGMA journal_mode") != [("wal",)]:
-            raise LedgerError(_DAMAGED)
+            raise self._damaged()
         schema = {sql for (sql,) in self.run("SELECT sql FROM sqlite_schema")}
         if schema != set(SCHEMA):
-            raise LedgerError(_DAMAGED)
+            raise self._damaged()
         rows = self.run("SELECT body FROM meta WHERE name = 'charter'")
         if len(rows) != 1 or not isinstance(rows[0][0], bytes):
-            raise LedgerError(_DAMAGED)
+            raise self._damaged()
         self.charter_hash = chain.genesis(rows[0][0])
         charter: Charter = codec.from_json(self._must_read("charter"))
         return charter
@@ -157,7 +179,7 @@ class Database:
         rows = self.run(f"SELECT body, seal FROM {table} WHERE name = ?", (name,))
         listed = self.run("SELECT 1 FROM directory WHERE entry = ?", (f"{table} {name}",))
         if len(rows) != len(listed):
-            raise LedgerError(_DAMAGED)
+            raise self._damaged()
         return self._unseal(table, name, *rows[0]) if rows else None
 
     def write(self, table: str, name: str, body: bytes) -> None:
@@ -169,8 +191,11 @@ class Database:
         self.run(f"DELETE FROM {table} WHERE name = ?", (name,))
         self.run("DELETE FROM directory WHERE entry = ?", (f"{table} {name}",))
 
-    def scan(self, table: str) -> Iterator[tuple[str, bytes]]:
-        """All rows of a table in the order of their names, none of them missing."""
+    def scan(self, table: str) -> list[tuple[str, bytes]]:
+        return list(self.scan_slowly(table))
+
+    def scan_slowly(self, table: str) -> Iterator[tuple[str, bytes]]:
+        """All rows of a table in the order of their names, none of them missing, one at a time."""
         rows = self.stream(f"SELECT name, body, seal FROM {table} ORDER BY name")
         # "!" follows the space in ASCII: this is exactly the range of entries that begin with the table's name.
         entries = self.stream(
@@ -178,19 +203,19 @@ class Database:
         )
         for row, entry in zip_longest(rows, entries):
             if row is None or entry is None or entry != (f"{table} {row[0]}",):
-                raise LedgerError(_DAMAGED)
+                raise self._damaged()
             yield row[0], self._unseal(table, *row)
 
     def _unseal(self, table: str, name: Any, body: Any, seal: Any) -> bytes:
-        if isinstance(name, str) and isinstance(body, bytes):
-            if chain.seal(self.charter_hash, table, name, body) == seal:
-                return body
-        raise LedgerError(_DAMAGED)
+        whole = isinstance(name, str) and isinstance(body, bytes)
+        if not whole or chain.seal(self.charter_hash, table, name, body) != seal:
+            raise self._damaged()
+        return bytes(body)
 
     def _must_read(self, name: str) -> bytes:
         body = self.read("meta", name)
         if body is None:
-            raise LedgerError(_DAMAGED)
+            raise self._damaged()
         return body
 
     # -- log and strategies ---------------------------------------------------------------------------------
@@ -204,7 +229,7 @@ class Database:
             return self.charter_hash
         rows = self.run("SELECT chain FROM log WHERE position = ?", (position,))
         if len(rows) != 1 or not isinstance(rows[0][0], bytes):
-            raise LedgerError(_DAMAGED)
+            raise self._damaged()
         return rows[0][0]
 
     def walk(self, start: int, hash_: bytes, end: State) -> Iterator[tuple[int, bytes]]:
@@ -217,20 +242,29 @@ class Database:
         for position, body, stored in self.stream(sql, (start, end.position)):
             expected += 1
             if position != expected or not isinstance(body, bytes):
-                raise LedgerError(_DAMAGED)
+                raise self._damaged()
             hash_ = chain.link(hash_, body)
             if hash_ != stored:
-                raise LedgerError(f"record {position} does not fit the hash chain: {_DAMAGED}")
+                raise self._failed(LedgerError(f"record {position} does not fit the hash chain: {_DAMAGED}"))
             yield position, body
         if (expected, hash_) != (end.position, end.chain):
-            raise LedgerError(f"the log does not end where it should: {_DAMAGED}")
+            raise self._failed(LedgerError(f"the log does not end where it should: {_DAMAGED}"))
 
     def store(self, strategy: LinearMap) -> None:
         if not self.run("SELECT 1 FROM strategies WHERE digest = ?", (strategy.digest,)):
             self.run("INSERT INTO strategies VALUES (?, ?)", (strategy.digest, encode(strategy)))
 
     def strategy(self, digest: str) -> LinearMap:
+        """The strategy of a digest: one object for all records that refer to it, as long as it is remembered."""
+        known = self._decoded.get(digest)
+        if known is None:
+            if len(self._decoded) >= MOST_DECODED:
+                self._decoded.clear()
+            known = self._decoded[digest] = self._read_strategy(digest)
+        return known
+
+    def _read_strategy(self, digest: str) -> LinearMap:
         rows = self.run("SELECT body FROM strategies WHERE digest = ?", (digest,))
         if len(rows) != 1 or not isinstance(rows[0][0], bytes):
-            raise LedgerError(f"a strategy is missing: {_DAMAGED}")
+            raise self._failed(LedgerError(f"a strategy is missing: {_DAMAGED}"))
         return codec.decode_strategy(digest, rows[0][0])

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bursar.kernel.ledger import chain
 from bursar.kernel.ledger.database import Database, State
 from bursar.kernel.ledger.ledger import Record
 from bursar.kernel.ledger.log import Log
-from bursar.queries import LinearMap
 
 
 class SqliteMedium:
-    """Implements `Medium`. After any fault the connection is thrown away: what it still held is not durable."""
+    """Implements `Medium`. After any fault the connection is thrown away: what it still held is not durable.
+
+    A fault inside a work fails the whole commit, even if the work swallows it: every later statement raises it again.
+    """
 
     def __init__(self, connect: Callable[[], Database], log: Log, committed: Callable[[State], None]) -> None:
         self._connect = connect
@@ -22,41 +24,37 @@ class SqliteMedium:
         self._connection: Database | None = None
 
     @property
-    def _database(self) -> Database:
+    def rows(self) -> Database:
         if self._connection is None:
             self._connection = self._connect()
         return self._connection
 
     def begin(self) -> None:
-        self._database.run("BEGIN IMMEDIATE")
-        self._durable = self._state = self._database.state()
-        self._changes = self._database.changes
+        self.rows.run("BEGIN IMMEDIATE")
+        self._durable = self._state = self.rows.state()
+        self._changes = self.rows.changes
         self._pending: list[Record] = []
 
     def mark(self) -> None:
-        self._check()
-        self._database.run("SAVEPOINT work")
+        self.rows.run("SAVEPOINT work")
         self._marked = (self._state, len(self._pending))
 
     def restore(self) -> None:
-        self._check()
-        self._database.run("ROLLBACK TO work")
+        self.rows.run("ROLLBACK TO work")
         self.keep()
         state, length = self._marked
-        self._state = replace(state, fence=self._state.fence)
+        self._state = replace(state, fence=self._state.fence)  # a number once given out stays given out
         del self._pending[length:]
 
     def keep(self) -> None:
-        self._check()
-        self._database.run("RELEASE work")
+        self.rows.run("RELEASE work")
 
     def commit(self) -> None:
-        self._check()
-        wrote = self._database.changes != self._changes or self._state != self._durable
+        wrote = self.rows.changes != self._changes or self._state != self._durable
         if wrote:
             self._state = replace(self._state, commits=self._state.commits + 1)
-            self._database.put_state(self._state)
-        self._database.run("COMMIT")
+            self.rows.put_state(self._state)
+        self.rows.run("COMMIT")
         if wrote:
             self._tell(self._state)
 
@@ -65,44 +63,17 @@ class SqliteMedium:
             self._connection.close()
             self._connection = None
 
-    def _check(self) -> None:
-        # A work may have swallowed the error; SQLite may have ended the transaction with it.
-        if self._database.fault is not None:
-            raise self._database.fault
-
-    def read(self, table: str, name: str) -> bytes | None:
-        return self._database.read(table, name)
-
-    def write(self, table: str, name: str, body: bytes) -> None:
-        self._check()
-        self._database.write(table, name, body)
-
-    def erase(self, table: str, name: str) -> None:
-        self._check()
-        self._database.erase(table, name)
-
-    def scan(self, table: str) -> Iterable[tuple[str, bytes]]:
-        return self._database.scan(table)
-
-    def store(self, strategy: LinearMap) -> None:
-        self._check()
-        self._database.store(strategy)
-
-    def strategy(self, digest: str) -> LinearMap:
-        return self._log.strategies(self._database)(digest)
-
     def last(self) -> int:
         return self._state.position
 
     def append(self, record: Record, body: bytes) -> None:
-        self._check()
         hash_ = chain.link(self._state.chain, body)
-        self._database.append(record.position, body, hash_)
+        self.rows.append(record.position, body, hash_)
         self._state = replace(self._state, position=record.position, chain=hash_)
         self._pending.append(record)
 
     def committed(self, after: int) -> Sequence[Record]:
-        return self._log.records(self._database, after=after, end=self._durable, known=self._log.verified)
+        return self._log.records(self.rows, after=max(after, 0), end=self._durable, known=self._log.verified)
 
     def pending(self) -> Sequence[Record]:
         return tuple(self._pending)

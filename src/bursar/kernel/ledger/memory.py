@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -25,7 +25,7 @@ class MemoryMedium:
     def __init__(self, charter_hash: bytes) -> None:
         self.log: list[Record] = []
         self.head = charter_hash
-        self.rows: dict[str, dict[str, bytes]] = {table: {} for table in TABLES}
+        self.tables: dict[str, dict[str, bytes]] = {table: {} for table in TABLES}
         self.visible = threading.Lock()
         self._strategies: dict[str, LinearMap] = {}
         self._fence = 0
@@ -50,21 +50,25 @@ class MemoryMedium:
         with self.visible:
             for (table, name), body in self._staged.items():
                 if body is None:
-                    self.rows[table].pop(name, None)
+                    self.tables[table].pop(name, None)
                 else:
-                    self.rows[table][name] = body
+                    self.tables[table][name] = body
             self.log += self._pending
             self.head = self._chain
 
     def abort(self) -> None:
         self.begin()
 
+    @property
+    def rows(self) -> MemoryMedium:
+        return self
+
     def read(self, table: str, name: str) -> bytes | None:
         place = (table, name)
         return self._staged[place] if place in self._staged else self.durable(table, name)
 
     def durable(self, table: str, name: str) -> bytes | None:
-        return self.rows[table].get(name)
+        return self.tables[table].get(name)
 
     def write(self, table: str, name: str, body: bytes) -> None:
         self._staged[table, name] = body
@@ -72,9 +76,9 @@ class MemoryMedium:
     def erase(self, table: str, name: str) -> None:
         self._staged[table, name] = None
 
-    def scan(self, table: str) -> Iterable[tuple[str, bytes]]:
+    def scan(self, table: str) -> Sequence[tuple[str, bytes]]:
         staged = {name: body for (place, name), body in self._staged.items() if place == table}
-        merged = self.rows[table] | staged
+        merged = self.tables[table] | staged
         return [(name, body) for name, body in merged.items() if body is not None]
 
     def store(self, strategy: LinearMap) -> None:
@@ -91,7 +95,7 @@ class MemoryMedium:
         self._chain = chain.link(self._chain, body)
 
     def committed(self, after: int) -> Sequence[Record]:
-        return self.log[after:]
+        return self.log[max(after, 0) :]
 
     def pending(self) -> Sequence[Record]:
         return tuple(self._pending)
@@ -133,7 +137,7 @@ class MemoryLedger:
         self._check_open()
         with self._medium.visible:
             log, head = list(self._medium.log), self._medium.head
-            answers, holds = len(self._medium.rows["answers"]), len(self._medium.rows["holds"])
+            answers, holds = len(self._medium.tables["answers"]), len(self._medium.tables["holds"])
         computed = self._start
         for record in log:
             computed = chain.link(computed, codec.encode_record(record))

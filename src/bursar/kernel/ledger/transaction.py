@@ -21,12 +21,26 @@ Read = Callable[[str, str], bytes | None]
 """Gives the body of the row of a table and a name, None where there is none."""
 
 
+class Rows(Protocol):
+    """Named rows in the tables, and strategies by digest, as one open transaction sees them."""
+
+    def read(self, table: str, name: str) -> bytes | None: ...
+    def write(self, table: str, name: str, body: bytes) -> None: ...
+    def erase(self, table: str, name: str) -> None: ...
+    def scan(self, table: str) -> Sequence[tuple[str, bytes]]: ...
+    def store(self, strategy: LinearMap) -> None: ...
+    def strategy(self, digest: str) -> LinearMap: ...
+
+
 class Medium(Protocol):
-    """What keeps a ledger's bytes: rows and a log inside one open transaction, with one savepoint at a time.
+    """What keeps a ledger's bytes: rows and a log, changed in one transaction at a time, with one savepoint.
 
     `begin` opens the transaction; `mark` sets the savepoint, and `restore` goes back to it or `keep` moves on;
     `commit` returns when everything kept is durable; `abort` forgets everything since `begin` and never raises.
     """
+
+    @property
+    def rows(self) -> Rows: ...
 
     def begin(self) -> None: ...
     def mark(self) -> None: ...
@@ -34,14 +48,6 @@ class Medium(Protocol):
     def keep(self) -> None: ...
     def commit(self) -> None: ...
     def abort(self) -> None: ...
-
-    def read(self, table: str, name: str) -> bytes | None: ...
-    def write(self, table: str, name: str, body: bytes) -> None: ...
-    def erase(self, table: str, name: str) -> None: ...
-    def scan(self, table: str) -> Iterable[tuple[str, bytes]]: ...
-
-    def store(self, strategy: LinearMap) -> None: ...
-    def strategy(self, digest: str) -> LinearMap: ...
 
     def last(self) -> int:
         """The position of the last record, pending ones included."""
@@ -68,13 +74,13 @@ def stored_answer(read: Read, *, analyst: str, key: str, question: str) -> bytes
 
 def drop_expired(medium: Medium, now: float) -> tuple[str, ...]:
     """Drop holds and unanswered claims whose lease is over, inside a commit; says how many they were."""
-    before = len(list(medium.scan("holds")))
+    before = len(medium.rows.scan("holds"))
     holds = before - len(RowTransaction(medium).holds(now))
-    stored = [(name, codec.decode_claim(body)) for name, body in medium.scan("claims")]
+    stored = [(name, codec.decode_claim(body)) for name, body in medium.rows.scan("claims")]
     over = [name for name, claim in stored if claim.expires <= now]
-    dead = [name for name in over if medium.read("answers", name) is None]
+    dead = [name for name in over if medium.rows.read("answers", name) is None]
     for name in dead:
-        medium.erase("claims", name)
+        medium.rows.erase("claims", name)
     dropped = {"holds": holds, "claims": len(dead)}
     return tuple(f"{number} expired {what} dropped" for what, number in dropped.items() if number)
 
@@ -103,12 +109,12 @@ class RowTransaction:
     def append(self, *, analyst: str, purpose: str, event: Event, values: NDArray[np.int64]) -> Record:
         if values.dtype != np.int64 or values.shape != (codec.values_expected(event),):
             raise LedgerError("a record needs one whole number for each row of its strategy")
-        self._store((event,))
         own = values.copy()
         own.setflags(write=False)
         position = self.medium.last() + 1
         at = time.time()
         record = Record(position=position, at=at, analyst=analyst, purpose=purpose, event=event, values=own)
+        self._store((event,))
         self.medium.append(record, codec.encode_record(record))
         return record
 
@@ -116,23 +122,23 @@ class RowTransaction:
         return self.medium.next_fence()
 
     def holds(self, now: float) -> Sequence[Hold]:
-        stored = [codec.decode_hold(body, self.medium.strategy) for _, body in self.medium.scan("holds")]
+        stored = [codec.decode_hold(body, self.medium.rows.strategy) for _, body in self.medium.rows.scan("holds")]
         for hold in stored:
             if hold.expires <= now:
                 self.drop_hold(hold.fence)
         return sorted((hold for hold in stored if hold.expires > now), key=lambda hold: hold.fence)
 
     def put_hold(self, hold: Hold, *, replace: bool) -> None:
-        there = self.medium.read("holds", str(hold.fence)) is not None
+        there = self.medium.rows.read("holds", str(hold.fence)) is not None
         if replace and not there:
             raise Stale("the hold of this plan has expired")
         if there and not replace:
             raise LedgerError("two holds under one fence")
         self._store(hold.events)
-        self.medium.write("holds", str(hold.fence), codec.encode_hold(hold))
+        self.medium.rows.write("holds", str(hold.fence), codec.encode_hold(hold))
 
     def drop_hold(self, fence: int) -> None:
-        self.medium.erase("holds", str(fence))
+        self.medium.rows.erase("holds", str(fence))
 
     def claim(self, claim: Claim, now: float) -> bytes | None:
         body = self._answer_of(claim)
@@ -151,30 +157,30 @@ class RowTransaction:
         if holder is not None and holder.fence != claim.fence:
             raise Stale(f"the key {claim.key!r} was taken over")
         self._bind(claim)
-        self.medium.write("answers", _name(claim.analyst, claim.key), body)
+        self.medium.rows.write("answers", _name(claim.analyst, claim.key), body)
         return body
 
     def secret(self, name: str) -> bytes | None:
-        return self.medium.read("secrets", _name(name))
+        return self.medium.rows.read("secrets", _name(name))
 
     def put_secret(self, name: str, value: bytes) -> None:
-        self.medium.write("secrets", _name(name), value)
+        self.medium.rows.write("secrets", _name(name), value)
 
     def _store(self, events: Iterable[Event]) -> None:
         for event in events:
             strategy = codec.strategy_of(event)
             if strategy is not None:
-                self.medium.store(strategy)
+                self.medium.rows.store(strategy)
 
     def _answer_of(self, claim: Claim) -> bytes | None:
-        return stored_answer(self.medium.read, analyst=claim.analyst, key=claim.key, question=claim.question)
+        return stored_answer(self.medium.rows.read, analyst=claim.analyst, key=claim.key, question=claim.question)
 
     def _holder(self, claim: Claim) -> Claim | None:
-        body = self.medium.read("claims", _name(claim.analyst, claim.key))
+        body = self.medium.rows.read("claims", _name(claim.analyst, claim.key))
         return None if body is None else codec.decode_claim(body)
 
     def _bind(self, claim: Claim) -> None:
-        self.medium.write("claims", _name(claim.analyst, claim.key), codec.encode_claim(claim))
+        self.medium.rows.write("claims", _name(claim.analyst, claim.key), codec.encode_claim(claim))
 
 
 def _name(*parts: str) -> str:

@@ -7,12 +7,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.domain import Domain
+from bursar.errors import QueryError
+
+MOST_CELLS = 2**26
+
 
 class Source(Protocol):
     """Rows behind the row -> cell rule of the domain, bounded to the unit's contributions.
 
-    Guarantees: rows never leave it, only counts do, and those go to the kernel alone. Any failure after the data
-    were touched raises SourceError with one and the same text.
+    Guarantees: rows never leave it, only counts do, and those go to the kernel alone. What it counts was fixed when
+    it was opened: later changes of the stored data show in `fingerprint` and need a new source. Any failure after
+    the opening raises SourceError with one and the same text.
     """
 
     def fingerprint(self) -> str:
@@ -22,6 +28,23 @@ class Source(Protocol):
         """A keyed hash of the multiset of (bounded) cells: equal for equal data, whatever their order in storage."""
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
-        """How many rows fall into each joint cell of the columns, one axis per column in the given order."""
+        """How many rows fall into each joint cell of the columns, one axis per column in the given order.
+
+        Edge cases: no columns give the total as an array without axes; an unknown or repeated column, or more than
+        MOST_CELLS joint cells, is a QueryError made from public sizes before any row is looked at.
+        """
 
     def close(self) -> None: ...
+
+
+def table_shape(domain: Domain, attrs: tuple[str, ...]) -> tuple[int, ...]:
+    """The shape of `Source.table`, or the QueryError that it promises."""
+    for name in attrs:
+        if name not in domain:
+            raise QueryError(f"there is no column {name}")
+    if len(set(attrs)) != len(attrs):
+        raise QueryError("a table of counts has each column once")
+    if domain.cells(attrs) > MOST_CELLS:
+        names = ", ".join(attrs)
+        raise QueryError(f"{names} have {domain.cells(attrs)} cells together; at most {MOST_CELLS} can be counted")
+    return domain.sizes(attrs)

@@ -1,0 +1,143 @@
+"""Where the raw rows are: a file or a data frame, as something that DuckDB can select from.
+
+Nothing about the reading is guessed from rows (no type, no separator, no header), because a guess would let one row
+decide how all others are read. The storage types of Parquet files, tables and frames are part of the public schema.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bursar.errors import SourceError
+
+T = TypeVar("T")
+Connection = Any  # duckdb.DuckDBPyConnection; DuckDB comes without types
+SUFFIXES = ".csv, .csv.gz, .parquet, .duckdb or .db"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One stored column: SQL for its raw value, and the DuckDB type that it is stored in."""
+
+    sql: str
+    storage: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raw:
+    """Rows to select from. `unreadable` is what the data owner is told if that fails."""
+
+    name: str
+    relation: str
+    columns: tuple[tuple[str, Column], ...]
+    unreadable: str
+
+    def column(self, name: str) -> Column:
+        """The stored column of exactly this name. Other names are not shown: a file without a header has data there."""
+        found = [column for stored, column in self.columns if stored == name]
+        if len(found) != 1:
+            raise SourceError(f"{self.name} has {'two columns' if found else 'no column'} {name}")
+        return found[0]
+
+
+def attempt(work: Callable[[], T], text: str) -> T:
+    """Do the work; whatever goes wrong, raise SourceError with this text and without a trace of the cause.
+
+    Guarantees: DuckDB's own message, which may quote data, is not even kept as the context of the new error.
+    """
+    try:
+        return work()
+    except SourceError:
+        raise
+    except Exception:
+        pass
+    raise SourceError(text)
+
+
+def open_raw(connection: Connection, location: object, table: str | None) -> Raw:
+    """Make a path or a data frame known to the connection; SourceError says what is wrong, from public facts."""
+    if not isinstance(location, str | os.PathLike):
+        return _frame(connection, location)
+    path = Path(location)
+    if not attempt(path.is_file, f"{path} cannot be reached"):
+        raise SourceError(f"there is no file {path}")
+    kind = path.name.lower().removesuffix(".gz")
+    if kind.endswith(".csv"):
+        return _csv(path)
+    if path.suffix.lower() == ".parquet":
+        return _parquet(connection, path)
+    if path.suffix.lower() in (".duckdb", ".db"):
+        return _database(connection, path, table)
+    raise SourceError(f"{path} is not a file that can be read; its name must end in {SUFFIXES}")
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _file(path: Path) -> str:
+    """A path that means itself: DuckDB would expand *, ? and [ in it."""
+    return literal(glob.escape(str(path.absolute())))
+
+
+def _csv(path: Path) -> Raw:
+    """Every field is read as text; an empty one, quoted or not, is NULL."""
+    text = f"{path} cannot be read as CSV: UTF-8, one line of column names, then fields separated by commas"
+    names = attempt(lambda: _header(path), text)
+    columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(names)))
+    options = "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = ''"
+    relation = f"read_csv({_file(path)}, columns = {{{columns}}}, {options})"
+    fields = tuple((name, Column(sql=f"c{place}", storage="VARCHAR")) for place, name in enumerate(names))
+    return Raw(name=str(path), relation=relation, columns=fields, unreadable=text)
+
+
+def _header(path: Path) -> list[str]:
+    opener: Callable[..., Any] = gzip.open if path.suffix.lower() == ".gz" else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        return next(csv.reader(file, strict=True))
+
+
+def _parquet(connection: Connection, path: Path) -> Raw:
+    text = f"{path} cannot be read as Parquet"
+    return _described(connection, str(path), f"read_parquet({_file(path)}, hive_partitioning = false)", text)
+
+
+def _database(connection: Connection, path: Path, table: str | None) -> Raw:
+    """A base table of a DuckDB file, which is opened for reading only.
+
+    Views are left out: they compute rows from other rows, so how far one unit reaches would be unknown.
+    """
+    text = f"{path} cannot be read as a DuckDB file, or another process is writing to it"
+    where = literal(str(path.absolute()))
+    attempt(lambda: connection.execute(f"ATTACH {where} AS stored (READ_ONLY, TYPE duckdb)"), text)
+    listing = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'stored' AND NOT internal"
+    tables: list[tuple[str, str]] = attempt(lambda: connection.execute(listing).fetchall(), text)
+    fitting = [(schema, name) for schema, name in tables if table in (None, name)]
+    if len(fitting) != 1:
+        named = "several tables or none; name the one to use" if table is None else f"no single table {table}"
+        raise SourceError(f"{path} has {named}")
+    schema, name = fitting[0]
+    return _described(connection, str(path), f"stored.{quoted(schema)}.{quoted(name)}", text)
+
+
+def _frame(connection: Connection, frame: object) -> Raw:
+    text = "the data frame cannot be read; pandas, polars and Arrow tables with columns of plain types can"
+    attempt(lambda: connection.register("frame", frame), text)
+    return _described(connection, "the data frame", "frame", text)
+
+
+def _described(connection: Connection, name: str, relation: str, text: str) -> Raw:
+    lines = attempt(lambda: connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall(), text)
+    columns = tuple((line[0], Column(sql=quoted(line[0]), storage=line[1])) for line in lines)
+    return Raw(name=name, relation=relation, columns=columns, unreadable=text)

@@ -1,0 +1,151 @@
+"""From a statement that was refused towards one that is accepted: an ordered tuple of small repairs of its tree.
+
+A repair keeps what can be asked and drops what cannot; it never invents a condition. What comes out is only ever
+shown to a person, and only after it has been read like any other question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from bursar.errors import QueryError
+from bursar.sql.allowed import ALLOWED, Node, check_allowed
+from bursar.sql.conditions import bare
+
+_MEANING = {"joins", "laterals", "with_", "into", "from_"}  # without these it would be a question about other rows
+
+
+def repaired(tree: Node) -> Node:
+    """A copy of the tree after all repairs; it may still be refused."""
+    copy = tree.copy()
+    if isinstance(copy, exp.Select):
+        for repair in REPAIRS:
+            repair(copy)
+    return copy
+
+
+def drop_clauses(tree: Node) -> None:
+    """ORDER BY, LIMIT, HAVING, DISTINCT and the like: they shape the answers and do not change the counts."""
+    for name in set(tree.args) - ALLOWED[exp.Select] - _MEANING:
+        tree.set(name, None)
+
+
+def plain_table(tree: Node) -> None:
+    """main.people is people."""
+    for table in tree.find_all(exp.Table):
+        table.set("db", None)
+        table.set("catalog", None)
+
+
+def plain_groups(tree: Node) -> None:
+    """ROLLUP, CUBE, GROUPING SETS and ALL become the columns they name."""
+    group = tree.args.get("group")
+    if group is None:
+        return
+    columns = [item for item in group.expressions if isinstance(bare(item), exp.Literal)]
+    columns += [column.copy() for column in group.find_all(exp.Column)]
+    tree.set("group", exp.Group(expressions=columns) if columns else None)
+
+
+def count_instead(tree: Node) -> None:
+    """SUM, AVG and the rest become COUNT(*), under the condition they counted where it can be seen."""
+    items: list[Node] = []
+    for item in tree.expressions:
+        inner = bare(item.this if isinstance(item, exp.Alias) else item)
+        if _passes(inner):
+            items.append(item)
+        elif isinstance(inner, exp.Star) or inner.find(exp.AggFunc) is not None:
+            items.append(_counted(inner))
+    if not any(item.find(exp.Count) for item in items):
+        items.append(exp.Count(this=exp.Star()))
+    tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
+
+
+def group_selected(tree: Node) -> None:
+    """A column that is selected beside a count is a group column."""
+    columns = [bare(item.unalias()) for item in tree.expressions]
+    missing = [column.copy() for column in columns if isinstance(column, exp.Column)]
+    if missing:
+        group = tree.args.get("group") or exp.Group(expressions=[])
+        numbers = [item for item in group.expressions if isinstance(bare(item), exp.Literal)]
+        tree.set("group", exp.Group(expressions=[*[g for g in group.expressions if g not in numbers], *missing]))
+
+
+def own_table(tree: Node) -> None:
+    """A qualifier is not needed where there is one table."""
+    for column in tree.find_all(exp.Column):
+        for part in ("table", "db", "catalog"):
+            column.set(part, None)
+
+
+def null_tests(tree: Node) -> None:
+    """x = NULL is x IS NULL, and NULL in a list of values is dropped."""
+    for node in list(tree.find_all(exp.EQ, exp.NEQ, exp.In)):
+        if isinstance(node, exp.In):
+            node.set("expressions", [item for item in node.expressions if not isinstance(bare(item), exp.Null)])
+        elif isinstance(bare(node.expression), exp.Null):
+            test = exp.Is(this=node.this.copy(), expression=exp.Null())
+            node.replace(exp.Not(this=test) if isinstance(node, exp.NEQ) else test)
+
+
+def plain_dates(tree: Node) -> None:
+    """DATE('2024-12-31') and TRY_CAST('2024-12-31' AS DATE) are DATE '2024-12-31'."""
+    for node in list(tree.find_all(exp.Date, exp.TryCast)):
+        if isinstance(bare(node.this), exp.Literal):
+            node.replace(exp.Cast(this=bare(node.this).copy(), to=exp.DataType.build("date")))
+
+
+def truth_columns(tree: Node) -> None:
+    """A column that stands for a condition is compared with TRUE."""
+    for column in list(tree.find_all(exp.Column)):
+        around = column.parent
+        while isinstance(around, exp.Paren):
+            around = around.parent
+        if isinstance(around, exp.Where | exp.And | exp.Or | exp.Not):
+            column.replace(exp.EQ(this=column.copy(), expression=exp.true()))
+
+
+REPAIRS: tuple[Callable[[Node], None], ...] = (
+    drop_clauses,
+    plain_table,
+    plain_groups,
+    count_instead,
+    group_selected,
+    own_table,
+    null_tests,
+    plain_dates,
+    truth_columns,
+)
+
+
+def _passes(node: Node) -> bool:
+    """Whether this is a column, or COUNT of something that can be counted, with or without a FILTER."""
+    column = node if isinstance(node, exp.Column) else None
+    if column is None:
+        count = bare(node.this) if isinstance(node, exp.Filter) else node
+        if not isinstance(count, exp.Count):
+            return False
+        column = bare(count.this)
+    if isinstance(column, exp.Column) and not isinstance(column.this, exp.Identifier):
+        return False
+    try:
+        check_allowed(node, [])
+    except QueryError:
+        return False
+    return True
+
+
+def _counted(node: Node) -> Node:
+    """COUNT(*) under the condition that COUNT_IF, SUM(CASE ...) or FILTER stated."""
+    count = exp.Count(this=exp.Star())
+    condition = None
+    if isinstance(node, exp.Filter):
+        condition = node.expression.this
+    elif isinstance(node, exp.CountIf):
+        condition = node.this
+    elif isinstance(node, exp.Sum | exp.Count) and isinstance(bare(node.this), exp.Case):
+        branches = bare(node.this).args["ifs"]
+        condition = branches[0].this if len(branches) == 1 and bare(node.this).this is None else None
+    return count if condition is None else exp.Filter(this=count, expression=exp.Where(this=condition.copy()))
