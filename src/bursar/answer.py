@@ -126,7 +126,7 @@ class Answer:
         sure = f"{100 * self.confidence:g}%"
         cost = "free" if self.free else f"{self.unit} {self.charge:.6g}"
         return [
-            f"error  ±{self.error:.6g} or less on every number together, with {sure} confidence ({self.contract})",
+            f"error  ±{self.error:.4g} or less on every number together, with {sure} confidence ({self.contract})",
             f"cost   {cost}; {self.left:.6g} of {self.total:.6g} is left",
             f"from   {self.source}: {self.note}",
         ]
@@ -144,8 +144,8 @@ def _text(value: Value) -> str:
 
 
 def _bar(value: float, high: float) -> str:
-    width = high - value
-    return f"{value:,.0f} ± {width:,.0f}" if width >= 1 and value == round(value) else f"{value:,.4g} ± {width:,.3g}"
+    whole = value == round(value) and high == round(high)
+    return f"{value:,.0f} ± {high - value:,.0f}" if whole else f"{value:,.1f} ± {high - value:,.1f}"
 
 
 def _tag_date(value: object) -> dict[str, str]:

@@ -15,6 +15,7 @@ from bursar import presets
 from bursar.answer import Answer
 from bursar.config import Config
 from bursar.errors import BudgetError, Busy, LedgerError, Stale
+from bursar.inference.size import measured_size
 from bursar.inference.views import Measurements, Reconstructions
 from bursar.kernel.accounting import from_units
 from bursar.kernel.curator import declare_version
@@ -22,10 +23,10 @@ from bursar.kernel.grant import Grant, new_claim
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Health, Ledger
 from bursar.kernel.randomness import Randomness
-from bursar.kernel.sources import Source
+from bursar.kernel.sources.source import Source
 from bursar.planner.choose import Preset, choose
 from bursar.planner.explain import Explanation, explain
-from bursar.planner.goals import Wanted, resolve
+from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer, Views
 from bursar.planner.refuse import refusal
 from bursar.planner.request import Request
@@ -80,8 +81,8 @@ class Bursar:
         """Parse, compile, and settle on one goal in counts."""
         query = parse(text)
         workload = compile_query(query, self.config.domain, self.config.table)
-        size, mode = self.config.public_size, self.config.budget.mode
-        goal = resolve(wanted, query.goal, self.config.goal, size=size, mode=mode)
+        asked = resolve(wanted, query.goal, self.config.goal, mode=self.config.budget.mode)
+        goal = in_counts(asked, self.config.public_size, self._measured_size)
         return Request(text=text, workload=workload, goal=goal, analyst=self.analyst, key=key, explain=query.explain)
 
     def ask(self, request: Request) -> Answer:
@@ -155,6 +156,11 @@ class Bursar:
             reconstructions=self._reconstructions,
             price=self.kernel.price,
         )
+
+    def _measured_size(self, beta: float) -> float | None:
+        with self._planning:
+            self._views()
+            return measured_size(self._measurements, self._reconstructions, beta)
 
     def _choose(self, request: Request, views: Views) -> Offer:
         offer = choose(self.preset, request, views)

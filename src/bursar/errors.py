@@ -72,12 +72,14 @@ class BudgetError(BursarError):
     asked: float
     left: float
     unit: str  # "epsilon" or "rho"
-    fits: str = ""  # the cheapest goal that would fit, in the words of the SQL clause
+    fits: str = ""  # the tightest goal that would fit, in the words of the SQL clause
+    limit: str = "is left"  # whose limit it is
 
     exit_code = 3
 
     def __str__(self) -> str:
-        text = f"this needs {self.unit} {self.asked:.6g}, and {self.left:.6g} is left; nothing was spent"
+        digits = next((d for d in (6, 9, 12) if f"{self.asked:.{d}g}" != f"{self.left:.{d}g}"), 17)
+        text = f"this needs {self.unit} {self.asked:.{digits}g}, and {self.left:.{digits}g} {self.limit}; nothing was spent"
         return f"{text}\ntry: {self.fits}" if self.fits else text
 
 

@@ -11,7 +11,8 @@ from bursar.kernel.budget import charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import Charter, SqliteLedger
 from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.sources import DuckDBSource, Source
+from bursar.kernel.sources.duckdb import DuckDBSource
+from bursar.kernel.sources.source import Source
 
 
 def open(path: str | Path = "bursar.toml", *, analyst: str = "owner") -> Bursar:

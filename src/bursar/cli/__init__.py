@@ -1,0 +1,22 @@
+"""The command line. Commands are in `app.py`, what they print in `show.py`, the guided tour in `tour.py`."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+from bursar.errors import BursarError
+
+
+def main() -> None:
+    """Run one command. Exit codes: 0 done, 2 bad input, 3 the budget does not allow it, 4 data or ledger."""
+    from bursar.cli.app import app
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ± must not hide an answer that was paid for
+    try:
+        app(prog_name="bursar")
+    except BursarError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)

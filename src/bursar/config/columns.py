@@ -17,6 +17,7 @@ from bursar.config.section import LARGEST_INTEGER, Section, check_name, shown
 from bursar.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
 from bursar.domain.attribute import LARGEST_COLUMN
 
+LARGEST_BOUND = 2**53 - 1  # whole numbers that a 64-bit float holds exactly
 LAST_YEAR = 9998  # the period after the last one must still be a date
 
 EXAMPLES = {
@@ -78,7 +79,9 @@ def _categories(section: Section, name: str) -> Categories:
 
 
 def _integers(section: Section, name: str) -> Integers:
-    lower, upper = (section.integer(key, EXAMPLES[key]) for key in ("lower", "upper"))
+    lower, upper = (
+        section.integer(key, EXAMPLES[key], least=-LARGEST_BOUND, most=LARGEST_BOUND) for key in ("lower", "upper")
+    )
     if lower > upper:
         section.refuse("upper", reason=f"{section.label('upper')} must be at least lower, which is {lower}")
     return Integers(name=name, lower=lower, upper=upper)

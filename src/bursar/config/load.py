@@ -84,7 +84,8 @@ def _read(path: str | os.PathLike[str]) -> str:
         with open(path, "rb") as handle:
             raw = handle.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise ConfigError("there is no such config file", file) from None
+        hint = "give the path of one (on the command line: -d PATH), or run `bursar demo` to see one"
+        raise ConfigError(f"there is no such config file\ntry: {hint}", file) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a file name"
         raise ConfigError(f"the config cannot be read: {reason}", file) from None

@@ -22,7 +22,9 @@ COVERED = 0.99931
 CUTOFF = 5.0
 """The transform is cut off where the smoothing has damped it to exp(-CUTOFF^2 / 2)."""
 LEAK = math.log(20_000.0)
-"""A period is long enough if aliasing adds e^-LEAK of Chernoff's bound, about a thousandth of the tail."""
+"""The first guess at a period lets aliasing add e^-LEAK of Chernoff's bound, about a thousandth of the tail."""
+DEEPEST = 70.0
+"""Periods are not made longer to resolve tails below exp(-DEEPEST)."""
 NEGLIGIBLE = -21.0
 """A product is multiplied out until its logarithm falls below this; the rest is counted as an error."""
 ROUGH = 1.02
@@ -36,17 +38,22 @@ UNIT = 2.0**-50
 def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -> Array:
     """For each row, the s > 0 that comes close to the best Chernoff bound for `threshold(s, log_mgf(s))`.
 
-    Each step fits mean(s) = V s / (1 - (s/limit)^2), exact for a Gaussian and nearly so for a Laplace draw, at the
-    last s, and solves mean(s) = threshold. Every s gives a valid bound, so it does not matter when the steps end.
+    That is where mean(s) = threshold. Each step fits mean(s) = V s / (1 - (s/limit)^2), exact for a Gaussian and nearly
+    so for a Laplace draw, at the last s, and solves that; where the solution is not found soon, every second step
+    halves the range of s that is left. Every s gives a valid bound, so it does not matter when the steps end.
     """
     limit, strength = sums.limit() * (1.0 - 1e-4), sums.variance()
-    s, alpha = np.zeros_like(start), start
-    for _ in range(8):
-        last, s = s, 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))
+    low, high, s, alpha = np.zeros_like(start), limit, np.zeros_like(start), start
+    for step in range(24):
+        fitted = 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))
+        halved = np.sqrt(np.where(low > 0.0, low, 0.01 * s) * np.where(np.isinf(high), 100.0 * s, high))
+        usable = (fitted > low) & (fitted <= high) & (step < 4 or step % 2 == 1)
+        last, s = s, np.where(usable, fitted, halved)
         if np.all(np.abs(s - last) <= 1e-3 * s):
             break
-        strength = sums.mean(s) / s * (1.0 - (s / limit) ** 2)
-        alpha = threshold(s, sums.log_mgf(s))
+        mean, alpha = sums.mean(s), threshold(s, sums.log_mgf(s))
+        low, high = np.where(mean < alpha, s, low), np.where(mean < alpha, high, s)
+        strength = mean / s * (1.0 - (s / limit) ** 2)
     return s
 
 
@@ -101,18 +108,25 @@ class Inversion:
         limit = float(row.limit()[0])
         hazard = min(max(star, 1.0 / math.sqrt(float(row.variance()[0]))), limit)
         s = min(hazard, 0.8 * limit)
-        period = _period(row, s, alpha, max(exponent, 0.0) + LEAK)
-        tau = SMOOTHING / hazard
+        depth, tau = max(exponent, 0.0) + LEAK, SMOOTHING / hazard
         while True:
-            nodes = math.ceil(CUTOFF / tau * period / (2.0 * math.pi))
+            period = _period(row, s, alpha, depth)
+            nodes = min(math.ceil(CUTOFF / tau * period / (2.0 * math.pi)), MOST_NODES)
             pitch = row.pitch(period / (8.0 * nodes))
-            if pitch is not None:
-                return _on_lattice(row, s, period, pitch)
-            smooth = _smoothed(row, s, period, tau, nodes)
-            jump = smooth.upper(alpha) / smooth.upper(alpha + 2.0 * smooth.shift)
-            if jump <= ROUGH or 8 * nodes > MOST_NODES:
-                return smooth
-            tau /= 8.0
+            if pitch is None:
+                found = _smoothed(row, s, period, tau, nodes)
+            else:
+                found = _on_lattice(row, s, period, pitch)
+            if depth < DEEPEST and found.upper(alpha) < 1000.0 * math.exp(-depth):
+                depth *= 2.0
+            elif (
+                pitch is None
+                and 8 * nodes <= MOST_NODES
+                and found.upper(alpha) > ROUGH * found.upper(alpha + 2.0 * found.shift)
+            ):
+                tau /= 8.0
+            else:
+                return found
 
     def upper(self, alpha: float) -> float:
         """At least Pr[|S| >= alpha], alpha > 0."""

@@ -87,7 +87,7 @@ def union_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough
     alphas = min(alpha, FARTHEST) * np.where(rows.equal, 1.0, 1.0 - NEAR)
     s, exponents, bounds = _chernoff(rows.sums, alphas)
     # Rows that are only nearly equal differ by a D with E exp(2^35 s D) <= E exp(sS): this is its own Chernoff bound.
-    strays = np.exp(-np.minimum(exponents + (2.0**35 * NEAR - 1.0) * s * alphas, 700.0))
+    strays = np.exp(-np.clip(exponents + (2.0**35 * NEAR - 1.0) * s * alphas, 0.0, 700.0))
     strays = np.where(rows.equal, 0.0, 2.0 * strays)
     order = np.argsort(-rows.count * bounds)
     rest = np.append(np.cumsum((rows.count * (bounds + strays))[order][::-1])[::-1], 0.0)
@@ -199,7 +199,7 @@ def _chernoff(sums: Sums, alphas: Array) -> tuple[Array, Array, Array]:
     """For each row the tilt, the exponent and Chernoff's bound on both tails, a block of rows at a time."""
     found = [chernoff_exponent(sums.rows(block), alphas[block]) for block in _blocks(sums)]
     s, exponent = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return s, exponent, np.where(exponent > 0.7, np.maximum(2.0 * np.exp(-exponent), TINY), 1.0)
+    return s, exponent, np.clip(2.0 * np.exp(-np.where(exponent > 0.0, exponent, 0.0)), TINY, 1.0)
 
 
 def _blocks(sums: Sums) -> list[slice]:

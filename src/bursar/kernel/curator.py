@@ -9,7 +9,7 @@ import numpy as np
 from bursar.kernel.accounting import Versioned
 from bursar.kernel.ledger import Ledger, Transaction
 from bursar.kernel.randomness import Randomness
-from bursar.kernel.sources import Source
+from bursar.kernel.sources.source import Source
 
 KEY_BYTES = 32
 

@@ -28,7 +28,7 @@ from bursar.kernel.accounting import (
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
 from bursar.kernel.randomness import Randomness
-from bursar.kernel.sources import Source
+from bursar.kernel.sources.source import Source
 from bursar.kernel.tables import Tables
 from bursar.queries import LinearMap
 

@@ -6,7 +6,6 @@ Tables are never written anywhere and never leave the kernel.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
@@ -21,7 +20,6 @@ SUMMED_CELLS = 2**22
 Counts = NDArray[np.int64]
 
 
-@dataclass
 class Tables:
     """Tables of one source, whose rows do not change; keeps at most `most_bytes` of them.
 
@@ -29,19 +27,20 @@ class Tables:
     from several threads. What is kept depends on the tables asked for and on public sizes, never on counts.
     """
 
-    source: Source
-    most_bytes: int = MOST_BYTES
-    _kept: OrderedDict[frozenset[str], tuple[tuple[str, ...], Counts]] = field(default_factory=OrderedDict)
-    _bytes: int = 0
-    _cleared: int = 0
-    _lock: Lock = field(default_factory=Lock)
+    def __init__(self, source: Source, most_bytes: int = MOST_BYTES) -> None:
+        self._source = source
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[frozenset[str], tuple[tuple[str, ...], Counts]] = OrderedDict()
+        self._bytes = 0
+        self._cleared = 0
+        self._lock = Lock()
 
     def counts(self, attrs: tuple[str, ...]) -> Counts:
         """How many rows fall into each joint cell of the columns, one axis per column in the given order."""
         with self._lock:
             cleared = self._cleared
             known = self._smallest(frozenset(attrs)) if len(set(attrs)) == len(attrs) else None
-        table = self.source.table(attrs) if known is None else _summed(*known, attrs)
+        table = self._source.table(attrs) if known is None else _summed(*known, attrs)
         table.setflags(write=False)
         if known is None or set(known[0]) != set(attrs):
             with self._lock:
@@ -71,11 +70,11 @@ class Tables:
 
     def _keep(self, attrs: tuple[str, ...], table: Counts) -> None:
         key = frozenset(attrs)
-        if key in self._kept or table.nbytes > self.most_bytes:
+        if key in self._kept or table.nbytes > self._most_bytes:
             return
         self._kept[key] = attrs, table
         self._bytes += table.nbytes
-        while self._bytes > self.most_bytes:
+        while self._bytes > self._most_bytes:
             _, (_, oldest) = self._kept.popitem(last=False)
             self._bytes -= oldest.nbytes
 

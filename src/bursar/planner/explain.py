@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from bursar.inference.estimate import meets
 from bursar.kernel.accounting import from_units
 from bursar.planner.choose import Preset, acceptable, best, offers, widest
 from bursar.planner.offer import Views
@@ -50,7 +51,7 @@ class Explanation:
                 + (f"  {line.note}" if line.note else "")
             )
         if self.chosen is None:
-            lines.append("no offer meets the goal within what is left")
+            lines.append("nothing meets the goal for what may be spent")
         lines.append(f"left: {self.unit} {self.left:.6g}; the price shown is exactly what would be charged now")
         return "\n".join(lines)
 
@@ -64,7 +65,7 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
         Line(
             proposer=offer.proposer,
             price=from_units(offer.price.at_most),
-            meets=offer in accepted,
+            meets=meets(offer.law, request.goal),
             error=widest(offer, request.goal),
             reuses=offer.reuses,
             buys=offer.buys,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bursar.errors import GoalError
@@ -35,8 +36,8 @@ class Wanted:
         return None
 
 
-def resolve(wanted: Wanted, clause: Goal | None, default: Goal | None, *, size: int | None, mode: Mode) -> Goal:
-    """One goal: the clause in the SQL, or the arguments, or the config's default; percentages become counts."""
+def resolve(wanted: Wanted, clause: Goal | None, default: Goal | None, *, mode: Mode) -> Goal:
+    """One goal: the clause in the SQL, or the arguments, or the config's default."""
     own = wanted.goal()
     if own is not None and clause is not None:
         raise GoalError("the accuracy is given twice, in the SQL and beside it; leave one of them out")
@@ -49,17 +50,31 @@ def resolve(wanted: Wanted, clause: Goal | None, default: Goal | None, *, size: 
         raise GoalError(f"this data set counts its budget in {mode.value}; write WITH {mode.value.upper()} ...")
     if wanted.max_cost is not None:
         goal = replace(goal, most=number(wanted.max_cost, "max_cost"))
-    return in_counts(goal, size) if goal.percent else goal
+    return goal
 
 
-def in_counts(goal: Goal, size: int | None) -> Goal:
-    """A percentage of the public size as a number of rows."""
-    if size is None:
+SIZE_SHARE = 0.1
+"""The share of a goal's failure probability that goes to not knowing the number of rows exactly."""
+
+
+def in_counts(goal: Goal, public_size: int | None, measured_size: Callable[[float], float | None]) -> Goal:
+    """A percentage as a number of rows: of the public size, else of the size that the log has measured.
+
+    `measured_size(beta)` is a number that the true size falls short of with probability at most beta. Its failure is
+    taken off the goal's own, so the promise as a whole is the one that was asked for.
+    """
+    if not goal.percent:
+        return goal
+    if public_size is not None:
+        return replace(goal, amount=goal.amount * public_size / 100, percent=False)
+    size = measured_size(SIZE_SHARE * goal.beta)
+    if size is None or size <= 0:
         raise GoalError(
-            "a percentage needs the number of rows to be public: the data owner declares public_size in the config; "
-            "until then give the error in rows, for example: WITH ERROR 50"
+            "a percentage needs the number of rows, which is not public here: ask for it once "
+            "(SELECT COUNT(*) FROM ... WITH ERROR 100), or give the error in rows, for example: WITH ERROR 50"
         )
-    return replace(goal, amount=goal.amount * size / 100, percent=False)
+    left_over = 1 - (1 - SIZE_SHARE) * goal.beta
+    return replace(goal, amount=goal.amount * size / 100, confidence=left_over, percent=False)
 
 
 def number(value: object, name: str) -> float:

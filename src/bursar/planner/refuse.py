@@ -26,6 +26,7 @@ def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None)
         left=from_units(affordable),
         unit=views.mode.value,
         fits="" if goal is None else goal.describe(),
+        limit="is left" if cap is None or cap > views.left else "is the most you would pay",
     )
 
 

@@ -6,6 +6,7 @@ everywhere costs no more than it would as a plain list.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,18 +18,51 @@ from bursar.errors import QueryError
 
 Integers = NDArray[np.int64]
 
+LARGEST_COEFFICIENT = 2**60
+MOST_ROWS = 2**31
+HALF = 31  # bits: column sums are added up in two halves, which cannot overflow
+
+AT_ONCE = 2**24
+"""Most numbers that `apply` multiplies at once, unless a single row needs more."""
+
 
 @dataclass(frozen=True, eq=False)
 class Steps:
     """Rows q_0, q_1, ... with q_j(v) = the sum of the jumps of row j at cells up to and including v.
 
-    Guarantees: `at` increases strictly within a row and no jump is zero, so equal rows have equal arrays.
+    Guarantees: `at` increases strictly within a row and no jump is zero, so equal rows have equal arrays. The arrays
+    are copies that cannot be written to: what is priced is what is applied, whatever becomes of the ones given.
+    Edge cases: arrays of another shape or type, cells outside the column and values beyond 2^60 are refused.
     """
 
     size: int
     starts: Integers  # row j owns the jumps starts[j]:starts[j + 1]
     at: Integers
     jump: Integers
+
+    def __post_init__(self) -> None:
+        for name in ("starts", "at", "jump"):
+            array = np.array(getattr(self, name))
+            if array.dtype != np.int64 or array.ndim != 1:
+                raise QueryError("the rows of a query are lists of whole numbers")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not (self._well_formed() and self._bounded()):
+            raise QueryError("the rows of a query are malformed, or their coefficients too large")
+
+    def _well_formed(self) -> bool:
+        starts, at = self.starts, self.at
+        if not (0 < len(starts) <= MOST_ROWS and starts[0] == 0 and starts[-1] == len(at) == len(self.jump)):
+            return False
+        if np.any(np.diff(starts) < 0) or np.any(at < 0) or np.any(at >= self.size):
+            return False
+        return bool(np.all((np.diff(at) > 0) | (np.diff(self.owner) > 0)) and np.all(self.jump))
+
+    def _bounded(self) -> bool:
+        """Whether all values stay within 2^60. From one to the next a jump of at most 2^61 cannot wrap unseen."""
+        most = LARGEST_COEFFICIENT
+        small_jumps = np.all((-2 * most <= self.jump) & (self.jump <= 2 * most))
+        return bool(small_jumps and np.all((-most <= self.levels) & (self.levels <= most)))
 
     @property
     def rows(self) -> int:
@@ -58,8 +92,8 @@ class Steps:
     def dense(matrix: ArrayLike) -> Steps:
         """Any integer matrix, one row per query."""
         values = np.atleast_2d(np.asarray(matrix))
-        if not np.issubdtype(values.dtype, np.integer) and values.dtype != np.bool_:
-            raise QueryError("a query has whole-number coefficients")
+        if values.ndim != 2 or not np.can_cast(values.dtype, np.int64):
+            raise QueryError("a query has whole-number coefficients of at most 63 bits")
         whole = values.astype(np.int64)
         jumps = whole.copy()
         jumps[:, 1:] -= whole[:, :-1]
@@ -78,6 +112,7 @@ class Steps:
         running: Integers = np.cumsum(self.jump)
         before = np.concatenate([[0], running])[self.starts[:-1]]
         levels: Integers = running - before[self.owner]
+        levels.setflags(write=False)
         return levels
 
     def largest(self) -> int:
@@ -88,25 +123,41 @@ class Steps:
         """q_j . x along the first axis of the table; exact as long as every result fits in 64 bits."""
         from_here_on = np.flip(np.cumsum(np.flip(table, 0), axis=0), 0)
         result = np.zeros((self.rows, *table.shape[1:]), np.int64)
-        used = np.flatnonzero(np.diff(self.starts))
-        if len(used):
-            weighted = from_here_on[self.at] * self.jump.reshape(-1, *[1] * (table.ndim - 1))
-            result[used] = np.add.reduceat(weighted, self.starts[used], axis=0)
+        lengths = np.diff(self.starts)
+        used = np.flatnonzero(lengths)
+        numbers = int(lengths.max(initial=0)) * math.prod(table.shape[1:])  # of the longest row
+        step = max(1, AT_ONCE // max(1, numbers))
+        for rows in np.split(used, range(step, len(used), step)) if len(used) else []:
+            own = slice(self.starts[rows[0]], self.starts[rows[-1] + 1])
+            weighted = from_here_on[self.at[own]] * self.jump[own].reshape(-1, *[1] * (table.ndim - 1))
+            result[rows] = np.add.reduceat(weighted, self.starts[rows] - own.start, axis=0)
         return result
 
     def norms(self, power: int) -> Integers:
-        """Column sums: the sum over rows of |q_j(v)|^power, for every cell v; exact."""
+        """Column sums: the sum over rows of |q_j(v)|^power, for every cell v; exact, or refused beyond 2^62."""
+        if self.largest() ** power >= 2 ** (2 * HALF):
+            raise QueryError("the coefficients of this workload are too large")
         powers = np.abs(self.levels) ** power
-        first = np.zeros(len(powers), bool)
+        high, low = self._column_sums(powers >> HALF), self._column_sums(powers & (2**HALF - 1))
+        if int(high.max(initial=0)) >= 2**HALF:
+            raise QueryError("the coefficients of this workload are too large")
+        total: Integers = (high << HALF) + low
+        return total
+
+    def _column_sums(self, amounts: Integers) -> Integers:
+        """The sum over rows at every cell, where `amounts` holds from each jump on until the row's next one."""
+        first = np.zeros(len(amounts), bool)
         first[self.starts[:-1][np.diff(self.starts) > 0]] = True
-        before = np.where(first, 0, np.concatenate([[0], powers[:-1]]))
+        before = np.where(first, 0, np.roll(amounts, 1))
         changes = np.zeros(self.size, np.int64)
-        np.add.at(changes, self.at, powers - before)
+        np.add.at(changes, self.at, amounts - before)
         return np.cumsum(changes)
 
     def take(self, rows: Sequence[int] | Integers) -> Steps:
         """The given rows, in the given order."""
         chosen = np.asarray(rows, np.int64)
+        if np.any(chosen < 0) or np.any(chosen >= self.rows):
+            raise QueryError("a row is taken that is not there")
         lengths = np.diff(self.starts)[chosen]
         pointers = _pointers(lengths)
         picks = np.repeat(self.starts[chosen] - pointers[:-1], lengths) + np.arange(pointers[-1])

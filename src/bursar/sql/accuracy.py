@@ -5,7 +5,7 @@ It is cut off at the level of tokens, so words inside strings, names and ordinar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sqlglot.tokens import TokenType
@@ -90,18 +90,20 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[Term]:
 
 def _hint(text: str, tokens: list[Token]) -> Hint | None:
     found: Hint | None = None
-    for token in tokens:
+    # Between two tokens there is nothing but blanks and comments. A comment is handed over with the token before it
+    # or behind it and without its place, and a line comment that begins with + is found nowhere in this form.
+    gaps = zip([0, *(t.end + 1 for t in tokens)], [*(t.start for t in tokens), len(text)], strict=True)
+    places = [text[low:high] for low, high in gaps]
+    for number, token in enumerate(tokens):
         for comment in token.comments:
-            # A comment is handed over without its place. It stands in the gap behind its token or before it, and
-            # a line comment that begins with + is found in neither.
             whole = f"/*{comment}*/"
-            low = text.find(whole, token.end + 1)
-            low = low if low >= 0 else text.rfind(whole, 0, token.start)
-            if not comment.startswith("+") or low < 0:
+            before, behind = places[number].find(whole), places[number + 1].find(whole)
+            if not comment.startswith("+") or (before < 0 and behind < 0):
                 continue
+            start = token.end + 1 + behind if behind >= 0 else token.start - len(places[number]) + before
             if found is not None:
-                raise QueryError("the accuracy is given twice, in two comments", position=low)
-            found = Hint(terms=_hinted(comment, low), position=low, end=low + len(whole))
+                raise QueryError("the accuracy is given twice, in two comments", position=start)
+            found = Hint(terms=_hinted(comment, start), position=start, end=start + len(whole))
     return found
 
 
@@ -173,9 +175,9 @@ def _goal(text: str, terms: list[Term]) -> Goal:
                 position=sure.position,
                 rewrite="" if sure.percent else f"{text[: sure.end]}%{text[sure.end :]}",
             )
-    stated = {"confidence": sure.amount for sure in confidences}
     unit = asked.name.lower() if kind is GoalKind.SPEND else ""
     try:
-        return Goal(kind=kind, amount=asked.amount, percent=asked.percent, unit=unit, **stated)
+        goal = Goal(kind=kind, amount=asked.amount, percent=asked.percent, unit=unit)
+        return replace(goal, confidence=confidences[0].amount) if confidences else goal
     except GoalError as fault:
         raise QueryError(str(fault), position=asked.position) from None

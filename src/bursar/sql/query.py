@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from enum import Enum
@@ -119,6 +120,34 @@ def all_of(*conditions: Condition) -> Condition:
     if not parts:
         return TRUE
     return parts[0] if len(parts) == 1 else And(parts=tuple(parts), position=parts[0].position)
+
+
+def map_leaves(condition: Condition, change: Callable[[Leaf], Condition]) -> Condition:
+    """The condition with every comparison in it replaced."""
+    match condition:
+        case And():
+            return replace(condition, parts=tuple(map_leaves(part, change) for part in condition.parts))
+        case Or():
+            return replace(condition, parts=tuple(map_leaves(part, change) for part in condition.parts))
+        case Not():
+            return replace(condition, part=map_leaves(condition.part, change))
+        case Constant():
+            return condition
+        case _:
+            return change(condition)
+
+
+def leaves(condition: Condition) -> list[Leaf]:
+    """Every comparison in a condition, from left to right."""
+    match condition:
+        case And() | Or():
+            return [leaf for part in condition.parts for leaf in leaves(part)]
+        case Not():
+            return leaves(condition.part)
+        case Constant():
+            return []
+        case _:
+            return [condition]
 
 
 @dataclass(frozen=True, kw_only=True)

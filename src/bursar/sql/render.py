@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from decimal import Decimal
 
@@ -23,6 +22,7 @@ from bursar.sql.query import (
     Or,
     Query,
 )
+from bursar.sql.tokens import needs_quotes
 
 
 def render(query: Query) -> str:
@@ -105,7 +105,7 @@ def _aggregate(aggregate: Aggregate) -> str:
 def _alias(alias: str | None) -> str:
     if alias is None:
         return ""
-    return f" AS {alias if re.fullmatch(r'[A-Za-z_][A-Za-z_0-9]*', alias) else quoted(alias)}"
+    return f" AS {quoted(alias) if needs_quotes(alias) else alias}"
 
 
 def _name(name: Name) -> str:

@@ -40,20 +40,17 @@ def plain_table(tree: Node) -> None:
 
 
 def plain_groups(tree: Node) -> None:
-    """ROLLUP, CUBE, GROUPING SETS and ALL become the columns they name."""
+    """ROLLUP, CUBE and GROUPING SETS become the columns they name; ALL and numbers, the columns that are selected."""
     group = tree.args.get("group")
-    if group is None:
-        return
-    columns = [item for item in group.expressions if isinstance(bare(item), exp.Literal)]
-    columns += [column.copy() for column in group.find_all(exp.Column)]
-    tree.set("group", exp.Group(expressions=columns) if columns else None)
+    if group is not None:
+        tree.set("group", exp.Group(expressions=[column.copy() for column in group.find_all(exp.Column)]))
 
 
 def count_instead(tree: Node) -> None:
     """SUM, AVG and the rest become COUNT(*), under the condition they counted where it can be seen."""
     items: list[Node] = []
     for item in tree.expressions:
-        inner = bare(item.this if isinstance(item, exp.Alias) else item)
+        inner = _unnamed(item)
         if _passes(inner):
             items.append(item)
         elif isinstance(inner, exp.Star) or inner.find(exp.AggFunc) is not None:
@@ -65,12 +62,10 @@ def count_instead(tree: Node) -> None:
 
 def group_selected(tree: Node) -> None:
     """A column that is selected beside a count is a group column."""
-    columns = [bare(item.unalias()) for item in tree.expressions]
-    missing = [column.copy() for column in columns if isinstance(column, exp.Column)]
-    if missing:
-        group = tree.args.get("group") or exp.Group(expressions=[])
-        numbers = [item for item in group.expressions if isinstance(bare(item), exp.Literal)]
-        tree.set("group", exp.Group(expressions=[*[g for g in group.expressions if g not in numbers], *missing]))
+    group = tree.args.get("group")
+    columns = [] if group is None else list(group.expressions)
+    columns += [item.copy() for item in map(_unnamed, tree.expressions) if isinstance(item, exp.Column)]
+    tree.set("group", exp.Group(expressions=columns) if columns else None)
 
 
 def own_table(tree: Node) -> None:
@@ -118,6 +113,10 @@ REPAIRS: tuple[Callable[[Node], None], ...] = (
     plain_dates,
     truth_columns,
 )
+
+
+def _unnamed(item: Node) -> Node:
+    return bare(item.this if isinstance(item, exp.Alias) else item)
 
 
 def _passes(node: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 from sqlglot.dialects.duckdb import DuckDB
@@ -54,6 +55,11 @@ def tokenize(text: str) -> list[Token]:
         return list(DuckDB().tokenize(text))
     except Exception as fault:  # the tokenizer is not ours: no junk may bring up an error of its own
         raise QueryError("the question cannot be split into words: is a quote or a comment left open?") from fault
+
+
+def needs_quotes(name: str) -> bool:
+    """Whether a name cannot stand in a question as it is; words that may be keywords are quoted to be safe."""
+    return re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) is None or name.upper() in DuckDB.Tokenizer.KEYWORDS
 
 
 def depths(tokens: list[Token]) -> list[int]:

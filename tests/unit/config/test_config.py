@@ -332,6 +332,7 @@ WRONG_COLUMNS = [
     ("lower = false\nupper = 1", 1, "must be a whole number, not false", ""),
     ("lower = 0\nupper = 100000000", 0, "has 100000002 cells", ""),
     ("lower = 0\nupper = 99999999999999999999", 2, "must lie between", ""),
+    ("lower = -9007199254740992\nupper = 0", 1, "must lie between -9007199254740991 and", "lower = 0"),
     ("lower = 0\nupper = 9\noutside = { as = 10 }", 3, "must be one of the declared values, not 10", "as = 0"),
     ("edges = 5", 1, "must be a list, not 5", "edges ="),
     ("edges = [1]", 1, "needs at least two numbers", "edges ="),
@@ -473,3 +474,21 @@ def test_any_value_at_any_key_raises_config_errors_only(tmp_path: Path, place: i
     lines[number] = f"{lines[number].split(' = ')[0]} = {value}"
     error = attempt(tmp_path, "\n".join(lines))
     assert error is None or error.line > 0
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "config.md"
+
+
+def test_the_documentation_shows_a_config_that_works(tmp_path: Path) -> None:
+    example = DOCS.read_text(encoding="utf-8").split("```toml\n")[1].split("```")[0]
+    assert load(write(tmp_path, example)).domain.names == ("sex", "age", "income", "joined")
+
+
+@pytest.mark.parametrize(("section", "key"), [(section, key) for section, keys in KEYS.items() for key in keys])
+def test_every_key_is_documented_where_it_belongs(section: str, key: str) -> None:
+    sections = DOCS.read_text(encoding="utf-8").split("\n## ")
+    title = {"": "Top of the file", "columns.*": "`[columns.NAME]`"}.get(section, f"`[{section}]`")
+    text = next(part for part in sections if part.startswith(title))
+    headings = [part.split("\n")[0] for part in sections]
+    named = f"| `{key}` |" in text
+    assert named or (section == "" and any(f"`[{key}" in heading for heading in headings))

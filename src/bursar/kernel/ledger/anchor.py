@@ -1,7 +1,8 @@
 """The anchor: a line beside the ledger that says how far it had come, against an older file being put back.
 
-It is overwritten in place after every commit that wrote something: one line of fixed length with its own seal,
-about 2 us, where a new file and a rename took 84 us. It is synced when the ledger is created and closed only.
+It is overwritten in place after every commit that wrote something: one line of fixed length with its own seal. That
+takes a few microseconds, where a new file and a rename took 84. It is synced when the ledger is created and when it
+is closed, and never goes back.
 
 Detected at opening: a ledger file with fewer commits than the anchor saw, or with another record at the anchor's
 position; a ledger that lost its anchor, or whose anchor is damaged. Not detected: an older ledger put back together
@@ -52,11 +53,18 @@ def read_anchor(path: Path, charter_hash: bytes) -> Anchor | None:
     raise LedgerError(f"the anchor {path} is damaged or belongs to another ledger")
 
 
-def write_anchor(path: Path, anchor: Anchor, charter_hash: bytes, *, durable: bool) -> None:
-    """Overwrite the anchor; raises OSError where that is impossible."""
+def advance_anchor(path: Path, anchor: Anchor, charter_hash: bytes, *, durable: bool) -> None:
+    """Overwrite an anchor that is further back, missing or damaged; raises OSError where that is impossible."""
+    try:
+        before = read_anchor(path, charter_hash)
+    except LedgerError:
+        before = None
     file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        os.pwrite(file, _line(anchor, charter_hash), 0)
+        if before is None or before.commits < anchor.commits:
+            line = _line(anchor, charter_hash)
+            os.pwrite(file, line, 0)
+            os.ftruncate(file, len(line))
         if durable:
             os.fsync(file)
     finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,15 +18,16 @@ from bursar.errors import BursarError, LedgerError
 from bursar.kernel.accounting.events import Event, Measured, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger.ledger import Claim, Hold, Record
-from bursar.queries import LinearMap, decode
+from bursar.queries import LinearMap, decode, encode
 
+T = TypeVar("T")
 Strategies = Callable[[str], LinearMap]
 """Gives the strategy of a digest."""
 
 _encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _decoder = json.JSONDecoder()
 _NOISES = {kind.value: kind for kind in NoiseKind}
-_FAULTS = (ValueError, KeyError, TypeError, OverflowError, RecursionError, BursarError)
+_FAULTS = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, BursarError)
 
 
 def to_json(value: Any) -> bytes:
@@ -49,9 +50,17 @@ def strategy_of(event: Event) -> LinearMap | None:
     return event.strategy if isinstance(event, Measured) else None
 
 
+def encode_strategy(strategy: LinearMap) -> bytes:
+    """The bytes that are stored under the strategy's digest; LedgerError if they could not be read back from there."""
+    body = encode(strategy)
+    if _digest(body) != strategy.digest:
+        raise LedgerError("a strategy does not have the digest of its bytes")
+    return body
+
+
 def decode_strategy(digest: str, body: bytes) -> LinearMap:
     """The strategy with this digest; bytes with any other digest raise LedgerError."""
-    if hashlib.blake2b(body, digest_size=16).hexdigest() != digest:
+    if _digest(body) != digest:
         raise LedgerError("a stored strategy does not match its digest: the ledger is damaged")
     try:
         return decode(body)
@@ -69,7 +78,8 @@ def decode_record(position: int, body: bytes, strategies: Strategies) -> Record:
     try:
         end = body.index(b"\n")
         fields = _decoder.decode(body[:end].decode("ascii"))
-        at, analyst, purpose = fields.pop("at"), fields.pop("analyst"), fields.pop("purpose")
+        at = _typed(fields.pop("at"), float)
+        analyst, purpose = _typed(fields.pop("analyst"), str), _typed(fields.pop("purpose"), str)
         event = _event(fields, strategies)
         values = np.frombuffer(body, "<i8", offset=end + 1)
         if len(values) != values_expected(event):
@@ -111,6 +121,10 @@ def decode_claim(body: bytes) -> Claim:
         raise LedgerError("a stored claim cannot be read") from fault
 
 
+def _digest(strategy: bytes) -> str:
+    return hashlib.blake2b(strategy, digest_size=16).hexdigest()
+
+
 def _event_fields(event: Event) -> dict[str, Any]:
     match event:
         case Measured(strategy=strategy, noise=noise, version=version):
@@ -122,10 +136,18 @@ def _event_fields(event: Event) -> dict[str, Any]:
 
 
 def _event(fields: dict[str, Any], strategies: Strategies) -> Event:
+    _typed(fields["version"], int)
     match fields.pop("kind"):
         case "measured":
             noise = Noise(kind=_NOISES[fields.pop("noise")], scale=float.fromhex(fields.pop("scale")))
             return Measured(strategy=strategies(fields.pop("strategy")), noise=noise, **fields)
         case "versioned":
+            _typed(fields["same_rows"], bool)
             return Versioned(**fields)
     raise LedgerError("an event of an unknown kind: this ledger was written by a newer release")
+
+
+def _typed(value: T, kind: type[T]) -> T:
+    if type(value) is not kind:
+        raise LedgerError(f"a value is not of type {kind.__name__}")
+    return value

@@ -19,13 +19,17 @@ from bursar.errors import LedgerError
 from bursar.kernel.ledger import chain, codec
 from bursar.kernel.ledger.ledger import Charter
 from bursar.kernel.ledger.transaction import TABLES
-from bursar.queries import LinearMap, encode
+from bursar.queries import LinearMap
 
 MOST_DECODED = 4096
 """How many decoded strategies are kept for the next record that refers to them."""
 
 APPLICATION = 0x42555253  # "BURS", the application id in the header of the file
 FORMAT = 1
+
+# FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary tables stay
+# in memory because secrets may be in them.
+SETTINGS = ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=MEMORY")
 
 SEALED = (*TABLES, "meta")
 SCHEMA = (
@@ -37,6 +41,9 @@ SCHEMA = (
         for table in SEALED
     ),
 )
+
+# Also what Python makes of SQLite running out of memory, and of an error text that quotes damaged bytes.
+FAULTS = (sqlite3.Error, MemoryError, UnicodeError)
 
 _DAMAGED = "the ledger is damaged"
 _MEANING = {
@@ -59,7 +66,7 @@ class State:
     chain: bytes  # of the record at `position`
 
 
-def translate(fault: sqlite3.Error) -> LedgerError:
+def translate(fault: Exception) -> LedgerError:
     """What an SQLite error means to a person. It never carries stored text."""
     name = getattr(fault, "sqlite_errorname", "SQLITE_ERROR")
     known = next((text for prefix, text in _MEANING.items() if name.startswith(prefix)), "the ledger cannot be used")
@@ -85,18 +92,10 @@ class Database:
                 check_same_thread=False,
                 factory=factory,
             )
-        except sqlite3.Error as fault:
+        except FAULTS as fault:
             raise translate(fault) from fault
-        # FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary
-        # tables stay in memory because secrets may be in them.
         try:
-            for setting in (
-                "synchronous=FULL",
-                "fullfsync=ON",
-                "cell_size_check=ON",
-                "trusted_schema=OFF",
-                "temp_store=2",
-            ):
+            for setting in SETTINGS:
                 self.run(f"PRAGMA {setting}")
         except LedgerError:
             self.close()
@@ -109,15 +108,17 @@ class Database:
         if self.fault is not None:
             raise self.fault
         try:
-            yield from self._connection.execute(sql, parameters)
-        except sqlite3.Error as fault:
+            # Not `yield from`: giving up the generator would then close the cursor, of a connection long closed.
+            for row in self._connection.execute(sql, parameters):  # noqa: UP028
+                yield row
+        except FAULTS as fault:
             raise self._failed(translate(fault)) from fault
 
     def close(self) -> None:
         """Never raises: what was committed is safe, the rest is not wanted."""
-        with suppress(sqlite3.Error):
+        with suppress(*FAULTS):
             self._connection.rollback()  # a cursor that somebody still holds would keep a mere close from doing it
-        with suppress(sqlite3.Error):
+        with suppress(*FAULTS):
             self._connection.close()
 
     def _failed(self, fault: LedgerError) -> LedgerError:
@@ -252,7 +253,7 @@ class Database:
 
     def store(self, strategy: LinearMap) -> None:
         if not self.run("SELECT 1 FROM strategies WHERE digest = ?", (strategy.digest,)):
-            self.run("INSERT INTO strategies VALUES (?, ?)", (strategy.digest, encode(strategy)))
+            self.run("INSERT INTO strategies VALUES (?, ?)", (strategy.digest, codec.encode_strategy(strategy)))
 
     def strategy(self, digest: str) -> LinearMap:
         """The strategy of a digest: one object for all records that refer to it, as long as it is remembered."""

@@ -82,7 +82,9 @@ class MemoryMedium:
         return [(name, body) for name, body in merged.items() if body is not None]
 
     def store(self, strategy: LinearMap) -> None:
-        self._strategies[strategy.digest] = strategy
+        if strategy.digest not in self._strategies:
+            codec.encode_strategy(strategy)  # refuses what another ledger could not store
+            self._strategies[strategy.digest] = strategy
 
     def strategy(self, digest: str) -> LinearMap:
         return self._strategies[digest]

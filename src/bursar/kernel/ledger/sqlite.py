@@ -16,7 +16,7 @@ from typing import Self, TypeVar
 
 from bursar.errors import LedgerError
 from bursar.kernel.ledger import codec
-from bursar.kernel.ledger.anchor import Anchor, anchor_path, read_anchor, write_anchor
+from bursar.kernel.ledger.anchor import Anchor, advance_anchor, anchor_path, read_anchor
 from bursar.kernel.ledger.database import Database, State
 from bursar.kernel.ledger.group import GroupCommit
 from bursar.kernel.ledger.ledger import Charter, Health, Record, Transaction
@@ -60,7 +60,7 @@ class SqliteLedger:
     @classmethod
     def create(cls, path: str | Path, charter: Charter, *, busy_timeout: float = BUSY_TIMEOUT) -> Self:
         """A new ledger, and with it a new budget. It appears whole or not at all."""
-        place = Path(path)
+        place = Path(path).resolve()
         text = codec.to_json(dict(charter))
         for trace in (place, anchor_path(place)):
             if os.path.lexists(trace):
@@ -99,9 +99,10 @@ class SqliteLedger:
         """An existing ledger, which must have this charter if one is given.
 
         `expect` is a position and the hash of its record (`Health.records`, `Health.head`) that the owner wrote down
-        elsewhere. It also vouches for a ledger whose anchor was lost, which is then written anew.
+        elsewhere. It also vouches for a ledger whose anchor is lost or damaged, which is then written anew: after a
+        backup had to be put back, delete the anchor and say what the backup's head is.
         """
-        return cls(Path(path), charter=charter, expect=expect, busy_timeout=busy_timeout)
+        return cls(Path(path).resolve(), charter=charter, expect=expect, busy_timeout=busy_timeout)
 
     def __init__(
         self,
@@ -130,7 +131,11 @@ class SqliteLedger:
             _compare(self._charter, charter)
         self._log = Log(self._charter_hash)
         self._process = self._new_process()
-        self._check_history(expect)
+        try:
+            self._check_history(expect)
+        except LedgerError:
+            self._disconnect()
+            raise
 
     @property
     def charter(self) -> Charter:
@@ -171,30 +176,30 @@ class SqliteLedger:
     def close(self) -> None:
         if self._closed:
             return
-        process = self._here()
-        with process.group.running:
+        with self._here().group.running:
             with suppress(LedgerError), self._reading() as database:
                 self._write_anchor(database.state(), durable=True)
-            self._closed = True
-            process.medium.abort()
-            while process.readers:
-                process.readers.pop().close()
+            self._disconnect()
 
     # -- connections ----------------------------------------------------------------------------------------
 
     def _here(self) -> _Process:
-        if self._closed:
-            raise LedgerError("the ledger is closed")
+        self._check_open()
         if self._process.pid != os.getpid():
             _left_behind.append(self._process)
             self._process = self._new_process()
         return self._process
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LedgerError("the ledger is closed")
 
     def _new_process(self) -> _Process:
         medium = SqliteMedium(self._connect, self._log, self._write_anchor)
         return _Process(pid=os.getpid(), medium=medium, group=GroupCommit(medium))
 
     def _connect(self) -> Database:
+        self._check_open()
         database = Database(self._path, timeout=self._timeout, factory=self.factory, decoded=self._decoded)
         try:
             database.recognise()
@@ -204,6 +209,12 @@ class SqliteLedger:
             database.close()
             raise
         return database
+
+    def _disconnect(self) -> None:
+        self._closed = True
+        self._process.medium.abort()
+        while self._process.readers:
+            self._process.readers.pop().close()
 
     @contextmanager
     def _reading(self) -> Iterator[Database]:
@@ -241,9 +252,10 @@ class SqliteLedger:
                     f"the anchor {anchor_path(self._path)} is missing, so the ledger may be an older copy; "
                     "to vouch for it, give the position and hash you expect"
                 )
-            seen = [] if anchor is None else [(anchor.position, anchor.chain.hex())]
             behind = anchor is not None and state.commits < anchor.commits
-            for position, hash_ in (*seen, *([] if expect is None else [expect])):
+            landmarks = [] if expect is None else [(expect[0], expect[1].lower())]
+            landmarks += [] if anchor is None else [(anchor.position, anchor.chain.hex())]
+            for position, hash_ in landmarks:
                 if behind or not 0 <= position <= state.position or database.chain_at(position).hex() != hash_:
                     raise LedgerError(
                         "this is not the ledger that was here before: an older copy was put back, or another one"
@@ -254,7 +266,7 @@ class SqliteLedger:
     def _write_anchor(self, state: State, durable: bool = False) -> None:
         anchor = Anchor(commits=state.commits, position=state.position, chain=state.chain)
         try:
-            write_anchor(anchor_path(self._path), anchor, self._charter_hash, durable=durable)
+            advance_anchor(anchor_path(self._path), anchor, self._charter_hash, durable=durable)
             self._notes = ()
         except OSError:
             # The commit is durable and must be released; the next opening merely finds an anchor that lags.

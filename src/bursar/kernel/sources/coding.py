@@ -53,7 +53,7 @@ class Coding:
 
 def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Coding:
     """The coding of a column; `raw` is SQL for its raw value, `storage` the DuckDB type that it is stored in."""
-    value = raw if storage.split("(")[0] in PLAIN_TYPES else f"CAST({raw} AS VARCHAR)"
+    value = raw if storage.split("(")[0] in PLAIN_TYPES else as_text(raw)
     read, found = f"rows.r{place}", f"keys{place}.cell"
     keys: tuple[str, ...] | tuple[float, ...] = ()
     key_type = join = ""
@@ -91,6 +91,11 @@ def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Codin
     return Coding(reading=reading, cell=cell, type=_width(attribute.size), keys=keys, key_type=key_type, join=join)
 
 
+def as_text(value: str) -> str:
+    """The value's text. A stored column may call different texts equal (COLLATE NOCASE); here they never are."""
+    return f'(TRY_CAST({value} AS VARCHAR) COLLATE "binary")'
+
+
 def _strays(attribute: Attribute) -> tuple[int, int, int]:
     """The cells of an unreadable value, of one below all declared values, and of one above them."""
     if attribute.outside is Stray.CLIP:
@@ -106,7 +111,7 @@ def _text(value: str | int | bool) -> str:
 
 def _category(value: str, kind: type) -> str:
     """The value's text, spelt as `_text` spells a declared one."""
-    text = f"CAST({value} AS VARCHAR)"
+    text = as_text(value)
     if kind is str:
         return text
     number = f"TRY_CAST({value} AS DOUBLE)"

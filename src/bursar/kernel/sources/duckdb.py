@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bursar.domain import Domain, Unit
 from bursar.errors import SourceError
-from bursar.kernel.sources.coding import Coding, coding
+from bursar.kernel.sources.coding import Coding, as_text, coding
 from bursar.kernel.sources.raw import Connection, Raw, attempt, open_raw
 from bursar.kernel.sources.source import table_shape
 
@@ -32,6 +32,7 @@ SETTINGS = {
     "enable_external_file_cache": False,  # it would keep the raw file in memory
     "python_enable_replacements": False,
     "pandas_analyze_sample": 0,  # no guessing of a column's type from its rows
+    "asof_loop_join_threshold": 0,  # bins are found by sorting, however few rows DuckDB expects
 }
 
 
@@ -58,13 +59,12 @@ class DuckDBSource:
         self._key = key
         self._path = Path(location).absolute() if isinstance(location, str | os.PathLike) else None
         self._content: str | None = None
-        self._connection = duckdb.connect(":memory:", config=SETTINGS)
+        self._connection = attempt(_connect, "DuckDB cannot be started")
         try:
             before = self._stamp()
-            self._connection.execute("SET TimeZone = 'UTC'")
             raw = open_raw(self._connection, location, table)
             _load(self._connection, raw, domain, unit, self._derived("choice").hex(), max_rows)
-            _lock(self._connection)
+            attempt(lambda: _lock(self._connection), "DuckDB cannot be locked")
             if self._stamp() != before:
                 raise SourceError(f"{raw.name} was changed while it was read; open it again")
         except BaseException:
@@ -73,8 +73,8 @@ class DuckDBSource:
 
     def fingerprint(self) -> str:
         """A keyed hash of the file's size, time and inode; constant for data frames, which were copied."""
-        stamp = attempt(self._stamp, FAILED)
-        if self._path is not None and stamp[0] is None:
+        stamp = self._stamp()
+        if stamp and stamp[0] is None:
             raise SourceError(FAILED)
         return self._hash("fingerprint", [repr(stamp).encode()])
 
@@ -127,10 +127,16 @@ class DuckDBSource:
         return keyed.hexdigest()
 
 
+def _connect() -> Connection:
+    connection = duckdb.connect(":memory:", config=SETTINGS)
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
 def _stat(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return None
     return found.st_size, found.st_mtime_ns, found.st_ino
 
@@ -142,7 +148,7 @@ def _load(connection: Connection, raw: Raw, domain: Domain, unit: Unit, secret: 
         coding(attribute, place=place, raw=column.sql, storage=column.storage)
         for place, (attribute, column) in enumerate(stored)
     ]
-    unit_sql = "TRUE" if unit.column is None else f"CAST({raw.column(unit.column).sql} AS VARCHAR)"
+    unit_sql = "TRUE" if unit.column is None else as_text(raw.column(unit.column).sql)
     nulls = [f"{column.sql} IS NULL" for _, column in stored]
     attempt(lambda: _code(connection, raw.relation, codings, nulls, unit_sql, max_rows), raw.unreadable)
     rows = attempt(lambda: connection.execute("SELECT count(*) FROM coded").fetchone()[0], raw.unreadable)

@@ -68,8 +68,7 @@ def open_raw(connection: Connection, location: object, table: str | None) -> Raw
     path = Path(location)
     if not attempt(path.is_file, f"{path} cannot be reached"):
         raise SourceError(f"there is no file {path}")
-    kind = path.name.lower().removesuffix(".gz")
-    if kind.endswith(".csv"):
+    if path.name.lower().endswith((".csv", ".csv.gz")):
         return _csv(path)
     if path.suffix.lower() == ".parquet":
         return _parquet(connection, path)
@@ -96,16 +95,21 @@ def _csv(path: Path) -> Raw:
     text = f"{path} cannot be read as CSV: UTF-8, one line of column names, then fields separated by commas"
     names = attempt(lambda: _header(path), text)
     columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(names)))
-    options = "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = ''"
-    relation = f"read_csv({_file(path)}, columns = {{{columns}}}, {options})"
+    options = f"compression = '{'gzip' if _zipped(path) else 'none'}', auto_detect = false, header = true"
+    dialect = "delim = ',', quote = '\"', escape = '\"', nullstr = ''"
+    relation = f"read_csv({_file(path)}, columns = {{{columns}}}, {options}, {dialect})"
     fields = tuple((name, Column(sql=f"c{place}", storage="VARCHAR")) for place, name in enumerate(names))
     return Raw(name=str(path), relation=relation, columns=fields, unreadable=text)
 
 
 def _header(path: Path) -> list[str]:
-    opener: Callable[..., Any] = gzip.open if path.suffix.lower() == ".gz" else open
+    opener: Callable[..., Any] = gzip.open if _zipped(path) else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         return next(csv.reader(file, strict=True))
+
+
+def _zipped(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
 
 
 def _parquet(connection: Connection, path: Path) -> Raw:

@@ -1,0 +1,239 @@
+"""The commands. Only what `--help` needs is imported here; the engine is imported when a command runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bursar import __version__
+from bursar.cli import show
+from bursar.errors import LedgerError
+
+if TYPE_CHECKING:
+    from bursar import Bursar
+
+MOST_STDIN = 2**20
+
+app = typer.Typer(
+    name="bursar",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Ask questions about private data in SQL, and say how exact the answers must be.\n\n"
+    "Answers are counts with a little random noise, so that they say much about everybody together and next to "
+    "nothing about anyone. Every answer uses up some of a budget that the data owner has set; Bursar finds the way "
+    "that uses up least, and a question that was asked before costs nothing.\n\n"
+    "New here? Run: bursar demo",
+    epilog="Exit codes: 0 done, 2 the question or the config is wrong, 3 the budget does not allow it, "
+    "4 the data or the ledger cannot be used.",
+)
+
+Sql = Annotated[
+    str,
+    typer.Argument(
+        help='A SELECT in quotes, or - to read it from standard input. The accuracy may also stand in it: "... WITH '
+        'ERROR 50 CONFIDENCE 95%".',
+        show_default=False,
+    ),
+]
+Data = Annotated[
+    Path, typer.Option("-d", "--data", metavar="CONFIG", help="The config file of the data set.", show_default=True)
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        metavar="50|2%",
+        help="The largest error of any number in the answer: in rows, or a percentage of the declared size.",
+    ),
+]
+Confidence = Annotated[
+    str | None, typer.Option(metavar="95%", help="How sure the error must be; 95% unless the config says otherwise.")
+]
+Rmse = Annotated[float | None, typer.Option(metavar="20", help="Instead of --within: the root mean square error.")]
+Epsilon = Annotated[
+    float | None, typer.Option(metavar="0.1", help="Instead of --within: the best answer for at most this cost.")
+]
+Rho = Annotated[float | None, typer.Option(metavar="0.01", help="The same, where the budget is counted in rho.")]
+MaxCost = Annotated[float | None, typer.Option(metavar="0.1", help="Refuse if the answer would cost more than this.")]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Any name for this question: asking again under the same name gives the very same answer, free, even "
+        "after a crash.",
+    ),
+]
+Analyst = Annotated[str, typer.Option("--as", metavar="NAME", help="Who asks; written into the log.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+CONFIG = Path("bursar.toml")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"bursar {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version of Bursar.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def query(
+    sql: Sql,
+    data: Data = CONFIG,
+    within: Within = None,
+    confidence: Confidence = None,
+    rmse: Rmse = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    max_cost: MaxCost = None,
+    key: Key = None,
+    analyst: Analyst = "owner",
+    json: Json = False,
+) -> None:
+    """Ask a question; the answer is paid from the budget.
+
+    Example: bursar query "SELECT region, COUNT(*) FROM people GROUP BY region" --within 50
+    """
+    text = _read(sql)
+    with _open(data, analyst) as bursar:
+        answer = bursar.query(
+            text,
+            within=within,
+            confidence=confidence,
+            rmse=rmse,
+            epsilon=epsilon,
+            rho=rho,
+            max_cost=max_cost,
+            key=key,
+        )
+        show.result(answer, as_json=json)
+
+
+@app.command()
+def explain(
+    sql: Sql,
+    data: Data = CONFIG,
+    within: Within = None,
+    confidence: Confidence = None,
+    rmse: Rmse = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    max_cost: MaxCost = None,
+    analyst: Analyst = "owner",
+    json: Json = False,
+) -> None:
+    """Show every way to answer a question, with its cost and its error. Free."""
+    text = _read(sql)
+    with _open(data, analyst) as bursar:
+        explanation = bursar.explain(
+            text, within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost
+        )
+        show.result(explanation, as_json=json)
+
+
+@app.command()
+def budget(data: Data = CONFIG, json: Json = False) -> None:
+    """Show how much of the budget is spent and how much is left."""
+    with _open(data) as bursar:
+        show.budget(bursar.budget(), as_json=json)
+
+
+@app.command()
+def log(
+    data: Data = CONFIG,
+    last: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
+    json: Json = False,
+) -> None:
+    """Show who asked what, when, and what it cost; oldest first."""
+    with _open(data) as bursar:
+        show.log(bursar.log(last), unit=bursar.budget().unit, as_json=json)
+
+
+@app.command()
+def create(data: Data = CONFIG) -> None:
+    """For the data owner, once: open the ledger of a config. A new ledger is a new budget."""
+    import bursar
+
+    with bursar.create(data) as created:
+        status = created.budget()
+        print(f"created {created.config.ledger_path}")
+        print(f"budget  {status.description}, all of it left")
+
+
+@app.command()
+def version(
+    data: Data = CONFIG,
+    same_rows: Annotated[
+        bool,
+        typer.Option(
+            "--same-rows",
+            help="Rows were only added: no earlier row was changed or removed. Then what was spent on the old and on "
+            "the new data does not add up.",
+        ),
+    ] = False,
+) -> None:
+    """For the data owner: declare that the data have changed.
+
+    Until then, Bursar refuses to answer from data that are not what they were. What was learnt before stays spent, and
+    old answers are not used for the new data.
+    """
+    with _open(data) as bursar:
+        print(f"the data are now version {bursar.declare_version(same_rows=same_rows)}")
+
+
+@app.command()
+def verify(data: Data = CONFIG, json: Json = False) -> None:
+    """Check the ledger from its first record to its last."""
+    with _open(data) as bursar:
+        show.health(bursar.verify(), as_json=json)
+
+
+@app.command()
+def recover(data: Data = CONFIG, json: Json = False) -> None:
+    """Clear up after a crash, then check the ledger.
+
+    What a dead process had set aside is free again. Nothing that was paid for is lost.
+    """
+    with _open(data) as bursar:
+        show.health(bursar.recover(), as_json=json)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Option("--dir", help="Where to put the demo data.")] = Path("bursar-demo"),
+    rows: Annotated[int, typer.Option(min=10_000, max=5_000_000, help="How many people to make up.")] = 50_000,
+) -> None:
+    """A guided tour with made-up data.
+
+    It asks, repeats, explains, tightens and is refused, and leaves data and config for you to go on with.
+    """
+    from bursar.cli.tour import tour
+
+    tour(folder, rows=rows)
+
+
+def _open(data: Path, analyst: str = "owner") -> Bursar:
+    import bursar
+    from bursar.config import load
+
+    if not load(data).ledger_path.exists():
+        raise LedgerError(
+            f"{data} has no ledger yet, so there is no budget to spend\n"
+            f"try: if you own the data, bursar create -d {data}; otherwise ask their owner for the place of the ledger"
+        )
+    return bursar.open(data, analyst=analyst)
+
+
+def _read(sql: str) -> str:
+    return sys.stdin.read(MOST_STDIN) if sql == "-" else sql

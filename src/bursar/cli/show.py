@@ -1,0 +1,79 @@
+"""What the commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from bursar.kernel.ledger import Health
+    from bursar.status import BudgetStatus, LogLine
+
+
+class Result(Protocol):
+    """An answer or an explanation."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+def result(found: Result, *, as_json: bool) -> None:
+    if as_json:
+        _json(found.to_json())
+    else:
+        print(found)
+
+
+def budget(status: BudgetStatus, *, as_json: bool) -> None:
+    """Spent and left as a bar, and what the budget promises."""
+    if as_json:
+        _json(asdict(status))
+        return
+    filled = round(40 * status.spent / status.total)
+    held = f", {status.held:.6g} set aside for questions that are running" if status.held else ""
+    print(f"budget  {status.description}")
+    print(f"spent   {status.unit} {status.spent:.6g}{held}")
+    print(f"left    {status.unit} {status.left:.6g}")
+    print(f"        [{'#' * filled}{'.' * (40 - filled)}]")
+    print(status.statement)
+
+
+def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
+    """One line per record."""
+    if as_json:
+        _json([{**asdict(line), "at": _time(line.at)} for line in lines])
+        return
+    rows = [("#", "time (UTC)", "analyst", unit, "what", "question")]
+    for line in lines:
+        what = f"{line.kind}: {line.rows} numbers, {line.noise}" if line.noise else line.kind
+        rows.append((str(line.position), _time(line.at), line.analyst, f"{line.charge:.6g}", what, line.purpose))
+    shown = [[_plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def health(found: Health, *, as_json: bool) -> None:
+    if as_json:
+        _json(asdict(found))
+        return
+    print(f"the ledger is sound: {found.records} records, {found.answers} stored answers, {found.holds} open holds")
+    print(f"head    {found.head}")
+    print("        (write it down elsewhere, to notice if an older ledger is ever put in its place)")
+    for note in found.notes:
+        print(f"note    {note}")
+
+
+def _json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _plain(text: str) -> str:
+    """Text by an analyst, on one line and without characters that a terminal would obey."""
+    return "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))

@@ -1,0 +1,92 @@
+"""Regions as rows: one row per group, never over more columns than the condition ties together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.domain import Domain
+from bursar.queries import Mask, Product, Steps
+from bursar.workload.regions import Region
+
+Cells = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """A product of masks and, for each of its rows, the cell of every group column that the row is for."""
+
+    product: Product
+    groups: Cells  # (rows, group columns)
+
+
+def count_groups(found: Sequence[Region], groups: Sequence[str], domain: Domain) -> int:
+    """How many groups the regions leave possible; cheap, before any row is built."""
+    blocks = _blocks(found, groups, domain)
+    return math.prod(int(_by_group(block, groups).any(axis=1).sum()) for block in blocks)
+
+
+def grouped(found: Sequence[Region], groups: Sequence[str], domain: Domain) -> Grouped:
+    """The rows of the possible groups, and of nothing else.
+
+    Guarantees: no row is zero; masks stand in the order of the domain, so that the order of GROUP BY does not matter.
+    """
+    masks: list[Mask] = []
+    keys: dict[str, Cells] = {}
+    blocks = _blocks(found, groups, domain)
+    for block in blocks:
+        mask, cells = _mask(block, groups, domain)
+        masks.append(mask)
+        keys.update(cells)
+    product = Product(tuple(masks))
+    places = np.unravel_index(np.arange(product.rows), [mask.rows for mask in masks]) if masks else ()
+    of_row = {name: place for mask, place in zip(masks, places, strict=True) for name in mask.attrs}
+    columns = [keys[name][of_row[name]] for name in groups]
+    return Grouped(product, np.stack(columns, axis=1) if columns else np.zeros((product.rows, 0), np.int64))
+
+
+def _blocks(found: Sequence[Region], groups: Iterable[str], domain: Domain) -> list[Region]:
+    """The regions, with one more, all of it, for every group column that none of them is about."""
+    named = {name for region in found for name in region.attrs}
+    free = [Region((name,), np.ones(domain[name].size, np.bool_)) for name in groups if name not in named]
+    return sorted([*found, *free], key=lambda region: domain.place(region.attrs[0]))
+
+
+def _by_group(block: Region, groups: Sequence[str]) -> NDArray[np.bool_]:
+    """The region as a matrix: joint cells of its group columns by joint cells of the others."""
+    own = [axis for axis, name in enumerate(block.attrs) if name in groups]
+    rest = [axis for axis, name in enumerate(block.attrs) if name not in groups]
+    size = math.prod(block.cells.shape[axis] for axis in own)
+    return block.cells.transpose([*own, *rest]).reshape(size, -1)
+
+
+def _mask(block: Region, groups: Sequence[str], domain: Domain) -> tuple[Mask, dict[str, Cells]]:
+    """One row per possible group of the block: its cells in that group; and the cells of the groups by column."""
+    own = [axis for axis, name in enumerate(block.attrs) if name in groups]
+    inside = np.nonzero(block.cells)
+    flat = np.ravel_multi_index(inside, block.cells.shape)
+    shape = [block.cells.shape[axis] for axis in own]
+    group = np.ravel_multi_index([inside[axis] for axis in own], shape) if own else np.zeros_like(flat)
+    possible, row = np.unique(group, return_inverse=True)
+    order = np.lexsort((flat, row))
+    steps = _runs(flat[order], row[order], len(possible), block.cells.size)
+    cells = np.unravel_index(possible, shape) if own else ()
+    names = [block.attrs[axis] for axis in own]
+    return Mask(block.attrs, domain.sizes(block.attrs), steps), dict(zip(names, cells, strict=True))
+
+
+def _runs(cells: Cells, row: Cells, rows: int, size: int) -> Steps:
+    """Rows that are 1 on the given cells, which come sorted by row and then by cell."""
+    begins = np.ones(len(cells), np.bool_)
+    begins[1:] = (np.diff(cells) != 1) | (np.diff(row) != 0)
+    ends = np.append(begins[1:], True)
+    at = np.stack([cells[begins], cells[ends] + 1], axis=1)
+    jump = np.tile(np.array([1, -1], np.int64), (len(at), 1))
+    kept = at < size  # a run up to the last cell never comes down again
+    counts = np.bincount(np.repeat(row[begins], kept.sum(axis=1)), minlength=rows)
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Steps(size, starts, at[kept], jump[kept])

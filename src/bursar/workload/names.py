@@ -1,0 +1,63 @@
+"""Which declared column, and whether the declared table, each name of a question means."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from bursar.domain import Domain
+from bursar.errors import QueryError
+from bursar.sql import Condition, Name, Query
+from bursar.sql.query import Leaf, map_leaves
+from bursar.sql.tokens import needs_quotes
+
+
+def resolve(query: Query, domain: Domain, table: str) -> Query:
+    """The same question with every column called by its declared name; an unknown name is refused."""
+    if not query.table.names(table):
+        raise QueryError(f"there is no table {query.table.text}; the table is {table}", position=query.table.position)
+    keys = []
+    for key in query.keys:
+        column = _declared(key.column, domain)
+        if key.through is not None and any(key.through.names(name) for name in domain.names if name != column.text):
+            raise QueryError(
+                f"GROUP BY {key.through.text} means the column of that name, and {column.text} is not in GROUP BY",
+                position=key.through.position,
+            )
+        keys.append(replace(key, column=column))
+
+    known = change_leaves(query, lambda leaf: replace(leaf, column=_declared(leaf.column, domain)))
+    return replace(known, keys=tuple(keys))
+
+
+def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
+    """The question with every comparison in it replaced."""
+    aggregates = tuple(replace(one, condition=map_leaves(one.condition, change)) for one in query.aggregates)
+    return replace(query, where=map_leaves(query.where, change), aggregates=aggregates)
+
+
+def guess(name: Name, declared: Sequence[str]) -> Name:
+    """The declared name that was probably meant; the name itself if none is near."""
+    lowered = {one.casefold(): one for one in reversed(declared)}
+    near = difflib.get_close_matches(name.text.casefold(), lowered, n=1)
+    if any(name.names(one) for one in declared) or not near:
+        return name
+    return spelt(name, lowered[near[0]])
+
+
+def spelt(name: Name, declared: str) -> Name:
+    """The name with the letters of a declared one."""
+    return replace(name, text=declared, quoted=needs_quotes(declared))
+
+
+def _declared(name: Name, domain: Domain) -> Name:
+    possible = [one for one in domain.names if name.names(one)]
+    exact = [one for one in possible if one == name.text]
+    if len(possible) == 1 or exact:
+        return replace(name, text=(exact or possible)[0])
+    if possible:
+        raise QueryError(f"{name.text} can be {' or '.join(possible)}; put it in quotes", position=name.position)
+    near = guess(name, domain.names)
+    hint = f"did you mean {near.text}?" if near is not name else f"the columns are {', '.join(domain.names[:20])}"
+    raise QueryError(f"there is no column {name.text}; {hint}", position=name.position)

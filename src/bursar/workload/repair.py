@@ -1,0 +1,180 @@
+"""From a question that was refused towards ones that are accepted; the caller tries them in order.
+
+A repair changes as little as it can: a misspelt name, a literal of the wrong type, a bound that is moved to the nearest
+edge, and at last a bound that keeps the values outside of the declared range out of the question.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+
+from bursar.domain import Attribute, Categories, Dates, Domain, Stray
+from bursar.errors import QueryError
+from bursar.sql import FALSE, Between, Compare, Condition, In, IsNull, Literal, Name, Not, Op, Or, Query
+from bursar.sql.query import Leaf, all_of, leaves
+from bursar.workload.edges import before, boundary, from_on, greatest, least, nearest
+from bursar.workload.names import change_leaves, guess, resolve, spelt
+from bursar.workload.truth import OTHER, fits_list, fitting, means_other
+
+_MOST_GUESSES = 10_000
+"""Most listed values among which a misspelt one is looked for."""
+
+_ORDER = {Op.LT: operator.lt, Op.LE: operator.le, Op.GT: operator.gt, Op.GE: operator.ge}
+
+
+def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
+    """Questions near to the given one, the nearest first."""
+    try:
+        query = resolve(_renamed(query, domain, table), domain, table)
+    except QueryError:
+        return
+    query = change_leaves(query, lambda leaf: _repaired(leaf, domain[leaf.column.text]))
+    yield query
+    conditions = [query.where, *(aggregate.condition for aggregate in query.aggregates)]
+    columns = {leaf.column.text: leaf.column for condition in conditions for leaf in leaves(condition)}
+    bounds = [bound for name, column in columns.items() for bound in _bounds(domain[name], column)]
+    for bound in bounds:
+        yield replace(query, where=all_of(query.where, bound))
+        yield _filtered(query, bound)
+    yield replace(query, where=all_of(query.where, *bounds))
+
+
+def _renamed(query: Query, domain: Domain, table: str) -> Query:
+    """Every name as it was probably meant."""
+    meant = query.table if query.table.names(table) else spelt(query.table, table)
+    keys = tuple(replace(key, column=guess(key.column, domain.names), through=None) for key in query.keys)
+    query = replace(query, table=meant, keys=keys)
+    return change_leaves(query, lambda leaf: replace(leaf, column=guess(leaf.column, domain.names)))
+
+
+def _repaired(leaf: Leaf, attribute: Attribute) -> Condition:
+    """A comparison that the cells of the column decide, as near as possible to the given one."""
+    if isinstance(leaf, IsNull):
+        return _null(leaf, attribute)
+    leaf = _typed(leaf, attribute)
+    try:
+        return _listed(leaf, attribute) if isinstance(attribute, Categories) else _moved(leaf, attribute)
+    except QueryError:  # the literal fits no value of the column
+        return leaf
+
+
+def _typed(leaf: Compare | Between | In, attribute: Attribute) -> Compare | Between | In:
+    """The comparison with its literals in the type of the column, where they can be read so."""
+    match leaf:
+        case Compare():
+            return replace(leaf, literal=_value(leaf.literal, attribute))
+        case Between():
+            return replace(leaf, low=_value(leaf.low, attribute), high=_value(leaf.high, attribute))
+        case In():
+            return replace(leaf, literals=tuple(_value(literal, attribute) for literal in leaf.literals))
+
+
+def _value(literal: Literal, attribute: Attribute) -> Literal:
+    if isinstance(attribute, Dates):
+        return literal
+    if isinstance(attribute, Categories):
+        if means_other(attribute, literal) or fits_list(attribute, literal):
+            return literal
+        shown = {str(value).casefold(): value for value in attribute.values}
+        return shown.get(str(literal).casefold(), literal)
+    try:
+        return Decimal(literal) if isinstance(literal, str) and len(literal) < 40 else literal
+    except InvalidOperation:
+        return literal
+
+
+def _moved(leaf: Compare | Between | In, attribute: Attribute) -> Condition:
+    """The comparison with every bound that cuts through a cell moved to an edge of it."""
+    match leaf:
+        case Between():
+            low = Compare(column=leaf.column, op=Op.GE, literal=leaf.low)
+            high = Compare(column=leaf.column, op=Op.LE, literal=leaf.high)
+            moved = [_moved(bound, attribute) for bound in (low, high)]
+            return leaf if moved == [low, high] else all_of(*moved)
+        case In():
+            single = [Compare(column=leaf.column, op=Op.EQ, literal=literal) for literal in leaf.literals]
+            ranges = [_moved(one, attribute) for one in single]
+            kept = tuple(one.literal for one, moved in zip(single, ranges, strict=True) if one == moved)
+            parts = [moved for one, moved in zip(single, ranges, strict=True) if one != moved]
+            if not parts:
+                return leaf
+            return Or(parts=(*([replace(leaf, literals=kept)] if kept else []), *parts))
+        case Compare(op=Op.NE):
+            return Not(part=_moved(replace(leaf, op=Op.EQ), attribute))
+    value, op = fitting(attribute, leaf, leaf.literal), leaf.op
+    edge = boundary(attribute, value, behind=op in (Op.LE, Op.GT))
+    inside = 1 <= edge.whole <= attribute.declared
+    if not edge.cuts or not (inside or attribute.outside is Stray.OTHER):
+        return leaf
+    cell = edge.whole - 1
+    if op is Op.EQ:
+        return _in_cell(attribute, leaf.column, cell) if inside else leaf
+    place = nearest(attribute, value, cell) if inside else 0 if edge.whole == 0 else attribute.declared
+    return before(attribute, leaf.column, place) if op in (Op.LT, Op.LE) else from_on(attribute, leaf.column, place)
+
+
+def _in_cell(attribute: Attribute, column: Name, cell: int) -> Condition:
+    """The condition that holds for one declared cell."""
+    if isinstance(attribute, Categories):
+        return Compare(column=column, op=Op.EQ, literal=attribute.values[cell])
+    return all_of(from_on(attribute, column, cell), before(attribute, column, cell + 1))
+
+
+def _listed(leaf: Compare | Between | In, attribute: Categories) -> Condition:
+    """Equality with listed values, whatever the comparison was."""
+    match leaf:
+        case Between():
+            values = [v for v in attribute.values if leaf.low <= v <= leaf.high]  # type: ignore[operator]
+        case Compare() if leaf.op in _ORDER:
+            values = [v for v in attribute.values if _ORDER[leaf.op](v, leaf.literal)]
+        case Compare():
+            return replace(leaf, literal=_declared(leaf.literal, attribute))
+        case In():
+            literals = dict.fromkeys(_declared(literal, attribute) for literal in leaf.literals)
+            return replace(leaf, literals=tuple(literals))
+    return In(column=leaf.column, literals=tuple(values)) if values else FALSE
+
+
+def _declared(literal: Literal, attribute: Categories) -> Literal:
+    """The listed value that was probably meant, or `other`."""
+    if means_other(attribute, literal) or literal in attribute.values or OTHER in attribute.values:
+        return literal
+    if isinstance(literal, str) and attribute.declared <= _MOST_GUESSES:
+        near = difflib.get_close_matches(literal, [v for v in attribute.values if isinstance(v, str)], n=1)
+        if near:
+            return near[0]
+    return OTHER if attribute.outside is Stray.OTHER else literal
+
+
+def _null(leaf: IsNull, attribute: Attribute) -> Condition:
+    """The cell that NULL is in, with all that is in it."""
+    if isinstance(attribute.null, int):
+        return _in_cell(attribute, leaf.column, attribute.null)
+    if attribute.null is not Stray.OTHER:
+        return leaf
+    if not attribute.ordered:
+        return Compare(column=leaf.column, op=Op.EQ, literal=OTHER)
+    outside = Not(part=Between(column=leaf.column, low=least(attribute), high=greatest(attribute)))
+    return Or(parts=(leaf, outside)) if attribute.outside is Stray.OTHER else leaf
+
+
+def _bounds(attribute: Attribute, column: Name) -> list[Condition]:
+    """Conditions that keep out of the question what `other` holds together."""
+    if isinstance(attribute, Categories):
+        mixed = attribute.null is Stray.OTHER and OTHER not in attribute.values
+        return [Compare(column=column, op=Op.NE, literal=OTHER)] if mixed else []
+    if attribute.outside is not Stray.OTHER:
+        return []
+    low, high = from_on(attribute, column, 0), before(attribute, column, attribute.declared)
+    return [low, high, Between(column=column, low=least(attribute), high=greatest(attribute))]
+
+
+def _filtered(query: Query, bound: Condition) -> Query:
+    """The bound in every FILTER."""
+    filters = [all_of(a.condition, bound) if leaves(a.condition) else a.condition for a in query.aggregates]
+    aggregates = (replace(a, condition=filter) for a, filter in zip(query.aggregates, filters, strict=True))
+    return replace(query, aggregates=tuple(aggregates))

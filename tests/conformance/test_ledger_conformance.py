@@ -1,0 +1,459 @@
+"""What every ledger promises: one suite, run on each kind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bursar.errors import Busy, KeyConflict, LedgerError, Stale
+from bursar.kernel.accounting.events import Measured, Versioned
+from bursar.kernel.accounting.noise import Noise, NoiseKind
+from bursar.kernel.ledger import Claim, Hold, Ledger, MemoryLedger, SqliteLedger, Transaction
+from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+
+CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "columns": ["age", "größe"]}
+KINDS = ["sqlite", "memory"]
+
+
+def build(kind: str, place: Any, charter: dict[str, Any] = CHARTER) -> Ledger:
+    return SqliteLedger.create(place / "ledger.sqlite", charter) if kind == "sqlite" else MemoryLedger(charter)
+
+
+@pytest.fixture(params=KINDS)
+def ledger(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Ledger]:
+    made = build(request.param, tmp_path)
+    yield made
+    made.close()
+
+
+def ages(rows: int = 3) -> Product:
+    return Product((Mask(("age",), (10,), Steps.ranges(np.arange(rows), np.arange(rows) + 4, 10)),))
+
+
+def measured(
+    strategy: LinearMap | None = None, scale: float = 0.1 + 0.2, kind: NoiseKind = NoiseKind.LAPLACE
+) -> Measured:
+    return Measured(strategy=strategy or ages(), noise=Noise(kind=kind, scale=scale), version=7)
+
+
+class Forged(Product):
+    """A strategy that does not tell its own digest."""
+
+    digest = "0" * 32  # type: ignore[assignment]
+
+
+def numbers(*values: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.array(values, np.int64)
+
+
+def note(transaction: Transaction, purpose: str = "a question") -> int:
+    """Append one small record; gives its position."""
+    event = Versioned(version=1)
+    return transaction.append(analyst="ann", purpose=purpose, event=event, values=numbers()).position
+
+
+def claim_of(fence: int, *, key: str = "k", question: str = "q", expires: float = 100.0, analyst: str = "ann") -> Claim:
+    return Claim(analyst=analyst, key=key, question=question, fence=fence, expires=expires)
+
+
+def hold_of(fence: int, *, expires: float = 100.0, events: tuple[Any, ...] = ()) -> Hold:
+    return Hold(fence=fence, analyst="ann", expires=expires, events=events)
+
+
+class Nope(Exception):
+    """What a work raises of its own."""
+
+
+def refuse(after: Callable[[Transaction], Any]) -> Callable[[Transaction], None]:
+    def work(transaction: Transaction) -> None:
+        after(transaction)
+        raise Nope
+
+    return work
+
+
+# -- the log ------------------------------------------------------------------------------------------------
+
+
+def test_a_new_ledger_is_empty_and_knows_its_charter(ledger: Ledger) -> None:
+    assert dict(ledger.charter) == CHARTER
+    assert list(ledger.records()) == []
+    health = ledger.verify()
+    assert (health.records, health.answers, health.holds, health.notes) == (0, 0, 0, ())
+
+
+def test_records_come_back_exactly(ledger: Ledger) -> None:
+    two = Product((Mask(("sex", "age"), (2, 10), Steps.dense(np.arange(40).reshape(2, 20) - 7)),))
+    events = [
+        (measured(), numbers(-(2**63), 0, 2**63 - 1)),
+        (measured(Stack((ages(1), two)), scale=2.0**-6, kind=NoiseKind.GAUSSIAN), numbers(1, 2, 3)),
+        (Versioned(version=2, same_rows=True), numbers()),
+    ]
+    purpose = 'SELECT "x" \n /* ü \x00 \ud800 */'
+    for event, values in events:
+        ledger.commit(lambda t, e=event, v=values: t.append(analyst="änn", purpose=purpose, event=e, values=v))
+    stored = ledger.records()
+    assert [record.position for record in stored] == [1, 2, 3]
+    for record, (event, values) in zip(stored, events, strict=True):
+        assert (record.analyst, record.purpose) == ("änn", purpose)
+        assert np.array_equal(record.values, values)
+        assert not record.values.flags.writeable
+        assert record.values.dtype == np.int64
+        if isinstance(event, Measured):
+            assert isinstance(record.event, Measured)
+            assert record.event.strategy.digest == event.strategy.digest
+            assert (record.event.noise, record.event.version) == (event.noise, event.version)
+        else:
+            assert record.event == event
+
+
+def test_the_stored_values_are_not_the_callers_array(ledger: Ledger) -> None:
+    values = numbers(1, 2, 3)
+    record = ledger.commit(lambda t: t.append(analyst="a", purpose="p", event=measured(), values=values))
+    values[:] = 0
+    assert record.values.tolist() == ledger.records()[0].values.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("after", [-1, 0, 1, 4, 5, 9])
+def test_reading_from_a_position(ledger: Ledger, after: int) -> None:
+    for _ in range(5):
+        ledger.commit(note)
+    wanted = [p for p in range(1, 6) if p > after]
+    assert [r.position for r in ledger.records(after)] == wanted
+    assert [r.position for r in ledger.commit(lambda t: t.committed(after))] == wanted
+
+
+@pytest.mark.parametrize(
+    ("event", "values"),
+    [
+        (measured(), numbers(1, 2)),
+        (measured(), np.zeros(3)),
+        (measured(), np.zeros((3, 1), np.int64)),
+        (Versioned(version=1), numbers(1)),
+        (SimpleNamespace(version=1), numbers()),
+        (measured(strategy=Forged(ages().masks)), numbers(1, 2, 3)),
+        (measured(strategy=SimpleNamespace(digest="d", rows=0)), numbers()),
+    ],
+)
+def test_what_cannot_be_stored_is_refused(ledger: Ledger, event: Any, values: Any) -> None:
+    with pytest.raises(LedgerError):
+        ledger.commit(lambda t: t.append(analyst="a", purpose="p", event=event, values=values))
+    assert list(ledger.records()) == []
+
+
+def test_pending_records_are_not_committed_ones(ledger: Ledger) -> None:
+    ledger.commit(note)
+
+    def work(transaction: Transaction) -> tuple[list[int], list[int], list[int]]:
+        empty = [r.position for r in transaction.pending()]
+        note(transaction)
+        note(transaction)
+        durable = [r.position for r in transaction.committed(0)]
+        assert [r.position for r in ledger.records()] == [1]  # readers outside see nothing of it yet
+        return empty, durable, [r.position for r in transaction.pending()]
+
+    assert ledger.commit(work) == ([], [1], [2, 3])
+    assert len(ledger.records()) == 3
+
+
+def test_both_kinds_have_the_same_chain(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bursar.kernel.ledger.transaction.time", SimpleNamespace(time=lambda: 5.0))
+    heads = set()
+    for kind in KINDS:
+        made = build(kind, tmp_path)
+        for _ in range(3):
+            made.commit(lambda t: t.append(analyst="a", purpose="p", event=measured(), values=numbers(1, 2, 3)))
+        heads.add(made.verify().head)
+        made.close()
+    assert len(heads) == 1
+    assert MemoryLedger({**CHARTER, "id": "others"}).verify().head not in heads
+
+
+# -- commits ------------------------------------------------------------------------------------------------
+
+
+def test_a_work_that_raises_leaves_nothing(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.put_hold(hold_of(50), replace=False))
+    ledger.commit(lambda t: t.put_secret("old", b"1"))
+
+    def everything(transaction: Transaction) -> None:
+        transaction.append(analyst="a", purpose="p", event=measured(), values=numbers(1, 2, 3))
+        transaction.put_hold(hold_of(51), replace=False)
+        transaction.drop_hold(50)
+        transaction.claim(claim_of(1), now=0.0)
+        transaction.answer(claim_of(1), b"x")
+        transaction.put_secret("old", b"2")
+        transaction.put_secret("new", b"3")
+
+    with pytest.raises(Nope):
+        ledger.commit(refuse(everything))
+    assert list(ledger.records()) == []
+    assert [h.fence for h in ledger.commit(lambda t: t.holds(0.0))] == [50]
+    assert ledger.answered(analyst="ann", key="k", question="another") is None
+    assert ledger.commit(lambda t: (t.secret("old"), t.secret("new"))) == (b"1", None)
+    assert ledger.commit(note) == 1
+    ledger.verify()
+
+
+def test_the_result_may_be_anything_also_nothing(ledger: Ledger) -> None:
+    assert ledger.commit(lambda _: None) is None
+    assert ledger.commit(lambda _: 0.0) == 0.0
+
+
+def test_a_commit_inside_a_work_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="inside another"):
+        ledger.commit(lambda _: ledger.commit(note))
+    assert ledger.commit(note) == 1
+
+
+def test_a_transaction_cannot_be_kept(ledger: Ledger) -> None:
+    kept = ledger.commit(lambda t: t)
+    with pytest.raises(LedgerError, match="after its commit"):
+        note(kept)
+    with pytest.raises(LedgerError, match="after its commit"):
+        kept.secret("s")
+
+
+def test_a_closed_ledger_refuses(ledger: Ledger) -> None:
+    ledger.close()
+    ledger.close()
+    for use in (
+        ledger.records,
+        ledger.verify,
+        ledger.recover,
+        lambda: ledger.commit(note),
+        lambda: ledger.answered(analyst="a", key="k", question="q"),
+    ):
+        with pytest.raises(LedgerError, match="closed"):
+            use()
+
+
+def together(ledger: Ledger, works: list[Callable[[Transaction], Any]]) -> list[Any]:
+    """Commit all works at once, one thread each; gives results and exceptions in order."""
+    outcomes: list[Any] = [None] * len(works)
+    start = threading.Barrier(len(works))
+
+    def run(place: int) -> None:
+        start.wait()
+        try:
+            outcomes[place] = ledger.commit(works[place])
+        except Exception as error:
+            outcomes[place] = error
+
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return outcomes
+
+
+def test_many_threads_and_one_in_three_fails(ledger: Ledger) -> None:
+    works = [refuse(note) if place % 3 == 0 else note for place in range(64)]
+    outcomes = together(ledger, works)
+    assert all(isinstance(o, Nope) for place, o in enumerate(outcomes) if place % 3 == 0)
+    positions = [o for place, o in enumerate(outcomes) if place % 3]
+    assert sorted(positions) == list(range(1, len(positions) + 1)) == [r.position for r in ledger.records()]
+    ledger.verify()
+
+
+def spend(cap: int, *, seen: Callable[[Transaction], int]) -> Callable[[Transaction], bool]:
+    def work(transaction: Transaction) -> bool:
+        if seen(transaction) >= cap:
+            return False
+        note(transaction)
+        return True
+
+    return work
+
+
+def test_a_cap_is_met_exactly(ledger: Ledger) -> None:
+    work = spend(100, seen=lambda t: len(t.committed(0)) + len(t.pending()))
+    granted = sum(sum(together(ledger, [work] * 64)) for _ in range(3))
+    assert granted == 100 == len(ledger.records())
+
+
+def test_a_cap_that_ignores_pending_records_is_overrun(ledger: Ledger) -> None:
+    gate = threading.Event()
+    blocker = threading.Thread(target=ledger.commit, args=(lambda _: gate.wait(),))
+    blocker.start()  # while it leads, the others queue up and become one group
+    threading.Timer(0.2, gate.set).start()
+    granted = sum(together(ledger, [spend(10, seen=lambda t: len(t.committed(0)))] * 64))
+    blocker.join()
+    assert granted > 10
+
+
+# -- fences and holds ---------------------------------------------------------------------------------------
+
+
+def test_fences_never_come_twice(ledger: Ledger) -> None:
+    seen: list[int] = []
+    for _ in range(3):
+        with pytest.raises(Nope):
+            ledger.commit(refuse(lambda t: seen.append(t.next_fence())))
+        ledger.commit(lambda t: seen.extend([t.next_fence(), t.next_fence()]))
+    assert len(set(seen)) == 9
+    assert seen == sorted(seen)
+
+
+def test_holds_come_back_in_order_with_their_events(ledger: Ledger) -> None:
+    for fence in (10, 9, 2):
+        ledger.commit(
+            lambda t, f=fence: t.put_hold(hold_of(f, events=(measured(), Versioned(version=3))), replace=False)
+        )
+    holds = ledger.commit(lambda t: t.holds(now=0.0))
+    assert [h.fence for h in holds] == [2, 9, 10]
+    first, second = holds[0].events
+    assert isinstance(first, Measured)
+    assert first.noise == measured().noise
+    assert first.strategy.digest == ages().digest
+    assert second == Versioned(version=3)
+    assert (holds[0].analyst, holds[0].expires) == ("ann", 100.0)
+    assert ledger.verify().holds == 3
+
+
+def test_a_hold_is_replaced_only_while_it_is_there(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.put_hold(hold_of(1), replace=False))
+    with pytest.raises(LedgerError, match="two holds"):
+        ledger.commit(lambda t: t.put_hold(hold_of(1), replace=False))
+    ledger.commit(lambda t: t.put_hold(hold_of(1, expires=float("inf")), replace=True))
+    assert [h.expires for h in ledger.commit(lambda t: t.holds(1e18))] == [float("inf")]
+    ledger.commit(lambda t: t.drop_hold(1))
+    ledger.commit(lambda t: t.drop_hold(1))
+    with pytest.raises(Stale):
+        ledger.commit(lambda t: t.put_hold(hold_of(1), replace=True))
+
+
+def test_an_expired_hold_is_gone_for_good_even_if_the_clock_goes_back(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.put_hold(hold_of(1, expires=100.0), replace=False))
+    assert len(ledger.commit(lambda t: t.holds(now=99.9))) == 1
+    assert len(ledger.commit(lambda t: t.holds(now=100.0))) == 0
+    assert len(ledger.commit(lambda t: t.holds(now=0.0))) == 0
+
+    def late(transaction: Transaction) -> None:
+        note(transaction)
+        transaction.put_hold(hold_of(1), replace=True)
+
+    with pytest.raises(Stale):
+        ledger.commit(late)
+    assert list(ledger.records()) == []
+
+
+# -- keys and answers ---------------------------------------------------------------------------------------
+
+
+def test_a_key_is_claimed_answered_and_then_free(ledger: Ledger) -> None:
+    assert ledger.answered(analyst="ann", key="k", question="q") is None
+    assert ledger.commit(lambda t: t.claim(claim_of(1), now=0.0)) is None
+    assert ledger.answered(analyst="ann", key="k", question="q") is None
+    assert ledger.commit(lambda t: t.answer(claim_of(1), b"\x00first")) == b"\x00first"
+    assert ledger.answered(analyst="ann", key="k", question="q") == b"\x00first"
+    assert ledger.commit(lambda t: t.claim(claim_of(2), now=0.0)) == b"\x00first"
+    assert ledger.commit(lambda t: t.claim(claim_of(3), now=1e9)) == b"\x00first"
+    assert ledger.commit(lambda t: t.answer(claim_of(3), b"second")) == b"\x00first"
+    assert ledger.verify().answers == 1
+
+
+def test_an_empty_answer_is_an_answer(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.claim(claim_of(1), now=0.0))
+    assert ledger.commit(lambda t: t.answer(claim_of(1), b"")) == b""
+    assert ledger.answered(analyst="ann", key="k", question="q") == b""
+    assert ledger.commit(lambda t: t.claim(claim_of(2), now=0.0)) == b""
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_another_question_under_the_same_key_conflicts(ledger: Ledger, answered: bool) -> None:
+    ledger.commit(lambda t: t.claim(claim_of(1), now=0.0))
+    if answered:
+        ledger.commit(lambda t: t.answer(claim_of(1), b"x"))
+    other = claim_of(2, question="other")
+    for use in (
+        lambda: ledger.commit(lambda t: t.claim(other, now=0.0)),
+        lambda: ledger.commit(lambda t: t.claim(other, now=1e9)),
+        lambda: ledger.commit(lambda t: t.answer(other, b"y")),
+        lambda: ledger.answered(analyst="ann", key="k", question="other"),
+    ):
+        with pytest.raises(KeyConflict):
+            use()
+
+
+def test_keys_belong_to_their_analyst(ledger: Ledger) -> None:
+    pairs = [
+        ("ann", "k"),
+        ("bob", "k"),
+        ("ann", ""),
+        ("", "ann"),
+        ('a"', ',"k'),
+        ("a", '",",k'),
+        ("\x00", "\ud800"),
+        ("ü", "'"),
+    ]
+    for number, (analyst, key) in enumerate(pairs):
+        claim = claim_of(number, analyst=analyst, key=key, question=f"q{number}")
+        assert ledger.commit(lambda t, c=claim: t.claim(c, now=0.0)) is None
+        ledger.commit(lambda t, c=claim, n=number: t.answer(c, bytes([n])))
+    for number, (analyst, key) in enumerate(pairs):
+        assert ledger.answered(analyst=analyst, key=key, question=f"q{number}") == bytes([number])
+
+
+def test_a_live_claim_of_somebody_else_is_busy(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.claim(claim_of(1, expires=100.0), now=0.0))
+    with pytest.raises(Busy):
+        ledger.commit(lambda t: t.claim(claim_of(2), now=99.9))
+    assert ledger.commit(lambda t: t.claim(claim_of(1, expires=200.0), now=99.9)) is None  # its own: renewed
+    with pytest.raises(Busy):
+        ledger.commit(lambda t: t.claim(claim_of(2), now=150.0))
+
+
+def test_a_late_answer_never_wins_over_a_new_claimant(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.claim(claim_of(1, expires=100.0), now=0.0))
+    assert ledger.commit(lambda t: t.claim(claim_of(2, expires=300.0), now=100.0)) is None
+    with pytest.raises(Stale):
+        ledger.commit(lambda t: t.answer(claim_of(1), b"late"))
+    assert ledger.commit(lambda t: t.answer(claim_of(2), b"second")) == b"second"
+    assert ledger.commit(lambda t: t.answer(claim_of(1), b"late")) == b"second"
+
+
+def test_an_answer_whose_claim_was_dropped_is_still_welcome(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.claim(claim_of(1, expires=100.0), now=0.0))
+    ledger.recover(now=100.0)
+    assert ledger.commit(lambda t: t.answer(claim_of(1), b"late")) == b"late"
+    with pytest.raises(KeyConflict):
+        ledger.answered(analyst="ann", key="k", question="other")
+
+
+# -- secrets and recovery -----------------------------------------------------------------------------------
+
+
+def test_secrets_are_stored_and_replaced(ledger: Ledger) -> None:
+    assert ledger.commit(lambda t: t.secret("s")) is None
+    ledger.commit(lambda t: t.put_secret("s", b""))
+    assert ledger.commit(lambda t: t.secret("s")) == b""
+    ledger.commit(lambda t: t.put_secret("s", bytes(range(256))))
+    assert ledger.commit(lambda t: t.secret("s")) == bytes(range(256))
+
+
+def test_recover_drops_what_the_dead_left(ledger: Ledger) -> None:
+    ledger.commit(lambda t: [t.put_hold(hold_of(f, expires=float(f)), replace=False) for f in (10, 20, 30)])
+    for fence, key in ((10, "dead"), (30, "alive"), (10, "done")):
+        ledger.commit(lambda t, f=fence, k=key: t.claim(claim_of(f, key=k, expires=float(f)), now=0.0))
+    ledger.commit(lambda t: t.answer(claim_of(10, key="done"), b"x"))
+    health = ledger.recover(now=20.0)
+    assert (health.holds, health.answers) == (1, 1)
+    assert health.notes == ("2 expired holds dropped", "1 expired claims dropped")
+    assert ledger.recover(now=20.0).notes == ()
+    assert ledger.commit(lambda t: t.claim(claim_of(99, key="dead", question="new"), now=0.0)) is None
+    with pytest.raises(Busy):
+        ledger.commit(lambda t: t.claim(claim_of(99, key="alive"), now=20.0))
+    assert ledger.answered(analyst="ann", key="done", question="q") == b"x"
+
+
+def test_recover_goes_by_the_wall_clock_if_not_told_otherwise(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.put_hold(hold_of(1, expires=1e9), replace=False))
+    ledger.commit(lambda t: t.put_hold(hold_of(2, expires=1e12), replace=False))
+    assert ledger.recover().holds == 1

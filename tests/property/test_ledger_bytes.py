@@ -1,0 +1,184 @@
+"""One flipped byte anywhere in a ledger's files: it is found out, or nothing that is read has changed."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bursar.errors import LedgerError
+from bursar.kernel.accounting.events import Measured, Versioned
+from bursar.kernel.accounting.noise import Noise, NoiseKind
+from bursar.kernel.ledger import Claim, Hold, SqliteLedger, Transaction, codec
+from bursar.kernel.ledger.database import Database
+from bursar.queries import Mask, Product, Steps
+
+KEYS = [f"key {number}" for number in range(12)]
+SECRETS = [f"secret {number}" for number in range(5)]
+BODY = b"the answer to everything, which nobody may change"
+
+
+def fill(transaction: Transaction, number: int) -> None:
+    strategy = Product((Mask(("age",), (9,), Steps.ranges(np.arange(number % 4), np.arange(number % 4) + 5, 9)),))
+    event = Measured(strategy=strategy, noise=Noise(kind=NoiseKind.GAUSSIAN, scale=1.5 + number), version=1)
+    values = np.arange(number % 4) * 10**number
+    transaction.append(analyst="ann", purpose=f"question {number}", event=event, values=values)
+    if number < len(SECRETS):
+        transaction.put_secret(SECRETS[number], bytes([number]) * 40)
+        hold = Hold(fence=100 + number, analyst="ann", expires=1e12, events=(event, Versioned(version=2)))
+        transaction.put_hold(hold, replace=False)
+    claim = Claim(analyst="ann", key=KEYS[number], question="q", fence=transaction.next_fence(), expires=1e12)
+    transaction.claim(claim, now=0.0)
+    if number != 3:  # one claim stays open
+        transaction.answer(claim, BODY + bytes([number]))
+
+
+def contents(ledger: SqliteLedger) -> dict[str, Any]:
+    """Everything a ledger is there for, as plain bytes."""
+    return {
+        "records": [codec.encode_record(record) for record in ledger.records()],
+        "answers": [ledger.answered(analyst="ann", key=key, question="q") for key in KEYS],
+        "secrets": ledger.commit(lambda t: [t.secret(name) for name in SECRETS]),
+        "holds": ledger.commit(lambda t: [codec.encode_hold(hold) for hold in t.holds(0.0)]),
+    }
+
+
+class Sample:
+    """The files of one ledger, closed or as a crash leaves them, and what a reader must find in them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._work = directory / "work"
+        self._work.mkdir()
+        source = directory / "source"
+        ledger = SqliteLedger.create(source / "ledger.sqlite", {"id": "people"})
+        for number in range(len(KEYS)):
+            ledger.commit(lambda t, n=number: fill(t, n))
+        self.expected = contents(ledger)
+        self.crashed = {file.name: file.read_bytes() for file in source.iterdir() if not file.name.endswith("-shm")}
+        ledger.close()
+        self.closed = {file.name: file.read_bytes() for file in source.iterdir()}
+
+    def read(self, files: dict[str, bytes], *, verify: bool) -> dict[str, Any]:
+        shutil.rmtree(self._work)
+        self._work.mkdir(mode=0o700)
+        for name, body in files.items():
+            (self._work / name).write_bytes(body)
+        with closing(SqliteLedger.open(self._work / "ledger.sqlite")) as ledger:
+            if verify:
+                ledger.verify()
+            return contents(ledger)
+
+    def survives(self, files: dict[str, bytes], name: str, offset: int, flip: int) -> bool:
+        """Whether the flip had no effect; False if it was found out; fails if it was neither."""
+        body = bytearray(files[name])
+        body[offset] ^= flip
+        outcomes = []
+        for verify in (False, True):
+            try:
+                assert self.read({**files, name: bytes(body)}, verify=verify) == self.expected
+                outcomes.append(True)
+            except LedgerError:
+                outcomes.append(False)
+        return outcomes[1]
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    return Sample(tmp_path_factory.mktemp("bytes"))
+
+
+def test_the_untouched_files_are_read_whole(sample: Sample) -> None:
+    assert set(sample.closed) == {"ledger.sqlite", "ledger.sqlite-anchor"}
+    assert set(sample.crashed) == {"ledger.sqlite", "ledger.sqlite-anchor", "ledger.sqlite-wal"}
+    for files in (sample.closed, sample.crashed):
+        assert sample.read(files, verify=True) == sample.expected
+    assert [answer is None for answer in sample.expected["answers"]] == [n == 3 for n in range(len(KEYS))]
+
+
+place = st.integers(0, 10**9)
+flips = st.integers(1, 255)
+
+
+@settings(max_examples=150, deadline=None)
+@given(offset=place, flip=flips)
+def test_a_flipped_byte_of_the_file(sample: Sample, offset: int, flip: int) -> None:
+    body = sample.closed["ledger.sqlite"]
+    sample.survives(sample.closed, "ledger.sqlite", offset % len(body), flip)
+
+
+@settings(max_examples=60, deadline=None)
+@given(offset=place, flip=flips)
+def test_a_flipped_byte_that_means_something(sample: Sample, offset: int, flip: int) -> None:
+    """The same, at bytes that are not zero: half of the file is unused space, where nothing can be found out."""
+    used = np.flatnonzero(np.frombuffer(sample.closed["ledger.sqlite"], np.uint8))
+    sample.survives(sample.closed, "ledger.sqlite", int(used[offset % len(used)]), flip)
+
+
+@settings(max_examples=60, deadline=None)
+@given(offset=place, flip=flips)
+def test_a_flipped_byte_of_the_write_ahead_log(sample: Sample, offset: int, flip: int) -> None:
+    """SQLite drops the commits from a damaged frame on; the anchor has seen them."""
+    body = sample.crashed["ledger.sqlite-wal"]
+    sample.survives(sample.crashed, "ledger.sqlite-wal", offset % len(body), flip)
+
+
+def test_a_flipped_byte_of_the_anchor(sample: Sample) -> None:
+    for offset in range(len(sample.closed["ledger.sqlite-anchor"])):
+        assert not sample.survives(sample.closed, "ledger.sqlite-anchor", offset, 1)
+
+
+def test_every_byte_of_what_matters_is_found_out(sample: Sample) -> None:
+    body = sample.closed["ledger.sqlite"]
+    for text in (BODY, b"\x04" * 40, b"question 7", b"0x1.3000000000000p+3", b'"id":"people"'):
+        start = body.index(text)
+        for offset in range(start, start + len(text)):
+            assert not sample.survives(sample.closed, "ledger.sqlite", offset, 0x20)
+
+
+def test_without_seals_a_changed_answer_would_go_unnoticed(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrong twin: the same flip in an answer, read by a ledger that does not look at its seals."""
+    body = bytearray(sample.closed["ledger.sqlite"])
+    body[body.index(BODY)] ^= 1
+    files = {**sample.closed, "ledger.sqlite": bytes(body)}
+    with pytest.raises(LedgerError, match="damaged"):
+        sample.read(files, verify=False)
+    monkeypatch.setattr(Database, "_unseal", lambda self, table, name, body, seal: body)
+    found = sample.read(files, verify=True)
+    assert found["answers"] != sample.expected["answers"]
+    assert found["records"] == sample.expected["records"]
+
+
+def test_without_a_directory_a_vanished_secret_would_go_unnoticed(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wrong twin: a secret whose name was changed is not found under its own name, and seals cannot tell."""
+    body = bytearray(sample.closed["ledger.sqlite"])
+    body[body.index(b'["secret 4"]' + b"\x04" * 40) + 9] ^= 1
+    files = {**sample.closed, "ledger.sqlite": bytes(body)}
+    with pytest.raises(LedgerError, match="damaged"):
+        sample.read(files, verify=False)
+    real = Database.run
+
+    def unlisted(self: Database, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        if sql.startswith("SELECT 1 FROM directory"):
+            table, name = parameters[0].split(" ", 1)
+            sql, parameters = f"SELECT 1 FROM {table} WHERE name = ?", (name,)
+        return real(self, sql, parameters)
+
+    monkeypatch.setattr(Database, "run", unlisted)
+    assert sample.read(files, verify=False)["secrets"] != sample.expected["secrets"]
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
+def test_every_used_byte_of_the_file(sample: Sample, flip: int) -> None:
+    body = sample.closed["ledger.sqlite"]
+    used = np.flatnonzero(np.frombuffer(body, np.uint8))
+    found_out = sum(not sample.survives(sample.closed, "ledger.sqlite", int(offset), flip) for offset in used)
+    assert found_out > 0.9 * len(used)

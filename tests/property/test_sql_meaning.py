@@ -1,0 +1,265 @@
+"""Compiled questions mean what DuckDB answers to the same text over the public view.
+
+The view is built here by hand from the rule in domain/attribute.py: clipped values are clipped, recoded ones recoded,
+and rows of `other` keep the value that sent them there, or read 'other'. Values inside a bin, a week or a month stay as
+they are, so that a condition which looked inside one would be found out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, timedelta
+from typing import Any
+
+import duckdb
+import numpy as np
+from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import strategies as st
+
+from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.errors import QueryError
+from bursar.sql import parse, render
+from bursar.workload import Workload, compile
+
+NAMES = ("age", "Home Town", "sex")
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+
+
+# ---------------------------------------------------------------------------------------------------- domains
+
+
+@st.composite
+def attributes(draw: st.DrawFn, name: str) -> Attribute:
+    """A column of any kind with any combination of `outside` and `null`."""
+    kind = draw(st.sampled_from(["text", "codes", "flag", "integer", "bins", "day", "week", "month"]))
+    shape: dict[str, Any] = {"name": name}
+    match kind:
+        case "text":
+            values = ("F", "it's", "ß", *draw(st.sampled_from([(), (), ("other",)])))
+            build, shape = Categories, {**shape, "values": values}
+        case "codes":
+            build, shape = Categories, {**shape, "values": (1, 2, 7)}
+        case "flag":
+            build, shape = Categories, {**shape, "values": (True, False)}
+        case "integer":
+            build, shape = Integers, {**shape, "lower": -2, "upper": 3}
+        case "bins":
+            build, shape = Bins, {**shape, "edges": (-1.5, 0.0, 0.1, 10.0)}
+        case _:
+            last = {"day": date(2024, 1, 5), "week": date(2024, 1, 24), "month": date(2024, 3, 9)}[kind]
+            build, shape = Dates, {**shape, "first": date(2024, 1, 3), "last": last, "by": Period(kind)}
+    one: Attribute = build(**shape)
+    somewhere = st.integers(0, one.declared - 1)
+    clip = [Stray.CLIP] if one.ordered else []
+    outside = draw(st.sampled_from([*clip, Stray.OTHER, None])) or draw(somewhere)
+    null = draw(st.sampled_from([Stray.CELL, Stray.CELL, Stray.OTHER, None])) or draw(somewhere)
+    return build(**shape, outside=outside, null=null)
+
+
+@st.composite
+def domains(draw: st.DrawFn) -> Domain:
+    return Domain(tuple(draw(attributes(name)) for name in NAMES))
+
+
+# ------------------------------------------------------------------------------------- rows, cells and the view
+
+
+def raw_values(attribute: Attribute) -> list[Any]:
+    """Values as they may stand in the data: every declared cell, both ends outside, and NULL."""
+    match attribute:
+        case Categories():
+            strange: dict[type, list[Any]] = {str: ["zzz"], int: [5], bool: []}
+            return [None, *attribute.values, *strange[type(attribute.values[0])]]
+        case Integers():
+            return [None, *range(-4, 6)]
+        case Bins():
+            return [None, -7.25, -1.5, -1.0, 0.0, 0.05, 0.1, 9.5, 10.0, 10.5]
+    days = (-40, -1, 0, 1, 2, 3, 4, 6, 7, 9, 14, 25, 27, 31, 59, 80, 95)
+    return [None, *(date(2024, 1, 1) + timedelta(days=n) for n in days)]
+
+
+def declared_cell(attribute: Attribute, value: Any) -> int | None:
+    """The declared cell of a value that is not NULL; None where it lies outside."""
+    match attribute:
+        case Categories():
+            return attribute.values.index(value) if value in attribute.values else None
+        case Integers():
+            cell = value - attribute.lower
+        case Bins():
+            edges = attribute.edges
+            within = edges[0] <= value <= edges[-1]
+            cell = min(sum(edge <= value for edge in edges), attribute.declared) - 1 if within else -1
+        case Dates():
+            cell = attribute.ordinal(value) - attribute.ordinal(attribute.first)
+    return cell if 0 <= cell < attribute.declared else None
+
+
+def some_value(attribute: Attribute, cell: int) -> Any:
+    return next(v for v in raw_values(attribute) if v is not None and declared_cell(attribute, v) == cell)
+
+
+def shows_other(attribute: Attribute, named: bool) -> bool:
+    """Whether the view reads 'other' where a listed value is not; only text that is not itself listed can."""
+    return named and isinstance(attribute, Categories) and set(map(type, attribute.values)) == {str} and (
+        attribute.other is not None and "other" not in attribute.values
+    )
+
+
+def cell_and_view(attribute: Attribute, value: Any, named: bool) -> tuple[int, Any]:
+    """The cell that a raw value falls into, and what the public view shows for it."""
+    inside = None if value is None else declared_cell(attribute, value)
+    if inside is not None:
+        return inside, value
+    rule = attribute.null if value is None else attribute.outside
+    if rule is Stray.OTHER:
+        assert attribute.other is not None
+        return attribute.other, "other" if shows_other(attribute, named) else value
+    if rule is Stray.CELL:
+        return attribute.null_cell, None
+    if rule is Stray.CLIP:
+        rule = 0 if value < some_value(attribute, 0) else attribute.declared - 1
+    assert isinstance(rule, int)
+    return rule, some_value(attribute, rule)
+
+
+class View:
+    """All combinations of raw values, some of them several times, as DuckDB and as cells see them."""
+
+    connection = duckdb.connect()
+
+    def __init__(self, domain: Domain, *, named: bool, seed: int) -> None:
+        self.domain = domain
+        run = self.connection.execute
+        self.cells: list[dict[Any, int]] = []
+        for number, attribute in enumerate(domain.attributes):
+            if isinstance(attribute, Categories):
+                kind = {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN"}[type(attribute.values[0])]
+            else:
+                kind = {Integers: "BIGINT", Bins: "DOUBLE", Dates: "DATE"}[type(attribute)]
+            run(f"CREATE OR REPLACE TABLE column{number} (raw INT, cell INT, shown {kind})")
+            pairs = [cell_and_view(attribute, value, named) for value in raw_values(attribute)]
+            self.connection.executemany(
+                f"INSERT INTO column{number} VALUES (?, ?, ?)", [(raw, *pair) for raw, pair in enumerate(pairs)]
+            )
+            self.cells.append({shown: cell for cell, shown in pairs})
+        shown = ", ".join(f'c{n}.shown AS "{name}", c{n}.cell AS cell{n}' for n, name in enumerate(NAMES))
+        run(
+            f"CREATE OR REPLACE TABLE everything AS SELECT {shown}, "
+            f"hash(c0.raw * 10000 + c1.raw * 100 + c2.raw + {seed} * 1000000) % 4 AS often "
+            "FROM column0 c0, column1 c1, column2 c2"
+        )
+
+    def answers(self, text: str, source: str) -> list[tuple[Any, ...]]:
+        names = ", ".join(f'"{name}"' for name in NAMES)
+        self.connection.execute(f"CREATE OR REPLACE VIEW people AS SELECT {names} FROM {source}")
+        return self.connection.execute(text).fetchall()
+
+    def counts(self, names: tuple[str, ...]) -> np.ndarray:
+        """The exact table over some columns, from the cells."""
+        table = np.zeros(self.domain.sizes(names), np.int64)
+        columns = [f"cell{NAMES.index(name)}" for name in names]
+        grouped = ", ".join([*columns, "SUM(often)"])
+        by = f" GROUP BY {', '.join(columns)}" if columns else ""
+        for *cells, count in self.connection.execute(f"SELECT {grouped} FROM everything{by}").fetchall():
+            table[tuple(cells)] = count
+        return table
+
+
+# ------------------------------------------------------------------------------------------------------- texts
+
+
+def literals(attribute: Attribute, named: bool) -> st.SearchStrategy[str]:
+    match attribute:
+        case Categories():
+            kinds: dict[type, list[str]] = {
+                str: ["'F'", "'it''s'", "'ß'", "'F'", "'it''s'", "'zzz'", "'--'"],
+                int: ["1", "2", "7", "9", "2.0", "1.5", "-1"],
+                bool: ["TRUE", "FALSE"],
+            }
+            found = kinds[type(attribute.values[0])]
+            return st.sampled_from(found + ["'other'"] * 2 * (shows_other(attribute, named) or "other" in attribute.values))
+        case Integers():
+            return st.sampled_from(["-2", "-1", "0", "1", "2", "3", "4", "-3", "7", "1.5", "-2.5", "3.0", "1e0", "- 1"])
+        case Bins():
+            return st.sampled_from(["-1.5", "0", "0.1", ".1", "10", "-1.5", "0.0", "10", "5", "-9", "11.5"])
+    days = ["01-01", "01-03", "01-04", "01-05", "01-06", "01-07", "01-08", "01-15", "01-28", "01-29", "01-31", "02-01"]
+    days += ["02-29", "03-01", "03-31", "04-01", "02-11", "05-01"]
+    return st.sampled_from([f"{word}'2024-{day}'" for word in ("", "DATE ") for day in days])
+
+
+@st.composite
+def comparisons(draw: st.DrawFn, domain: Domain, named: bool) -> str:
+    attribute = draw(st.sampled_from(domain.attributes))
+    name = {"age": ["age", "AGE", "people.age"], "sex": ["sex", '"sex"']}.get(attribute.name, ['"Home Town"'])
+    column = draw(st.sampled_from(name))
+    literal = literals(attribute, named)
+    order = ["<", "<=", ">", ">="] if attribute.ordered or draw(st.integers(0, 9)) == 0 else []
+    form = draw(st.sampled_from(["column", "column", "literal", "between", "in", "in", "null", "distinct"]))
+    negation = draw(st.sampled_from(["", "NOT "]))
+    match form:
+        case "column":
+            return f"{column} {draw(st.sampled_from(['=', '<>', '!=', *order, *order]))} {draw(literal)}"
+        case "literal":
+            return f"{draw(literal)} {draw(st.sampled_from(['=', '<>', *order]))} {column}"
+        case "between" if order:
+            return f"{column} {negation}BETWEEN {draw(literal)} AND {draw(literal)}"
+        case "null":
+            return f"{column} IS {negation}NULL"
+        case "distinct":
+            return f"{column} IS {negation}DISTINCT FROM {draw(literal)}"
+    return f"{column} {negation}IN ({', '.join(draw(st.lists(literal, min_size=1, max_size=4)))})"
+
+
+def conditions(domain: Domain, named: bool) -> st.SearchStrategy[str]:
+    """Any text of comparisons, AND, OR, NOT and brackets; what binds tighter is for the two readers to agree on."""
+    leaf = comparisons(domain, named)
+    return st.recursive(
+        leaf | leaf | st.sampled_from(["TRUE", "FALSE", "1 = 1"]),
+        lambda inner: st.one_of(
+            st.tuples(inner, st.sampled_from([" AND ", " AND ", " OR "]), inner).map("".join),
+            st.tuples(leaf, st.sampled_from([" AND ", " AND ", " OR "]), inner).map("".join),
+            inner.map(lambda text: f"({text})"),
+            inner.map(lambda text: f"NOT {text}"),
+            inner.map(lambda text: f"NOT ({text})"),
+        ),
+        max_leaves=5,
+    )
+
+
+@st.composite
+def questions(draw: st.DrawFn, domain: Domain, named: bool) -> str:
+    condition = conditions(domain, named)
+    quoted = {name: f'"{name}"' for name in NAMES}
+    columns = draw(st.lists(st.sampled_from(NAMES), max_size=3, unique=True))
+    counts = draw(st.lists(st.sampled_from(["COUNT(*)", "FILTER", "COLUMN"]), min_size=1, max_size=3))
+    items = [f"{quoted[name]} AS k{n}" for n, name in enumerate(columns)]
+    for n, kind in enumerate(counts):
+        what = f"COUNT({quoted[draw(st.sampled_from(NAMES))]})" if kind == "COLUMN" else "COUNT(*)"
+        what += f" FILTER (WHERE {draw(condition)})" if kind == "FILTER" else ""
+        items.append(f"{what} AS n{n}")
+    order = draw(st.permutations(range(len(items))))
+    selected = [items[i] for i in order]
+    groups = []
+    for n, name in enumerate(columns):
+        groups.append(draw(st.sampled_from([quoted[name], f"k{n}", str(order.index(n) + 1)])))
+    text = f"SELECT {', '.join(selected)} FROM people"
+    if draw(st.integers(0, 3)):
+        text += f" WHERE {draw(condition)}"
+    return text + (f" GROUP BY {', '.join(draw(st.permutations(groups)))}" if groups else "")
+
+
+# ------------------------------------------------------------------------------------------------ the comparison
+
+
+def labelled(view: View, text: str, source: str, workload: Workload, selected: list[str]) -> Counter[tuple[Any, ...]]:
+    """What DuckDB answers, summed by label: (labels of the keys in the order of the workload, output) -> count."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for row in view.answers(text, source):
+        named = dict(zip(selected, row, strict=True))
+        labels = []
+        for key in workload.keys:
+            number = NAMES.index(view.columns[key])
+            labels.append(view.domain.attributes[number].label(view.cells[number][named[key]]))
+        for output in workload.outputs:
+            found[tuple(labels), output] += named[output]
+    return found
