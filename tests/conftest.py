@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,7 +17,7 @@ from bursar.config import Config
 from bursar.errors import BudgetError, Busy, LedgerError, Stale
 from bursar.inference.size import measured_size
 from bursar.inference.views import Measurements, Reconstructions
-from bursar.kernel.accounting import from_units
+from bursar.kernel.accounting import from_units, left_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import Grant, new_claim
 from bursar.kernel.kernel import Kernel
@@ -116,8 +116,9 @@ class Bursar:
 
     def declare_version(self, *, same_rows: bool = False) -> int:
         """For the data owner: the data have changed, and are what they are now."""
-        door = {"ledger": self.ledger, "open_source": self._open_source, "randomness": self._randomness}
-        return declare_version(**door, same_rows=same_rows)
+        return declare_version(
+            ledger=self.ledger, open_source=self._open_source, randomness=self._randomness, same_rows=same_rows
+        )
 
     def verify(self) -> Health:
         return self.ledger.verify()
@@ -192,6 +193,6 @@ class Bursar:
             bought=offer.buys,
             unit=self.config.budget.mode.value,
             charge=from_units(charged),
-            left=from_units(self.kernel.left()),
+            left=left_of(self.kernel.left()),
             total=self.config.budget.amount,
         )

@@ -9,6 +9,9 @@ from enum import Enum
 from bursar.errors import GoalError
 
 
+DEFAULT_CONFIDENCE = 0.95
+
+
 class GoalKind(Enum):
     """What the amount of a goal measures."""
 
@@ -30,7 +33,7 @@ class Goal:
 
     kind: GoalKind
     amount: float
-    confidence: float = 0.95
+    confidence: float = DEFAULT_CONFIDENCE
     percent: bool = False  # the amount is a percentage of the public size; see `in_counts`
     unit: str = ""  # "epsilon" or "rho" where the kind is SPEND and the analyst named it
     most: float | None = None  # refuse if the price would exceed this, whatever the kind

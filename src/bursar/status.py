@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bursar.kernel.accounting import Measured, Versioned, from_units
+from bursar.kernel.accounting import Measured, Versioned, from_units, left_of
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Record
 
@@ -30,7 +30,7 @@ class BudgetStatus:
             unit=budget.mode.value,
             total=budget.amount,
             spent=from_units(spent),
-            left=from_units(max(budget.units - spent - held, 0)),
+            left=left_of(max(budget.units - spent - held, 0)),
             held=from_units(held),
             description=budget.describe(),
             statement=f"whatever is asked, nobody's presence is revealed beyond {budget.describe()}; spent: {gauge}",

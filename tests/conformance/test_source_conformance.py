@@ -36,7 +36,8 @@ NUMBER = re.compile(rf"(?:\+?-|\+)?(?:{DIGITS}(?:\.(?:{DIGITS})?)?|\.{DIGITS})(?
 NUMBER_WORD = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:[0-9]{2}:[0-9]{2})?")
 NO_DAY = "2021-02-30"
-FAR_DAYS = {"infinity": math.inf, "10000-01-01": math.inf, "-infinity": -math.inf, "0001-01-01 (BC)": -math.inf}
+AFTER, BEFORE = ("inf", "infinity", "10000-01-01"), ("-inf", "-infinity", "0001-01-01 (bc)")
+FAR_DAYS = dict.fromkeys(AFTER, math.inf) | dict.fromkeys(BEFORE, -math.inf)
 
 
 def number(value: object) -> float | None:
@@ -78,8 +79,8 @@ def category(attribute: Categories, value: object) -> object:
 
 def ordinal(attribute: Dates, value: object) -> float | None:
     if isinstance(value, str):
-        if value in FAR_DAYS:
-            return FAR_DAYS[value]
+        if value.lower() in FAR_DAYS:
+            return FAR_DAYS[value.lower()]
         value = date.fromisoformat(value[:10]) if DAY.fullmatch(value) and value != NO_DAY else None
     return attribute.ordinal(value) if isinstance(value, date) else None
 
@@ -294,24 +295,25 @@ def comparable(attribute: Attribute, column: Column) -> bool:
     return not (text and column.type in ("DOUBLE", "TIMESTAMP"))
 
 
-def reads_as_date(attribute: Attribute, column: Column) -> bool:
-    """Whether random digits could spell a date in a way that DAY does not know."""
-    return isinstance(attribute, Dates) and column.type == "VARCHAR"
+def without_odd_dates(column: Column) -> Column:
+    """Leaves out random digits that could spell a date in a way that DAY does not know."""
+    odd = re.compile("[0-9]|epoch", re.IGNORECASE)
+    known = (v for v in column.values if not v or v.lower() in FAR_DAYS or DAY.fullmatch(v) or not odd.search(v))
+    return Column(type=column.type, values=tuple(known))
 
 
 # --- the suite -------------------------------------------------------------------------------------------------
 
 
 @each_store
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_every_value_is_counted_in_its_cell(store: Callable[..., Any], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(["a", "A b", 'quo"te', "it's", "select", "ü", "c1"]))
     attribute = data.draw(attributes(name))
     column = data.draw(columns(size=20).filter(lambda found: comparable(attribute, found)))
-    if reads_as_date(attribute, column):
-        kept = [v for v in column.values if v in FAR_DAYS or not v or DAY.fullmatch(v) or not re.search("[0-9]|epoch", v)]
-        column = Column(type="VARCHAR", values=tuple(kept))
+    if isinstance(attribute, Dates) and column.type == "VARCHAR":
+        column = without_odd_dates(column)
     table = {"before": Column(type="BIGINT", values=tuple(range(len(column.values)))), name: column}
     expected = np.bincount([cell(attribute, v) for v in as_stored(store, column)], minlength=attribute.size)
     with opened(store, table, Domain((attribute,)), Unit()) as source:

@@ -6,11 +6,13 @@ cell of its own. The rule uses the value alone, so one row never moves another r
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 from bursar.errors import ConfigError
@@ -165,7 +167,9 @@ class Bins(Attribute):
     outside: Stray | int = Stray.CLIP
 
     def __post_init__(self) -> None:
-        if any(not low < high for low, high in zip(self.edges, self.edges[1:], strict=False)):
+        if any(not math.isfinite(edge) for edge in self.edges):
+            raise ConfigError(f"column {self.name}: edges must be finite numbers; values beyond them are strays")
+        if any(not low < high for low, high in pairwise(self.edges)):
             raise ConfigError(f"column {self.name}: edges must increase")
         super().__post_init__()
 
@@ -175,10 +179,10 @@ class Bins(Attribute):
 
     def declared_label(self, cell: int) -> Value:
         close = "]" if cell == self.declared - 1 else ")"
-        return f"[{self.edges[cell]:g}, {self.edges[cell + 1]:g}{close}"
+        return f"[{self.edges[cell]:.15g}, {self.edges[cell + 1]:.15g}{close}"
 
     def facts(self) -> dict[str, Any]:
-        return {"kind": "number", "edges": list(self.edges)}
+        return {"kind": "number", "edges": [float(edge) + 0.0 for edge in self.edges]}  # -0.0 is 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

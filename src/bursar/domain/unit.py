@@ -24,7 +24,7 @@ class Unit:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        if self.max_contributions < 1:
-            raise ConfigError("max_contributions must be at least 1")
+        if type(self.max_contributions) is not int or self.max_contributions < 1:
+            raise ConfigError("max_contributions must be a whole number of at least 1")
         if self.column is None and self.max_contributions != 1:
             raise ConfigError("max_contributions needs a unit column: without one, each row is a unit of its own")

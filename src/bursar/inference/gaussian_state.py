@@ -14,21 +14,26 @@ from numpy.typing import NDArray
 
 Reals = NDArray[np.float64]
 
-IN_SPAN = 1e-9
-"""A query whose part outside the span is below this share of its squared length is answered by the rows."""
+IN_SPAN = 1e-8
+"""A query is answered by the rows if in every cell they leave less than this share of its largest value open.
+
+Lengths would not do: a query may differ from the span in one cell of billions, and everybody may sit in that cell.
+"""
 
 
 @dataclass
 class GaussianState:
-    """Estimate, covariance and span over n coordinates."""
+    """Estimate, covariance and span over n coordinates, each the sum of some cells over the root of their number."""
 
     estimate: Reals
     covariance: Reals
     span: Reals
+    cells: Reals  # how many cells each coordinate stands for
 
     @staticmethod
-    def empty(size: int) -> GaussianState:
-        return GaussianState(np.zeros(size), np.zeros((size, size)), np.zeros((size, size)))
+    def empty(cells: Reals) -> GaussianState:
+        size = len(cells)
+        return GaussianState(np.zeros(size), np.zeros((size, size)), np.zeros((size, size)), cells)
 
     def split(self, parent: NDArray[np.int64], shrink: Reals) -> GaussianState:
         """The same knowledge over finer coordinates: new coordinate i is `shrink[i]` times old one `parent[i]`.
@@ -37,12 +42,27 @@ class GaussianState:
         """
         scale = shrink[:, None] * shrink[None, :]
         pick = np.ix_(parent, parent)
-        return GaussianState(self.estimate[parent] * shrink, self.covariance[pick] * scale, self.span[pick] * scale)
+        return GaussianState(
+            self.estimate[parent] * shrink,
+            self.covariance[pick] * scale,
+            self.span[pick] * scale,
+            self.cells[parent] * np.square(shrink),
+        )
 
     def spans(self, queries: Reals) -> bool:
         """Whether every query lies in the span of the measured rows."""
+        return bool(np.all(self._settled(queries, self._open(queries))))
+
+    def _open(self, queries: Reals) -> Reals:
+        """The part of each query outside the span; taken twice, since rounding leaves some of the span in the first."""
         outside = queries - queries @ self.span
-        return bool(np.all(np.square(outside).sum(axis=1) <= IN_SPAN * np.square(queries).sum(axis=1)))
+        return outside - outside @ self.span
+
+    def _settled(self, queries: Reals, outside: Reals) -> NDArray[np.bool_]:
+        root = np.sqrt(self.cells)
+        largest: Reals = np.abs(queries / root).max(axis=-1, initial=0)
+        left: Reals = np.abs(outside / root).max(axis=-1, initial=0)
+        return np.asarray(left <= IN_SPAN * largest)
 
     def take(self, rows: Reals, values: Reals, variance: float) -> None:
         """Take in rows that were measured with independent noise of one variance."""
@@ -55,7 +75,7 @@ class GaussianState:
         """All rows at once where no two share a cell and all are orthogonal to what is known, as a histogram is."""
         lengths = np.square(rows).sum(axis=1)
         disjoint = bool(np.all(np.count_nonzero(rows, axis=0) <= 1)) and bool(np.all(lengths > 0))
-        if not disjoint or (np.any(self.span) and np.abs(rows @ self.span).max() > IN_SPAN):
+        if not disjoint or (np.any(self.span) and np.any(rows @ self.span)):
             return False
         self.estimate += (values / lengths) @ rows
         owner, own = np.nonzero(rows)
@@ -68,18 +88,17 @@ class GaussianState:
         return True
 
     def _take_one(self, row: Reals, value: float, variance: float) -> None:
-        length = float(row @ row)
-        if length == 0:
+        if not np.any(row):
             return
         gain = self.covariance @ row
         surprise = value - float(row @ self.estimate)
         spread = variance + float(row @ gain)
-        outside = row - self.span @ row
-        beyond = float(outside @ outside)
-        if beyond <= IN_SPAN * length:
+        outside = self._open(row)
+        if self._settled(row, outside):
             self.estimate += gain * (surprise / spread)
             self.covariance -= np.outer(gain, gain) / spread
             return
+        beyond = float(outside @ outside)
         fresh = outside / beyond
         self.estimate += fresh * surprise
         cross = np.outer(gain, fresh)

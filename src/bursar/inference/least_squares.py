@@ -55,7 +55,7 @@ class Reconstruction:
 
     def __post_init__(self) -> None:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
-        self.state = GaussianState.empty(1)
+        self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
         self.rows = np.zeros((0, 1))
 
     def add(self, block: Block) -> bool:

@@ -24,6 +24,7 @@ from bursar.kernel.accounting import (
     ReplaceOne,
     Versioned,
     from_units,
+    left_of,
 )
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
@@ -185,7 +186,7 @@ class Kernel:
         with self._lock:
             before, after = self._book.spent(others), self._book.spent([*others, *more])
         if after > self.budget.units:
-            left = from_units(max(self.budget.units - before, 0))
+            left = left_of(max(self.budget.units - before, 0))
             raise BudgetError(asked=from_units(after - before), left=left, unit=self.budget.mode.value)
         return after - before
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bursar.inference.estimate import meets
-from bursar.kernel.accounting import from_units
+from bursar.kernel.accounting import from_units, left_of
 from bursar.planner.choose import Preset, acceptable, best, offers, widest
 from bursar.planner.offer import Views
 from bursar.planner.request import Request
@@ -79,5 +79,5 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
         unit=views.mode.value,
         offers=lines,
         chosen=None if winner is None else found.index(winner),
-        left=from_units(views.left),
+        left=left_of(views.left),
     )

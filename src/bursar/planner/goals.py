@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bursar.errors import GoalError
-from bursar.goal import Goal, GoalKind
+from bursar.goal import DEFAULT_CONFIDENCE, Goal, GoalKind
 from bursar.kernel.accounting import Mode
 
 
@@ -26,13 +26,13 @@ class Wanted:
         named = {k: v for k in ("within", "rmse", "epsilon", "rho") if (v := getattr(self, k)) is not None}
         if len(named) > 1:
             raise GoalError(f"give one of {' and '.join(named)}, not several")
-        sure = {} if self.confidence is None else {"confidence": share(self.confidence)}
+        sure = DEFAULT_CONFIDENCE if self.confidence is None else share(self.confidence)
         for name, amount in named.items():
             if name in ("epsilon", "rho"):
-                return Goal(kind=GoalKind.SPEND, amount=number(amount, name), unit=name, **sure)
+                return Goal(kind=GoalKind.SPEND, amount=number(amount, name), unit=name, confidence=sure)
             kind = GoalKind.ERROR if name == "within" else GoalKind.RMSE
             percent = isinstance(amount, str) and amount.strip().endswith("%")
-            return Goal(kind=kind, amount=number(str(amount).rstrip("% "), name), percent=percent, **sure)
+            return Goal(kind=kind, amount=number(str(amount).rstrip("% "), name), percent=percent, confidence=sure)
         return None
 
 

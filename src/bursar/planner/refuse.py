@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bursar.errors import BudgetError, BursarError, GoalError
 from bursar.goal import Goal
-from bursar.kernel.accounting import from_units
+from bursar.kernel.accounting import from_units, left_of
 from bursar.planner.choose import Preset, choose, fits, spending_cap
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request
@@ -18,12 +18,13 @@ def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None)
     affordable = views.left if cap is None else min(cap, views.left)
     if offer is None:
         offer = _without_cap(preset, request, views)
-    if offer is None:
-        return GoalError(f"no answer can be that exact: {request.goal.describe()}")
     goal = fits(preset, request, views, affordable)
+    if offer is None:
+        hint = "" if goal is None else f"\ntry: {goal.describe()}"
+        return GoalError(f"no answer can be that exact: {request.goal.describe()}{hint}")
     return BudgetError(
         asked=from_units(offer.bid),
-        left=from_units(affordable),
+        left=left_of(affordable),
         unit=views.mode.value,
         fits="" if goal is None else goal.describe(),
         limit="is left" if cap is None or cap > views.left else "is the most you would pay",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from bursar.errors import GoalError
+from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
 from bursar.inference.estimate import Estimate, IndependentRows, each_of
 from bursar.inference.tails import scale_for
@@ -37,10 +37,13 @@ class Direct:
         if scale is None:
             return None
         noise = Noise(kind=kind, scale=scale)
+        price = _price(wanted, noise, views)
+        if price is None:
+            return None
         law = IndependentRows(noise=noise, rows=wanted.rows)
         return Offer(
             proposer=self.name,
-            price=_price(wanted, noise, views),
+            price=price,
             law=law,
             run=partial(_measure, wanted, noise, law),
             buys=wanted.rows,
@@ -52,9 +55,13 @@ def _measure(wanted: LinearMap, noise: Noise, law: IndependentRows, verbs: Verbs
     return Estimate(values=verbs.measure(wanted, noise).values.astype(float), law=law)
 
 
-def _price(wanted: LinearMap, noise: Noise, views: Views) -> Price:
+def _price(wanted: LinearMap, noise: Noise, views: Views) -> Price | None:
+    """What the measurement would add; None where that is beyond any budget."""
     event = Measured(strategy=wanted, noise=noise, version=views.version)
-    return Price(events=(event,), at_most=views.price((event,)))
+    try:
+        return Price(events=(event,), at_most=views.price((event,)))
+    except BudgetError:
+        return None
 
 
 def _scale(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> float | None:
@@ -68,7 +75,12 @@ def _scale(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> floa
         return _edge(lambda scale: Noise(kind=kind, scale=scale).variance() <= goal.amount**2, good_below=True)
     cap = spending_cap(goal)
     assert cap is not None
-    return _edge(lambda scale: _price(wanted, Noise(kind=kind, scale=scale), views).at_most <= cap, good_below=False)
+
+    def within_cap(scale: float) -> bool:
+        price = _price(wanted, Noise(kind=kind, scale=scale), views)
+        return price is not None and price.at_most <= cap
+
+    return _edge(within_cap, good_below=False)
 
 
 def _edge(good: Callable[[float], bool], *, good_below: bool) -> float | None:

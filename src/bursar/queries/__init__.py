@@ -8,8 +8,20 @@ from bursar.queries.codec import decode, encode
 from bursar.queries.linear_map import Counts, LinearMap
 from bursar.queries.mask import LARGEST_JOINT, Mask
 from bursar.queries.norm import Norm
-from bursar.queries.product import Product
+from bursar.queries.product import MOST_COLUMNS, Product
 from bursar.queries.stack import Stack
 from bursar.queries.steps import Steps
 
-__all__ = ["LARGEST_JOINT", "Counts", "LinearMap", "Mask", "Norm", "Product", "Stack", "Steps", "decode", "encode"]
+__all__ = [
+    "LARGEST_JOINT",
+    "MOST_COLUMNS",
+    "Counts",
+    "LinearMap",
+    "Mask",
+    "Norm",
+    "Product",
+    "Stack",
+    "Steps",
+    "decode",
+    "encode",
+]

@@ -1,4 +1,4 @@
-"""Maps as bytes: how a strategy is stored, once, under its digest.
+"""Maps as bytes: how a strategy is stored, once, under its digest; one byte string per map, one map per byte string.
 
 Layout: the length of a JSON header as eight bytes, the header, then every array as little-endian int64.
 """
@@ -6,11 +6,12 @@ Layout: the length of a JSON header as eight bytes, the header, then every array
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
 
-from bursar.errors import LedgerError
+from bursar.errors import LedgerError, QueryError
 from bursar.queries.linear_map import Integers, LinearMap
 from bursar.queries.mask import Mask
 from bursar.queries.product import Product
@@ -52,10 +53,12 @@ def decode(data: bytes) -> LinearMap:
                 starts, at, jump = np.split(numbers[used : used + pointers + 2 * jumps], [pointers, pointers + jumps])
                 used += pointers + 2 * jumps
                 sizes = tuple(shape["sizes"])
-                masks.append(Mask(tuple(shape["attrs"]), sizes, Steps(int(np.prod(sizes)), starts, at, jump)))
+                masks.append(Mask(tuple(shape["attrs"]), sizes, Steps(math.prod(sizes), starts, at, jump)))
             products.append(Product(tuple(masks)))
-        if header["kind"] == "stack":
-            return Stack(tuple(products))
-        return products[0]
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as fault:
+        found = Stack(tuple(products)) if header["kind"] == "stack" else products[0]
+        canonical = encode(found) == data
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, QueryError) as fault:
         raise LedgerError("a stored strategy cannot be read") from fault
+    if not canonical:
+        raise LedgerError("a stored strategy cannot be read")
+    return found

@@ -29,7 +29,9 @@ class Mask:
 
     def __post_init__(self) -> None:
         cells = math.prod(self.sizes)
-        if cells != self.steps.size or len(self.attrs) != len(self.sizes):
+        named = all(isinstance(name, str) for name in self.attrs)
+        whole = all(type(size) is int and size > 0 for size in self.sizes)
+        if not (named and whole) or cells != self.steps.size or len(self.attrs) != len(self.sizes):
             raise QueryError("a mask does not fit the columns it is for")
         if len(self.attrs) > 1 and cells > LARGEST_JOINT:
             raise QueryError(

@@ -12,10 +12,14 @@ from bursar.errors import QueryError
 from bursar.queries.linear_map import Integers
 from bursar.queries.mask import Mask
 
-LARGEST_NORM = 2**62
+LARGEST_NORM = 2**60
+"""A pair can lose four times as much as a cell, which still fits in 64 bits."""
 
 PAIR_CELLS = 2048
 """Most joint cells for which every pair is compared."""
+
+PAIR_NUMBERS = 2**24
+"""Most numbers that the rows of one mask may take up when pairs are compared."""
 
 PAIR_WORK = 2**30
 """Most elementary steps spent on comparing pairs row by row."""
@@ -60,26 +64,33 @@ class Norm:
         """Whether no row takes values of both signs."""
         return all(bool(np.all(m.steps.levels >= 0)) or bool(np.all(m.steps.levels <= 0)) for m in self.masks)
 
+    @property
+    def pair_factor(self) -> int:
+        """A pair of cells loses at most so many times the largest norm of a cell."""
+        return 2 if self.power == 1 or self.one_sign else 4
+
     def pairs(self) -> Integers | None:
         """sum_j |q_j(v) - q_j(v')|^power for all pairs of cells; None where there are more than 2,048 cells.
 
         Squares follow from the Gram matrices, (x - y)^2 = x^2 + y^2 - 2xy, and so do first powers of rows of 0 and 1.
-        Other rows are compared one by one; where that would be too much work, |x - y| <= |x| + |y| stands in, which
-        is never too low.
+        Other rows are compared cell by cell; where any of this would be too much work, |x - y| <= |x| + |y| or
+        (x - y)^2 <= 2x^2 + 2y^2 stands in (without the 2 for rows of one sign), which is never too low.
         """
         cells = math.prod(mask.steps.size for mask in self.masks)
         if cells > PAIR_CELLS:
             return None
-        rows = [mask.steps.at_cells(np.arange(mask.steps.size)) for mask in self.masks]
         norm = _outer(list(self.vectors)).ravel()
         apart = norm[:, None] + norm[None, :]
+        at_most = self.pair_factor // 2 * apart
+        if any(mask.rows * mask.steps.size > PAIR_NUMBERS for mask in self.masks):
+            return at_most
+        rows = [mask.steps.at_cells(np.arange(mask.steps.size)) for mask in self.masks]
         if self.power == 2 or all(np.isin(r, (0, 1)).all() for r in rows):
             return apart - 2 * _outer([_gram(r) for r in rows])
-        count = math.prod(len(r) for r in rows)
-        if count * cells**2 > PAIR_WORK:
-            return apart
+        if math.prod(len(r) for r in rows) * cells**2 > PAIR_WORK:
+            return at_most
         matrix = _outer(rows)
-        return sum((np.abs(row[:, None] - row[None, :]) for row in matrix), start=np.zeros((cells, cells), np.int64))
+        return np.stack([np.abs(matrix - matrix[:, [cell]]).sum(axis=0) for cell in range(cells)])
 
 
 def _outer(factors: list[Integers]) -> Integers:
@@ -93,6 +104,7 @@ def _outer(factors: list[Integers]) -> Integers:
 def _gram(rows: Integers) -> Integers:
     """rows^T rows, exact: in floating point where every sum stays below 2^53, else in integers."""
     if int(np.abs(rows).max(initial=0)) ** 2 * len(rows) < 2**53:
-        return np.rint(rows.T.astype(float) @ rows.astype(float)).astype(np.int64)
-    exact: Integers = rows.T @ rows
+        exact: Integers = np.rint(rows.T.astype(float) @ rows.astype(float)).astype(np.int64)
+    else:
+        exact = rows.T @ rows
     return exact

@@ -15,6 +15,9 @@ from bursar.queries.linear_map import Counts, Integers, LinearMap
 from bursar.queries.mask import Mask
 from bursar.queries.norm import Norm
 
+MOST_COLUMNS = 32
+"""Most columns of one product: tables have one axis each."""
+
 
 @dataclass(frozen=True, eq=False)
 class Product:
@@ -26,6 +29,8 @@ class Product:
         names = [name for mask in self.masks for name in mask.attrs]
         if len(set(names)) != len(names):
             raise QueryError("two masks of a product share a column")
+        if len(names) > MOST_COLUMNS:
+            raise QueryError(f"this looks at {len(names)} columns together; {MOST_COLUMNS} are possible")
 
     @cached_property
     def attrs(self) -> tuple[str, ...]:
@@ -43,10 +48,10 @@ class Product:
 
     def apply(self, counts: Counts) -> Integers:
         table = counts(self.attrs).reshape([mask.steps.size for mask in self.masks])
-        for mask in self.masks:
-            # One axis is consumed from the front and its answers are put at the back: after all masks the
-            # axes stand in their first order again.
-            table = np.moveaxis(mask.steps.apply(table), 0, -1)
+        # Any order gives the same integers; with the masks that shrink the table most in front, it is never larger
+        # than the greater of what was read and what is answered.
+        for axis in sorted(range(len(self.masks)), key=lambda i: self.masks[i].rows / self.masks[i].steps.size):
+            table = np.moveaxis(self.masks[axis].steps.apply(np.moveaxis(table, axis, 0)), 0, axis)
         return np.ascontiguousarray(table).reshape(self.rows)
 
     def norms(self, power: int) -> tuple[Norm, ...]:
@@ -60,6 +65,15 @@ class Product:
 
         if list(rows) == list(range(self.rows)):
             return self
-        picks = np.stack(np.unravel_index(np.asarray(rows, np.int64), [m.rows for m in self.masks]), axis=1)
-        single = [Product(tuple(m.take([i]) for m, i in zip(self.masks, pick, strict=True))) for pick in picks]
-        return single[0] if len(single) == 1 else Stack(tuple(single))
+        single = tuple(self.row(row) for row in rows)
+        return single[0] if len(single) == 1 else Stack(single)
+
+    def row(self, row: int) -> Product:
+        """One row as a product of its own."""
+        if not 0 <= row < self.rows:
+            raise QueryError("a row is taken that is not there")
+        picks: list[int] = []
+        for mask in reversed(self.masks):
+            row, pick = divmod(row, mask.rows)
+            picks.insert(0, pick)
+        return Product(tuple(mask.take([pick]) for mask, pick in zip(self.masks, picks, strict=True)))

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from bursar.errors import QueryError
 from bursar.queries.linear_map import Counts, Integers, LinearMap
 from bursar.queries.norm import Norm
 from bursar.queries.product import Product
@@ -47,7 +48,8 @@ class Stack:
         offsets = np.cumsum([0, *(part.rows for part in self.parts)])
         picked: list[Product] = []
         for row in rows:
+            if not 0 <= row < self.rows:
+                raise QueryError("a row is taken that is not there")
             place = int(np.searchsorted(offsets, row, side="right")) - 1
-            one = self.parts[place].take([row - int(offsets[place])])
-            picked += one.parts if isinstance(one, Stack) else [one] if isinstance(one, Product) else []
+            picked.append(self.parts[place].row(int(row - offsets[place])))
         return picked[0] if len(picked) == 1 else Stack(tuple(picked))

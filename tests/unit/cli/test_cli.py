@@ -180,6 +180,17 @@ def test_the_goal_may_be_a_price(ready: Path, shell: Shell) -> None:
     assert 0 < answer["charge"] <= 0.25
 
 
+def test_the_goal_may_be_a_price_in_rho(folder: Path, shell: Shell) -> None:
+    path = folder / "bursar.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace("epsilon = 1.0", "rho = 0.5"), encoding="utf-8")
+    assert shell("create").code == 0
+    answer = shell("query", BY_REGION, "--rho", "0.25", "--json").json
+    assert answer["unit"] == "rho"
+    assert 0 < answer["charge"] <= 0.25
+    wrong = shell("query", BY_REGION, "--epsilon", "0.25")
+    assert (wrong.code, "counts its budget in rho" in wrong.err) == (2, True)
+
+
 def test_the_goal_may_be_a_mean_square(ready: Path, shell: Shell) -> None:
     assert shell("query", BY_REGION, "--rmse", "30").code == 0
 

@@ -1,6 +1,6 @@
 """TRUSTED. What happened (events), what it cost (accountants), who it was learnt about (profiles)."""
 
-from bursar.kernel.accounting.accountant import Accountant, Mode, from_units, to_units
+from bursar.kernel.accounting.accountant import Accountant, Mode, from_units, left_of, to_units
 from bursar.kernel.accounting.book import Book
 from bursar.kernel.accounting.conversion import epsilon_of, rho_of
 from bursar.kernel.accounting.events import Event, Measured, Versioned
@@ -23,6 +23,7 @@ __all__ = [
     "Versioned",
     "epsilon_of",
     "from_units",
+    "left_of",
     "rho_of",
     "to_units",
 ]

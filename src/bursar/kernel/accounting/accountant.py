@@ -13,6 +13,7 @@ from bursar.errors import BudgetError, Unsupported
 from bursar.kernel.accounting.events import Event, Measured, Versioned
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.profile import Footprint
+from bursar.queries import Product, Stack
 
 
 class Mode(Enum):
@@ -26,7 +27,8 @@ class Mode(Enum):
 class Accountant:
     """Prices events for a unit of up to k rows: k times the pure loss, k^2 times the concentrated one.
 
-    Guarantees: an event it does not know is refused, never free; every figure is rounded up.
+    Guarantees: an event it does not know, or a strategy of a kind it does not know, is refused, never free; every
+    figure is rounded up.
     """
 
     mode: Mode
@@ -50,6 +52,8 @@ class Accountant:
     def footprints(self, event: Event) -> tuple[Footprint, ...]:
         """What an event adds to the profile."""
         if isinstance(event, Measured):
+            if not isinstance(event.strategy, Product | Stack):
+                raise Unsupported(f"no accountant knows strategies of kind {type(event.strategy).__name__}")
             units = self.units(event.noise)
             norms = event.strategy.norms(self.power)
             return tuple(Footprint(norm=norm, units=units, version=event.version) for norm in norms)
@@ -65,9 +69,15 @@ def to_units(budget: float) -> int:
     """A budget in units of 2^-50, rounded down."""
     if not (math.isfinite(budget) and 0 <= budget <= 1000):
         raise BudgetError(asked=budget, left=1000, unit="budget")
-    return math.floor(Fraction(budget) * 2**UNIT_BITS)
+    return math.floor(Fraction(budget) * (1 << UNIT_BITS))
 
 
 def from_units(units: int) -> float:
-    """A loss as an ordinary number, rounded up to the next float."""
-    return math.nextafter(units / 2**UNIT_BITS, math.inf) if units else 0.0
+    """A loss as an ordinary number, rounded up to a float."""
+    nearest = units / 2**UNIT_BITS
+    return nearest if Fraction(nearest) >= Fraction(units, 2**UNIT_BITS) else math.nextafter(nearest, math.inf)
+
+
+def left_of(units: int) -> float:
+    """What is left as an ordinary number, rounded down to a float."""
+    return -from_units(-units)

@@ -17,6 +17,8 @@ class Book:
 
     Guarantees: spent = the sum over generations of each one's largest loss, since after a change of rows the same
     person may sit in another cell.
+    Edge cases: where units have a column, every version is a generation of its own. A new row of a unit that has too
+    many may take the place of one that was counted before, and then a counted row did go away.
     """
 
     accountant: Accountant
@@ -26,7 +28,8 @@ class Book:
 
     def add(self, event: Event) -> None:
         if isinstance(event, Versioned):
-            shares = event.same_rows and event.version - 1 in self.generations
+            row_is_unit = self.accountant.unit.column is None
+            shares = event.same_rows and row_is_unit and event.version - 1 in self.generations
             self.generations[event.version] = self.generations[event.version - 1] if shares else event.version
         for generation, footprints in self._by_generation(self.accountant.footprints(event)).items():
             self._profile(generation).add(footprints)
@@ -37,9 +40,12 @@ class Book:
         return sum(self._profile(g).spent(more.get(g, ())) for g in sorted({*self.profiles, *more}))
 
     def price(self, events: Iterable[Event], besides: Iterable[Footprint] = ()) -> int:
-        """By how much the events would raise what is spent, `besides` what is set aside already."""
+        """By how much the events would raise what is spent, `besides` what is set aside already.
+
+        Edge cases: 0 where they lower it, as columns can that make a closer bound worth trying.
+        """
         others = list(besides)
-        return self.spent([*others, *self.accountant.all_footprints(events)]) - self.spent(others)
+        return max(self.spent([*others, *self.accountant.all_footprints(events)]) - self.spent(others), 0)
 
     def _profile(self, generation: int) -> Profile:
         if generation not in self.profiles:

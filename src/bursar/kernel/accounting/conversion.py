@@ -6,8 +6,8 @@ import math
 
 from bursar.errors import ConfigError
 
-OUTWARD = 1e-9
-"""Relative slack that covers every rounding of the floating-point formula."""
+OUTWARD = 1e-12
+"""Slack relative to each term of the formula, thousands of times what floating point can lose in it."""
 
 
 def epsilon_of(rho: float, delta: float) -> float:
@@ -16,20 +16,24 @@ def epsilon_of(rho: float, delta: float) -> float:
     epsilon = min over a > 1 of rho a + log(1/(a delta))/(a - 1) + log(1 - 1/a). Every a gives a valid epsilon, so the
     search need not be exact to be safe.
     """
+    if not (0 < delta < 1 and rho >= 0):
+        raise ConfigError("a loss in epsilon needs rho >= 0 and 0 < delta < 1")
     if rho == 0:
         return 0.0
 
     def at(log_excess: float) -> float:
         excess = math.exp(log_excess)  # a - 1
         order = 1 + excess
-        return rho * order - math.log(order * delta) / excess - math.log1p(1 / excess)
+        divergence, log, shift = rho * order, math.log(order * delta), math.log1p(1 / excess)
+        slack = divergence + (1 + abs(log)) / excess + shift
+        return divergence - log / excess - shift + OUTWARD * slack
 
     low, high = math.log(1e-6), math.log(1e12)
     golden = (math.sqrt(5) - 1) / 2
     for _ in range(200):
         left, right = high - golden * (high - low), low + golden * (high - low)
         low, high = (low, right) if at(left) < at(right) else (left, high)
-    return max(at((low + high) / 2), 0.0) * (1 + OUTWARD)
+    return max(at((low + high) / 2), 0.0)
 
 
 def rho_of(epsilon: float, delta: float) -> float:

@@ -19,6 +19,9 @@ from bursar.queries import Norm
 FINEST = 2**17
 """Most blocks of one grid."""
 
+LARGEST_SUM = 2**61
+"""In units of 2^-50: sums of losses stop here, above every budget, so that they cannot wrap around."""
+
 Integers = NDArray[np.int64]
 
 
@@ -83,6 +86,12 @@ class Grid:
                 result = result[(slice(None),) * axis + (slice(onto.shape[place]),)]
             shape[place] = result.shape[axis]
         return result.reshape(shape)
+
+
+def added(loss: Integers, more: Integers) -> Integers:
+    """The sum of two losses of at most 2^61 each; what would exceed 2^61 is 2^61, whatever is added in any order."""
+    total: Integers = np.minimum(loss + more, LARGEST_SUM)
+    return total
 
 
 def _blocks(size: int, width: int) -> int:

@@ -15,19 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.domain import Domain
-from bursar.errors import BudgetError
-from bursar.kernel.accounting.grid import Grid
+from bursar.errors import BudgetError, QueryError
+from bursar.kernel.accounting.grid import Grid, added
 from bursar.kernel.accounting.noise import UNIT_BITS
-from bursar.queries import Norm
+from bursar.queries import MOST_COLUMNS, Norm
 
 Integers = NDArray[np.int64]
 Columns = tuple[str, ...]
 
 LARGEST_LOSS = 2**60
-"""In units of 2^-50: an event dearer than 1024 is refused before it is added up, so sums cannot overflow."""
+"""In units of 2^-50: an event dearer than 1024, which is more than any budget, is refused before it is added up."""
 
 JOINT_SETS = 16
 """How many measured column sets are tried as P besides the empty one, single columns and all columns together."""
+
+KEPT_BOUNDS = 256
+"""Most accumulators that are kept; one that is missing is added up again."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,8 +42,9 @@ class Footprint:
     version: int
 
     def __post_init__(self) -> None:
-        if self.largest() > LARGEST_LOSS:
-            raise BudgetError(asked=self.largest() / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
+        asked = max(self.units, self.largest())
+        if asked > LARGEST_LOSS:
+            raise BudgetError(asked=asked / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
 
     def largest(self) -> int:
         return self.norm.largest() * self.units
@@ -68,9 +72,9 @@ class AddRemove:
         for columns, more in self._placed(footprints).items():
             grid = self._grid(columns)
             before = self.losses.get(columns)
-            after = more if before is None else before + more
+            after = more if before is None else added(before, more)
             for onto, bound in self.bounds.items():
-                bound += self._change(grid, before, after, onto)
+                self.bounds[onto] = added(bound, self._change(grid, before, after, onto))
             self.losses[columns] = after
         wanted = set(self._projections(self.losses))
         self.bounds = {columns: bound for columns, bound in self.bounds.items() if columns in wanted}
@@ -86,8 +90,8 @@ class AddRemove:
         total = self._accumulated(onto)
         for columns, more in placed.items():
             before = self.losses.get(columns)
-            after = more if before is None else before + more
-            total = total + self._change(self._grid(columns), before, after, onto)
+            after = more if before is None else added(before, more)
+            total = added(total, self._change(self._grid(columns), before, after, onto))
         return int(total.max(initial=0))
 
     def _change(self, grid: Grid, before: Integers | None, after: Integers, onto: Columns) -> Integers:
@@ -97,21 +101,24 @@ class AddRemove:
 
     def _accumulated(self, onto: Columns) -> Integers:
         if onto not in self.bounds:
+            if len(self.bounds) >= KEPT_BOUNDS:
+                self.bounds.clear()
             target = self._grid(onto)
             bound = np.zeros(target.shape, np.int64)
             for columns, loss in self.losses.items():
-                bound += self._grid(columns).project(loss, target)
+                bound = added(bound, self._grid(columns).project(loss, target))
             self.bounds[onto] = bound
         return self.bounds[onto]
 
     def _projections(self, sets: Iterable[Columns]) -> list[Columns]:
-        """Which P are tried. If all columns in use fit together exactly, they alone: that bound is the exact maximum."""
+        """Which P are tried. If all columns in use fit together exactly, only they: that bound is the exact maximum."""
         listed = list(sets)
         union = self.domain.ordered(name for columns in listed for name in columns)
-        if self._grid(union).exact:
-            return [union]
+        joint = [union] if len(union) <= MOST_COLUMNS else []
+        if joint and self._grid(union).exact:
+            return joint
         singles = [(name,) for name in union]
-        return list(dict.fromkeys([(), *singles, union, *listed[:JOINT_SETS]]))
+        return list(dict.fromkeys([(), *singles, *joint, *listed[:JOINT_SETS]]))
 
     def _grid(self, columns: Columns) -> Grid:
         if columns not in self.grids:
@@ -121,7 +128,15 @@ class AddRemove:
     def _placed(self, footprints: Iterable[Footprint]) -> dict[Columns, Integers]:
         placed: dict[Columns, Integers] = {}
         for footprint in footprints:
-            columns = self.domain.ordered(footprint.norm.columns)
+            columns = columns_of(footprint.norm, self.domain)
             loss = self._grid(columns).place(footprint.norm, footprint.units)
-            placed[columns] = placed[columns] + loss if columns in placed else loss
+            placed[columns] = added(placed[columns], loss) if columns in placed else loss
         return placed
+
+
+def columns_of(norm: Norm, domain: Domain) -> Columns:
+    """The columns of a norm in the order of the domain; refused where they are not as the domain has them."""
+    for names, sizes in zip(norm.attrs, norm.sizes, strict=True):
+        if any(name not in domain for name in names) or domain.sizes(names) != sizes:
+            raise QueryError("a strategy does not fit the columns of the data")
+    return domain.ordered(norm.columns)

@@ -1,0 +1,1 @@
+"""Benchmarks: programs, not tests. `python -m benchmarks.NAME --quick` prints a table and ends with one JSON line."""

@@ -1,0 +1,107 @@
+"""How fast questions are, and that they stay fast as the log grows: `python -m benchmarks.core [--quick]`.
+
+100 pairs of 15 ten-valued columns have been measured before, with 1,000 or with 100,000 rows in the log altogether.
+Then fresh, repeated and EXPLAIN questions on these pairs are timed through the memory ledger, so SQL, planning and the
+kernel count and the disk does not. The figure to watch is `growth`: the time per question with the long log over the
+time with the short one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import Figures, options, peak_mb, per_second, report
+from bursar.config import Config
+from bursar.domain import Domain, Integers, Unit
+from bursar.engine import Bursar
+from bursar.kernel.accounting import Measured, Noise, NoiseKind
+from bursar.kernel.budget import Budget, charter_of
+from bursar.kernel.curator import declare_version
+from bursar.kernel.ledger import MemoryLedger, Transaction
+from bursar.kernel.randomness import SystemRandomness
+from bursar.kernel.sources.duckdb import DuckDBSource
+from bursar.queries import Mask, Product, Steps
+
+COLUMNS = [f"c{i:02}" for i in range(15)]
+PAIRS = list(itertools.combinations(COLUMNS, 2))[:100]
+COARSE = Noise(kind=NoiseKind.LAPLACE, scale=2.0**20)
+
+
+def engine(people: int, seed: int) -> Bursar:
+    import duckdb
+
+    columns = ", ".join(f"(hash(i, {seed}, {n}) % 10)::INT AS {name}" for n, name in enumerate(COLUMNS))
+    frame = duckdb.sql(f"SELECT {columns} FROM range({people}) t(i)").df()
+    domain = Domain(tuple(Integers(name=name, lower=0, upper=9, null=0) for name in COLUMNS))
+    config = Config(
+        path=Path("core.toml"),
+        dataset="core",
+        location=Path("core"),
+        table="people",
+        domain=domain,
+        unit=Unit(),
+        budget=Budget.of(epsilon=1000.0),
+        max_rows=10 * people,
+    )
+    charter = charter_of(dataset="core", domain=domain, unit=Unit(), budget=config.budget, max_rows=config.max_rows)
+    ledger, randomness = MemoryLedger(charter), SystemRandomness()
+
+    def open_source(key: bytes) -> DuckDBSource:
+        return DuckDBSource(frame, domain, Unit(), key=key, max_rows=config.max_rows)
+
+    declare_version(ledger=ledger, open_source=open_source, randomness=randomness)
+    return Bursar(config, ledger, open_source=open_source, randomness=randomness)
+
+
+def fill(db: Bursar, rows: int) -> None:
+    """Put rows into the log as if they had been bought: full histograms of pairs, or of single columns."""
+    each = rows // len(PAIRS)
+
+    def work(transaction: Transaction) -> None:
+        for a, b in PAIRS:
+            mask_a, mask_b = (Mask((name,), (10,), Steps.identity(10)) for name in (a, b))
+            one = Mask((b,), (10,), Steps.ranges([0], [5], 10))
+            strategy = Product((mask_a, mask_b if each >= 100 else one))
+            for _ in range(each // strategy.rows):
+                event = Measured(strategy=strategy, noise=COARSE, version=1)
+                values = np.zeros(strategy.rows, np.int64)
+                transaction.append(analyst="past", purpose="fill", event=event, values=values)
+
+    db.ledger.commit(work)
+
+
+def question(i: int) -> str:
+    a, b = PAIRS[i % len(PAIRS)]
+    low, high = sorted((i // 100 % 10, i // 1000 % 10))
+    return f"SELECT {a}, COUNT(*) FROM people WHERE {b} BETWEEN {low} AND {high} GROUP BY {a}"
+
+
+def main() -> None:
+    args = options(__doc__ or "")
+    people, fresh, free = (100_000, 60, 200) if args.quick else (1_000_000, 300, 1000)
+    figures: Figures = {}
+    for rows in (1_000, 100_000):
+        db = engine(people, args.seeds[0])
+        fill(db, rows)
+        db.explain(question(0), within=900)  # the first question reads the log; that is opening, not asking
+        items = [17 * i for i in range(fresh)]
+        for item in items:
+            db.explain(question(item), within=900)  # every pair's tables and reconstructions are warm
+        figures[f"{rows} rows"] = {
+            "rows": float(len(db.log(1)) and rows),
+            "fresh_per_s": per_second(lambda i: db.query(question(i), within=60), items),
+            "repeated_per_s": per_second(lambda i: db.query(question(items[i % fresh]), within=60), range(free)),
+            "explain_per_s": per_second(lambda i: db.explain(question(items[i % fresh]), within=30), range(fresh)),
+            "peak_mb": peak_mb(),
+        }
+    short, long = figures.values()
+    kinds = ("fresh_per_s", "repeated_per_s", "explain_per_s")
+    figures["growth"] = {kind: short[kind] / long[kind] for kind in kinds}
+    report("core", args, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What all benchmarks share: options, tables, one JSON line at the end, and where data come from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, dict[str, float]]
+
+
+def options(description: str, **extra: Mapping[str, Any]) -> argparse.Namespace:
+    """The options that every benchmark has, and its own (`name={argparse keywords}`)."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="a smaller setting that ends within 50 seconds")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="seeds of the workload, never of the noise")
+    parser.add_argument("--out", type=Path, default=None, help="folder for CSV and PNG files")
+    for name, keywords in extra.items():
+        parser.add_argument(f"--{name}", **keywords)
+    return parser.parse_args()
+
+
+def data_folder() -> Path | None:
+    """Real data, if $BURSAR_DATA names a folder that is there; otherwise benchmarks generate a stand-in."""
+    named = os.environ.get("BURSAR_DATA")
+    return Path(named) if named and Path(named).is_dir() else None
+
+
+def report(bench: str, args: argparse.Namespace, figures: Figures, *, data: str = "stand-in") -> None:
+    """Print the table, write the CSV where a folder is given, and end with the JSON line."""
+    columns = list(dict.fromkeys(key for row in figures.values() for key in row))
+    lines = [["", *columns], *([name, *(_number(row.get(c)) for c in columns)] for name, row in figures.items())]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    for line in lines:
+        print("  ".join(text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths, strict=True))))
+    if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)
+        text = "\n".join(",".join(line) for line in lines)
+        (args.out / f"{bench.replace('/', '-')}.csv").write_text(text + "\n")
+    print(json.dumps({"bench": bench, "quick": args.quick, "seeds": args.seeds, "data": data, "figures": figures}))
+
+
+def per_second(work: Callable[[int], object], items: Sequence[int]) -> float:
+    """How many of the items are done per second of wall clock."""
+    start = time.perf_counter()
+    for item in items:
+        work(item)
+    return len(items) / (time.perf_counter() - start)
+
+
+def peak_mb() -> float:
+    """The most memory this process has used so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"

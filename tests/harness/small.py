@@ -1,0 +1,106 @@
+"""A small data set and an engine in front of it, in memory, for tests that need a whole engine quickly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from bursar import presets
+from bursar.config import Config
+from bursar.domain import Categories, Domain, Integers, Neighbours, Unit
+from bursar.engine import Bursar
+from bursar.kernel.accounting import Noise
+from bursar.kernel.budget import Budget, charter_of
+from bursar.kernel.curator import declare_version
+from bursar.kernel.ledger import Ledger, MemoryLedger
+from bursar.kernel.randomness import Randomness, SystemRandomness
+from bursar.planner.choose import Preset
+
+DOMAIN = Domain(
+    (
+        Integers(name="age", lower=0, upper=9, null=0),
+        Categories(name="sex", values=("F", "M"), outside=0, null=0),
+        Categories(name="region", values=("north", "south", "east"), outside=0, null=0),
+    )
+)
+
+
+class TableSource:
+    """A source over a full table of counts: the exact answers are known to the test."""
+
+    def __init__(self, counts: np.ndarray, domain: Domain = DOMAIN, content: str = "as it was") -> None:
+        self.counts, self.domain, self.stamp = counts, domain, content
+
+    def fingerprint(self) -> str:
+        return self.stamp
+
+    def content(self) -> str:
+        return self.stamp
+
+    def table(self, attrs: tuple[str, ...]) -> np.ndarray:
+        gone = tuple(i for i, name in enumerate(self.domain.names) if name not in attrs)
+        kept = [name for name in self.domain.names if name in attrs]
+        return np.transpose(self.counts.sum(axis=gone), [kept.index(name) for name in attrs])
+
+    def close(self) -> None:
+        pass
+
+
+class Silence:
+    """Randomness without noise, for tests of everything else."""
+
+    def draw(self, noise: Noise, size: int) -> np.ndarray:
+        return np.zeros(size, np.int64)
+
+    def secret(self, size: int) -> bytes:
+        return SystemRandomness().secret(size)
+
+
+def counts(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 200, DOMAIN.sizes(DOMAIN.names))
+
+
+def config(**changes: object) -> Config:
+    facts: dict[str, object] = {
+        "path": Path("small.toml"),
+        "dataset": "small",
+        "location": Path("small.csv"),
+        "table": "people",
+        "domain": DOMAIN,
+        "unit": Unit(neighbours=Neighbours.ADD_REMOVE),
+        "budget": Budget.of(epsilon=1.0),
+        "max_rows": 100_000,
+    }
+    return Config(**{**facts, **changes})
+
+
+def charter(settings: Config) -> object:
+    return charter_of(
+        dataset=settings.dataset,
+        domain=settings.domain,
+        unit=settings.unit,
+        budget=settings.budget,
+        max_rows=settings.max_rows,
+    )
+
+
+def engine(
+    *,
+    table: np.ndarray | None = None,
+    settings: Config | None = None,
+    ledger: Ledger | None = None,
+    randomness: Randomness | None = None,
+    preset: Preset = presets.default,
+    analyst: str = "ana",
+) -> Bursar:
+    """An engine on a memory ledger, with version 1 declared."""
+    settings = settings or config()
+    source = TableSource(counts() if table is None else table, settings.domain)
+    randomness = randomness or SystemRandomness()
+    if ledger is None:
+        ledger = MemoryLedger(charter(settings))
+        declare_version(ledger=ledger, open_source=lambda key: source, randomness=randomness)
+    return Bursar(
+        settings, ledger, open_source=lambda key: source, randomness=randomness, analyst=analyst, preset=preset
+    )

@@ -1,0 +1,253 @@
+"""The flow as a whole: ask, repeat, reconstruct, refuse, keep keys."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from harness.small import Silence, config, counts, engine
+
+from bursar.answer import Answer
+from bursar.domain import Neighbours, Unit
+from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
+from bursar.kernel.budget import Budget
+from bursar.planner.explain import Explanation
+
+BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+
+
+def test_an_answer_without_noise_is_the_truth() -> None:
+    db = engine(randomness=Silence())
+    answer = db.query(BY_SEX, within=50)
+    assert [line["n"] for line in answer.rows] == counts().sum(axis=(0, 2)).tolist()
+    assert [line["sex"] for line in answer.rows] == ["F", "M"]
+
+
+def test_the_price_shown_is_the_price_charged() -> None:
+    db = engine()
+    for sql in (BY_SEX, "SELECT COUNT(*) FROM people WHERE age < 5", "SELECT COUNT(*) FROM people WHERE sex = 'F'"):
+        shown = db.explain(sql, within=20)
+        answer = db.query(sql, within=20)
+        assert shown.chosen is not None
+        assert answer.charge == shown.offers[shown.chosen].price
+    assert sum(line.charge for line in db.log()) == pytest.approx(db.budget().spent, rel=1e-12)
+
+
+def test_a_repeated_question_is_free_and_gives_the_same_numbers() -> None:
+    db = engine()
+    first = db.query(BY_SEX, within=50)
+    again = db.query(BY_SEX, within=80)
+    assert (first.free, again.free, again.source) == (False, True, "exact")
+    assert again.values == first.values
+    assert again.left == first.left
+
+
+def test_a_tighter_goal_is_paid_again() -> None:
+    db = engine()
+    first = db.query(BY_SEX, within=50)
+    tighter = db.query(BY_SEX, within=20)
+    assert not tighter.free
+    assert tighter.error < first.error
+
+
+def test_rows_of_the_log_answer_what_they_determine() -> None:
+    db = engine(randomness=Silence())
+    db.query("SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex", within=20)
+    answer = db.query("SELECT COUNT(*) FROM people WHERE age < 3 AND sex = 'F'", within=100)
+    assert (answer.free, answer.source) == (True, "reconstruct")
+    assert answer.value == pytest.approx(counts()[:3, 0].sum())
+    elsewhere = db.query("SELECT COUNT(*) FROM people WHERE region = 'north'", within=100)
+    assert not elsewhere.free
+
+
+def test_disjoint_people_cost_the_dearer_question() -> None:
+    db = engine()
+    db.query("SELECT COUNT(*) FROM people WHERE age < 5", within=20)
+    spent = db.budget().spent
+    other = db.query("SELECT COUNT(*) FROM people WHERE age >= 5", within=30)
+    assert other.free
+    assert other.bought == 1
+    assert db.budget().spent == spent
+
+
+def test_explain_in_the_sql_costs_nothing() -> None:
+    db = engine()
+    shown = db.query(f"EXPLAIN {BY_SEX}", within=10)
+    assert isinstance(shown, Explanation)
+    assert "direct" in str(shown)
+    assert db.budget().spent == 0
+
+
+def test_a_question_that_no_row_can_match_is_zero_and_free() -> None:
+    db = engine()
+    answer = db.query("SELECT COUNT(*) FROM people WHERE age < 3 AND age > 5", within=1)
+    assert (answer.value, answer.error, answer.free) == (0, 0, True)
+
+
+def test_a_refusal_names_a_goal_that_is_then_accepted() -> None:
+    db = engine()
+    with pytest.raises(BudgetError) as refused:
+        db.query(BY_SEX, within=2)
+    assert db.budget().spent == 0
+    answer = db.query(f"{BY_SEX} {refused.value.fits}")
+    assert isinstance(answer, Answer)
+    assert answer.charge <= 1.0
+
+
+def test_max_cost_refuses_and_names_what_it_would_buy() -> None:
+    db = engine()
+    with pytest.raises(BudgetError, match="the most you would pay") as refused:
+        db.query(BY_SEX, within=20, max_cost=0.01)
+    assert db.query(f"{BY_SEX} {refused.value.fits}", max_cost=0.01).charge <= 0.01
+
+
+def test_the_budget_ends_exactly_where_it_is_declared() -> None:
+    db = engine(settings=config(budget=Budget.of(epsilon=0.5)))
+    db.query(BY_SEX, epsilon=0.5)
+    assert db.budget().left == pytest.approx(0, abs=1e-9)
+    with pytest.raises(BudgetError):
+        db.query("SELECT COUNT(*) FROM people", within=1)
+
+
+def test_a_key_gives_the_same_bytes_and_is_bound_to_its_question() -> None:
+    db = engine()
+    first = db.query(BY_SEX, within=50, key="monday")
+    assert db.query(BY_SEX, within=50, key="monday") == first
+    with pytest.raises(KeyConflict):
+        db.query("SELECT COUNT(*) FROM people", within=50, key="monday")
+    with pytest.raises(KeyConflict):
+        db.query(BY_SEX, within=40, key="monday")
+    assert len([line for line in db.log() if line.kind == "measured"]) == 1
+
+
+def test_keys_belong_to_their_analyst() -> None:
+    ana = engine()
+    bob = engine(ledger=ana.ledger, analyst="bob")
+    ana.query(BY_SEX, within=50, key="k")
+    assert bob.query("SELECT COUNT(*) FROM people", within=500, key="k").value is not None
+
+
+def test_free_answers_can_carry_a_key() -> None:
+    db = engine()
+    db.query(BY_SEX, within=50)
+    free = db.query(BY_SEX, within=50, key="again")
+    db.query(BY_SEX, within=5)
+    assert free.free
+    assert db.query(BY_SEX, within=50, key="again") == free
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error"),
+    [({}, GoalError), ({"within": -1}, GoalError), ({"within": 5, "rmse": 5}, GoalError), ({"rho": 0.1}, GoalError)],
+)
+def test_bad_goals_cost_nothing(wanted: dict[str, float], error: type[Exception]) -> None:
+    db = engine()
+    with pytest.raises(error):
+        db.query(BY_SEX, **wanted)
+    with pytest.raises(GoalError):
+        db.query(f"{BY_SEX} WITH ERROR 5", within=5)
+    assert db.budget().spent == 0
+
+
+def test_bad_sql_costs_nothing() -> None:
+    db = engine()
+    with pytest.raises(QueryError):
+        db.query("SELECT age FROM people", within=5)
+    with pytest.raises(QueryError):
+        db.query("SELECT COUNT(*) FROM peeple", within=5)
+    assert db.budget().spent == 0
+
+
+def test_percentages_of_a_public_size() -> None:
+    db = engine(settings=config(public_size=5000))
+    assert db.query(BY_SEX, within="2%").goal.startswith("WITH ERROR 100 ")
+
+
+def test_percentages_of_a_measured_size() -> None:
+    db = engine(randomness=Silence())
+    with pytest.raises(GoalError, match="ask for it once"):
+        db.query(BY_SEX, within="2%")
+    size = db.query("SELECT COUNT(*) FROM people", within=50)
+    answer = db.query(BY_SEX, within="2%")
+    asked = float(answer.goal.split()[2])
+    assert 0.02 * (size.value - 2 * 50) < asked < 0.02 * size.value
+    assert answer.confidence > 0.95  # a share of the failure went to the size
+
+
+def test_data_that_changed_stop_the_data_set() -> None:
+    db = engine()
+    db.query(BY_SEX, within=50)
+    other = engine(ledger=db.ledger)
+    other._open_source(b"").stamp = "changed"
+    with pytest.raises(SourceError, match="not the ones that were declared"):
+        other.query(BY_SEX, within=5)
+    assert other.query(BY_SEX, within=50).free  # what is in the log stays free
+    assert other.declare_version() == 2
+    assert not other.query(BY_SEX, within=50).free  # rows are reused within their version only
+
+
+def test_losses_of_versions_add_up_unless_rows_were_only_added() -> None:
+    for same_rows in (False, True):
+        db = engine()
+        before = db.query("SELECT COUNT(*) FROM people WHERE sex = 'F'", within=50).charge
+        db.declare_version(same_rows=same_rows)
+        after = db.query("SELECT COUNT(*) FROM people WHERE sex = 'M'", within=20).charge
+        alone = engine().query("SELECT COUNT(*) FROM people WHERE sex = 'M'", within=20).charge
+        assert after == pytest.approx(alone - before if same_rows else alone, rel=1e-9)
+
+
+def test_replace_one_gets_the_size_for_nothing() -> None:
+    unit = Unit(neighbours=Neighbours.REPLACE_ONE)
+    db = engine(settings=config(unit=unit, public_size=6000))
+    assert db.query("SELECT COUNT(*) FROM people", within=1).free
+    histogram = db.query(BY_SEX, epsilon=0.2)
+    assert histogram.charge == pytest.approx(0.2, rel=1e-6)
+
+
+def test_several_rows_per_unit_cost_as_many_times() -> None:
+    one = engine().explain(BY_SEX, within=20).offers[-1].price
+    unit = Unit(column="person", max_contributions=3)
+    three = engine(settings=config(unit=unit)).explain(BY_SEX, within=20).offers[-1].price
+    assert three == pytest.approx(3 * one, rel=1e-9)
+
+
+def test_gaussian_noise_wins_for_many_rows_in_concentrated_mode() -> None:
+    db = engine(settings=config(budget=Budget.of(epsilon=1.0, delta=1e-9)))
+    answer = db.query("SELECT age, region, COUNT(*) FROM people GROUP BY age, region", within=100)
+    assert answer.unit == "rho"
+    assert "gaussian" in answer.note
+
+
+def test_threads_share_an_engine() -> None:
+    db = engine(settings=config(budget=Budget.of(epsilon=100.0)))
+    answers: list[Answer] = []
+
+    def ask(i: int) -> None:
+        answers.append(db.query(f"SELECT COUNT(*) FROM people WHERE age = {i % 10}", within=5 + i, key=str(i)))
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 24
+    db.verify()
+    assert sum(line.charge for line in db.log()) == pytest.approx(db.budget().spent, rel=1e-9)
+
+
+def test_an_answer_survives_its_stored_form() -> None:
+    answer = engine().query(BY_SEX, within=50)
+    assert Answer.from_bytes(answer.to_bytes()) == answer
+
+
+def test_closing_twice_is_fine() -> None:
+    db = engine()
+    db.query(BY_SEX, within=50)
+    db.close()
+    db.close()
+
+
+def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bursar.engine.PATIENCE_SECONDS", 0.0)
+    with pytest.raises(LedgerError, match="try again"):
+        engine().query(BY_SEX, within=50)
