@@ -45,18 +45,14 @@ class Answer:
     total: float
 
     @staticmethod
-    def table_of(workload: Workload, estimate: Estimate, beta: float) -> dict[str, Any]:
-        """Labels, values and error bars: the part of an answer that comes from the estimate."""
+    def of(workload: Workload, estimate: Estimate, *, beta: float, **rest: Any) -> Answer:
+        """The answer to a workload: labels, values and error bars that hold together with probability 1 - beta."""
         widths = np.append(estimate.law.half_widths(beta), 0.0)
         values = np.append(estimate.values, 0.0)  # row -1: zero by definition
         shown, width = values[workload.index], widths[workload.index]
         tables = {"values": shown, "low": shown - width, "high": shown + width}
-        return {
-            "keys": workload.keys,
-            "outputs": workload.outputs,
-            "labels": workload.labels,
-            **{name: tuple(tuple(line) for line in table.tolist()) for name, table in tables.items()},
-        }
+        plain: dict[str, Any] = {name: tuple(tuple(line) for line in table.tolist()) for name, table in tables.items()}
+        return Answer(keys=workload.keys, outputs=workload.outputs, labels=workload.labels, **plain, **rest)
 
     @property
     def value(self) -> float:
@@ -72,7 +68,11 @@ class Answer:
     @property
     def error(self) -> float:
         """The widest error bar."""
-        spans = [h - v for highs, values in zip(self.high, self.values, strict=True) for h, v in zip(highs, values, strict=True)]
+        spans = [
+            h - v
+            for highs, values in zip(self.high, self.values, strict=True)
+            for h, v in zip(highs, values, strict=True)
+        ]
         return max(spans, default=0.0)
 
     @property
@@ -112,7 +112,10 @@ class Answer:
 
     def __str__(self) -> str:
         head = [*self.keys, *self.outputs]
-        lines = [[*map(_text, label), *map(_bar, v, hi)] for label, v, hi in zip(self.labels, self.values, self.high, strict=True)]
+        lines = [
+            [*map(_text, label), *map(_bar, v, hi)]
+            for label, v, hi in zip(self.labels, self.values, self.high, strict=True)
+        ]
         widths = [max(len(row[i]) for row in [head, *lines]) for i in range(len(head))]
         left = len(self.keys)
         shown = [
@@ -132,7 +135,10 @@ class Answer:
         ]
 
     def _repr_html_(self) -> str:
-        cells = [[*map(_text, label), *map(_bar, v, hi)] for label, v, hi in zip(self.labels, self.values, self.high, strict=True)]
+        cells = [
+            [*map(_text, label), *map(_bar, v, hi)]
+            for label, v, hi in zip(self.labels, self.values, self.high, strict=True)
+        ]
         head = "".join(f"<th>{html.escape(name)}</th>" for name in [*self.keys, *self.outputs])
         body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line) + "</tr>" for line in cells)
         foot = "<br>".join(html.escape(line) for line in self.footer())

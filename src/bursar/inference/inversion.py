@@ -44,10 +44,11 @@ def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -
     """
     limit, strength = sums.limit() * (1.0 - 1e-4), sums.variance()
     low, high, s, alpha = np.zeros_like(start), limit, np.zeros_like(start), start
-    for step in range(24):
-        fitted = 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))
+    for step in range(48):
+        with np.errstate(divide="ignore", over="ignore"):
+            fitted = 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))
         halved = np.sqrt(np.where(low > 0.0, low, 0.01 * s) * np.where(np.isinf(high), 100.0 * s, high))
-        usable = (fitted > low) & (fitted <= high) & (step < 4 or step % 2 == 1)
+        usable = (fitted > low) & (fitted <= high) & np.isfinite(fitted) & (step < 4 or step % 2 == 1)
         last, s = s, np.where(usable, fitted, halved)
         if np.all(np.abs(s - last) <= 1e-3 * s):
             break

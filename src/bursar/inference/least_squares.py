@@ -76,7 +76,7 @@ class Reconstruction:
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries, or None where the rows do not determine them."""
         parts = queries.parts if isinstance(queries, Stack) else (queries,)
-        wanted: list[Reals] = []
+        wanted: list[Reals] = [np.zeros((0, len(self.state.cells)))]
         for part in parts:
             if not isinstance(part, Product) or not self._constant(part):
                 return None

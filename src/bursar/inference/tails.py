@@ -173,16 +173,13 @@ class _Rows:
             return _multiple(int(half_width(self.noises[present[0]], beta)), float(self.matrix[i, present[0]]))
         if beta < DEEP:
             return outer
-        inversion = Inversion.of(self.sums.row(i), outer)
-        fails, covers = 0.0, outer
-        for _ in range(40):
-            if covers - fails <= 0.002 * covers:
-                break
-            middle = 0.5 * (fails + covers)
-            if inversion.upper(middle) <= beta:
-                covers = middle
-            else:
-                fails = middle
+        row, made_for, covers = self.sums.row(i), math.inf, outer
+        while covers < 0.7 * made_for:
+            made_for, fails = covers, 0.0
+            inversion = Inversion.of(row, made_for)
+            while covers - fails > 0.002 * covers and covers > 1e-6 * made_for:
+                middle = 0.5 * (fails + covers)
+                fails, covers = (fails, middle) if inversion.upper(middle) <= beta else (middle, covers)
         if inversion.pitch is None:
             return covers
         # No value of S lies strictly between two points of its lattice.

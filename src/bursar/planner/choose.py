@@ -73,7 +73,10 @@ def fits(preset: Preset, request: Request, views: Views, cap: int) -> Goal | Non
 
     def affordable(amount: float) -> bool:
         looser = Request(
-            text=request.text, workload=request.workload, goal=_with_amount(request.goal, amount), analyst=request.analyst
+            text=request.text,
+            workload=request.workload,
+            goal=_with_amount(request.goal, amount),
+            analyst=request.analyst,
         )
         found = choose(preset, looser, views)
         return found is not None and found.bid <= cap

@@ -80,10 +80,11 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[Term]:
     if at < len(tokens):
         clause = text[tokens[start].start : tokens[at - 1].end + 1]
         rest = text[tokens[at].start : tokens[-1].end + 1]
+        misplaced = tokens[at].token_type in (TokenType.WHERE, TokenType.GROUP_BY)
         raise QueryError(
             "nothing can follow the accuracy clause",
             position=tokens[at].start,
-            rewrite=f"{text[: tokens[start].start]}{rest} {clause}",
+            rewrite=f"{text[: tokens[start].start]}{rest} {clause}" if misplaced else "",
         )
     return terms
 
@@ -108,7 +109,13 @@ def _hint(text: str, tokens: list[Token]) -> Hint | None:
 
 
 def _hinted(comment: str, low: int) -> list[Term]:
-    tokens = tokenize(comment[1:])
+    unclear = QueryError(
+        "a /*+ */ comment states an accuracy, for example /*+ error(50) confidence(95%) */", position=low
+    )
+    try:
+        tokens = tokenize(comment[1:])
+    except QueryError:
+        raise unclear from None
     terms: list[Term] = []
     at = 0
     while at + 1 < len(tokens) and _word(tokens[at]) in _NAMES and tokens[at + 1].token_type is TokenType.L_PAREN:
@@ -121,9 +128,7 @@ def _hinted(comment: str, low: int) -> list[Term]:
         if at < len(tokens) and tokens[at].token_type is TokenType.COMMA:
             at += 1
     if at < len(tokens) or not terms:
-        raise QueryError(
-            "a /*+ */ comment states an accuracy, for example /*+ error(50) confidence(95%) */", position=low
-        )
+        raise unclear
     return terms
 
 

@@ -65,6 +65,8 @@ _CLAUSES: dict[str, tuple[TokenType | None, str]] = {
     "columns": (None, "the columns of a table cannot be renamed"),
     "symmetric": (None, "BETWEEN SYMMETRIC is not available; write the smaller bound first"),
     "field": (None, "IN takes a list of values in brackets"),
+    "into": (TokenType.INTO, "a question writes nothing"),
+    "locks": (TokenType.FOR, "a question locks nothing"),
 }
 
 _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
@@ -84,20 +86,31 @@ _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 
 
+_KEYWORDS: tuple[tuple[tuple[type, ...], TokenType], ...] = (
+    ((exp.Subquery, exp.Select, exp.Exists, exp.Any, exp.All), TokenType.SELECT),
+    ((exp.SetOperation,), TokenType.UNION),
+    ((exp.Distinct,), TokenType.DISTINCT),
+    ((exp.Case,), TokenType.CASE),
+)
+"""The word that a refused node begins with, where the tree has kept the place of the words behind it only."""
+
+
 def check_allowed(tree: Node, tokens: list[Token]) -> None:
     """Refuse the first node, or argument of a node, that is not on the list; nothing unknown is ever skipped."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         if type(node) not in ALLOWED:
-            raise QueryError(_reason(node), position=position(node))
+            word = _word(node, tokens)
+            raise QueryError(_reason(node, word), position=position(node) if word is None else word.start)
         parts: list[Node] = []
         for name, value in node.args.items():
             if value is None or value is False or value == [] or value == "":
                 continue
             values = value if isinstance(value, list) else [value]
             if name not in ALLOWED[type(node)]:
-                keyword, reason = _CLAUSES.get(name, (None, f"this part of a {_title(node)} is not available: {name}"))
+                unknown = "COUNT takes * or one column" if isinstance(node, exp.Count) else f"{name} is not available"
+                keyword, reason = _CLAUSES.get(name, (None, unknown))
                 words = [token.start for token in tokens if token.token_type is keyword]
                 raise QueryError(reason, position=words[0] if words else position(values[0], node))
             parts += [part for part in values if isinstance(part, exp.Expression)]
@@ -115,18 +128,30 @@ def position(node: Node, otherwise: Node = None) -> int:
     return -1
 
 
-def _reason(node: Node) -> str:
+def _word(node: Node, tokens: list[Token]) -> Token | None:
+    """The word that a refused node begins with, if it can be found."""
+    place = position(node)
+    for kinds, keyword in _KEYWORDS:
+        if isinstance(node, kinds):
+            sides = [token for token in tokens if token.token_type is keyword]
+            before = [token for token in sides if token.start < place]
+            return before[-1] if before else sides[0] if sides else None
+    for number, token in enumerate(tokens):
+        if token.start == place and "start" in node.meta:
+            return token
+        if token.start == place and number > 1 and tokens[number - 1].token_type is TokenType.L_PAREN:
+            return tokens[number - 2] if isinstance(node, exp.Func) else None
+    return None
+
+
+def _reason(node: Node, word: Token | None) -> str:
     for kinds, reason in _REASONS:
         if isinstance(node, kinds):
             return reason
+    own = node.sql_name() if isinstance(node, exp.Func) else node.key
+    title = str(own if word is None else word.text).upper()
     if isinstance(node, exp.AggFunc):
-        return f"{_title(node)} is not available yet; COUNT(*) is"
+        return f"{title} is not available yet; COUNT(*) is"
     if isinstance(node, exp.Func):
-        return f"functions are not available: {_title(node)}"
-    return f"this is not available in a question: {_title(node)}"
-
-
-def _title(node: Node) -> str:
-    if isinstance(node, exp.Anonymous):
-        return str(node.name).upper()
-    return str(node.sql_name() if isinstance(node, exp.Func) else node.key).upper()
+        return f"functions are not available: {title}"
+    return f"this is not available in a question: {title}"

@@ -33,10 +33,10 @@ def drop_clauses(tree: Node) -> None:
 
 
 def plain_table(tree: Node) -> None:
-    """main.people is people."""
+    """main.people is people, and a sample of people is people."""
     for table in tree.find_all(exp.Table):
-        table.set("db", None)
-        table.set("catalog", None)
+        for part in ("db", "catalog", "sample"):
+            table.set(part, None)
 
 
 def plain_groups(tree: Node) -> None:
@@ -60,6 +60,17 @@ def count_instead(tree: Node) -> None:
     tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
 
 
+def own_names(tree: Node) -> None:
+    """A name that is given twice is left to the first."""
+    taken: set[str] = set()
+    items: list[Node] = []
+    for item in tree.expressions:
+        name = item.alias_or_name.casefold()
+        items.append(item.this if isinstance(item, exp.Alias) and name in taken else item)
+        taken.add(name)
+    tree.set("expressions", items)
+
+
 def group_selected(tree: Node) -> None:
     """A column that is selected beside a count is a group column."""
     group = tree.args.get("group")
@@ -76,10 +87,13 @@ def own_table(tree: Node) -> None:
 
 
 def null_tests(tree: Node) -> None:
-    """x = NULL is x IS NULL, and NULL in a list of values is dropped."""
-    for node in list(tree.find_all(exp.EQ, exp.NEQ, exp.In)):
+    """x = NULL is x IS NULL, x IS 'a' is x = 'a', and NULL in a list of values is dropped."""
+    for node in list(tree.find_all(exp.EQ, exp.NEQ, exp.In, exp.Is)):
         if isinstance(node, exp.In):
             node.set("expressions", [item for item in node.expressions if not isinstance(bare(item), exp.Null)])
+        elif isinstance(node, exp.Is):
+            if isinstance(bare(node.expression), exp.Literal):
+                node.replace(exp.EQ(this=node.this.copy(), expression=node.expression.copy()))
         elif isinstance(bare(node.expression), exp.Null):
             test = exp.Is(this=node.this.copy(), expression=exp.Null())
             node.replace(exp.Not(this=test) if isinstance(node, exp.NEQ) else test)
@@ -107,6 +121,7 @@ REPAIRS: tuple[Callable[[Node], None], ...] = (
     plain_table,
     plain_groups,
     count_instead,
+    own_names,
     group_selected,
     own_table,
     null_tests,

@@ -45,6 +45,7 @@ def statement_tokens(text: str) -> tuple[list[Token], bool]:
         tokens = tokenize(text[: word.start] + " " * (word.end + 1 - word.start) + text[word.end + 1 :])
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
+    _begins_with_select(text, tokens, explain)
     _check(tokens)
     return tokens, explain
 
@@ -68,13 +69,22 @@ def depths(tokens: list[Token]) -> list[int]:
     return list(itertools.accumulate(steps, initial=0))[: len(tokens)]
 
 
-def _check(tokens: list[Token]) -> None:
+def _begins_with_select(text: str, tokens: list[Token], explain: bool) -> None:
     if not tokens:
         raise QueryError("there is no question")
-    if tokens[0].token_type is not TokenType.SELECT:
-        raise QueryError(
-            "a question begins with SELECT, or EXPLAIN SELECT; nothing else is run", position=tokens[0].start
-        )
+    if tokens[0].token_type is TokenType.SELECT:
+        return
+    selects = [token.start for token in tokens if token.token_type is TokenType.SELECT]
+    bracketed = tokens[0].token_type is TokenType.L_PAREN and tokens[-1].token_type is TokenType.R_PAREN
+    end = tokens[-1].start if bracketed else tokens[-1].end + 1
+    raise QueryError(
+        "a question begins with SELECT, or EXPLAIN SELECT; nothing else is run",
+        position=tokens[0].start,
+        rewrite="EXPLAIN " * explain + text[selects[0] : end] if selects else "",
+    )
+
+
+def _check(tokens: list[Token]) -> None:
     items = [0]  # commas seen so far in each open bracket
     prefixes = 0
     for token in tokens:

@@ -40,7 +40,7 @@ def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
 def guess(name: Name, declared: Sequence[str]) -> Name:
     """The declared name that was probably meant; the name itself if none is near."""
     lowered = {one.casefold(): one for one in reversed(declared)}
-    near = difflib.get_close_matches(name.text.casefold(), lowered, n=1)
+    near = difflib.get_close_matches(name.text.casefold(), lowered, n=1, cutoff=0.7)
     if any(name.names(one) for one in declared) or not near:
         return name
     return spelt(name, lowered[near[0]])

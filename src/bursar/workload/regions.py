@@ -130,10 +130,8 @@ def _merged(holds: NDArray[np.bool_], axis: int, line: Line, condition: Conditio
         doubled.append(place)
         if not np.array_equal(holds.take(place, axis), holds.take(first[cell], axis)):
             name = line.attribute.name
-            kinds = [kind.value for kind, behind in line.strays if behind == cell]
             raise QueryError(
-                f"the cell other of {name} holds {', '.join(kinds[:-1])} and {kinds[-1]}; "
-                "this condition would keep some of them and not the rest",
+                f"{line.kept_together()}, and this condition would keep some of them and not the rest",
                 position=min(leaf.position for leaf in leaves(condition) if leaf.column.text == name),
             )
     return np.delete(holds, doubled, axis) if doubled else holds

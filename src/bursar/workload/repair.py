@@ -99,22 +99,25 @@ def _moved(leaf: Compare | Between | In, attribute: Attribute) -> Condition:
             single = [Compare(column=leaf.column, op=Op.EQ, literal=literal) for literal in leaf.literals]
             ranges = [_moved(one, attribute) for one in single]
             kept = tuple(one.literal for one, moved in zip(single, ranges, strict=True) if one == moved)
-            parts = [moved for one, moved in zip(single, ranges, strict=True) if one != moved]
+            parts = dict.fromkeys(moved for one, moved in zip(single, ranges, strict=True) if one != moved)
             if not parts:
                 return leaf
             return Or(parts=(*([replace(leaf, literals=kept)] if kept else []), *parts))
         case Compare(op=Op.NE):
             return Not(part=_moved(replace(leaf, op=Op.EQ), attribute))
-    value, op = fitting(attribute, leaf, leaf.literal), leaf.op
-    edge = boundary(attribute, value, behind=op in (Op.LE, Op.GT))
-    inside = 1 <= edge.whole <= attribute.declared
-    if not edge.cuts or not (inside or attribute.outside is Stray.OTHER):
+    value, op, cells = fitting(attribute, leaf, leaf.literal), leaf.op, attribute.declared
+    wanted = {Op.LT: (False,), Op.GE: (False,), Op.LE: (True,), Op.GT: (True,)}.get(op, (False, True))
+    edges = [boundary(attribute, value, behind=behind) for behind in wanted]
+    cuts = [edge.whole - 1 for edge in edges if edge.cuts]  # -1 below the declared cells, `cells` above
+    if not cuts or (cuts[0] in (-1, cells) and attribute.outside is not Stray.OTHER):
         return leaf
-    cell = edge.whole - 1
+    cell = cuts[0]
     if op is Op.EQ:
-        return _in_cell(attribute, leaf.column, cell) if inside else leaf
-    place = nearest(attribute, value, cell) if inside else 0 if edge.whole == 0 else attribute.declared
-    return before(attribute, leaf.column, place) if op in (Op.LT, Op.LE) else from_on(attribute, leaf.column, place)
+        return _in_cell(attribute, leaf.column, cell) if 0 <= cell < cells else leaf
+    place = nearest(attribute, value, cell) if 0 <= cell < cells else max(cell, 0)
+    if op in (Op.LT, Op.LE):
+        return before(attribute, leaf.column, max(place, 1)) if cell >= 0 else leaf
+    return from_on(attribute, leaf.column, min(place, cells - 1)) if cell < cells else leaf
 
 
 def _in_cell(attribute: Attribute, column: Name, cell: int) -> Condition:
@@ -141,13 +144,14 @@ def _listed(leaf: Compare | Between | In, attribute: Categories) -> Condition:
 
 def _declared(literal: Literal, attribute: Categories) -> Literal:
     """The listed value that was probably meant, or `other`."""
-    if means_other(attribute, literal) or literal in attribute.values or OTHER in attribute.values:
+    if means_other(attribute, literal) or literal in attribute.values or not fits_list(attribute, literal):
         return literal
     if isinstance(literal, str) and attribute.declared <= _MOST_GUESSES:
-        near = difflib.get_close_matches(literal, [v for v in attribute.values if isinstance(v, str)], n=1)
+        lowered = {str(value).casefold(): value for value in attribute.values}
+        near = difflib.get_close_matches(literal.casefold(), lowered, n=1)
         if near:
-            return near[0]
-    return OTHER if attribute.outside is Stray.OTHER else literal
+            return lowered[near[0]]
+    return OTHER if attribute.outside is Stray.OTHER and OTHER not in attribute.values else literal
 
 
 def _null(leaf: IsNull, attribute: Attribute) -> Condition:

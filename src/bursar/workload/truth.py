@@ -46,10 +46,10 @@ OTHER = "other"
 class Kind(Enum):
     """What a value behind a cell without a declared value can be."""
 
-    BELOW = "values below the declared range"
-    ABOVE = "values above the declared range"
-    UNLISTED = "values that are not listed"
-    NULL = "NULL"
+    BELOW = "below the declared range"
+    ABOVE = "above the declared range"
+    UNLISTED = "not listed"
+    NULL = "unknown"
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,17 @@ class Line:
 
     def holds(self, kind: Kind) -> bool:
         return any(kind is one for one, _ in self.strays)
+
+    def kept_together(self) -> str:
+        """What stands behind `other`, in words."""
+        attribute = self.attribute
+        if attribute.ordered:
+            low, high = render_literal(least(attribute)), render_literal(greatest(attribute))
+            named = f"values of {attribute.name} outside {low} to {high}"
+        else:
+            named = f"values of {attribute.name} that are not listed"
+        unknown = " and NULL" if attribute.null is Stray.OTHER else ""
+        return f"{named}{unknown} are kept together as {OTHER}"
 
     def spread(self, declared: Truth, answers: dict[Kind, np.int8]) -> Truth:
         """A truth for every kind of value on the line; NULL is unknown unless it is answered."""
@@ -224,17 +235,13 @@ def _check(line: Line, leaf: Leaf, value: Bound, edge: Boundary) -> None:
         return
     shown = render_literal(value)
     if 1 <= edge.whole <= attribute.declared:
-        cell = edge.whole - 1
-        low, high = around(attribute, cell)
+        low, high = (render_literal(bound) for bound in around(attribute, edge.whole - 1))
+        period = attribute.by.value if isinstance(attribute, Dates) else None
+        label = f"{'' if period is None else f'the {period} of '}{attribute.label(edge.whole - 1)}"
         raise QueryError(
-            f"{attribute.name} is known by {attribute.by.value if isinstance(attribute, Dates) else 'bin'} only, and "
-            f"{shown} cuts through {attribute.label(cell)}; "
-            f"the nearest edges are {render_literal(low)} and {render_literal(high)}",
+            f"{attribute.name} is known by {period or 'bin'} only, and {shown} cuts through {label}; "
+            f"the nearest edges are {low} and {high}",
             position=leaf.position,
         )
     if line.holds(Kind.BELOW if edge.whole == 0 else Kind.ABOVE):
-        raise QueryError(
-            f"values of {attribute.name} outside {render_literal(least(attribute))} to "
-            f"{render_literal(greatest(attribute))} are kept together as {OTHER}, and {shown} lies among them",
-            position=leaf.position,
-        )
+        raise QueryError(f"{line.kept_together()}, and {shown} lies among them", position=leaf.position)

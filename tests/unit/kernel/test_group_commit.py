@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,20 +54,24 @@ def note(transaction: Transaction) -> int:
 
 
 class Crowd:
-    """Threads that commit one work each; `queued` of them are surely waiting while a first work is held up."""
+    """Threads that commit one work each; all of them are queued, in their order, while a first work is held up."""
 
     def __init__(self, ledger: SqliteLedger, works: list[Work]) -> None:
         self.outcomes: list[Any] = [None] * len(works)
         self.finished = [threading.Event() for _ in works]
         self._ledger = ledger
         self._gate = threading.Event()
-        self._first = threading.Thread(target=ledger.commit, args=(lambda _: self._gate.wait(),))
+        self._first = threading.Thread(target=self._hold_up)
         self._first.start()
         self._threads = [threading.Thread(target=self._run, args=(n, work)) for n, work in enumerate(works)]
         for number, thread in enumerate(self._threads):
             thread.start()
             while len(ledger._process.group._waiting) <= number:
                 pass
+
+    def _hold_up(self) -> None:
+        with suppress(LedgerError):
+            self._ledger.commit(lambda _: self._gate.wait())
 
     def _run(self, number: int, work: Work) -> None:
         try:

@@ -7,6 +7,7 @@ Opening reads the declared columns, turns each value into its cell number (`codi
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,35 +82,37 @@ class DuckDBSource:
     def content(self) -> str:
         """A keyed BLAKE2b of the coded rows in sorted order, each with how often it occurs."""
         if self._content is None:
-            columns = self._fetch("SELECT * FROM cells ORDER BY ALL")
-            numbers = [np.ascontiguousarray(column, dtype="<i8").tobytes() for column in columns.values()]
-            self._content = self._hash("content", [self._domain.digest.encode(), *numbers])
+            self._content = attempt(self._hashed_cells, FAILED)
         return self._content
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
         shape = table_shape(self._domain, attrs)
         columns = [f"c{self._domain.place(name)}" for name in attrs]
+        return attempt(lambda: self._counted(columns, shape), FAILED)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _counted(self, columns: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.int64]:
         selected = ", ".join([*columns, "CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows"])
         found = self._fetch(f"SELECT {selected} FROM cells GROUP BY ALL")
         cells = np.zeros(len(found["rows"]), dtype=np.int64)
         for column, size in zip(columns, shape, strict=True):
             cells = cells * size + found[column]
-        counts = np.zeros(int(np.prod(shape, dtype=np.int64)), dtype=np.int64)
+        counts = np.zeros(math.prod(shape), dtype=np.int64)
         counts[cells] = found["rows"]
         return counts.reshape(shape)
 
-    def close(self) -> None:
-        self._connection.close()
+    def _hashed_cells(self) -> str:
+        columns = self._fetch("SELECT * FROM cells ORDER BY ALL").values()
+        numbers = [np.ascontiguousarray(column, dtype="<i8").tobytes() for column in columns]
+        return self._hash("content", [self._domain.digest.encode(), *numbers])
 
     def _fetch(self, sql: str) -> dict[str, NDArray[np.int64]]:
-        """Run a query of our own on a cursor of its own, as threads must."""
-
-        def work() -> dict[str, NDArray[np.int64]]:
-            with self._connection.cursor() as cursor:
-                found: dict[str, NDArray[np.int64]] = cursor.execute(sql).fetchnumpy()
-            return found
-
-        return attempt(work, FAILED)
+        """The columns of a query's result. Every query has a cursor of its own, as threads must."""
+        with self._connection.cursor() as cursor:
+            found: dict[str, NDArray[np.int64]] = cursor.execute(sql).fetchnumpy()
+        return found
 
     def _stamp(self) -> list[tuple[int, int, int] | None]:
         """Size, time and inode of the file and of DuckDB's write-ahead log beside it; None where there is none."""

@@ -1,0 +1,79 @@
+"""The planner: views of the log, a preset, and the choice between offers. Shared by the threads of a process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from bursar.domain import Domain
+from bursar.inference.size import measured_size
+from bursar.inference.views import Measurements, Reconstructions
+from bursar.kernel.accounting import Event, Mode
+from bursar.kernel.ledger import Record
+from bursar.planner.choose import Preset, choose
+from bursar.planner.explain import Explanation, explain
+from bursar.planner.offer import Offer, Views
+from bursar.planner.refuse import refusal
+from bursar.planner.request import Request
+
+
+class Prices(Protocol):
+    """What the planner asks the kernel: prices and what is left. Both are functions of the log."""
+
+    def price(self, events: Iterable[Event]) -> int: ...
+
+    def left(self) -> int: ...
+
+
+class Planner:
+    """Sees the log and the prices, never the data."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        mode: Mode,
+        preset: Preset,
+        prices: Prices,
+        records: Callable[[int], Sequence[Record]],
+    ) -> None:
+        self.preset = preset
+        self._domain, self._mode, self._prices, self._records = domain, mode, prices, records
+        self._measurements = Measurements(domain)
+        self._reconstructions = Reconstructions(domain, self._measurements)
+        self._position = 0
+        self._lock = threading.Lock()
+
+    def choose(self, request: Request) -> Offer:
+        """The offer to take; raises the refusal, which names a goal that would fit, where there is none."""
+        with self._lock:
+            views = self.views()
+            offer = choose(self.preset, request, views)
+            if offer is None or offer.bid > views.left:
+                raise refusal(self.preset, request, views, offer)
+            return offer
+
+    def explain(self, request: Request) -> Explanation:
+        with self._lock:
+            return explain(self.preset, request, self.views())
+
+    def measured_size(self, beta: float) -> float | None:
+        """A number of rows that the truth falls short of with probability at most beta, if the log tells one."""
+        with self._lock:
+            self.views()
+            return measured_size(self._measurements, self._reconstructions, beta)
+
+    def views(self) -> Views:
+        """The log as it is now, ready for proposers."""
+        records = self._records(self._position)
+        self._measurements.advance(records)
+        self._position = records[-1].position if records else self._position
+        return Views(
+            domain=self._domain,
+            mode=self._mode,
+            version=self._measurements.version,
+            left=self._prices.left(),
+            measurements=self._measurements,
+            reconstructions=self._reconstructions,
+            price=self._prices.price,
+        )

@@ -1,0 +1,392 @@
+"""What fault injection shares: engines on a ledger file, named steps where something happens, children that die,
+a clock that jumps, and the list of what is wrong afterwards."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness.small import DOMAIN, TableSource, charter, config, counts, engine
+
+from bursar import engine as engine_module
+from bursar import presets
+from bursar.answer import Answer
+from bursar.engine import Bursar
+from bursar.errors import BursarError
+from bursar.inference.estimate import Estimate, IndependentRows
+from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind
+from bursar.kernel.budget import Budget
+from bursar.kernel.curator import declare_version
+from bursar.kernel.grant import Grant
+from bursar.kernel.ledger import Record, SqliteLedger
+from bursar.kernel.ledger import sqlite as sqlite_module
+from bursar.kernel.ledger.transaction import RowTransaction
+from bursar.kernel.randomness import SystemRandomness
+from bursar.kernel.tables import Tables
+from bursar.kernel.verbs import Verbs
+from bursar.planner.choose import Preset
+from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.request import Request
+from bursar.proposers.direct import Direct
+from bursar.proposers.exact import Exact
+
+EPSILON = 1.0
+HOUR = 3600.0
+"""Longer than any lease: what a dead process held is over by then."""
+
+
+# -- presets ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """Measures the question with Laplace noise of a scale that is a power of two, so that prices are exact."""
+
+    scale: float
+    name: str = "fixed"
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        wanted, noise = request.workload.map, Noise(kind=NoiseKind.LAPLACE, scale=self.scale)
+        law = IndependentRows(noise=noise, rows=wanted.rows)
+        events = (Measured(strategy=wanted, noise=noise, version=views.version),)
+
+        def run(verbs: Verbs) -> Estimate:
+            return Estimate(values=verbs.measure(wanted, noise).values.astype(float), law=law)
+
+        price = Price(events=events, at_most=views.price(events))
+        return [Offer(proposer=self.name, price=price, law=law, run=run, buys=wanted.rows)]
+
+
+@dataclass(frozen=True)
+class RowByRow:
+    """A plan of several verbs: measures each row by itself under one hold, and reuses the rows that the log has."""
+
+    scale: float
+    name: str = "row by row"
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        wanted, noise = request.workload.map, Noise(kind=NoiseKind.LAPLACE, scale=self.scale)
+        law = IndependentRows(noise=noise, rows=wanted.rows)
+        rows = [wanted.take([row]) for row in range(wanted.rows)]
+        known = {row.digest: views.measurements.finest.get(row.digest) for row in rows}
+        missing = [row for row in rows if known[row.digest] is None]
+        events = tuple(Measured(strategy=row, noise=noise, version=views.version) for row in missing)
+
+        def run(verbs: Verbs) -> Estimate:
+            bought = {row.digest: verbs.measure(row, noise) for row in missing}
+            values = [(known[row.digest] or bought[row.digest]).values for row in rows]
+            return Estimate(values=np.concatenate(values).astype(float), law=law)
+
+        price = Price(events=events, at_most=views.price(events))
+        return [Offer(proposer=self.name, price=price, law=law, run=run, buys=len(missing))]
+
+
+PRESETS = {
+    "default": presets.default,
+    "direct": Preset("direct-only", (Direct(),)),
+    "fixed": Preset("fixed", (Fixed(512.0),)),
+    "row by row": Preset("row by row", (Exact(), RowByRow(16.0))),
+}
+
+
+# -- engines on a ledger file -------------------------------------------------------------------------------
+
+
+def settings(epsilon: float = EPSILON) -> Any:
+    return config(budget=Budget.of(epsilon=epsilon))
+
+
+def found(place: Path, epsilon: float = EPSILON) -> None:
+    """Create a ledger with version 1 of the data declared."""
+    ledger = SqliteLedger.create(place, charter(settings(epsilon)))
+    declare(ledger)
+    ledger.close()
+
+
+def declare(ledger: SqliteLedger) -> int:
+    source = TableSource(counts())
+    return declare_version(ledger=ledger, open_source=lambda key: source, randomness=SystemRandomness())
+
+
+def reopened(place: Path, *, preset: str = "default", epsilon: float = EPSILON, analyst: str = "ana") -> Bursar:
+    ledger = SqliteLedger.open(place, charter(settings(epsilon)))
+    return engine(settings=settings(epsilon), ledger=ledger, preset=PRESETS[preset], analyst=analyst)
+
+
+def copied(template: Path, directory: Path) -> Path:
+    """The ledger of `template` with everything beside it, in a directory of its own."""
+    shutil.copytree(template.parent, directory)
+    return directory / template.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """One question with its key, and how many rows it takes to answer it."""
+
+    key: str | None
+    text: str = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+    within: float = 60.0
+    rows: int = 2
+
+    def of(self, bursar: Bursar) -> Answer:
+        answer = bursar.query(self.text, key=self.key, within=self.within)
+        assert isinstance(answer, Answer)
+        return answer
+
+
+# -- steps --------------------------------------------------------------------------------------------------
+
+SEAMS: tuple[tuple[Any, str], ...] = (
+    (SqliteLedger, "answered"),
+    (SqliteLedger, "records"),
+    (engine_module, "choose"),
+    (Grant, "__enter__"),
+    (Tables, "counts"),
+    (SqliteLedger, "commit"),
+    (RowTransaction, "claim"),
+    (RowTransaction, "holds"),
+    (RowTransaction, "put_hold"),
+    (RowTransaction, "drop_hold"),
+    (SystemRandomness, "draw"),
+    (RowTransaction, "append"),
+    (RowTransaction, "put_secret"),
+    (RowTransaction, "answer"),
+    (sqlite_module, "advance_anchor"),
+    (Grant, "release"),
+    (Grant, "__exit__"),
+    (SqliteLedger, "close"),
+)
+"""Where the flow can be interrupted, before and after each of these, besides every SQL statement that writes."""
+
+WRITING = ("BEGIN", "SAVEPOINT", "CREATE", "INSERT", "DELETE", "ROLLBACK", "RELEASE", "COMMIT")
+
+
+class Steps:
+    """Counts the steps of a flow by name, and acts when the step `at` is reached (counting from 1; 0 is never)."""
+
+    def __init__(self, at: int, act: Callable[[], None]) -> None:
+        self.passed: list[str] = []
+        self._at, self._act = at, act
+
+    def __call__(self, name: str) -> None:
+        self.passed.append(name)
+        if len(self.passed) == self._at:
+            self._act()
+
+    def install(self, set_attribute: Callable[[Any, str, Any], None]) -> None:
+        """Put a step before and after every seam; with `monkeypatch.setattr` it ends with the test."""
+        for home, name in SEAMS:
+            label = f"{getattr(home, '__name__', home)}.{name}".removeprefix("bursar.")
+            set_attribute(home, name, self._around(label, getattr(home, name)))
+        set_attribute(SqliteLedger, "factory", self._connection())
+
+    def _around(self, label: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def stepping(*arguments: Any, **named: Any) -> Any:
+            self(f"before {label}")
+            result = function(*arguments, **named)
+            self(f"after {label}")
+            return result
+
+        return stepping
+
+    def _connection(self) -> type[sqlite3.Connection]:
+        step = self
+
+        class Stepping(sqlite3.Connection):
+            def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+                word = sql.split(maxsplit=1)[0]
+                if word not in WRITING:
+                    return super().execute(sql, *parameters)
+                step(f"before {word}")
+                cursor = super().execute(sql, *parameters)
+                step(f"after {word}")
+                return cursor
+
+        return Stepping
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+# -- children -----------------------------------------------------------------------------------------------
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["bursar.opening", "bursar.presets", "opendp.prelude"])
+
+
+def start(target: Callable[..., None], *arguments: Any) -> Any:
+    """A child process: forked from one that has imported everything and has no threads."""
+    child = _CONTEXT.Process(target=target, args=arguments)
+    child.start()
+    return child
+
+
+def exit_code(child: Any) -> int:
+    child.join()
+    code = child.exitcode
+    child.close()
+    assert isinstance(code, int)
+    return code
+
+
+def run(target: Callable[..., None], *arguments: Any) -> int:
+    """The exit code of a child; -9 where it was killed."""
+    return exit_code(start(target, *arguments))
+
+
+def ask_and_die(place: Path, preset: str, asks: Sequence[Ask], at: int) -> None:
+    """Open, ask, write down what was released, close; killed at the given step."""
+    steps = Steps(at, die)
+    steps.install(setattr)
+    with reopened(place, preset=preset) as bursar:
+        for ask in asks:
+            note(place, ask, ask.of(bursar))
+    (place.parent / "steps").write_text("\n".join(steps.passed))
+
+
+def steps_of(target: Callable[..., None], place: Path, *arguments: Any) -> list[str]:
+    """The names of the steps that a child passes if nobody kills it."""
+    assert run(target, place, *arguments, 0) == 0
+    return (place.parent / "steps").read_text().splitlines()
+
+
+def note(place: Path, ask: Ask, answer: Answer) -> None:
+    """What an analyst has seen: written at once, kept whatever happens to the process."""
+    line = json.dumps([ask.key, answer.to_bytes().decode()]) + "\n"
+    with open(place.parent / "released", "a") as file:
+        file.write(line)
+
+
+def released(place: Path) -> dict[str, set[bytes]]:
+    """What was released under each key."""
+    seen: dict[str, set[bytes]] = {}
+    notes = place.parent / "released"
+    for line in notes.read_text().splitlines() if notes.exists() else []:
+        key, body = json.loads(line)
+        seen.setdefault(key, set()).add(body.encode())
+    return seen
+
+
+# -- the clock ----------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """The wall clock, off by so many seconds."""
+
+    def __init__(self) -> None:
+        self.off = 0.0
+        self._true = time.time
+
+    def __call__(self) -> float:
+        return self._true() + self.off
+
+    @contextmanager
+    def running(self) -> Iterator[Clock]:
+        time.time, before = self, time.time  # type: ignore[assignment]
+        try:
+            yield self
+        finally:
+            time.time = before
+
+
+@contextmanager
+def later(seconds: float) -> Iterator[None]:
+    clock = Clock()
+    clock.off = seconds
+    with clock.running():
+        yield
+
+
+# -- what must hold -----------------------------------------------------------------------------------------
+
+
+def loss(events: Sequence[Event]) -> int:
+    """What the events reveal, in units of 2^-50, worked out apart from the engine: for every cell v of the small
+    domain the sum over rows of |q_j(v)| / b_j, rounded up per row; then the largest."""
+    total = np.zeros(DOMAIN.cells(DOMAIN.names), dtype=object)
+    for event in events:
+        if isinstance(event, Measured):
+            units = math.ceil(Fraction(2**50) / Fraction(event.noise.scale))
+            total += units * _columns(event).astype(object)
+    return int(total.max(initial=0))
+
+
+def _columns(event: Measured, known: dict[str, np.ndarray] = {}) -> np.ndarray:  # noqa: B006
+    """sum_j |q_j(v)| for every cell v, from the answers on data of one person each."""
+    digest = event.strategy.digest
+    if digest not in known:
+        shape = DOMAIN.sizes(DOMAIN.names)
+        sums = []
+        for cell in range(DOMAIN.cells(DOMAIN.names)):
+            alone = np.zeros(shape, np.int64)
+            alone.flat[cell] = 1
+            sums.append(np.abs(event.strategy.apply(TableSource(alone).table)).sum())
+        known[digest] = np.array(sums)
+    return known[digest]
+
+
+def measured(records: Sequence[Record], text: str) -> list[Record]:
+    return [r for r in records if r.purpose == text and isinstance(r.event, Measured)]
+
+
+def complaints(place: Path, asks: Sequence[Ask], *, preset: str = "default", epsilon: float = EPSILON) -> list[str]:
+    """Everything that is wrong with a ledger after a fault and with the retry of all its questions an hour later.
+
+    Checked: it opens and verifies; spent is what the log says, and within the budget; every answer that was seen
+    came from the log and is still the stored one; every retry gives an answer, always the same, and charges only
+    what the log did not have; no row was measured twice; no hold is left.
+    """
+    try:
+        with later(HOUR), reopened(place, preset=preset, epsilon=epsilon) as bursar:
+            return [*_standing(bursar, place, asks), *_retried(bursar, place, asks)]
+    except BursarError as error:
+        return [f"{type(error).__name__}: {error}"]
+
+
+def _standing(bursar: Bursar, place: Path, asks: Sequence[Ask]) -> Iterator[str]:
+    bursar.verify()
+    records = bursar.ledger.records()
+    spent = bursar.kernel.spent()
+    if spent != loss([record.event for record in records]):
+        yield "spent is not what the log says"
+    if spent > bursar.config.budget.units:
+        yield "more was spent than there is"
+    for ask in asks:
+        for body in released(place).get(str(ask.key), set()):
+            values = {value for line in Answer.from_bytes(body).values for value in line}
+            logged = {float(value) for record in measured(records, ask.text) for value in record.values}
+            if not values <= logged:
+                yield f"{ask.key}: a value was released that is not in the log"
+
+
+def _retried(bursar: Bursar, place: Path, asks: Sequence[Ask]) -> Iterator[str]:
+    for ask in asks:
+        had = sum(len(record.values) for record in measured(bursar.ledger.records(), ask.text))
+        before = bursar.kernel.spent()
+        bodies = {ask.of(bursar).to_bytes(), ask.of(bursar).to_bytes(), *released(place).get(str(ask.key), set())}
+        if len(bodies) != 1:
+            yield f"{ask.key}: two answers to one key"
+        if had == ask.rows and bursar.kernel.spent() != before:
+            yield f"{ask.key}: charged although the log had it"
+        if sum(len(record.values) for record in measured(bursar.ledger.records(), ask.text)) != ask.rows:
+            yield f"{ask.key}: rows were measured twice or not at all"
+    if bursar.kernel.spent() != loss([record.event for record in bursar.ledger.records()]):
+        yield "spent is not what the log says, after the retry"
+    if bursar.kernel.spent() > bursar.config.budget.units:
+        yield "the retry spent more than there is"
+    if bursar.recover().holds:
+        yield "a hold was left behind"

@@ -1,0 +1,163 @@
+"""The kernel as something to enumerate: a small domain, an adversary that asks, and what the kernel's book claims."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from bursar.domain import Categories, Domain, Integers, Unit
+from bursar.errors import BursarError
+from bursar.kernel.accounting import AddRemove, Book, Noise, NoiseKind, Profile, ReplaceOne
+from bursar.kernel.accounting.noise import UNIT_BITS
+from bursar.kernel.budget import Budget
+from bursar.kernel.curator import declare_version
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.ledger.codec import encode_record
+from bursar.kernel.randomness import Randomness
+from bursar.queries import LinearMap
+from harness.cells import Cell, Numbers, table_of
+from harness.clock import same_clock
+from harness.enumeration import BranchingTape, Claims, Enumerated, Transcript
+from harness.small import TableSource, charter, config
+
+DOMAIN = Domain(
+    (
+        Categories(name="sex", values=("F", "M"), outside=0, null=0),
+        Integers(name="age", lower=0, upper=2, null=0),
+    )
+)
+CELLS: tuple[Cell, ...] = tuple((sex, age) for sex in range(2) for age in range(3))
+NO_LIMIT = 2**60
+
+Versions = tuple[tuple[Cell, ...], ...]
+"""The rows of every version of the data, as cells."""
+
+
+class Session:
+    """What an adversary has of the kernel: verbs, and what they return; everything seen is written down."""
+
+    def __init__(self, kernel: Kernel, declare: Callable[[bool], None]) -> None:
+        self._kernel, self._declare = kernel, declare
+        self.seen: list[tuple[object, ...]] = []
+
+    def measure(self, strategy: LinearMap, scale: float, kind: NoiseKind = NoiseKind.LAPLACE) -> Numbers | None:
+        """The noisy answers, or None where the kernel refuses."""
+        noise = Noise(kind=kind, scale=scale)
+        try:
+            record, charge = self._kernel.measure(strategy, noise, analyst="eve", purpose="", at_most=NO_LIMIT)
+        except BursarError as refusal:
+            self.seen.append((type(refusal).__name__, str(refusal)))
+            return None
+        self.seen.append((encode_record(record), charge))
+        return record.values
+
+    def next_version(self, *, same_rows: bool) -> None:
+        """The data owner declares the next version of the data."""
+        self._declare(same_rows)
+
+
+Adversary = Callable[[Session], None]
+KernelClass = type[Kernel]
+Wrap = Callable[[BranchingTape], Randomness]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """A kernel played by an adversary, as the program of an enumeration. Twins come in as `kernel` or `tape`."""
+
+    adversary: Adversary
+    unit: Unit = Unit()
+    budget: Budget = Budget.of(epsilon=100.0)
+    kernel: KernelClass = Kernel
+    tape: Wrap = lambda tape: tape
+
+    def __call__(self, data: Versions, tape: BranchingTape) -> tuple[Transcript, Claims[Versions]]:
+        settings = config(domain=DOMAIN, unit=self.unit, budget=self.budget, max_rows=1000)
+        ledger = MemoryLedger(charter(settings))
+        randomness = self.tape(tape)
+        declared = 0
+
+        def open_source(key: bytes) -> TableSource:
+            return TableSource(table_of(DOMAIN, data[declared]), DOMAIN, content=str(declared))
+
+        def declare(same_rows: bool) -> None:
+            nonlocal declared
+            declared += bool(ledger.records())
+            declare_version(ledger=ledger, open_source=open_source, randomness=randomness, same_rows=same_rows)
+
+        with same_clock():
+            declare(False)
+            kernel = self.kernel(
+                domain=DOMAIN,
+                unit=self.unit,
+                budget=self.budget,
+                max_rows=1000,
+                ledger=ledger,
+                open_source=open_source,
+                randomness=randomness,
+            )
+            session = Session(kernel, declare)
+            self.adversary(session)
+            spent, book = _decimal(kernel.spent()), kernel._book
+        return tuple(session.seen), lambda left, right: min(spent, claimed(book, left, right))
+
+
+def enumerated(adversary: Adversary, *, reach: int, margin: int = 1, **setting: object) -> Enumerated[Versions]:
+    """The law of everything that an adversary sees of a kernel."""
+    return Enumerated(Played(adversary=adversary, **setting), reach=reach, margin=margin)
+
+
+def claimed(book: Book, left: Versions, right: Versions) -> Decimal:
+    """What the profiles claim for the very cells in which the two data sets differ, generation by generation."""
+    rows = book.accountant.unit.max_contributions
+    total = Decimal(0)
+    for generation, profile in book.profiles.items():
+        # Versions of one generation only add rows: the last one holds them all.
+        last = max((v for v, g in book.generations.items() if g == generation), default=generation)
+        removed, added = _changed(left[last - 1], right[last - 1])
+        total += _loss(profile, removed, added) / rows
+    return total
+
+
+def _changed(left: tuple[Cell, ...], right: tuple[Cell, ...]) -> tuple[list[Cell], list[Cell]]:
+    here, there = Counter(left), Counter(right)
+    return list((here - there).elements()), list((there - here).elements())
+
+
+def _loss(profile: Profile, removed: list[Cell], added: list[Cell]) -> Decimal:
+    """The sum over the rows that changed of the loss at their cells; under replace-one, over pairs of rows."""
+    if isinstance(profile, ReplaceOne):
+        pairs = zip(removed, added, strict=True)
+        return sum((_decimal(_pair_loss(profile, v, w)) for v, w in pairs), start=Decimal(0))
+    assert isinstance(profile, AddRemove)
+    return sum((_decimal(_cell_loss(profile, v)) for v in [*removed, *added]), start=Decimal(0))
+
+
+def _cell_loss(profile: AddRemove, cell: Cell) -> int:
+    return sum(int(loss[_on(columns, cell)]) for columns, loss in profile.losses.items())
+
+
+def _pair_loss(profile: ReplaceOne, cell: Cell, other: Cell) -> int:
+    total = 0
+    for columns, matrix in profile.pairs.items():
+        places = [_flat(columns, which) for which in (cell, other)]
+        total += int(matrix[places[0], places[1]])
+    return total
+
+
+def _on(columns: tuple[str, ...], cell: Cell) -> Cell:
+    return tuple(cell[DOMAIN.place(name)] for name in columns)
+
+
+def _flat(columns: tuple[str, ...], cell: Cell) -> int:
+    place = 0
+    for name, value in zip(columns, _on(columns, cell), strict=True):
+        place = place * DOMAIN[name].size + value
+    return place
+
+
+def _decimal(units: int) -> Decimal:
+    return Decimal(units) / Decimal(2**UNIT_BITS)

@@ -1,0 +1,64 @@
+"""Mass functions of the two laws of noise, to fifty digits.
+
+`Decimal.exp` is correctly rounded; everything else here is a handful of operations at 60 digits, so a mass errs by a
+relative 1e-50 at most, and a log ratio by far less than the 1e-9 that tests allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Context, Decimal, localcontext
+from functools import cache
+from fractions import Fraction
+
+from bursar.kernel.accounting import Noise, NoiseKind
+
+DIGITS = 60
+NEGLIGIBLE = Decimal("1e-70")
+
+Mass = Callable[[int], Decimal]
+
+
+def mass_of(noise: Noise) -> Mass:
+    """P(X = x) of a noise, as a function of x."""
+    return laplace(noise.scale) if noise.kind is NoiseKind.LAPLACE else gaussian(noise.scale)
+
+
+@cache
+def laplace(scale: float) -> Mass:
+    """(1-a)/(1+a) a^|x| with a = exp(-1/scale)."""
+    with localcontext(Context(prec=DIGITS)):
+        rate = _decimal(1 / Fraction(scale))
+        a = (-rate).exp()
+        head = (1 - a) / (1 + a)
+
+    @cache
+    def mass(x: int) -> Decimal:
+        with localcontext(Context(prec=DIGITS)):
+            return head * (-rate * abs(x)).exp()
+
+    return mass
+
+
+@cache
+def gaussian(scale: float) -> Mass:
+    """exp(-x^2/(2 scale^2)) over its sum; what the sum leaves out is below 1e-70."""
+    with localcontext(Context(prec=DIGITS)):
+        rate = _decimal(1 / (2 * Fraction(scale) ** 2))
+        total, x = Decimal(1), 0
+        term = Decimal(1)
+        while term > NEGLIGIBLE:
+            x += 1
+            term = (-rate * x * x).exp()
+            total += 2 * term
+
+    @cache
+    def mass(x: int) -> Decimal:
+        with localcontext(Context(prec=DIGITS)):
+            return (-rate * x * x).exp() / total
+
+    return mass
+
+
+def _decimal(number: Fraction) -> Decimal:
+    return Decimal(number.numerator) / Decimal(number.denominator)

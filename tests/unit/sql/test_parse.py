@@ -1,0 +1,206 @@
+"""What a text is read as."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from bursar.errors import QueryError
+from bursar.sql import (
+    FALSE,
+    TRUE,
+    Aggregate,
+    And,
+    Between,
+    Compare,
+    Condition,
+    In,
+    IsNull,
+    Key,
+    Literal,
+    Name,
+    Not,
+    Op,
+    Or,
+    Query,
+    parse,
+    render,
+)
+from bursar.sql.tokens import DEEPEST, LARGEST_TEXT, MOST_ITEMS
+
+
+def where(text: str) -> Condition:
+    return parse(f"SELECT COUNT(*) FROM t WHERE {text}").where
+
+
+def compare(column: str, op: str, literal: Literal) -> Compare:
+    return Compare(column=Name(text=column), op=Op(op), literal=literal)
+
+
+def test_the_simplest_question() -> None:
+    assert parse("select count(*) from people") == Query(
+        table=Name(text="people"), aggregates=(Aggregate(name="count"),), keys=(), where=TRUE, goal=None, explain=False
+    )
+
+
+def test_everything_at_once() -> None:
+    query = parse(
+        """EXPLAIN -- how many
+        SELECT COUNT(*) AS "all of them", p.Sex, COUNT(*) FILTER (WHERE age >= 30) older
+        FROM people AS p /* one table */ WHERE p."Home Town" = 'it''s' GROUP BY 2;"""
+    )
+    assert query == Query(
+        table=Name(text="people"),
+        keys=(Key(column=Name(text="Sex")),),
+        aggregates=(
+            Aggregate(name="all of them"),
+            Aggregate(name="older", condition=compare("age", ">=", 30)),
+        ),
+        where=Compare(column=Name(text="Home Town", quoted=True), op=Op.EQ, literal="it's"),
+        explain=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("a = 1", compare("a", "=", 1)),
+        ("a != 1", compare("a", "<>", 1)),
+        ("1 < a", compare("a", ">", 1)),
+        ("(a) >= (-1.50)", compare("a", ">=", Decimal("-1.50"))),
+        ("a < - -3", compare("a", "<", 3)),
+        ("a < .5", compare("a", "<", Decimal("0.5"))),
+        ("a = 1_000", compare("a", "=", 1000)),
+        ("a = TRUE", compare("a", "=", True)),
+        ("a = DATE '2024-02-29'", compare("a", "=", date(2024, 2, 29))),
+        ("a = '2024-02-29'::DATE", compare("a", "=", date(2024, 2, 29))),
+        ("a = '2024-02-29'", compare("a", "=", "2024-02-29")),
+        ("a = '-- no comment'", compare("a", "=", "-- no comment")),
+        ("a BETWEEN 1 AND 2", Between(column=Name(text="a"), low=1, high=2)),
+        ("a NOT BETWEEN 1 AND 2", Not(part=Between(column=Name(text="a"), low=1, high=2))),
+        ("a IN ('x', 'y')", In(column=Name(text="a"), literals=("x", "y"))),
+        ("a NOT IN (1)", Not(part=In(column=Name(text="a"), literals=(1,)))),
+        ("a IS NULL", IsNull(column=Name(text="a"))),
+        ("a IS NOT NULL", Not(part=IsNull(column=Name(text="a")))),
+        ("TRUE", TRUE),
+        ("NOT FALSE", Not(part=FALSE)),
+        ("1 = 1", TRUE),
+        ("2 <= 1.5", FALSE),
+        ("a = 1 AND (b = 2 AND c = 3)", And(parts=tuple(compare(n, "=", i) for i, n in enumerate("abc", 1)))),
+        ("a = 1 OR b = 2 OR c = 3", Or(parts=tuple(compare(n, "=", i) for i, n in enumerate("abc", 1)))),
+        (
+            "a = 1 OR b = 2 AND c = 3",
+            Or(parts=(compare("a", "=", 1), And(parts=(compare("b", "=", 2), compare("c", "=", 3))))),
+        ),
+        ("NOT a = 1 AND b = 2", And(parts=(Not(part=compare("a", "=", 1)), compare("b", "=", 2)))),
+        ("a IS NOT DISTINCT FROM 1", And(parts=(compare("a", "=", 1), Not(part=IsNull(column=Name(text="a")))))),
+        ("a IS TRUE", And(parts=(compare("a", "=", True), Not(part=IsNull(column=Name(text="a")))))),
+        ("a IS DISTINCT FROM NULL", Not(part=IsNull(column=Name(text="a")))),
+    ],
+)
+def test_conditions(text: str, condition: Condition) -> None:
+    assert where(text) == condition
+
+
+def test_booleans_and_numbers_are_not_confused() -> None:
+    assert [type(part.literal) for part in where("a = 1 AND a = TRUE AND a = 1.0").parts] == [int, bool, Decimal]
+
+
+def test_positions_are_offsets_in_the_text() -> None:
+    text = "SELECT COUNT(*) FROM t -- é\nWHERE 'ß' = \"x\" AND NOT (b IS NULL OR 3 < c)"
+    first, second = parse(text).where.parts
+    assert text[first.position :].startswith("'ß'")
+    assert text[first.column.position :].startswith('"x"')
+    assert text[second.part.parts[1].position :].startswith("3 < c")
+    assert text[parse(text).table.position :].startswith("t --")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT sex, COUNT(*) FROM t GROUP BY sex",
+        "SELECT COUNT(*), sex FROM t GROUP BY SEX",
+        "SELECT COUNT(*), sex FROM t GROUP BY 2",
+        "SELECT COUNT(*) FROM t GROUP BY sex",
+        "SELECT COUNT(*) FROM t GROUP BY (t.sex), sex",
+    ],
+)
+def test_ways_to_group(text: str) -> None:
+    keys = parse(text).keys
+    assert [(key.column.text.lower(), key.alias, key.through) for key in keys] == [("sex", None, None)]
+
+
+def test_a_group_named_by_its_alias() -> None:
+    (key,) = parse('SELECT sex AS "S", COUNT(*) FROM t GROUP BY s').keys
+    assert (key.column.text, key.alias, key.through) == ("sex", "S", Name(text="s"))
+
+
+def test_in_group_by_a_column_comes_before_an_alias() -> None:
+    keys = parse("SELECT sex AS age, age AS a, COUNT(*) FROM t GROUP BY age, sex").keys
+    assert [(key.column.text, key.alias, key.through) for key in keys] == [("sex", "age", None), ("age", "a", None)]
+
+
+def test_selected_columns_come_first_then_those_left_out() -> None:
+    keys = parse("SELECT c, COUNT(*), a FROM t GROUP BY a, b, c").keys
+    assert [key.column.text for key in keys] == ["c", "a", "b"]
+
+
+def test_counts_without_a_name_get_one() -> None:
+    query = parse("SELECT COUNT(*), COUNT(*) AS count_2, COUNT(*), count_3, COUNT(1), COUNT() FROM t GROUP BY count_3")
+    assert [a.name for a in query.aggregates] == ["count", "count_2", "count_4", "count_5", "count_6"]
+
+
+def test_counting_a_column_counts_what_is_not_null() -> None:
+    (first, second) = parse("SELECT COUNT(a) x, COUNT(a) FILTER (WHERE b = 1) y FROM t").aggregates
+    known = Not(part=IsNull(column=Name(text="a")))
+    assert (first.condition, second.condition) == (known, And(parts=(compare("b", "=", 1), known)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'EXPLAIN SELECT a AS x, "B b", COUNT(*), COUNT(*) FILTER (WHERE a < 1) AS "n 1" FROM t GROUP BY x, 2 WITH RHO 2',
+        "SELECT COUNT(*) FROM \"T\" WHERE NOT (a = 1 OR b IN ('it''s', '')) AND (c IS NULL OR NOT d BETWEEN 1 AND 2)",
+        "SELECT COUNT(*) FROM t WHERE a <> DATE '2024-01-01' OR NOT b = FALSE AND TRUE WITH ERROR .5% CONFIDENCE 99.9%",
+        'SELECT COUNT(*) AS "select" FROM t WHERE a = 99999999999999999999999999999.5 WITH RMSE 3',
+    ],
+)
+def test_a_question_written_out_is_read_as_the_same_question(text: str) -> None:
+    query = parse(text)
+    again = parse(render(query))
+    assert again == parse(render(again))
+    assert (again.where, again.aggregates, again.goal, again.explain) == (
+        query.where,
+        query.aggregates,
+        query.goal,
+        query.explain,
+    )
+
+
+def test_the_limits_are_exactly_where_they_are_stated() -> None:
+    text = "SELECT COUNT(*) FROM t WHERE a = 'é"
+    fits = text + "x" * (LARGEST_TEXT - len(text.encode()) - 1) + "'"
+    assert (len(fits.encode()), parse(fits).where.literal[:2]) == (LARGEST_TEXT, "éx")
+    with pytest.raises(QueryError, match=f"at most {LARGEST_TEXT} bytes"):
+        parse(fits + " ")
+
+    items = ", ".join(map(str, range(MOST_ITEMS)))
+    assert len(where(f"a IN ({items})").literals) == MOST_ITEMS
+    with pytest.raises(QueryError, match=f"at most {MOST_ITEMS} items"):
+        where(f"a IN ({items}, 1)")
+
+    assert where("(" * DEEPEST + "a = 1" + ")" * DEEPEST) == compare("a", "=", 1)
+    for deep in ("(" * (DEEPEST + 1) + "a = 1" + ")" * (DEEPEST + 1), "NOT " * (DEEPEST + 1) + "a = 1"):
+        with pytest.raises(QueryError, match=f"at most {DEEPEST} deep"):
+            where(deep)
+
+
+def test_long_chains_are_not_deep() -> None:
+    assert len(where(" OR ".join(["a = 1"] * 700)).parts) == 700
+
+
+def test_a_question_is_text() -> None:
+    with pytest.raises(QueryError, match="is text"):
+        parse(b"SELECT COUNT(*) FROM t")  # type: ignore[arg-type]

@@ -1,0 +1,294 @@
+--- Each block: what is said, at which word, what is offered instead (if anything), and the question.
+
+-- says: there is no table persons; the table is people
+-- at: persons
+-- try: SELECT COUNT(*) FROM people
+SELECT COUNT(*) FROM persons
+
+-- says: there is no table People; the table is people
+-- at: "People"
+-- try: SELECT COUNT(*) FROM people
+SELECT COUNT(*) FROM "People"
+
+-- says: there is no column agge; did you mean age?
+-- at: agge
+-- try: SELECT COUNT(*) FROM people WHERE age < 3 AND income < 10 AND age >= 0
+SELECT COUNT(*) FROM people WHERE agge < 3 AND income < 10
+
+-- says: there is no column agge; did you mean age?
+-- at: agge,
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age
+SELECT agge, COUNT(*) FROM people GROUP BY 1
+
+-- says: there is no column colour; the columns are age, height, income, weight, sex, country, active, code, region, day, seen, born, Zip Code
+-- at: colour
+SELECT COUNT(*) FROM people WHERE colour = 'red'
+
+-- says: there is no column AGE; did you mean age?
+-- at: "AGE"
+-- try: SELECT COUNT(*) FROM people WHERE age BETWEEN 1 AND 3
+SELECT COUNT(*) FROM people WHERE "AGE" BETWEEN 1 AND 3
+
+-- says: there is no column zipcode; did you mean Zip Code?
+-- at: zipcode
+-- try: SELECT COUNT(*) FROM people WHERE "Zip Code" = 3
+SELECT COUNT(*) FROM people WHERE zipcode = 3
+
+-- says: GROUP BY sex means the column of that name, and age is not in GROUP BY
+-- at: sex
+-- try: SELECT age AS sex, COUNT(*) FROM people GROUP BY age
+SELECT age AS sex, COUNT(*) FROM people GROUP BY sex
+
+-- says: values of age outside 0 to 99 are kept together as other, and this condition would keep some of them and not the rest
+-- at: age
+-- try: SELECT COUNT(*) FROM people WHERE age < 30 AND age >= 0
+SELECT COUNT(*) FROM people WHERE age < 30
+
+-- says: values of age outside 0 to 99 are kept together as other, and this condition would keep some of them and not the rest
+-- at: age
+-- try: SELECT COUNT(*) FROM people WHERE age >= 30 AND age <= 99
+SELECT COUNT(*) FROM people WHERE age >= 30
+
+-- says: values of age outside 0 to 99 are kept together as other, and this condition would keep some of them and not the rest
+-- at: age
+-- try: SELECT COUNT(*) FROM people WHERE (age < 30 OR sex = 'F') AND age BETWEEN 0 AND 99
+SELECT COUNT(*) FROM people WHERE age < 30 OR sex = 'F'
+
+-- says: values of age outside 0 to 99 are kept together as other, and 200 lies among them
+-- at: age
+-- try: SELECT COUNT(*) FROM people WHERE NOT age = 30 AND age <= 99 AND age >= 0
+SELECT COUNT(*) FROM people WHERE NOT age = 30 AND age < 200
+
+-- says: values of age outside 0 to 99 are kept together as other, and 150 lies among them
+-- at: age
+SELECT COUNT(*) FROM people WHERE age = 150
+
+-- says: values of age outside 0 to 99 are kept together as other, and 150 lies among them
+-- at: age
+SELECT COUNT(*) FROM people WHERE age <> 150
+
+-- says: values of age outside 0 to 99 are kept together as other, and 150 lies among them
+-- at: age
+-- try: SELECT COUNT(*) FROM people WHERE age >= 20 AND age <= 99
+SELECT COUNT(*) FROM people WHERE age BETWEEN 20 AND 150
+
+-- says: values of age outside 0 to 99 are kept together as other, and this condition would keep some of them and not the rest
+-- at: age
+-- try: SELECT COUNT(*) FILTER (WHERE age > 30 AND age <= 99) AS n, COUNT(*) FROM people WHERE height < 150
+SELECT COUNT(*) FILTER (WHERE age > 30) AS n, COUNT(*) FROM people WHERE height < 150
+
+-- says: age holds numbers, and '30' is none
+-- at: age
+-- try: SELECT COUNT(*) FROM people WHERE age = 30
+SELECT COUNT(*) FROM people WHERE age = '30'
+
+-- says: age holds numbers, and '30' is none
+-- at: age
+-- try: SELECT COUNT(*) FROM people WHERE age IN (30, 40)
+SELECT COUNT(*) FROM people WHERE age IN ('30', '40')
+
+-- says: age holds numbers, and 'thirty' is none
+-- at: age
+SELECT COUNT(*) FROM people WHERE age = 'thirty'
+
+-- says: height holds numbers, and TRUE is none
+-- at: height
+SELECT COUNT(*) FROM people WHERE height = TRUE
+
+-- says: height holds numbers, and DATE '2024-01-01' is none
+-- at: height
+SELECT COUNT(*) FROM people WHERE height > DATE '2024-01-01'
+
+-- says: income is known by bin only, and 14 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE income < 10
+SELECT COUNT(*) FROM people WHERE income < 14
+
+-- says: income is known by bin only, and 16 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE income < 20
+SELECT COUNT(*) FROM people WHERE income < 16
+
+-- says: income is known by bin only, and 20 cuts through [20, 50]; the nearest edges are 20 and 50
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE income < 20
+SELECT COUNT(*) FROM people WHERE income <= 20
+
+-- says: income is known by bin only, and 10 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE income >= 10
+SELECT COUNT(*) FROM people WHERE income > 10
+
+-- says: income is known by bin only, and 50 cuts through [20, 50]; the nearest edges are 20 and 50
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE income <= 50
+SELECT COUNT(*) FROM people WHERE income < 50
+
+-- says: income is known by bin only, and 10 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE income >= 10 AND income < 20
+SELECT COUNT(*) FROM people WHERE income = 10
+
+-- says: income is known by bin only, and 45 cuts through [20, 50]; the nearest edges are 20 and 50
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE NOT (income >= 20 AND income <= 50)
+SELECT COUNT(*) FROM people WHERE income <> 45
+
+-- says: income is known by bin only, and 10 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE income IN (99) OR income >= 10 AND income < 20
+SELECT COUNT(*) FROM people WHERE income IN (10, 99, 15)
+
+-- says: income is known by bin only, and 20 cuts through [20, 50]; the nearest edges are 20 and 50
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE income >= 10 AND income < 20
+SELECT COUNT(*) FROM people WHERE income BETWEEN 10 AND 20
+
+-- says: income is known by bin only, and 1 cuts through [0, 10); the nearest edges are 0 and 10
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE NOT (income >= 0 AND income <= 50)
+SELECT COUNT(*) FROM people WHERE income NOT BETWEEN 1 AND 49
+
+-- says: values of weight outside 0.5 to 90 are kept together as other, and this condition would keep some of them and not the rest
+-- at: weight
+-- try: SELECT COUNT(*) FROM people WHERE weight < 60 AND weight >= 0.5
+SELECT COUNT(*) FROM people WHERE weight < 60
+
+-- says: weight is known by bin only, and 75 cuts through [60, 90]; the nearest edges are 60 and 90
+-- at: weight
+-- try: SELECT COUNT(*) FROM people WHERE weight >= 60 AND weight <= 90
+SELECT COUNT(*) FROM people WHERE weight > 75
+
+-- says: values of weight outside 0.5 to 90 are kept together as other, and 95 lies among them
+-- at: weight
+SELECT COUNT(*) FROM people WHERE weight > 95
+
+-- says: 'f' is not a declared value of sex: it cannot be told from the rest, which is called other
+-- at: sex
+-- try: SELECT COUNT(*) FROM people WHERE sex = 'F'
+SELECT COUNT(*) FROM people WHERE sex = 'f'
+
+-- says: 'Atlantis' is not a declared value of country: it cannot be told from the rest, which is called other
+-- at: country
+-- try: SELECT COUNT(*) FROM people WHERE country = 'other'
+SELECT COUNT(*) FROM people WHERE country = 'Atlantis'
+
+-- says: 'Atlantis' is not a declared value of country: it cannot be told from the rest, which is called other
+-- at: country
+-- try: SELECT COUNT(*) FROM people WHERE country IN ('DE', 'other')
+SELECT COUNT(*) FROM people WHERE country IN ('DE', 'Atlantis')
+
+-- says: sex has values like 'F', and 1 is none
+-- at: sex
+SELECT COUNT(*) FROM people WHERE sex = 1
+
+-- says: code has values like 1, and '7' is none
+-- at: code
+-- try: SELECT COUNT(*) FROM people WHERE code = 7
+SELECT COUNT(*) FROM people WHERE code = '7'
+
+-- says: active has values like TRUE, and 'true' is none
+-- at: active
+-- try: SELECT COUNT(*) FROM people WHERE active = TRUE
+SELECT COUNT(*) FROM people WHERE active = 'true'
+
+-- says: country has listed values without an order; list those you mean with IN
+-- at: country
+-- try: SELECT COUNT(*) FROM people WHERE country IN ('DE')
+SELECT COUNT(*) FROM people WHERE country < 'FR'
+
+-- says: country has listed values without an order; list those you mean with IN
+-- at: country
+-- try: SELECT COUNT(*) FROM people WHERE country IN ('FR', 'IT')
+SELECT COUNT(*) FROM people WHERE country BETWEEN 'E' AND 'J'
+
+-- says: country has listed values without an order; list those you mean with IN
+-- at: country
+-- try: SELECT COUNT(*) FROM people WHERE FALSE
+SELECT COUNT(*) FROM people WHERE country > 'X'
+
+-- says: code has listed values without an order; list those you mean with IN
+-- at: code
+-- try: SELECT COUNT(*) FROM people WHERE code IN (2, 7)
+SELECT COUNT(*) FROM people WHERE code > 1
+
+-- says: values of country that are not listed and NULL are kept together as other, and this condition would keep some of them and not the rest
+-- at: country
+-- try: SELECT COUNT(*) FROM people WHERE country <> 'DE' AND country <> 'other'
+SELECT COUNT(*) FROM people WHERE country <> 'DE'
+
+-- says: values of country that are not listed and NULL are kept together as other, and this condition would keep some of them and not the rest
+-- at: country
+-- try: SELECT COUNT(*) FROM people WHERE country = 'other'
+SELECT COUNT(*) FROM people WHERE country IS NULL
+
+-- says: values of country that are not listed and NULL are kept together as other, and this condition would keep some of them and not the rest
+-- at: country)
+-- try: SELECT COUNT(*) FILTER (WHERE NOT country = 'other') FROM people
+SELECT COUNT(country) FROM people
+
+-- says: NULL counts as N in region, so it cannot be told apart
+-- at: region
+-- try: SELECT COUNT(*) FROM people WHERE region = 'N'
+SELECT COUNT(*) FROM people WHERE region IS NULL
+
+-- says: NULL counts as 1900-01-01 in born, so it cannot be told apart
+-- at: born
+-- try: SELECT COUNT(*) FROM people WHERE NOT (born >= DATE '1900-01-01' AND born < DATE '1900-02-01')
+SELECT COUNT(*) FROM people WHERE born IS NOT NULL
+
+-- says: values of seen outside DATE '2024-01-01' to DATE '2025-01-05' and NULL are kept together as other, and this condition would keep some of them and not the rest
+-- at: seen
+-- try: SELECT COUNT(*) FROM people WHERE seen IS NULL OR seen NOT BETWEEN DATE '2024-01-01' AND DATE '2025-01-05'
+SELECT COUNT(*) FROM people WHERE seen IS NULL
+
+-- says: values of seen outside DATE '2024-01-01' to DATE '2025-01-05' and NULL are kept together as other, and this condition would keep some of them and not the rest
+-- at: seen
+-- try: SELECT COUNT(*) FROM people WHERE NOT (seen IS NULL OR seen NOT BETWEEN DATE '2024-01-01' AND DATE '2025-01-05')
+SELECT COUNT(*) FROM people WHERE seen IS NOT NULL
+
+-- says: born is known by month only, and DATE '2000-01-10' cuts through the month of 2000-01-01; the nearest edges are DATE '2000-01-01' and DATE '2000-02-01'
+-- at: born
+-- try: SELECT COUNT(*) FROM people WHERE born < DATE '2000-01-01'
+SELECT COUNT(*) FROM people WHERE born < '2000-01-10'
+
+-- says: born is known by month only, and DATE '2000-01-20' cuts through the month of 2000-01-01; the nearest edges are DATE '2000-01-01' and DATE '2000-02-01'
+-- at: born
+-- try: SELECT COUNT(*) FROM people WHERE born < DATE '2000-02-01'
+SELECT COUNT(*) FROM people WHERE born <= '2000-01-20'
+
+-- says: born is known by month only, and DATE '2000-01-01' cuts through the month of 2000-01-01; the nearest edges are DATE '2000-01-01' and DATE '2000-02-01'
+-- at: born
+-- try: SELECT COUNT(*) FROM people WHERE born >= DATE '2000-01-01' AND born < DATE '2000-02-01'
+SELECT COUNT(*) FROM people WHERE born = '2000-01-01'
+
+-- says: '2000-13-01' is not a day; days are written 2024-12-31
+-- at: born
+SELECT COUNT(*) FROM people WHERE born >= '2000-13-01'
+
+-- says: born holds days, written DATE '2024-12-31'
+-- at: born
+SELECT COUNT(*) FROM people WHERE born >= 2000
+
+-- says: seen is known by week only, and DATE '2024-01-02' cuts through the week of 2024-01-01; the nearest edges are DATE '2024-01-01' and DATE '2024-01-08'
+-- at: seen
+-- try: SELECT COUNT(*) FROM people WHERE seen >= DATE '2024-01-01' AND seen < DATE '2024-01-22'
+SELECT COUNT(*) FROM people WHERE seen BETWEEN '2024-01-02' AND '2024-01-20'
+
+-- says: values of seen outside DATE '2024-01-01' to DATE '2025-01-05' and NULL are kept together as other, and this condition would keep some of them and not the rest
+-- at: seen
+-- try: SELECT COUNT(*) FROM people WHERE seen >= '2024-01-08' AND seen <= DATE '2025-01-05'
+SELECT COUNT(*) FROM people WHERE seen >= '2024-01-08'
+
+-- says: a condition that ties age and Zip Code together spans 102000102 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit
+-- at: "Zip
+SELECT COUNT(*) FROM people WHERE "Zip Code" = 3 OR age = 2
+
+-- says: this asks for 1000001 answers; 100000 are possible
+-- at: "Zip
+SELECT "Zip Code", COUNT(*) FROM people GROUP BY 1
+
+-- says: this asks for 4566948 answers; 100000 are possible
+-- at: age,
+SELECT age, height, day, COUNT(*) FROM people GROUP BY age, height, day
+
