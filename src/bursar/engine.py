@@ -22,6 +22,7 @@ from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Health, Ledger
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.sources.source import Source
+from bursar.pace import paced
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
@@ -59,8 +60,9 @@ class Bursar:
     def query(self, sql: str, *, key: str | None = None, **wanted: Any) -> Any:
         """An Answer, within=50 | "2%", confidence=, rmse=, epsilon=, rho=, max_cost= (see `Wanted`), or an Explanation
         where the SQL begins with EXPLAIN."""
-        request = self.prepare(sql, Wanted(**wanted), key)
-        return self.planner.explain(request) if request.explain else self.ask(request)
+        with paced(self.config.pace):
+            request = self.prepare(sql, Wanted(**wanted), key)
+            return self.planner.explain(request) if request.explain else self.ask(request)
 
     def explain(self, sql: str, **wanted: Any) -> Explanation:
         """Every way to answer, with its price and error. Free."""

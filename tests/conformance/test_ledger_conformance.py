@@ -205,6 +205,18 @@ def test_the_result_may_be_anything_also_nothing(ledger: Ledger) -> None:
     assert ledger.commit(lambda _: 0.0) == 0.0
 
 
+def test_an_interrupted_work_leaves_nothing(ledger: Ledger) -> None:
+    def work(transaction: Transaction) -> None:
+        note(transaction)
+        transaction.put_secret("s", b"1")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.commit(work)
+    assert list(ledger.records()) == []
+    assert ledger.commit(lambda t: (t.secret("s"), note(t))) == (None, 1)
+
+
 def test_a_commit_inside_a_work_is_refused(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="inside another"):
         ledger.commit(lambda _: ledger.commit(note))

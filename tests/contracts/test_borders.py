@@ -13,7 +13,7 @@ SOURCE = Path(bursar.__file__).parent
 
 ORDER = (
     ("errors",),
-    ("goal",),
+    ("goal", "pace"),
     ("domain",),
     ("queries",),
     ("kernel.accounting",),

@@ -166,7 +166,8 @@ class Enumerated(Generic[Data]):
     """The mechanism of a program, by running it on every path of draws.
 
     Edge cases: where two paths end in one transcript, paths that were not walked may end in it too, so all the
-    missing mass counts as its slack; where every transcript determines its draws there is none.
+    missing mass counts as its slack; a wide margin then keeps it small beside the masses within reach. Where every
+    transcript determines its draws there is none.
     """
 
     program: Program[Data]

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from harness.small import DOMAIN, TableSource, charter, config, counts, engine
 
-from bursar import engine as engine_module
 from bursar import presets
 from bursar.answer import Answer
 from bursar.engine import Bursar
@@ -37,6 +36,7 @@ from bursar.kernel.ledger.transaction import RowTransaction
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.tables import Tables
 from bursar.kernel.verbs import Verbs
+from bursar.planner import choose as choose_module
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
@@ -152,7 +152,7 @@ class Ask:
 SEAMS: tuple[tuple[Any, str], ...] = (
     (SqliteLedger, "answered"),
     (SqliteLedger, "records"),
-    (engine_module, "choose"),
+    (choose_module, "offers"),
     (Grant, "__enter__"),
     (Tables, "counts"),
     (SqliteLedger, "commit"),
@@ -189,7 +189,7 @@ class Steps:
     def install(self, set_attribute: Callable[[Any, str, Any], None]) -> None:
         """Put a step before and after every seam; with `monkeypatch.setattr` it ends with the test."""
         for home, name in SEAMS:
-            label = f"{getattr(home, '__name__', home)}.{name}".removeprefix("bursar.")
+            label = f"{home.__name__.rpartition('.')[2]}.{name}"
             set_attribute(home, name, self._around(label, getattr(home, name)))
         set_attribute(SqliteLedger, "factory", self._connection())
 

@@ -66,6 +66,9 @@ def stumbled(fault: BaseException | None) -> bool:
 
 @settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(text=junk)
+@example(text="SELECT FROM people")
+@example(text="SELECT COUNT(*) FROM people WHERE sex < 5 AND sex BETWEEN 'F' AND TRUE")
+@example(text="SELECT COUNT(*) FROM people WHERE age < 'nan' AND age < '1e99999999' AND age < 'inf'")
 @example(text="SELECT " + "NOT " * 1500 + "1")
 @example(text="SELECT COUNT(*) FROM people WHERE " + "(" * 200)
 @example(text="SELECT COUNT(*) FROM people WHERE " + " AND ".join(["age = 1"] * 600))

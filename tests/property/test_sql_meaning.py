@@ -203,7 +203,8 @@ def comparisons(draw: st.DrawFn, domain: Domain, named: bool) -> str:
     attribute = draw(st.sampled_from(domain.attributes))
     name = {"age": ["age", "AGE", "people.age"], "sex": ["sex", '"sex"']}.get(attribute.name, ['"Home Town"'])
     column = draw(st.sampled_from(name))
-    literal = literals(attribute, named)
+    stranger = draw(st.sampled_from(domain.attributes)) if draw(st.integers(0, 14)) == 0 else attribute
+    literal = literals(stranger, named)  # now and then a literal that fits another column
     order = ["<", "<=", ">", ">="] if attribute.ordered or draw(st.integers(0, 9)) == 0 else []
     form = draw(st.sampled_from(["column", "column", "literal", "between", "in", "in", "null", "distinct"]))
     negation = draw(st.sampled_from(["", "NOT "]))

@@ -15,6 +15,7 @@ Everything in it is public. A complete example, with every kind of column:
     unit = { column = "person" }  # or "row": each row is a person of its own
     max_contributions = 3         # at most so many rows of one person are counted
     neighbours = "add-remove"     # or "replace-one", which needs public_size
+    pace = 0.5                    # optional: answers and refusals come at multiples of so many seconds
 
     [budget]
     epsilon = 1.0                 # or epsilon and delta, or rho

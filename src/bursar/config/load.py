@@ -37,6 +37,7 @@ class Config:
     public_size: int | None = None
     goal: Goal | None = None  # for questions that name none
     contract: Contract = Contract.PER_QUERY
+    pace: float = 0.0  # seconds; see `bursar.pace`
 
     @property
     def ledger_path(self) -> Path:
@@ -62,7 +63,7 @@ def load(path: str | os.PathLike[str]) -> Config:
     if "public_size" in source:
         hint = "a public number of rows, at most max_rows; leave it out if the number is private"
         public_size = source.integer("public_size", hint, least=1, most=max_rows)
-    goal, contract = sections.goal(top, public_size=public_size)
+    goal, contract = sections.goal(top)
     return Config(
         path=home,
         dataset=dataset,
@@ -75,6 +76,7 @@ def load(path: str | os.PathLike[str]) -> Config:
         public_size=public_size,
         goal=goal,
         contract=contract,
+        pace=sections.pace(top),
     )
 
 

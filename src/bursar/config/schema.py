@@ -8,7 +8,7 @@ KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"))
 KEYS = {
     "": ("dataset", "partition", "source", "privacy", "budget", "goal", "columns"),
     "source": ("path", "table", "max_rows", "public_size"),
-    "privacy": ("unit", "max_contributions", "neighbours"),
+    "privacy": ("unit", "max_contributions", "neighbours", "pace"),
     "budget": ("epsilon", "delta", "rho"),
     "goal": ("error", "rmse", "confidence", "contract"),
     "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null"),

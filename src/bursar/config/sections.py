@@ -12,6 +12,8 @@ from bursar.domain import Domain, Neighbours, Unit
 from bursar.goal import Contract, Goal, GoalKind
 from bursar.kernel.budget import LARGEST_BUDGET, Budget
 
+LARGEST_PACE = 3600.0
+
 
 def domain(top: Section) -> Domain:
     """All [columns.*] in their order, and the partition column if one is named."""
@@ -63,6 +65,12 @@ def _unit_column(section: Section, hint: str) -> str | None:
     return None if name == "row" else name
 
 
+def pace(top: Section) -> float:
+    """privacy.pace: answers come at multiples of so many seconds; 0 where they come as soon as they can."""
+    section = top.section("privacy")
+    return section.positive("pace", "pace = 0.5, in seconds", LARGEST_PACE) if "pace" in section else 0.0
+
+
 def budget(top: Section) -> Budget:
     """[budget]: epsilon, or epsilon and delta, or rho."""
     hint = "epsilon = 1.0, or epsilon = 1.0 and delta = 1e-6, or rho = 0.1"
@@ -79,7 +87,7 @@ def budget(top: Section) -> Budget:
         return Budget.of(**amounts)
 
 
-def goal(top: Section, *, public_size: int | None) -> tuple[Goal | None, Contract]:
+def goal(top: Section) -> tuple[Goal | None, Contract]:
     """[goal]: the goal of questions that name none, and what confidences cover."""
     if "goal" not in top:
         return None, Contract.PER_QUERY
@@ -98,9 +106,6 @@ def goal(top: Section, *, public_size: int | None) -> tuple[Goal | None, Contrac
         return None, contract
     key = kinds[0].value
     amount, percent = _amount(section, key)
-    if percent and public_size is None:
-        reason = f"{section.label(key)} is a percentage, and the config does not declare of what"
-        section.refuse(key, reason=reason, hint=f"public_size under [source], or a number of rows: {key} = 50")
     confidence = _confidence(section) if "confidence" in section else 0.95
     with section.located(key):
         return Goal(kind=kinds[0], amount=amount, percent=percent, confidence=confidence), contract

@@ -219,7 +219,12 @@ class Sums:
         """How many draws are summed."""
         return float(sum(part.count.sum() for part in self.parts))
 
+    def distinct(self) -> int:
+        """How many different terms there are."""
+        return sum(part.count.size for part in self.parts)
+
     def variance(self) -> Array:
+        """At least the variance."""
         return _total(part.weight**2 @ (part.count * part.law.variance(part.scale)) for part in self.parts)
 
     def spread(self) -> Array:

@@ -30,6 +30,7 @@ NEGLIGIBLE = -21.0
 ROUGH = 1.02
 """Smooth less, while `MOST_NODES` allows it, if the smoothed tail falls by more than this near the threshold."""
 MOST_NODES = 1 << 18
+"""For sums of a few terms; fewer for more."""
 BLOCK = 1 << 14
 UNIT = 2.0**-50
 """Eight rounding errors."""
@@ -48,7 +49,8 @@ def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -
         with np.errstate(divide="ignore", over="ignore"):
             fitted = 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))
         halved = np.sqrt(np.where(low > 0.0, low, 0.01 * s) * np.where(np.isinf(high), 100.0 * s, high))
-        usable = (fitted > low) & (fitted <= high) & np.isfinite(fitted) & (step < 4 or step % 2 == 1)
+        farthest = np.minimum(high, 100.0 * s) if step else high
+        usable = (fitted > low) & (fitted <= farthest) & (step < 4 or step % 2 == 1)
         last, s = s, np.where(usable, fitted, halved)
         if np.all(np.abs(s - last) <= 1e-3 * s):
             break
@@ -109,6 +111,7 @@ class Inversion:
         limit = float(row.limit()[0])
         hazard = min(max(star, 1.0 / math.sqrt(float(row.variance()[0]))), limit)
         s = min(hazard, 0.8 * limit)
+        most_nodes = MOST_NODES // (1 + row.distinct() // 16)
         depth, tau = max(exponent, 0.0) + LEAK, SMOOTHING / hazard
         while True:
             period = _period(row, s, alpha, depth)
@@ -122,7 +125,7 @@ class Inversion:
                 depth *= 2.0
             elif (
                 pitch is None
-                and 8 * nodes <= MOST_NODES
+                and 8 * nodes <= most_nodes
                 and found.upper(alpha) > ROUGH * found.upper(alpha + 2.0 * found.shift)
             ):
                 tau /= 8.0

@@ -174,10 +174,10 @@ class _Rows:
         if beta < DEEP:
             return outer
         row, made_for, covers = self.sums.row(i), math.inf, outer
-        while covers < 0.7 * made_for:
+        while 1e-6 * outer < covers < 0.7 * made_for:
             made_for, fails = covers, 0.0
             inversion = Inversion.of(row, made_for)
-            while covers - fails > 0.002 * covers and covers > 1e-6 * made_for:
+            while 1e-6 * outer < covers and covers - fails > 0.002 * covers:
                 middle = 0.5 * (fails + covers)
                 fails, covers = (fails, middle) if inversion.upper(middle) <= beta else (middle, covers)
         if inversion.pitch is None:

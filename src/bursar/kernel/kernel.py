@@ -29,15 +29,12 @@ from bursar.kernel.accounting import (
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
 from bursar.kernel.randomness import Randomness
-from bursar.kernel.sources.source import Source
+from bursar.kernel.sources.source import MOST_CELLS, Source
 from bursar.kernel.tables import Tables
 from bursar.queries import LinearMap
 
 LARGEST_ANSWER = 2**61
 """Exact answers and noise (scales end at 2^40) stay far below 64 bits."""
-
-LARGEST_TABLE = 2**26
-"""Most joint cells that one part of a strategy may look at."""
 
 MOST_ROWS = 2**22
 """Most rows of one measurement."""
@@ -62,7 +59,8 @@ class Kernel:
         self._accountant = Accountant(mode=budget.mode, unit=unit)
         self._book = Book(self._accountant, self._new_profile)
         self._position = 0
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # guards the book; works take it, so whoever holds it must not commit
+        self._opening = threading.RLock()  # guards the data; no work takes it
         self._version = 0  # the last one declared in the log
         self._data: tuple[int, Source, Tables] | None = None  # opened at the first purchase: free answers need none
 
@@ -108,8 +106,8 @@ class Kernel:
     def check(self, strategy: LinearMap) -> None:
         """Refuse, from public sizes alone, what could overflow or not fit in memory."""
         parts = [self.domain.cells(norm.columns) for norm in strategy.norms(1)]
-        if max(parts, default=1) > LARGEST_TABLE:
-            raise QueryError(f"this looks at {max(parts)} joint cells at once; {LARGEST_TABLE} are possible")
+        if max(parts, default=1) > MOST_CELLS:
+            raise QueryError(f"this looks at {max(parts)} joint cells at once; {MOST_CELLS} are possible")
         if strategy.rows > MOST_ROWS:
             raise QueryError(f"this asks for {strategy.rows} numbers at once; {MOST_ROWS} are possible")
         if strategy.largest() * self.max_rows > LARGEST_ANSWER:
@@ -207,7 +205,7 @@ class Kernel:
 
     def _opened(self) -> tuple[int, Tables]:
         """The current version and its counts; data that are not what the log says they are stop the data set."""
-        with self._lock:
+        with self._opening:
             version = self.version()
             if self._data is None or self._data[0] != version:
                 self.close()
@@ -221,12 +219,12 @@ class Kernel:
     def _secret(self, name: str) -> bytes:
         value = self.ledger.commit(lambda transaction: transaction.secret(name))
         if value is None:
-            raise SourceError("no version of the data has been declared; the data owner runs: bursar create")
+            raise SourceError("no version of the data has been declared; the data owner runs: bursar version")
         return value
 
     def close(self) -> None:
         """Forget the exact counts and close the source."""
-        with self._lock:
+        with self._opening:
             if self._data is not None:
                 self._data[1].close()
             self._data = None

@@ -84,13 +84,13 @@ def _scale(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> floa
 
 
 def _edge(good: Callable[[float], bool], *, good_below: bool) -> float | None:
-    """The last good scale of a monotone condition, by bisection on the logarithm to a relative 1e-9."""
+    """The last good scale of a monotone condition, by bisection on the logarithm to a relative 1e-7."""
     inside, outside = (SMALLEST_SCALE, LARGEST_SCALE) if good_below else (LARGEST_SCALE, SMALLEST_SCALE)
     if not good(inside):
         return None
     if good(outside):
         return outside
-    while abs(math.log(outside / inside)) > 1e-9:
+    while abs(math.log(outside / inside)) > 1e-7:
         middle = math.sqrt(inside * outside)
         inside, outside = (middle, outside) if good(middle) else (inside, middle)
     return inside

@@ -55,7 +55,12 @@ class Product:
         return np.ascontiguousarray(table).reshape(self.rows)
 
     def norms(self, power: int) -> tuple[Norm, ...]:
-        return (Norm(self.masks, power),)
+        return (self._norms[power],)
+
+    @cached_property
+    def _norms(self) -> dict[int, Norm]:
+        """Priced over and over while a plan is made, so computed once."""
+        return {power: Norm(self.masks, power) for power in (1, 2)}
 
     def largest(self) -> int:
         return math.prod(mask.steps.largest() for mask in self.masks)

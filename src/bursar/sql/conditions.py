@@ -83,7 +83,7 @@ def read_literal(node: Node) -> Literal:
         case exp.Literal() if node.is_string:
             return str(node.this)
         case exp.Literal():
-            return _number(str(node.this), place)
+            return read_number(str(node.this), place)
         case exp.Neg():
             number = read_literal(node.this)
             if isinstance(number, Decimal):
@@ -111,6 +111,19 @@ def read_date(text: str, place: int) -> date:
     except ValueError:
         pass
     raise QueryError(f"{text!r} is not a day; days are written 2024-12-31", position=place)
+
+
+def read_number(text: str, place: int) -> int | Decimal:
+    """The number that a text writes, exactly; bounded, so that rounding it to a whole number stays cheap."""
+    try:
+        if len(text) > LONGEST_NUMBER:
+            raise InvalidOperation
+        number = Decimal(text)
+        if not number.is_finite() or abs(number.adjusted()) > 999:
+            raise InvalidOperation
+    except InvalidOperation:
+        raise QueryError("this is not a number in range", position=place) from None
+    return int(text) if text.isdecimal() and text.isascii() else number
 
 
 def bare(node: Node) -> Node:
@@ -169,15 +182,3 @@ def _same(node: Node, table: Name) -> Condition:
         return null
     equal = Compare(column=column, op=Op.EQ, literal=read_literal(other), position=place)
     return all_of(equal, Not(part=null, position=place))
-
-
-def _number(text: str, place: int) -> int | Decimal:
-    try:
-        if len(text) > LONGEST_NUMBER:
-            raise InvalidOperation
-        number = Decimal(text)
-        if not number.is_finite() or abs(number.adjusted()) > 999:
-            raise InvalidOperation
-    except InvalidOperation:
-        raise QueryError("this is not a number in range", position=place) from None
-    return int(text) if text.isdecimal() and text.isascii() else number

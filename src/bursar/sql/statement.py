@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from sqlglot import exp
@@ -15,15 +16,10 @@ from bursar.sql.query import TRUE, Aggregate, Condition, IsNull, Key, Name, Not,
 def read_statement(tree: Node) -> Query:
     """The question that a tree asks; goal, EXPLAIN and text are put in by the caller."""
     table, called = _table(tree)
-    aggregates: list[Aggregate] = []
-    selected: list[Key | Aggregate] = []
-    for node in tree.expressions:
-        item = _item(node, called)
-        selected.append(item)
-        if isinstance(item, Aggregate):
-            aggregates.append(item)
+    selected = [_item(node, called) for node in tree.expressions]
+    aggregates = [item for item in selected if isinstance(item, Aggregate)]
     if not aggregates:
-        raise QueryError("a question asks for at least one COUNT(*)", position=position(tree.expressions[0], tree))
+        raise QueryError("a question asks for at least one COUNT(*)", position=position(tree))
     where = tree.args.get("where")
     return Query(
         table=table,
@@ -119,14 +115,6 @@ def _named(aggregates: list[Aggregate], selected: list[Key | Aggregate]) -> tupl
         if name and name.casefold() in taken:
             raise QueryError(f"two selected columns are called {name}", position=item.position)
         taken.add(name.casefold())
-    named: list[Aggregate] = []
-    for item in aggregates:
-        number = 1
-        while not item.name:
-            name = "count" if number == 1 else f"count_{number}"
-            number += 1
-            if name not in taken:
-                taken.add(name)
-                item = replace(item, name=name)
-        named.append(item)
-    return tuple(named)
+    numbered = (f"count_{number}" for number in itertools.count(2))
+    free = (name for name in itertools.chain(["count"], numbered) if name not in taken)
+    return tuple(item if item.name else replace(item, name=next(free)) for item in aggregates)

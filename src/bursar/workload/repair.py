@@ -10,11 +10,11 @@ import difflib
 import operator
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
 
 from bursar.domain import Attribute, Categories, Dates, Domain, Stray
 from bursar.errors import QueryError
 from bursar.sql import FALSE, Between, Compare, Condition, In, IsNull, Literal, Name, Not, Op, Or, Query
+from bursar.sql.conditions import read_number
 from bursar.sql.query import Leaf, all_of, leaves
 from bursar.workload.edges import before, boundary, from_on, greatest, least, nearest
 from bursar.workload.names import change_leaves, guess, resolve, spelt
@@ -82,8 +82,8 @@ def _value(literal: Literal, attribute: Attribute) -> Literal:
         shown = {str(value).casefold(): value for value in attribute.values}
         return shown.get(str(literal).casefold(), literal)
     try:
-        return Decimal(literal) if isinstance(literal, str) and len(literal) < 40 else literal
-    except InvalidOperation:
+        return read_number(literal, -1) if isinstance(literal, str) else literal
+    except QueryError:
         return literal
 
 
@@ -104,7 +104,9 @@ def _moved(leaf: Compare | Between | In, attribute: Attribute) -> Condition:
                 return leaf
             return Or(parts=(*([replace(leaf, literals=kept)] if kept else []), *parts))
         case Compare(op=Op.NE):
-            return Not(part=_moved(replace(leaf, op=Op.EQ), attribute))
+            equal = replace(leaf, op=Op.EQ)
+            inside = _moved(equal, attribute)
+            return leaf if inside == equal else Not(part=inside)
     value, op, cells = fitting(attribute, leaf, leaf.literal), leaf.op, attribute.declared
     wanted = {Op.LT: (False,), Op.GE: (False,), Op.LE: (True,), Op.GT: (True,)}.get(op, (False, True))
     edges = [boundary(attribute, value, behind=behind) for behind in wanted]
@@ -130,16 +132,18 @@ def _in_cell(attribute: Attribute, column: Name, cell: int) -> Condition:
 def _listed(leaf: Compare | Between | In, attribute: Categories) -> Condition:
     """Equality with listed values, whatever the comparison was."""
     match leaf:
-        case Between():
-            values = [v for v in attribute.values if leaf.low <= v <= leaf.high]  # type: ignore[operator]
-        case Compare() if leaf.op in _ORDER:
-            values = [v for v in attribute.values if _ORDER[leaf.op](v, leaf.literal)]
-        case Compare():
-            return replace(leaf, literal=_declared(leaf.literal, attribute))
         case In():
-            literals = dict.fromkeys(_declared(literal, attribute) for literal in leaf.literals)
-            return replace(leaf, literals=tuple(literals))
-    return In(column=leaf.column, literals=tuple(values)) if values else FALSE
+            return replace(leaf, literals=tuple(dict.fromkeys(_declared(one, attribute) for one in leaf.literals)))
+        case Compare() if leaf.op in (Op.EQ, Op.NE):
+            return replace(leaf, literal=_declared(leaf.literal, attribute))
+        case Compare():
+            bounds = [(leaf.op, leaf.literal)]
+        case Between():
+            bounds = [(Op.GE, leaf.low), (Op.LE, leaf.high)]
+    if not all(fits_list(attribute, bound) for _, bound in bounds):
+        return leaf
+    values = tuple(value for value in attribute.values if all(_ORDER[op](value, bound) for op, bound in bounds))
+    return In(column=leaf.column, literals=values) if values else FALSE
 
 
 def _declared(literal: Literal, attribute: Categories) -> Literal:

@@ -46,10 +46,10 @@ OTHER = "other"
 class Kind(Enum):
     """What a value behind a cell without a declared value can be."""
 
-    BELOW = "below the declared range"
-    ABOVE = "above the declared range"
-    UNLISTED = "not listed"
-    NULL = "unknown"
+    BELOW = "below"
+    ABOVE = "above"
+    UNLISTED = "unlisted"
+    NULL = "null"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def leaf_truth(line: Line, leaf: Leaf) -> Truth:
     if isinstance(leaf, IsNull):
         return _is_null(line, leaf)
     if isinstance(line.attribute, Categories):
-        return _listed(line, leaf)
+        return _listed(line, line.attribute, leaf)
     match leaf:
         case Between():
             low, high = fitting(line.attribute, leaf, leaf.low), fitting(line.attribute, leaf, leaf.high)
@@ -134,16 +134,6 @@ def fitting(attribute: Attribute, leaf: Leaf, literal: Literal) -> Bound:
     raise QueryError(f"{attribute.name} holds numbers, and {render_literal(literal)} is none", position=leaf.position)
 
 
-def literals_of(leaf: Compare | Between | In) -> tuple[Literal, ...]:
-    match leaf:
-        case Compare():
-            return (leaf.literal,)
-        case Between():
-            return (leaf.low, leaf.high)
-        case In():
-            return leaf.literals
-
-
 def means_other(attribute: Categories, literal: Literal) -> bool:
     """Whether a literal means the cell of unlisted values; a value that is itself listed as 'other' comes first."""
     return literal == OTHER and attribute.other is not None and OTHER not in attribute.values
@@ -167,14 +157,17 @@ def _is_null(line: Line, leaf: IsNull) -> Truth:
     return line.spread(np.full(attribute.declared, NO), {kind: YES if kind is Kind.NULL else NO for kind in Kind})
 
 
-def _listed(line: Line, leaf: Compare | Between | In) -> Truth:
-    attribute = line.attribute
-    assert isinstance(attribute, Categories)
-    literals = literals_of(leaf)
-    if isinstance(leaf, Between) or (isinstance(leaf, Compare) and leaf.op not in (Op.EQ, Op.NE)):
-        raise QueryError(
-            f"{attribute.name} has listed values without an order; list those you mean with IN", position=leaf.position
-        )
+def _listed(line: Line, attribute: Categories, leaf: Compare | Between | In) -> Truth:
+    match leaf:
+        case In():
+            literals = leaf.literals
+        case Compare() if leaf.op in (Op.EQ, Op.NE):
+            literals = (leaf.literal,)
+        case _:
+            raise QueryError(
+                f"{attribute.name} has listed values without an order; list those you mean with IN",
+                position=leaf.position,
+            )
     rest = [literal for literal in literals if means_other(attribute, literal)]
     wanted = {literal for literal in literals if not means_other(attribute, literal)}
     for literal in wanted:
@@ -192,12 +185,10 @@ def _listed(line: Line, leaf: Compare | Between | In) -> Truth:
             f"it cannot be told from the rest, which is called {OTHER}",
             position=leaf.position,
         )
-    matches = YES if rest else NO
-    truth = line.spread(np.where(declared, YES, NO), {Kind.UNLISTED: matches})
-    if rest:
-        for place, (kind, cell) in enumerate(line.strays, attribute.declared):
-            if kind is Kind.NULL and cell == attribute.other:
-                truth[place] = YES
+    truth = line.spread(np.where(declared, YES, NO), {Kind.UNLISTED: YES if rest else NO})
+    for place, (_, cell) in enumerate(line.strays, attribute.declared):
+        if rest and cell == attribute.other:
+            truth[place] = YES  # NULL too, where it is sent there: the literal means the cell
     return 2 - truth if isinstance(leaf, Compare) and leaf.op is Op.NE else truth
 
 

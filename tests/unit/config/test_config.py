@@ -384,9 +384,18 @@ def test_replace_one_needs_a_public_size(tmp_path: Path) -> None:
     assert "public_size under [source]" in error.reason
 
 
-def test_a_percentage_needs_a_public_size(tmp_path: Path) -> None:
-    error = refusal(tmp_path, changed("error = 50", 'error = "2%"').replace("public_size = 50000\n", ""))
-    assert "does not declare of what" in error.reason
+def test_a_percentage_may_wait_for_a_measured_size(tmp_path: Path) -> None:
+    text = changed("error = 50", 'error = "2%"').replace("public_size = 50000\n", "")
+    goal = load(write(tmp_path, text)).goal
+    assert goal is not None
+    assert goal.percent
+
+
+def test_a_pace_is_a_number_of_seconds(tmp_path: Path) -> None:
+    with_pace = changed('neighbours = "add-remove"', 'neighbours = "add-remove"\npace = 0.25')
+    assert load(write(tmp_path, with_pace)).pace == 0.25
+    assert load(write(tmp_path, GOOD)).pace == 0.0
+    assert "pace" in refusal(tmp_path, with_pace.replace("0.25", "-1")).reason
 
 
 @pytest.mark.parametrize("section", ["source", "privacy", "budget", "columns"])

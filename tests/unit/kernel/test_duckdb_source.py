@@ -439,7 +439,8 @@ def test_content_depends_on_the_cells_and_nothing_else(tmp_path: Path) -> None:
     assert content(path, rows[::-1]) == same
     assert content(path, [*rows[:3], (99, 5, "also other")]) == same
     assert content(tmp_path / "b.csv", rows) == same
-    assert opened(path).content() == opened(path).content()
+    source = opened(path)
+    assert source.content() == source.content() == opened(path).content()
 
 
 @pytest.mark.parametrize(

@@ -222,6 +222,7 @@ def test_a_truncated_file_is_found_out(place: Path, ledger: SqliteLedger) -> Non
         "UPDATE meta SET body = replace(body, '\"position\":5', '\"position\":4')",
         "DELETE FROM meta WHERE name = 'state'",
         "DELETE FROM meta",
+        "DELETE FROM meta WHERE name = 'state'; DELETE FROM directory WHERE entry = 'meta state'",
         "UPDATE answers SET body = zeroblob(4)",
         "UPDATE answers SET name = replace(name, 'k1', 'k3')",
         "UPDATE answers SET name = CAST(name AS BLOB)",
@@ -282,6 +283,46 @@ def test_damage_meets_the_reader_before_anything_is_verified(place: Path, ledger
     harmed.close()
 
 
+def test_an_answer_without_its_claim_is_not_given(place: Path, ledger: SqliteLedger) -> None:
+    ledger.commit(lambda t: answer(t, "k", b"body"))
+    ledger.close()
+    connection = sqlite3.connect(place)
+    connection.executescript("DELETE FROM claims; DELETE FROM directory WHERE entry LIKE 'claims %'")
+    connection.close()
+    with closing(SqliteLedger.open(place)) as harmed, pytest.raises(LedgerError, match="lost its claim"):
+        harmed.answered(analyst="ann", key="k", question="q")
+
+
+def test_a_log_that_lost_its_end_is_found_out_without_the_anchor(place: Path, ledger: SqliteLedger) -> None:
+    anchor = place.with_name(place.name + "-anchor")
+    ledger.commit(note)
+    ledger.close()
+    early = anchor.read_bytes()
+    with closing(SqliteLedger.open(place)) as again:
+        again.commit(note)
+    connection = sqlite3.connect(place)
+    connection.executescript("DELETE FROM log WHERE position = 2")
+    connection.close()
+    anchor.write_bytes(early)
+    with closing(SqliteLedger.open(place)) as harmed, pytest.raises(LedgerError, match="does not end where it should"):
+        harmed.records()
+
+
+def test_strategies_are_decoded_once_while_they_are_remembered(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rows in (1, 2, 3, 1, 2, 3):
+        ledger.commit(lambda t, r=rows: measure(t, rows=r))
+    monkeypatch.setattr("bursar.kernel.ledger.database.MOST_DECODED", 1)
+    forgetful = [record.event.strategy for record in ledger.records()]  # type: ignore[union-attr]
+    monkeypatch.undo()
+    mindful = [record.event.strategy for record in ledger.records()]  # type: ignore[union-attr]
+    for first, second in ((0, 3), (1, 4), (2, 5)):
+        assert forgetful[first] is not forgetful[second]
+        assert forgetful[first].digest == forgetful[second].digest
+        assert mindful[first] is mindful[second]
+
+
 # -- locks, full disks, faults ------------------------------------------------------------------------------
 
 
@@ -298,6 +339,29 @@ def test_a_lock_held_elsewhere_is_a_clear_error(place: Path, ledger: SqliteLedge
     other.close()
     assert hasty.commit(note) == 2
     hasty.close()
+
+
+def test_recover_says_when_it_could_not_shorten_the_log(place: Path, ledger: SqliteLedger) -> None:
+    hasty = SqliteLedger.open(place, busy_timeout=0.05)
+    hasty.commit(note)
+    other = sqlite3.connect(place, isolation_level=None)
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM log").fetchall()
+    hasty.commit(note)
+    assert hasty.recover().notes == ("other processes were at work, so the write-ahead log was kept",)
+    other.close()
+    assert hasty.recover().notes == ()
+    assert place.with_name(place.name + "-wal").stat().st_size == 0
+    hasty.close()
+
+
+def test_a_file_that_goes_away_is_a_ledger_error(place: Path, ledger: SqliteLedger) -> None:
+    ledger._process.readers.clear()
+    place.rename(place.with_name("elsewhere"))
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        ledger.records()
+    place.with_name("elsewhere").rename(place)
+    assert list(ledger.records()) == []
 
 
 class Faulty(sqlite3.Connection):
@@ -605,6 +669,17 @@ def test_a_fork_has_connections_of_its_own(place: Path, ledger: SqliteLedger) ->
     assert ledger._process is inherited
     assert ledger.commit(note) == 3
     assert ledger.verify().records == 3
+
+
+def test_connections_are_never_taken_to_another_process(ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger.commit(note)
+    before = ledger._process
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    assert ledger.commit(note) == 2
+    assert ledger._process is not before
+    assert before.medium._connection is not None  # left alone, not closed
+    ledger._disconnect()
+    before.medium.abort()
 
 
 def test_a_fork_inside_a_work(place: Path, ledger: SqliteLedger) -> None:

@@ -1,14 +1,46 @@
-"""Questions that are refused while being read: where, why, and what is offered instead (refusals.sql)."""
+"""Refusals: while a question is read (refusals.sql here), and by the declared columns (refusals.sql of workload).
+
+Each block of the two files says why, at which word, and what is offered instead; every offer must itself be accepted.
+"""
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from bursar.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
+from bursar.workload import compile
+
+HERE = Path(__file__).parent
+PEOPLE = Domain(
+    (
+        Integers(name="age", lower=0, upper=99, outside=Stray.OTHER),
+        Integers(name="height", lower=100, upper=220),
+        Bins(name="income", edges=(0.0, 10.0, 20.0, 50.0)),
+        Bins(name="weight", edges=(0.5, 60.0, 90.0), outside=Stray.OTHER),
+        Categories(name="sex", values=("F", "M")),
+        Categories(name="country", values=("DE", "FR", "IT"), null=Stray.OTHER),
+        Categories(name="active", values=(True, False), outside=1),
+        Categories(name="code", values=(1, 2, 7), outside=0),
+        Categories(name="region", values=("N", "S"), null=0),
+        Dates(name="day", first=date(2024, 1, 1), last=date(2024, 12, 31), by=Period.DAY),
+        Dates(
+            name="seen",
+            first=date(2024, 1, 1),
+            last=date(2024, 12, 31),
+            by=Period.WEEK,
+            outside=Stray.OTHER,
+            null=Stray.OTHER,
+        ),
+        Dates(name="born", first=date(1900, 1, 1), last=date(2024, 12, 31), by=Period.MONTH, null=0),
+        Integers(name="Zip Code", lower=0, upper=999999),
+    )
+)
 
 
 class Case(NamedTuple):
@@ -18,9 +50,9 @@ class Case(NamedTuple):
     rewrite: str
 
 
-def cases() -> list[Case]:
+def cases(path: Path) -> list[Case]:
     found = []
-    for block in (Path(__file__).parent / "refusals.sql").read_text().split("\n\n"):
+    for block in path.read_text().split("\n\n"):
         lines = [line for line in block.splitlines() if line and not line.startswith("--- ")]
         said = dict(line.removeprefix("-- ").split(": ", 1) for line in lines if line.startswith("-- "))
         text = "\n".join(line for line in lines if not line.startswith("-- "))
@@ -29,20 +61,39 @@ def cases() -> list[Case]:
     return found
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.text[:50])
-def test_refusal(case: Case) -> None:
+READING = cases(HERE / "refusals.sql")
+COMPILING = cases(HERE.parent / "workload" / "refusals.sql")
+
+
+def check(case: Case, refused: QueryError) -> None:
+    assert refused.reason == case.says
+    assert case.text[refused.position :].startswith(case.at)
+    assert (refused.text, refused.rewrite) == (case.text, case.rewrite)
+
+
+@pytest.mark.parametrize("case", READING, ids=lambda case: case.text[:60])
+def test_refused_while_being_read(case: Case) -> None:
     with pytest.raises(QueryError) as refused:
         parse(case.text)
-    assert refused.value.reason == case.says
-    assert case.text[refused.value.position :].startswith(case.at)
-    assert refused.value.rewrite == case.rewrite
+    check(case, refused.value)
     if case.rewrite:
         parse(case.rewrite)
 
 
-def test_there_are_cases() -> None:
-    assert len(cases()) >= 60
-    assert sum(bool(case.rewrite) for case in cases()) >= 30
+@pytest.mark.parametrize("case", COMPILING, ids=lambda case: case.text[:60])
+def test_refused_by_the_declared_columns(case: Case) -> None:
+    query = parse(case.text)
+    with pytest.raises(QueryError) as refused:
+        compile(query, PEOPLE, "people")
+    check(case, refused.value)
+    if case.rewrite:
+        compile(parse(case.rewrite), PEOPLE, "people")
+
+
+def test_there_are_cases_and_most_of_them_offer_something() -> None:
+    for found in (READING, COMPILING):
+        assert len(found) >= 50
+        assert sum(bool(case.rewrite) for case in found) > len(found) / 2
 
 
 def test_the_message_points_at_the_place() -> None:

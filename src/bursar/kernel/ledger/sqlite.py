@@ -8,7 +8,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -65,24 +65,16 @@ class SqliteLedger:
         for trace in (place, anchor_path(place)):
             if os.path.lexists(trace):
                 raise LedgerError(f"{trace} exists: a ledger was created here before, and its budget is not renewed")
-        draft: Path | None = None
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=f".{place.name}-", dir=place.parent)
-            os.close(handle)
-            draft = Path(name)
-            database = Database(draft, timeout=busy_timeout, factory=cls.factory, decoded={})
-            try:
-                database.found(text)
-            finally:
-                database.close()
-            os.link(draft, place)
+            with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as drafts:
+                draft = Path(drafts) / place.name
+                draft.touch(mode=0o600)
+                with closing(Database(draft, timeout=busy_timeout, factory=cls.factory, decoded={})) as database:
+                    database.found(text)
+                os.link(draft, place)
         except OSError as fault:
             raise LedgerError(f"the ledger {place} cannot be created: {fault.strerror}") from fault
-        finally:
-            if draft is not None:
-                for suffix in ("", "-wal", "-shm"):
-                    draft.with_name(draft.name + suffix).unlink(missing_ok=True)
         ledger = cls(place, busy_timeout=busy_timeout)
         _sync(place.parent)
         return ledger
@@ -121,11 +113,8 @@ class SqliteLedger:
         self._closed = False
         self._decoded: dict[str, LinearMap] = {}
         self._notes: tuple[str, ...] = ()
-        database = Database(path, timeout=busy_timeout, factory=self.factory, decoded=self._decoded)
-        try:
+        with closing(Database(path, timeout=busy_timeout, factory=self.factory, decoded=self._decoded)) as database:
             self._charter: Charter = MappingProxyType(dict(database.recognise()))
-        finally:
-            database.close()
         self._charter_hash = database.charter_hash
         if charter is not None:
             _compare(self._charter, charter)
@@ -163,11 +152,8 @@ class SqliteLedger:
         moment = time.time() if now is None else now
         medium = self._here().medium
         notes = self.commit(lambda _: drop_expired(medium, moment))
-        database = self._connect()
-        try:
+        with closing(self._connect()) as database:
             ((busy, _, _),) = database.run("PRAGMA wal_checkpoint(TRUNCATE)")
-        finally:
-            database.close()
         if busy:
             notes += ("other processes were at work, so the write-ahead log was kept",)
         health = self.verify()

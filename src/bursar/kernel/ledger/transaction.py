@@ -154,9 +154,10 @@ class RowTransaction:
         if stored is not None:
             return stored
         holder = self._holder(claim)
-        if holder is not None and holder.fence != claim.fence:
+        if holder is None:
+            self._bind(claim)
+        elif holder.fence != claim.fence:
             raise Stale(f"the key {claim.key!r} was taken over")
-        self._bind(claim)
         self.medium.rows.write("answers", _name(claim.analyst, claim.key), body)
         return body
 

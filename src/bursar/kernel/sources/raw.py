@@ -54,8 +54,6 @@ def attempt(work: Callable[[], T], text: str) -> T:
     """
     try:
         return work()
-    except SourceError:
-        raise
     except Exception:
         pass
     raise SourceError(text)

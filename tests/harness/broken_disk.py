@@ -1,0 +1,97 @@
+"""A process whose disk breaks: asks under faults of `broken_disk.c`, and says how often it was refused.
+
+`python -m harness.broken_disk PLACE FLOW CALL ERRNO LASTING STRIDE`, with the compiled shim in LD_PRELOAD. The nth
+system call of a kind fails while a question is asked, for n = STRIDE, 2 STRIDE, ... until no call fails any more.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.faults import HOUR, Ask, Clock, loss, measured, note, reopened
+
+from bursar.engine import Bursar
+from bursar.errors import LedgerError
+
+CALLS = ("write", "sync", "read", "truncate")
+EPSILON = 100.0
+
+_NARROW = itertools.product(range(9), range(1, 10), ("F", "M"), ("north", "south", "east"))
+QUESTIONS = tuple(
+    Ask(
+        key=f"{low} {high} {sex} {region}",
+        text=f"SELECT COUNT(*) FROM people WHERE age BETWEEN {low} AND {high} AND sex = '{sex}' AND region = '{region}'",
+        rows=1,
+    )
+    for low, high, sex, region in _NARROW
+    if low < high
+)
+"""Questions of which none answers another, so that each must be paid for."""
+
+
+class Kept:
+    """One engine that lives through all faults."""
+
+    def __init__(self, place: Path) -> None:
+        self._bursar = reopened(place, epsilon=EPSILON)
+
+    def __call__(self, use: Callable[[Bursar], None]) -> None:
+        use(self._bursar)
+
+
+class Opened:
+    """A new engine for every question: opening and closing break too."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def __call__(self, use: Callable[[Bursar], None]) -> None:
+        with reopened(self._place, epsilon=EPSILON) as bursar:
+            use(bursar)
+
+
+FLOWS = {"kept": Kept, "opened": Opened}
+
+
+def break_everywhere(place: Path, flow: str, call: str, error: int, lasting: bool, stride: int) -> dict[str, int]:
+    disk = ctypes.CDLL(None)
+    with_engine = FLOWS[flow](place)
+    tally = {"asked": 0, "refused": 0, "failed": 0}
+    clock = Clock()
+    with clock.running():
+        for ask, nth in zip(QUESTIONS, itertools.count(stride, stride), strict=False):
+            disk.disk_breaks(CALLS.index(call), ctypes.c_long(nth), error, int(lasting))
+            try:
+                with_engine(lambda bursar, ask=ask: note(place, ask, ask.of(bursar)))
+            except LedgerError as fault:
+                assert type(fault) is LedgerError, fault  # Stale and Busy never reach a person
+                tally["refused"] += 1
+            failed = disk.disk_heals()
+            tally["asked"] += 1
+            tally["failed"] += failed
+            clock.off += HOUR  # the lease of a claim whose release failed is over
+            with_engine(lambda bursar, ask=ask: whole(bursar, place, ask))
+            if failed == 0:
+                return tally
+    raise AssertionError("calls never stopped failing")
+
+
+def whole(bursar: Bursar, place: Path, ask: Ask) -> None:
+    """The ledger is as it should be, and the question that failed is answered now, for one price."""
+    bursar.verify()
+    note(place, ask, ask.of(bursar))
+    records = bursar.ledger.records()
+    assert len(measured(records, ask.text)) == 1
+    assert bursar.kernel.spent() == loss([record.event for record in records])
+
+
+if __name__ == "__main__":
+    place, flow, call, error, lasting, stride = sys.argv[1:]
+    begun = time.perf_counter()
+    print(json.dumps(break_everywhere(Path(place), flow, call, int(error), lasting == "lasting", int(stride))))

@@ -1,0 +1,212 @@
+"""The kinds of question that record-play asks, and random neighbours to ask them about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from bursar.kernel.accounting import Mode
+from bursar.kernel.budget import Budget
+from harness.people import Pair, pair_of, settings_of
+from harness.record_play import Ask, Declare, FailSource, LoseCommit, Overtake, Squat, Step
+
+SIMPLE = (
+    "sex = 'F'",
+    "sex IN ('F', 'M')",
+    "age >= 2",
+    "age BETWEEN 1 AND 3",
+    "age = 4",
+    "age IS NULL",
+    "NOT age < 2",
+    "income >= 0 AND income < 20",
+    "income >= 10 AND income < 20",
+    "sex = 'M' AND age <= 1",
+)
+JOINT = (
+    "sex = 'F' OR age > 2",
+    "(sex = 'M' AND age < 2) OR (income >= 0 AND income < 10)",
+    "age = 0 OR (income >= 10 AND income < 20)",
+    "NOT (age < 3 AND income BETWEEN 20 AND 50)",
+)
+GROUPS = ("sex", "age", "income", "sex, age", "age, sex")
+WRONG = (
+    "SELECT",
+    "SELECT SUM(age) FROM people",
+    "SELECT COUNT(*) FROM nobody",
+    "SELECT COUNT(*) FROM people WHERE height > 3",
+    "SELECT COUNT(*) FROM people WHERE income < 15",
+    "SELECT COUNT(*) FROM people WHERE sex = 'x'",
+    "SELECT age FROM people GROUP BY age",
+    "SELECT COUNT(*) FROM people; DROP TABLE people",
+    "SELECT COUNT(*) FROM people WITH ERROR -3",
+    "SELECT COUNT(*) FROM people WITH ERROR 0.0000000001 CONFIDENCE 99.999999999%",
+    "SELECT COUNT(*) FROM people WHERE sex = 'F' AND sex = 'M'",
+)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A pair of neighbours and what is asked about it."""
+
+    pair: Pair
+    steps: tuple[Step, ...]
+
+
+Kind = Callable[[Random, Mode], list[Step]]
+
+
+def scene(kind: str, number: int, *, budget: Budget | None = None, several_rows: bool | None = None) -> Scene:
+    """The scene of a kind with a number: always the same."""
+    seed = f"{kind}/{number}"
+    rng = Random(seed)
+    several = rng.random() < 0.35 if several_rows is None else several_rows
+    settings = settings_of(rng, several_rows=several or kind == "several rows", budget=budget)
+    steps = KINDS[kind](rng, settings.budget.mode)
+    declared = [step.same_rows for step in steps if isinstance(step, Declare)]
+    pair = pair_of(rng, seed, settings, versions=1 + len(declared), same_rows=any(declared))
+    return Scene(pair, tuple(steps))
+
+
+def _select(what: str, where: str = "", group: str = "") -> str:
+    keys = f"{group}, " if group else ""
+    text = f"SELECT {keys}{what} FROM people"
+    return text + (f" WHERE {where}" if where else "") + (f" GROUP BY {group}" if group else "")
+
+
+def _error(rng: Random) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"within": rng.choice([2, 5, 12, 40])}
+    if rng.random() < 0.3:
+        wanted["confidence"] = rng.choice([0.8, "99%"])
+    return wanted
+
+
+def _any(rng: Random) -> Ask:
+    """A question of any shape, with an error for a goal."""
+    sql = rng.choice(
+        [
+            _select("COUNT(*)"),
+            _select("COUNT(*)", rng.choice(SIMPLE)),
+            _select("COUNT(*)", rng.choice(JOINT)),
+            _select("COUNT(*)", group=rng.choice(GROUPS)),
+            _select("COUNT(*)", rng.choice(SIMPLE), rng.choice(GROUPS)),
+        ]
+    )
+    return Ask(sql=sql, wanted=_error(rng))
+
+
+def _count(rng: Random, mode: Mode) -> list[Step]:
+    return [Ask(sql=_select("COUNT(*)"), wanted=_error(rng)), Ask(sql=_select("COUNT(*)"), wanted=_error(rng))]
+
+
+def _filter(rng: Random, mode: Mode) -> list[Step]:
+    return [Ask(sql=_select("COUNT(*)", rng.choice(SIMPLE)), wanted=_error(rng)) for _ in range(2)]
+
+
+def _group(rng: Random, mode: Mode) -> list[Step]:
+    where = rng.choice(["", "", rng.choice(SIMPLE)])
+    return [Ask(sql=_select("COUNT(*)", where, rng.choice(GROUPS)), wanted=_error(rng)), _any(rng)]
+
+
+def _joint(rng: Random, mode: Mode) -> list[Step]:
+    group = rng.choice(["", "", "sex", "age"])
+    return [Ask(sql=_select("COUNT(*)", rng.choice(JOINT), group), wanted=_error(rng)), _any(rng)]
+
+
+def _aggregates(rng: Random, mode: Mode) -> list[Step]:
+    parts = [f"COUNT(*) FILTER (WHERE {rng.choice(SIMPLE + JOINT)}) AS a{i}" for i in range(rng.randint(1, 3))]
+    sql = _select(", ".join(["COUNT(*) AS n", *parts]), group=rng.choice(["", "sex", "age"]))
+    return [Ask(sql=sql, wanted=_error(rng)), _any(rng)]
+
+
+def _explain(rng: Random, mode: Mode) -> list[Step]:
+    asks = [_any(rng) for _ in range(2)]
+    return [step for ask in asks for step in (Ask(sql=f"EXPLAIN {ask.sql}", wanted=ask.wanted), ask)]
+
+
+def _keyed(rng: Random, mode: Mode) -> list[Step]:
+    first, other = _any(rng), _any(rng)
+    keyed = Ask(sql=first.sql, wanted=first.wanted, key="k")
+    conflict = Ask(sql=other.sql, wanted=other.wanted, key="k")
+    before = [Squat(ask=keyed)] if rng.random() < 0.3 else []
+    return [*before, keyed, rng.choice([keyed, conflict]), keyed]
+
+
+def _repeated(rng: Random, mode: Mode) -> list[Step]:
+    ask = _any(rng)
+    return [ask, ask, Ask(sql=ask.sql, wanted=_error(rng)), ask]
+
+
+def _refused(rng: Random, mode: Mode) -> list[Step]:
+    ask = _any(rng)
+    dear = Ask(sql=ask.sql, wanted={"within": rng.choice([0.6, 1.5]), "confidence": 0.9999})
+    capped = Ask(sql=_any(rng).sql, wanted={"within": 3, "max_cost": 1e-6})
+    return [dear, ask, rng.choice([dear, capped])]
+
+
+def _bad(rng: Random, mode: Mode) -> list[Step]:
+    return [Ask(sql=rng.choice(WRONG), wanted=rng.choice([{}, _error(rng)])), _any(rng), Ask(sql=rng.choice(WRONG))]
+
+
+def _percent(rng: Random, mode: Mode) -> list[Step]:
+    def ask() -> Ask:
+        return Ask(sql=_any(rng).sql, wanted={"within": rng.choice(["10%", "40%", "150%"])})
+
+    return [ask(), Ask(sql=_select("COUNT(*)"), wanted={"within": rng.choice([4, 10])}), ask()]
+
+
+def _rmse(rng: Random, mode: Mode) -> list[Step]:
+    return [Ask(sql=_any(rng).sql, wanted={"rmse": rng.choice([1, 3.5, 20])}) for _ in range(2)]
+
+
+def _spend(rng: Random, mode: Mode) -> list[Step]:
+    def ask() -> Ask:
+        unit = mode.value if rng.random() < 0.9 else "rho"
+        return Ask(sql=_any(rng).sql, wanted={unit: rng.choice([0.01, 0.1, 0.3])})
+
+    return [ask(), ask()]
+
+
+def _overtaken(rng: Random, mode: Mode) -> list[Step]:
+    ask = _any(rng)
+    keyed = Ask(sql=ask.sql, wanted=ask.wanted, key=rng.choice([None, "k"]))
+    return [Overtake(ask=rng.choice([ask, _any(rng)])), keyed, Overtake(ask=_any(rng)), _any(rng)]
+
+
+def _lost(rng: Random, mode: Mode) -> list[Step]:
+    ask = _any(rng)
+    keyed = Ask(sql=ask.sql, wanted=ask.wanted, key=rng.choice([None, "k"]))
+    return [rng.choice([LoseCommit(), FailSource()]), keyed, keyed, rng.choice([LoseCommit(), FailSource()]), _any(rng)]
+
+
+def _versions(rng: Random, mode: Mode) -> list[Step]:
+    ask = _any(rng)
+    between: list[Step] = [Overtake(ask=_any(rng))] if rng.random() < 0.2 else []
+    return [ask, Declare(same_rows=rng.random() < 0.5), *between, rng.choice([ask, _any(rng)]), _any(rng)]
+
+
+def _mixed(rng: Random, mode: Mode) -> list[Step]:
+    return [_any(rng), _any(rng)]
+
+
+KINDS: dict[str, Kind] = {
+    "count": _count,
+    "filter": _filter,
+    "group by": _group,
+    "joint or": _joint,
+    "several aggregates": _aggregates,
+    "explain": _explain,
+    "keyed": _keyed,
+    "repeated": _repeated,
+    "refused": _refused,
+    "bad sql": _bad,
+    "percent": _percent,
+    "rmse": _rmse,
+    "spend": _spend,
+    "overtaken": _overtaken,
+    "lost": _lost,
+    "versions": _versions,
+    "several rows": _mixed,
+    "stored": _mixed,
+}

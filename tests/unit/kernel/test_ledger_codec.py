@@ -1,0 +1,156 @@
+"""Bytes of records, holds and claims: one form, exact, and one kind of error for anything else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bursar.errors import LedgerError
+from bursar.kernel.accounting.events import Measured, Versioned
+from bursar.kernel.accounting.noise import Noise, NoiseKind
+from bursar.kernel.ledger import Claim, Hold, Record, codec
+from bursar.queries import LinearMap, Mask, Product, Steps
+
+STRATEGY = Product((Mask(("age",), (4,), Steps.identity(4)),))
+
+
+def strategies(digest: str) -> LinearMap:
+    return {STRATEGY.digest: STRATEGY}[digest]
+
+
+def record(scale: float = 2.5, **changes: Any) -> Record:
+    event = Measured(strategy=STRATEGY, noise=Noise(kind=NoiseKind.GAUSSIAN, scale=scale), version=3)
+    fields = {"position": 5, "at": 1.7e9, "analyst": "ann", "purpose": "why", "event": event, "values": np.arange(4)}
+    return Record(**{**fields, **changes})
+
+
+def test_the_form_is_fixed() -> None:
+    """A change of this text makes every ledger that exists unreadable: raise FORMAT in database.py with it."""
+    header = (
+        b'{"analyst":"ann","at":1700000000.0,"kind":"measured","noise":"gaussian","purpose":"why",'
+        b'"scale":"0x1.4000000000000p+1","strategy":"%b","version":3}\n' % STRATEGY.digest.encode()
+    )
+    assert codec.encode_record(record()) == header + b"".join(n.to_bytes(8, "little") for n in range(4))
+    version = record(event=Versioned(version=4, same_rows=True), values=np.zeros(0, np.int64))
+    assert codec.encode_record(version) == (
+        b'{"analyst":"ann","at":1700000000.0,"kind":"versioned","purpose":"why","same_rows":true,"version":4}\n'
+    )
+
+
+@given(
+    scale=st.floats(2.0**-6, 2.0**40),
+    at=st.floats(0, 1e12),
+    analyst=st.text(st.characters()),
+    purpose=st.text(st.characters()),
+    values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=4, max_size=4),
+)
+def test_a_record_comes_back_to_the_last_bit(
+    scale: float, at: float, analyst: str, purpose: str, values: list[int]
+) -> None:
+    before = record(scale, at=at, analyst=analyst, purpose=purpose, values=np.array(values, np.int64))
+    body = codec.encode_record(before)
+    after = codec.decode_record(5, body, strategies)
+    assert (after.position, after.at, after.analyst, after.purpose) == (5, at, analyst, purpose)
+    assert after.values.tolist() == values
+    assert isinstance(after.event, Measured)
+    assert after.event.noise.scale == scale
+    assert codec.encode_record(after) == body
+
+
+@given(expires=st.floats(allow_nan=False), fence=st.integers(0, 2**70), text=st.text(st.characters()))
+def test_holds_and_claims_come_back(expires: float, fence: int, text: str) -> None:
+    claim = Claim(analyst=text, key=text, question=text, fence=fence, expires=expires)
+    assert codec.decode_claim(codec.encode_claim(claim)) == claim
+    hold = Hold(fence=fence, analyst=text, expires=expires, events=(record().event, Versioned(version=1)))
+    body = codec.encode_hold(hold)
+    assert codec.encode_hold(codec.decode_hold(body, strategies)) == body
+
+
+GOOD = codec.encode_record(record())
+HEADER = json.loads(GOOD[: GOOD.index(b"\n")])
+VALUES = GOOD[GOOD.index(b"\n") :]
+
+
+def changed(**fields: Any) -> bytes:
+    return json.dumps({k: v for k, v in {**HEADER, **fields}.items() if v is not ...}).encode() + VALUES
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\n",
+        b"[]" + VALUES,
+        b'"text"' + VALUES,
+        GOOD[:-1],
+        GOOD[:-8],
+        GOOD + bytes(8),
+        GOOD.replace(b"ann", "änn".encode()),
+        changed(kind="refined"),
+        changed(kind=...),
+        changed(kind=["measured"]),
+        changed(noise="uniform"),
+        changed(scale=2.5),
+        changed(scale="nan"),
+        changed(scale="0x0p+0"),
+        changed(strategy="0" * 32),
+        changed(version="3"),
+        changed(version=True),
+        changed(version=...),
+        changed(at=1),
+        changed(at=...),
+        changed(analyst=None),
+        changed(purpose=7),
+        changed(extra=1),
+        changed(kind="versioned", noise=..., scale=..., strategy=..., same_rows=1),
+        changed(kind="versioned", noise=..., scale=..., strategy=..., same_rows=True),
+        b"[" * 100_000 + VALUES,
+    ],
+)
+def test_a_record_that_is_not_understood_is_refused(body: bytes) -> None:
+    with pytest.raises(LedgerError):
+        codec.decode_record(5, body, strategies)
+
+
+@given(body=st.binary(max_size=300))
+def test_junk_is_one_kind_of_error(body: bytes) -> None:
+    for decode in (
+        lambda: codec.decode_record(1, body, strategies),
+        lambda: codec.decode_hold(body, strategies),
+        lambda: codec.decode_claim(body),
+        lambda: codec.decode_strategy(hashlib.blake2b(body, digest_size=16).hexdigest(), body),
+    ):
+        with pytest.raises(LedgerError):
+            decode()
+
+
+@given(data=st.data())
+def test_a_changed_record_is_refused_or_another_record(data: st.DataObject) -> None:
+    body = bytearray(GOOD)
+    for _ in range(data.draw(st.integers(1, 4))):
+        body[data.draw(st.integers(0, len(GOOD) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        assert isinstance(codec.decode_record(5, bytes(body), strategies), Record)
+    except LedgerError:
+        return
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"1", b"null", b'{"expires":"x"}', b'{"expires":"0x1p+0"}', b"\xff"])
+def test_holds_and_claims_that_are_not_understood_are_refused(body: bytes) -> None:
+    with pytest.raises(LedgerError):
+        codec.decode_claim(body)
+    with pytest.raises(LedgerError):
+        codec.decode_hold(body, strategies)
+
+
+def test_a_strategy_is_known_by_its_bytes() -> None:
+    body = codec.encode_strategy(STRATEGY)
+    assert codec.decode_strategy(STRATEGY.digest, body).digest == STRATEGY.digest
+    with pytest.raises(LedgerError, match="does not match its digest"):
+        codec.decode_strategy(STRATEGY.digest, body[:-1] + b"\x01")
