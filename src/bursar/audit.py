@@ -31,10 +31,9 @@ from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.kernel.sources.source import Source
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
+from bursar.planner.offer import Offer, Views
+from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
-
-FRESH = Preset("direct", (Direct(),))
-"""Without caches: every repetition is measured again."""
 
 PER_LEDGER = 400
 """Answers per scratch ledger, whose budget is then used up."""
@@ -177,16 +176,31 @@ def _ask_again_and_again(
     budget = Budget.of(epsilon=900.0) if pure else Budget.of(rho=900.0)
     scratch = replace(config, budget=budget, unit=unit, max_rows=10 * ROWS, goal=None, pace=0.0)
     source = _Kept(DuckDBSource(table, config.domain, unit, key=bytes(32), max_rows=10 * ROWS))
-    spend = {"epsilon": epsilon} if pure else {"rho": epsilon**2 / 2}
+    spend = Wanted(epsilon=epsilon) if pure else Wanted(rho=epsilon**2 / 2)
+    preset = Preset("again", (_Again(),))
     while True:
         facts = {"domain": config.domain, "unit": unit, "budget": budget, "max_rows": scratch.max_rows}
         ledger = MemoryLedger(charter_of(dataset="audit", **facts))
         declare_version(ledger=ledger, open_source=lambda key: source, randomness=randomness)
-        db = Bursar(scratch, ledger, open_source=lambda key: source, randomness=randomness, preset=FRESH)
-        request = db.prepare(text, Wanted(**spend), None)
+        db = Bursar(scratch, ledger, open_source=lambda key: source, randomness=randomness, preset=preset)
+        request = db.prepare(text, spend, None)
         for _ in range(PER_LEDGER):
             answer = db.ask(request)
             yield np.array([value for line in answer.values for value in line]), answer.charge
+
+
+class _Again:
+    """Measures afresh every time, with the noise that the first question was found to need."""
+
+    name = "again"
+
+    def __init__(self) -> None:
+        self._first: Offer | None = None
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        if self._first is None:
+            self._first = Direct().offers(request, views)[-1]
+        return [self._first]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ ORDER = (
     ("presets",),
     ("config",),
     ("engine",),
-    ("opening",),
+    ("opening", "audit"),
     ("demo", "demo_data"),
     ("cli",),
 )

@@ -10,7 +10,6 @@ import ctypes
 import itertools
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,5 +92,4 @@ def whole(bursar: Bursar, place: Path, ask: Ask) -> None:
 
 if __name__ == "__main__":
     place, flow, call, error, lasting, stride = sys.argv[1:]
-    begun = time.perf_counter()
     print(json.dumps(break_everywhere(Path(place), flow, call, int(error), lasting == "lasting", int(stride))))

@@ -17,6 +17,7 @@ from fractions import Fraction
 from functools import cache
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -281,17 +282,9 @@ def play(pair: Pair, people: History, steps: Sequence[Step], under: Under = Unde
         counted.close()
 
     def engine(analyst: str) -> Bursar:
-        made = under.engine(pair.settings, ledger, open_source=open_source, randomness=player, analyst=analyst)
-        made.kernel = _watched(under.kernel, player)(
-            domain=DOMAIN,
-            unit=pair.settings.unit,
-            budget=pair.settings.budget,
-            max_rows=pair.settings.max_rows,
-            ledger=ledger,
-            open_source=open_source,
-            randomness=player,
-        )
-        return made
+        door: Any = {"open_source": open_source, "randomness": player, "analyst": analyst}
+        with patch("bursar.engine.Kernel", _watched(under.kernel, player)):
+            return under.engine(pair.settings, ledger, **door)
 
     with same_clock(), ExitStack() as stack:
         declare(False)

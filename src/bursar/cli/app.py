@@ -210,6 +210,27 @@ def recover(data: Data = CONFIG, json: Json = False) -> None:
 
 
 @app.command()
+def audit(
+    data: Data = CONFIG,
+    trials: Annotated[int, typer.Option(min=100, max=1_000_000, help="Answers per made-up table.")] = 5_000,
+    json: Json = False,
+) -> None:
+    """Try to catch Bursar revealing more than it charges, on made-up data. Costs nothing.
+
+    Two tables that differ by one person are made up from the columns of the config; your data and your budget are not
+    touched. The same question is asked many times on both, and from the answers alone a lower bound on what was
+    revealed is computed. Exit code 4 if it exceeds what was charged.
+    """
+    from bursar.audit import audit as run
+    from bursar.config import load
+
+    result = run(load(data), trials=trials, progress=show.progress)
+    show.audit(result, as_json=json)
+    if not result.passed:
+        raise typer.Exit(4)
+
+
+@app.command()
 def demo(
     folder: Annotated[Path, typer.Option("--dir", help="Where to put the demo data.")] = Path("bursar-demo"),
     rows: Annotated[int, typer.Option(min=10_000, max=5_000_000, help="How many people to make up.")] = 50_000,

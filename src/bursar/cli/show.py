@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from bursar.audit import Audit
     from bursar.kernel.ledger import Health
     from bursar.status import BudgetStatus, LogLine
 
@@ -64,6 +66,19 @@ def health(found: Health, *, as_json: bool) -> None:
     print("        (write it down elsewhere, to notice if an older ledger is ever put in its place)")
     for note in found.notes:
         print(f"note    {note}")
+
+
+def audit(found: Audit, *, as_json: bool) -> None:
+    if as_json:
+        _json({**asdict(found), "passed": found.passed})
+    else:
+        print(found)
+
+
+def progress(done: int, of: int) -> None:
+    """A counter on standard error, only where a person is looking."""
+    if sys.stderr.isatty() and (done == of or done % max(of // 100, 1) == 0):
+        print(f"\r{100 * done // of:3}%", end="\n" if done == of else "", file=sys.stderr, flush=True)
 
 
 def _json(value: Any) -> None:

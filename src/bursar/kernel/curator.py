@@ -34,7 +34,8 @@ def declare_version(
         source.close()
 
     def work(transaction: Transaction) -> int:
-        declared = [r.event.version for r in transaction.committed(0) if isinstance(r.event, Versioned)]
+        log = [*transaction.committed(0), *transaction.pending()]
+        declared = [record.event.version for record in log if isinstance(record.event, Versioned)]
         version = max(declared, default=0) + 1
         event = Versioned(version=version, same_rows=same_rows and version > 1)
         transaction.put_secret("data key", key)

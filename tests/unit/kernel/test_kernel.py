@@ -181,7 +181,7 @@ def test_without_a_declared_version_nothing_is_measured() -> None:
         open_source=lambda key: TableSource(counts()),
         randomness=SystemRandomness(),
     )
-    with pytest.raises(SourceError, match="bursar create"):
+    with pytest.raises(SourceError, match="bursar version"):
         kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose="why", at_most=2**60)
 
 

@@ -2,7 +2,7 @@
 
 It is overwritten in place after every commit that wrote something: one line of fixed length with its own seal. That
 takes a few microseconds, where a new file and a rename took 84. It is synced when the ledger is created and when it
-is closed, and never goes back.
+is closed. It does not go back, unless two processes write it at the same moment; then it may lag by that commit.
 
 Detected at opening: a ledger file with fewer commits than the anchor saw, or with another record at the anchor's
 position; a ledger that lost its anchor, or whose anchor is damaged. Not detected: an older ledger put back together
