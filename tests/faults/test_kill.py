@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness.faults import (
+    KILLED,
     Ask,
     Steps,
     ask_and_die,
@@ -30,10 +31,8 @@ from bursar.errors import LedgerError, SourceError
 from bursar.kernel.accounting import Versioned
 from bursar.kernel.ledger import SqliteLedger
 
-KILLED = -9
-
 NAMED = (
-    "before choose.offers",  # before the plan
+    "before Planner.choose",  # before the plan
     "after Tables.counts",  # exact counts are read
     "before SystemRandomness.draw",  # inside the commit, admitted
     "after SystemRandomness.draw",

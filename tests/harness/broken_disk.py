@@ -17,6 +17,7 @@ from harness.faults import HOUR, Ask, Clock, loss, measured, note, reopened
 
 from bursar.engine import Bursar
 from bursar.errors import LedgerError
+from bursar.kernel.ledger import database
 
 CALLS = ("write", "sync", "read", "truncate")
 EPSILON = 100.0
@@ -55,7 +56,15 @@ class Opened:
             use(bursar)
 
 
-FLOWS = {"kept": Kept, "opened": Opened}
+class Unsynced(Kept):
+    """A wrong twin: its commits do not wait for the disk."""
+
+    def __init__(self, place: Path) -> None:
+        database.SETTINGS = tuple(setting.replace("=FULL", "=OFF") for setting in database.SETTINGS)
+        super().__init__(place)
+
+
+FLOWS = {"kept": Kept, "opened": Opened, "unsynced": Unsynced}
 
 
 def break_everywhere(place: Path, flow: str, call: str, error: int, lasting: bool, stride: int) -> dict[str, int]:

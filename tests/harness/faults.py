@@ -36,9 +36,9 @@ from bursar.kernel.ledger.transaction import RowTransaction
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.tables import Tables
 from bursar.kernel.verbs import Verbs
-from bursar.planner import choose as choose_module
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.planner import Planner
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
@@ -152,7 +152,7 @@ class Ask:
 SEAMS: tuple[tuple[Any, str], ...] = (
     (SqliteLedger, "answered"),
     (SqliteLedger, "records"),
-    (choose_module, "offers"),
+    (Planner, "choose"),
     (Grant, "__enter__"),
     (Tables, "counts"),
     (SqliteLedger, "commit"),
@@ -218,6 +218,10 @@ class Steps:
         return Stepping
 
 
+KILLED = -signal.SIGKILL
+"""The exit code of a child that was killed."""
+
+
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -244,7 +248,7 @@ def exit_code(child: Any) -> int:
 
 
 def run(target: Callable[..., None], *arguments: Any) -> int:
-    """The exit code of a child; -9 where it was killed."""
+    """The exit code of a child that does nothing but this."""
     return exit_code(start(target, *arguments))
 
 

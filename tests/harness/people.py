@@ -30,6 +30,12 @@ RAW: tuple[tuple[str | None, ...], ...] = (
     ("0", "1", "2", "3", "4", "2.7", "-3", "99", "old", "nan", None),
     ("0", "5", "10", "19.99", "20", "50", "50.01", "-1", "inf", "much", None),
 )
+BUDGETS = (
+    *(Budget.of(epsilon=epsilon) for epsilon in (1.0, 5.0, 20.0)),
+    *(Budget.of(rho=rho) for rho in (0.2, 2.0, 10.0)),
+    Budget.of(epsilon=2.0, delta=1e-6),
+    Budget.of(epsilon=8.0, delta=1e-6),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +61,7 @@ class Pair:
     right: History
 
 
-def settings_of(rng: Random, *, several_rows: bool, budget: Budget | None = None) -> Config:
+def settings_of(rng: Random, *, several_rows: bool) -> Config:
     """Any mode and either notion of neighbours; units of one row, or of several."""
     neighbours = rng.choice(list(Neighbours))
     unit = Unit(neighbours=neighbours)
@@ -65,7 +71,7 @@ def settings_of(rng: Random, *, several_rows: bool, budget: Budget | None = None
     return config(
         domain=DOMAIN,
         unit=unit,
-        budget=budget or _budget(rng),
+        budget=rng.choice(BUDGETS),
         max_rows=1000,
         public_size=20 if known else None,
     )
@@ -155,16 +161,6 @@ def stored_source(settings: Config, people: People, key: bytes) -> Source:
 
 
 MakeSource = Callable[[Config, People, bytes], Source]
-
-
-def _budget(rng: Random) -> Budget:
-    return rng.choice(
-        [
-            Budget.of(epsilon=rng.choice([1.0, 5.0, 20.0])),
-            Budget.of(rho=rng.choice([0.2, 2.0, 10.0])),
-            Budget.of(epsilon=rng.choice([2.0, 8.0]), delta=1e-6),
-        ]
-    )
 
 
 def _person(rng: Random, name: str | None, several: bool) -> Person:

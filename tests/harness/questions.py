@@ -8,7 +8,6 @@ from random import Random
 from typing import Any
 
 from bursar.kernel.accounting import Mode
-from bursar.kernel.budget import Budget
 from harness.people import Pair, pair_of, settings_of
 from harness.record_play import Ask, Declare, FailSource, LoseCommit, Overtake, Squat, Step
 
@@ -31,6 +30,7 @@ JOINT = (
     "NOT (age < 3 AND income BETWEEN 20 AND 50)",
 )
 GROUPS = ("sex", "age", "income", "sex, age", "age, sex")
+DISJOINT = (("sex = 'F'", "sex = 'M'"), ("age <= 1", "age > 1"), ("age IS NULL", "age >= 2"))
 WRONG = (
     "SELECT",
     "SELECT SUM(age) FROM people",
@@ -57,12 +57,11 @@ class Scene:
 Kind = Callable[[Random, Mode], list[Step]]
 
 
-def scene(kind: str, number: int, *, budget: Budget | None = None, several_rows: bool | None = None) -> Scene:
+def scene(kind: str, number: int) -> Scene:
     """The scene of a kind with a number: always the same."""
     seed = f"{kind}/{number}"
     rng = Random(seed)
-    several = rng.random() < 0.35 if several_rows is None else several_rows
-    settings = settings_of(rng, several_rows=several or kind == "several rows", budget=budget)
+    settings = settings_of(rng, several_rows=rng.random() < 0.35 or kind == "several rows")
     steps = KINDS[kind](rng, settings.budget.mode)
     declared = [step.same_rows for step in steps if isinstance(step, Declare)]
     pair = pair_of(rng, seed, settings, versions=1 + len(declared), same_rows=any(declared))
@@ -181,9 +180,13 @@ def _lost(rng: Random, mode: Mode) -> list[Step]:
 
 
 def _versions(rng: Random, mode: Mode) -> list[Step]:
-    ask = _any(rng)
+    """Among others: questions about different people before and after, where somebody may have moved."""
+    wanted = _error(rng)
+    before, after = (Ask(sql=_select("COUNT(*)", where), wanted=wanted) for where in rng.choice(DISJOINT))
+    if rng.random() < 0.5:
+        before, after = _any(rng), _any(rng)
     between: list[Step] = [Overtake(ask=_any(rng))] if rng.random() < 0.2 else []
-    return [ask, Declare(same_rows=rng.random() < 0.5), *between, rng.choice([ask, _any(rng)]), _any(rng)]
+    return [before, Declare(same_rows=rng.random() < 0.5), *between, after, before]
 
 
 def _mixed(rng: Random, mode: Mode) -> list[Step]:

@@ -38,6 +38,9 @@ from harness.people import DOMAIN, History, MakeSource, Pair, plain_source, tabl
 from harness.small import charter
 
 
+CRASHED = "crashed"
+
+
 # ------------------------------------------------------------------------------------------------ what is played
 
 
@@ -294,7 +297,7 @@ def play(pair: Pair, people: History, steps: Sequence[Step], under: Under = Unde
                 case Ask():
                     run.seen.append(_asked(ann, step))
                 case Overtake():
-                    player.overtake = lambda ask=step.ask: run.seen.append(("overtaken", *_asked(bob, ask)))
+                    player.overtake = lambda ask=step.ask: run.seen.append(("by bob", *_asked(bob, ask)))
                 case LoseCommit():
                     player.lose = True
                 case FailSource():
@@ -304,8 +307,8 @@ def play(pair: Pair, people: History, steps: Sequence[Step], under: Under = Unde
                 case Declare():
                     declared += 1
                     declare(step.same_rows)
-            run.seen.append(("budget", ann.budget()))
-            run.seen.append(("log", *ann.log()))
+            run.seen.append(_ended("budget", ann.budget))
+            run.seen.append(_ended("log", ann.log))
         run.seen.append(("ledger", ledger.verify(), *map(encode_record, ledger.records())))
         run.seen.append(("rows", *(sorted(ledger._medium.tables[name].items()) for name in ("holds", "claims", "answers"))))
         run.charges = [charge for _, charge in ann.kernel.history()]
@@ -313,11 +316,21 @@ def play(pair: Pair, people: History, steps: Sequence[Step], under: Under = Unde
 
 
 def _asked(engine: Bursar, ask: Ask) -> tuple[Any, ...]:
-    try:
+    def answered() -> tuple[Any, ...]:
         answer = engine.query(ask.sql, key=ask.key, **ask.wanted)
+        return type(answer).__name__, answer.to_json(), str(answer)
+
+    return _ended("asked", answered)
+
+
+def _ended(what: str, work: Callable[[], Any]) -> tuple[Any, ...]:
+    """What somebody sees: a result, a refusal, or, which must never be, a crash."""
+    try:
+        return (what, work())
     except BursarError as refusal:
-        return _refused(refusal)
-    return (type(answer).__name__, answer.to_bytes() if hasattr(answer, "to_bytes") else answer.to_json(), str(answer))
+        return (what, *_refused(refusal))
+    except Exception as crash:
+        return (what, CRASHED, repr(crash))
 
 
 def _refused(refusal: BursarError) -> tuple[Any, ...]:
@@ -363,7 +376,7 @@ def _differences(left: Run, right: Run) -> list[str]:
 
 def _not_as_told(run: Run) -> list[str]:
     """Every record has one draw of its own noise, and its values are those that the adversary wanted."""
-    found = []
+    found = [f"the engine crashed: {seen[-1]}" for seen in run.seen if CRASHED in seen]
     for call in run.calls:
         if call.record is None:
             continue

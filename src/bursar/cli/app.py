@@ -57,6 +57,14 @@ Epsilon = Annotated[
     float | None, typer.Option(metavar="0.1", help="Instead of --within: the best answer for at most this cost.")
 ]
 Rho = Annotated[float | None, typer.Option(metavar="0.01", help="The same, where the budget is counted in rho.")]
+Expect = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RECORDS:HASH",
+        help="The head that an earlier verify printed, from where you wrote it down: an older ledger put back is then "
+        "refused, and a lost or damaged anchor is made anew.",
+    ),
+]
 MaxCost = Annotated[float | None, typer.Option(metavar="0.1", help="Refuse if the answer would cost more than this.")]
 Key = Annotated[
     str | None,
@@ -193,19 +201,19 @@ def version(
 
 
 @app.command()
-def verify(data: Data = CONFIG, json: Json = False) -> None:
+def verify(data: Data = CONFIG, expect: Expect = None, json: Json = False) -> None:
     """Check the ledger from its first record to its last."""
-    with _open(data) as bursar:
+    with _open(data, expect=expect) as bursar:
         show.health(bursar.verify(), as_json=json)
 
 
 @app.command()
-def recover(data: Data = CONFIG, json: Json = False) -> None:
+def recover(data: Data = CONFIG, expect: Expect = None, json: Json = False) -> None:
     """Clear up after a crash, then check the ledger.
 
     What a dead process had set aside is free again. Nothing that was paid for is lost.
     """
-    with _open(data) as bursar:
+    with _open(data, expect=expect) as bursar:
         show.health(bursar.recover(), as_json=json)
 
 
@@ -244,7 +252,7 @@ def demo(
     tour(folder, rows=rows)
 
 
-def _open(data: Path, analyst: str = "owner") -> Bursar:
+def _open(data: Path, analyst: str = "owner", expect: str | None = None) -> Bursar:
     import bursar
     from bursar.config import load
 
@@ -253,7 +261,14 @@ def _open(data: Path, analyst: str = "owner") -> Bursar:
             f"{data} has no ledger yet, so there is no budget to spend\n"
             f"try: if you own the data, bursar create -d {data}; otherwise ask their owner for the place of the ledger"
         )
-    return bursar.open(data, analyst=analyst)
+    return bursar.open(data, analyst=analyst, expect=None if expect is None else _head(expect))
+
+
+def _head(text: str) -> tuple[int, str]:
+    records, colon, head = text.partition(":")
+    if not colon or not records.isascii() or not records.isdigit() or len(records) > 18:
+        raise LedgerError(f"--expect takes the line that bursar verify printed, RECORDS:HASH, not {text!r}")
+    return int(records), head
 
 
 def _read(sql: str) -> str:

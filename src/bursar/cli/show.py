@@ -62,7 +62,7 @@ def health(found: Health, *, as_json: bool) -> None:
         _json(asdict(found))
         return
     print(f"the ledger is sound: {found.records} records, {found.answers} stored answers, {found.holds} open holds")
-    print(f"head    {found.head}")
+    print(f"head    {found.records}:{found.head}")
     print("        (write it down elsewhere, to notice if an older ledger is ever put in its place)")
     for note in found.notes:
         print(f"note    {note}")

@@ -111,23 +111,20 @@ class Inversion:
         limit = float(row.limit()[0])
         hazard = min(max(star, 1.0 / math.sqrt(float(row.variance()[0]))), limit)
         s = min(hazard, 0.8 * limit)
-        most_nodes = MOST_NODES // (1 + row.distinct() // 16)
         depth, tau = max(exponent, 0.0) + LEAK, SMOOTHING / hazard
+        most_nodes = MOST_NODES // (1 + row.distinct() // 16)
         while True:
             period = _period(row, s, alpha, depth)
             nodes = min(math.ceil(CUTOFF / tau * period / (2.0 * math.pi)), MOST_NODES)
             pitch = row.pitch(period / (8.0 * nodes))
-            if pitch is None:
-                found = _smoothed(row, s, period, tau, nodes)
-            else:
+            if pitch is not None:
                 found = _on_lattice(row, s, period, pitch)
+            else:
+                found = _smoothed(row, s, period, tau, nodes)
+                rough = found.upper(alpha) > ROUGH * found.upper(alpha + 2.0 * found.shift)
             if depth < DEEPEST and found.upper(alpha) < 1000.0 * math.exp(-depth):
                 depth *= 2.0
-            elif (
-                pitch is None
-                and 8 * nodes <= most_nodes
-                and found.upper(alpha) > ROUGH * found.upper(alpha + 2.0 * found.shift)
-            ):
+            elif pitch is None and rough and 8 * nodes <= most_nodes:
                 tau /= 8.0
             else:
                 return found

@@ -17,7 +17,7 @@ import pytest
 from bursar.cli import main
 from bursar.demo import generate
 
-COMMANDS = ("query", "explain", "budget", "log", "create", "version", "verify", "recover", "demo")
+COMMANDS = ("query", "explain", "budget", "log", "create", "version", "verify", "recover", "audit", "demo")
 BY_REGION = "SELECT region, COUNT(*) AS people FROM people GROUP BY region"
 ROWS = 2_000
 
@@ -374,3 +374,20 @@ def test_a_terminal_without_the_sign_still_shows_an_answer_that_was_paid_for(rea
     done = subprocess.run(words, cwd=ready, env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert b"Northmark" in done.stdout
+
+
+def test_a_head_that_was_written_down_is_compared(shell: Shell, ready: Path) -> None:
+    head = next(line.split()[1] for line in shell("verify").out.splitlines() if line.startswith("head"))
+    assert shell("verify", "--expect", head).code == 0
+    assert shell("recover", "--expect", head).code == 0
+    records, digest = head.split(":")
+    assert shell("verify", "--expect", f"{int(records) + 5}:{digest}").code == 4
+    assert shell("verify", "--expect", "nonsense").code == 4
+
+
+def test_an_audit_leaves_data_and_budget_alone(shell: Shell, ready: Path) -> None:
+    found = shell("audit", "--trials", "100", "--json")
+    assert found.code == 0
+    assert found.json["passed"] is True
+    assert found.json["trials"] == 100
+    assert shell("budget", "--json").json["spent"] == 0

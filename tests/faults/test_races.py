@@ -1,0 +1,264 @@
+"""Many clients at once: a budget for 600 grants exactly 600, threads or processes; holds and leases keep others out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bursar import engine as engine_module
+from bursar.engine import Bursar
+from bursar.errors import BudgetError
+from bursar.inference.estimate import Estimate, IndependentRows
+from bursar.kernel.accounting import Measured, Noise, NoiseKind
+from bursar.kernel.grant import HOLD_SECONDS
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Record
+from bursar.kernel.verbs import Verbs
+from bursar.planner.choose import Preset
+from bursar.planner.goals import Wanted
+from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.request import Request
+from bursar.queries import LinearMap
+from harness.faults import KILLED, Clock, die, exit_code, found, later, loss, reopened, run, start
+from harness.small import TableSource
+
+TEXT = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+GRANTS = 600
+PRICE = 1 / 512
+"""Of one measurement by the preset `fixed`: both sexes have a row, and nobody is in both."""
+
+EPSILON = GRANTS * PRICE
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    made = tmp_path / "people.bursar" / "ledger.sqlite"
+    found(made, EPSILON)
+    return made
+
+
+# -- a budget for 600 ---------------------------------------------------------------------------------------
+
+
+def client(bursar: Bursar, name: str, requests: int) -> Counter[str]:
+    """Asks so many times, each time under a new key; how often it was granted and refused."""
+    tally: Counter[str] = Counter()
+    for number in range(requests):
+        try:
+            answer = bursar.query(TEXT, key=f"{name} {number}", epsilon=1)
+            tally["granted"] += 1
+            assert answer.charge > 0
+        except BudgetError:
+            tally["refused"] += 1
+    return tally
+
+
+def clients(bursar: Bursar, name: str, threads: int, requests: int) -> Counter[str]:
+    with ThreadPoolExecutor(threads) as pool:
+        tallies = pool.map(lambda thread: client(bursar, f"{name} {thread}", requests), range(threads))
+        return sum(tallies, Counter())
+
+
+@contextmanager
+def watched(place: Path) -> Iterator[list[int]]:
+    """What another process would see as spent, all the time while the block runs."""
+    seen: list[int] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        with reopened(place, epsilon=EPSILON) as bursar:
+            while not over.is_set():
+                seen.append(bursar.kernel.spent())
+                time.sleep(0.02)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def check_all_is_granted_once(place: Path, tally: Counter[str], seen: list[int], asked: int) -> None:
+    assert tally == {"granted": GRANTS, "refused": asked - GRANTS}
+    assert len(seen) > 1
+    with reopened(place, epsilon=EPSILON) as bursar:
+        assert max(seen) <= bursar.config.budget.units
+        events = [record.event for record in bursar.ledger.records()]
+        assert bursar.kernel.spent() == loss(events) == bursar.config.budget.units
+        assert sum(isinstance(event, Measured) for event in events) == GRANTS
+        assert bursar.verify().answers == GRANTS
+
+
+def test_64_threads_for_600(place: Path) -> None:
+    with reopened(place, preset="fixed", epsilon=EPSILON) as bursar, watched(place) as seen:
+        tally = clients(bursar, "thread", 64, 20)
+    check_all_is_granted_once(place, tally, seen, 64 * 20)
+
+
+def many_clients(place: Path, name: str, threads: int, requests: int) -> None:
+    with reopened(place, preset="fixed", epsilon=EPSILON) as bursar:
+        tally = clients(bursar, name, threads, requests)
+    (place.parent / f"tally {name}").write_text(f"{tally['granted']} {tally['refused']}")
+
+
+def test_8_processes_of_8_threads_for_600(place: Path) -> None:
+    with watched(place) as seen:
+        children = [start(many_clients, place, f"process {number}", 8, 20) for number in range(8)]
+        assert [exit_code(child) for child in children] == [0] * 8
+    tallies = [file.read_text().split() for file in place.parent.glob("tally *")]
+    granted, refused = (sum(int(tally[which]) for tally in tallies) for which in (0, 1))
+    check_all_is_granted_once(place, Counter(granted=granted, refused=refused), seen, 8 * 8 * 20)
+
+
+class CheckThenAct(Kernel):
+    """A wrong twin: looks at the budget first, and draws and writes in a commit of its own."""
+
+    def measure(self, strategy: LinearMap, noise: Noise, **named: Any) -> tuple[Record, int]:
+        event = Measured(strategy=strategy, noise=noise, version=self.version())
+        price, left = self.price([event]), self.left()
+        if price > left:
+            raise BudgetError(asked=price, left=left, unit="units")
+        time.sleep(0.01)  # where another client comes in
+        values = np.zeros(strategy.rows, np.int64)
+        text = {"analyst": named["analyst"], "purpose": named["purpose"]}
+        return self.ledger.commit(lambda t: t.append(**text, event=event, values=values)), price
+
+
+def test_a_kernel_that_checks_and_then_acts_grants_too_much(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "Kernel", CheckThenAct)
+    with reopened(place, preset="fixed", epsilon=EPSILON) as bursar:
+        tally = clients(bursar, "thread", 64, 20)
+        assert tally["granted"] > GRANTS
+        assert bursar.kernel.spent() > bursar.config.budget.units
+
+
+# -- holds --------------------------------------------------------------------------------------------------
+
+HALF = EPSILON / 2
+
+
+@dataclass(frozen=True)
+class InTwo:
+    """A plan of two verbs that together take the whole budget; `between` happens after the first."""
+
+    between: Callable[[], None]
+    name: str = "in two"
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        wanted, noise = request.workload.map, Noise(kind=NoiseKind.LAPLACE, scale=1 / HALF)
+        law = IndependentRows(noise=noise, rows=wanted.rows)
+        events = (Measured(strategy=wanted, noise=noise, version=views.version),) * 2
+
+        def run_both(verbs: Verbs) -> Estimate:
+            first = verbs.measure(wanted, noise).values
+            self.between()
+            return Estimate(values=(first + verbs.measure(wanted, noise).values) / 2, law=law)
+
+        price = Price(events=events, at_most=views.price(events))
+        return [Offer(proposer=self.name, price=price, law=law, run=run_both)]
+
+
+def in_two(place: Path, between: Callable[[], None]) -> Bursar:
+    bursar = reopened(place, epsilon=EPSILON)
+    bursar.planner.preset = Preset("in two", (InTwo(between),))
+    return bursar
+
+
+def spent(place: Path) -> float:
+    with reopened(place, epsilon=EPSILON) as bursar:
+        bursar.verify()
+        assert bursar.kernel.spent() == loss([record.event for record in bursar.ledger.records()])
+        return bursar.kernel.spent() / 2**50
+
+
+def granted(place: Path, requests: int = 1) -> int:
+    """How many of the requests of another process are granted."""
+    with reopened(place, preset="fixed", epsilon=EPSILON) as bursar:
+        return client(bursar, f"other {time.perf_counter()}", requests)["granted"]
+
+
+def test_a_hold_keeps_others_out_until_its_plan_has_ended(place: Path) -> None:
+    meanwhile: list[int] = []
+    with in_two(place, lambda: meanwhile.append(granted(place))) as bursar:
+        bursar.query(TEXT, key="plan", epsilon=1)
+    assert meanwhile == [0]
+    assert spent(place) == EPSILON
+
+
+def test_a_plan_that_fails_gives_its_hold_back(place: Path) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    with in_two(place, fail) as bursar, pytest.raises(ZeroDivisionError):
+        bursar.query(TEXT, key="plan", epsilon=1)
+    assert granted(place) == 1
+
+
+def die_in_the_middle(place: Path) -> None:
+    with in_two(place, die) as bursar:
+        bursar.query(TEXT, key="plan", epsilon=1)
+
+
+def test_a_hold_of_a_dead_process_ends_with_its_lease(place: Path) -> None:
+    assert run(die_in_the_middle, place) == KILLED
+    assert granted(place) == 0
+    with later(HOLD_SECONDS - 60):
+        assert granted(place) == 0
+    with later(HOLD_SECONDS + 1):
+        assert granted(place, GRANTS) == GRANTS // 2
+    assert spent(place) == EPSILON
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["the clock goes on", "the clock goes back again"])
+def test_a_commit_under_an_expired_hold_fails(place: Path, back: bool) -> None:
+    clock, meanwhile = Clock(), []
+
+    def between() -> None:
+        clock.off = HOLD_SECONDS + 1
+        meanwhile.append(granted(place))
+        clock.off = 0 if back else clock.off
+
+    with clock.running(), in_two(place, between) as bursar:
+        with pytest.raises(BudgetError):  # Stale inside, planned again, and now the plan does not fit
+            bursar.query(TEXT, key="plan", epsilon=1)
+        assert bursar.budget().held == 0
+    assert meanwhile == [1]
+    assert spent(place) == HALF + PRICE
+
+
+def test_a_thread_may_open_the_data_while_another_takes_a_hold(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that waits for a thread which waits for a commit would be a standstill."""
+    opening, real = threading.Event(), TableSource.content
+
+    def content(source: TableSource) -> str:
+        opening.set()
+        time.sleep(0.3)  # long enough for the other thread to come into its commit
+        return real(source)
+
+    with reopened(place, preset="fixed", epsilon=EPSILON) as bursar:
+        noise = Noise(kind=NoiseKind.LAPLACE, scale=512.0)
+        event = Measured(strategy=bursar.prepare(TEXT, Wanted(epsilon=1), None).workload.map, noise=noise, version=1)
+        monkeypatch.setattr(TableSource, "content", content)
+        buyer = threading.Thread(target=client, args=(bursar, "buyer", 1), daemon=True)
+        buyer.start()
+        assert opening.wait(60)
+        holder = threading.Thread(
+            target=lambda: bursar.kernel.hold([event], analyst="ana", seconds=60), daemon=True
+        )
+        holder.start()
+        holder.join(60)
+        buyer.join(60)
+        assert not holder.is_alive()
+        assert not buyer.is_alive()

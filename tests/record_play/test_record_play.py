@@ -1,0 +1,299 @@
+"""Record-play of the whole engine: neighbours cannot be told apart by anything but the noise that was paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from harness.cells import Numbers
+from harness.people import DOMAIN, MakeSource, Pair, People, Person, plain_source, stored_source
+from harness.questions import KINDS, Scene, scene
+from harness.record_play import Ask, Declare, Under, faults, play
+from harness.small import TableSource, config
+
+from bursar.config import Config
+from bursar.domain import Unit
+from bursar.engine import Bursar
+from bursar.errors import BudgetError
+from bursar.kernel.accounting import AddRemove, Event, Noise, Profile, Versioned
+from bursar.kernel.accounting.accountant import Accountant
+from bursar.kernel.accounting.book import Book
+from bursar.kernel.budget import Budget
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Record
+from bursar.kernel.sources.source import Source
+from bursar.queries import LinearMap, Norm, Stack, Steps
+
+QUICK, HEAVY, FOUND_WITHIN = 25, 1000, 50
+STORED = Under(source=stored_source)
+
+
+def check(kind: str, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        played = scene(kind, number)
+        found = faults(played.pair, played.steps, STORED if kind == "stored" else Under())
+        assert found == [], f"{kind} {number}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_neighbours_look_the_same(kind: str) -> None:
+    check(kind, range(8 if kind == "stored" else QUICK))
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thousand_neighbours_look_the_same(kind: str) -> None:
+    check(kind, range(HEAVY))
+
+
+def test_the_scenes_are_worth_playing() -> None:
+    """Every way to end is met: answers bought and free, explanations, and all the refusals that there are."""
+    endings: set[str] = set()
+    bought = 0
+    for kind in KINDS:
+        for number in range(6):
+            played = scene(kind, number)
+            run = play(played.pair, played.pair.right, played.steps)
+            bought += sum(call.record is not None for call in run.calls)
+            endings |= {call.ended[1] for call in run.calls if call.record is None}
+            endings |= {seen[2] if seen[1] == "refused" else seen[1][0] for seen in run.seen if seen[0] == "asked"}
+    assert endings >= {"Answer", "Explanation", "BudgetError", "QueryError", "GoalError", "KeyConflict"}
+    assert endings >= {"LedgerError", "SourceError", "Stale", "Busy"}
+    assert bought > 100
+
+
+@pytest.mark.parametrize("source", [plain_source, stored_source], ids=["plain", "stored"])
+def test_a_new_row_may_take_the_place_of_a_counted_one(source: MakeSource) -> None:
+    """A unit's second row, added in the second version, may be the one that is kept from then on."""
+    women, men = (Ask(sql=f"SELECT COUNT(*) FROM people WHERE sex = '{sex}'", wanted={"within": 5}) for sex in "FM")
+    first, second = ("F", "1", "5"), ("M", "1", "5")
+    settings = config(domain=DOMAIN, unit=Unit(column="person"), budget=Budget.of(epsilon=5.0), max_rows=1000)
+    ours = ((Person(name="eve", rows=(first,)),), (Person(name="eve", rows=(first, second)),))
+    steps = [women, Declare(same_rows=True), men]
+    pairs = [Pair(seed=f"moved/{n}", settings=settings, left=((), ()), right=ours) for n in range(6)]
+    assert [faults(pair, steps, Under(source=source)) for pair in pairs] == [[]] * 6
+    with patch.object(Book, "add", every_added_row_shares):
+        assert any(faults(pair, steps, Under(source=source)) for pair in pairs)
+
+
+# -------------------------------------------------------------------------------------------------- planted faults
+
+
+def exact(kernel: Kernel, strategy: LinearMap) -> Numbers:
+    _, tables = kernel._opened()
+    return strategy.apply(tables.counts)
+
+
+class GroupsFromTheData(Kernel):
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+        return super().measure(strategy.take(np.flatnonzero(exact(self, strategy))), noise, **rest)
+
+
+class ScaleFromTheData(Kernel):
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+        crowded = exact(self, strategy).max(initial=0) > 1
+        return super().measure(strategy, replace(noise, scale=noise.scale * 2) if crowded else noise, **rest)
+
+
+class PriceFromTheData(Kernel):
+    def price(self, events: Iterable[Event]) -> int:
+        return super().price(events) + int(self._opened()[1].counts(()).sum())
+
+
+class LeavesEmptyGroupsAlone(Kernel):
+    """No noise where there is nobody to protect."""
+
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+        answers, tape = exact(self, strategy), self._randomness
+
+        class Sparing:
+            def draw(self, noise: Noise, size: int) -> Numbers:
+                drawn = np.zeros(size, np.int64)
+                drawn[answers != 0] = tape.draw(noise, int(np.count_nonzero(answers)))
+                return drawn
+
+        self._randomness = Sparing()
+        try:
+            return super().measure(strategy, noise, **rest)
+        finally:
+            self._randomness = tape
+
+
+class ClipsAnswers(Kernel):
+    """No negative counts, please."""
+
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+        answers, tape = exact(self, strategy), self._randomness
+
+        class Clipping:
+            def draw(self, noise: Noise, size: int) -> Numbers:
+                return np.maximum(tape.draw(noise, size), -answers)
+
+        self._randomness = Clipping()
+        try:
+            return super().measure(strategy, noise, **rest)
+        finally:
+            self._randomness = tape
+
+
+class DrawsAgain(Kernel):
+    """Draws until no answer is negative, at most three times."""
+
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+        answers, tape = exact(self, strategy), self._randomness
+
+        class Again:
+            def draw(self, noise: Noise, size: int) -> Numbers:
+                for _ in range(3):
+                    drawn = tape.draw(noise, size)
+                    if np.all(answers + drawn >= 0):
+                        break
+                return drawn
+
+        self._randomness = Again()
+        try:
+            return super().measure(strategy, noise, **rest)
+        finally:
+            self._randomness = tape
+
+
+class NothingToHide(Kernel):
+    """Where nobody is, zeros are returned without a charge."""
+
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+        answers = exact(self, strategy)
+        if answers.any():
+            return super().measure(strategy, noise, **rest)
+        last = self.ledger.records()[-1]
+        return replace(last, values=answers), 0
+
+
+class CountsInTheLog(Kernel):
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+        rest["purpose"] += f" ({exact(self, strategy).sum()} rows)"
+        return super().measure(strategy, noise, **rest)
+
+
+class PricesAddRemove(Kernel):
+    """Replace-one is priced as if a row could only come or go."""
+
+    def _new_profile(self) -> Profile:
+        return AddRemove(self.domain)
+
+
+class TellingRefusals(Bursar):
+    def ask(self, request: Any) -> Any:
+        try:
+            return super().ask(request)
+        except BudgetError as refusal:
+            refusal.fits += f" for {self.kernel._opened()[1].counts(()).sum()} rows"
+            raise
+
+
+class Growing(TableSource):
+    """The stored data grow while they are in use."""
+
+    def table(self, attrs: tuple[str, ...]) -> Numbers:
+        counted = super().table(attrs)
+        self.counts = self.counts + 1
+        return counted
+
+
+def growing_source(settings: Config, people: People, key: bytes) -> Source:
+    plain = plain_source(settings, people, key)
+    return Growing(plain.table(DOMAIN.names), DOMAIN, content=plain.content())
+
+
+def boundless_source(settings: Config, people: People, key: bytes) -> Source:
+    """Every row of a unit counts."""
+    unit = replace(settings.unit, max_contributions=1000 if settings.unit.column else 1)
+    return plain_source(replace(settings, unit=unit), people, key)
+
+
+def crowding_source(settings: Config, people: People, key: bytes) -> Source:
+    """Which rows of a unit are kept depends on who else is there."""
+    key = bytes(byte ^ len(people) for byte in key)
+    return plain_source(settings, people, key)
+
+
+def last_cell_forgotten(self: Steps, power: int) -> Numbers:
+    sums = SUMS(self, power)
+    return np.append(sums[:-1], 0) if len(sums) > 1 else sums
+
+
+def first_part_only(self: Stack, power: int) -> tuple[Norm, ...]:
+    return self.parts[0].norms(power) if self.parts else ()
+
+
+SUMS = Steps.norms
+
+
+def rows_of_a_unit_forgotten(self: Accountant, noise: Noise) -> int:
+    one = replace(self, unit=Unit(neighbours=self.unit.neighbours))
+    return UNITS(one, noise)
+
+
+UNITS = Accountant.units
+
+
+def never_a_new_generation(self: Book, event: Event) -> None:
+    ADD(self, event)
+    self.generations = dict.fromkeys(self.generations, 1)
+
+
+def every_added_row_shares(self: Book, event: Event) -> None:
+    """As if a unit of several rows were always counted by the same ones."""
+    ADD(self, event)
+    if isinstance(event, Versioned) and event.same_rows:
+        self.generations[event.version] = self.generations[event.version - 1]
+
+
+ADD = Book.add
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A fault in a part of the engine, or patched into it, and the kinds of question that go near it."""
+
+    under: Under = Under()
+    patched: Callable[[], AbstractContextManager[Any]] = nullcontext
+    kinds: tuple[str, ...] = tuple(kind for kind in KINDS if kind != "stored")
+
+    def scenes(self) -> list[Scene]:
+        return [scene(kind, 1000 + n) for n, kind in enumerate(islice(cycle(self.kinds), FOUND_WITHIN))]
+
+
+PLANTS = {
+    "groups from the data": Plant(Under(kernel=GroupsFromTheData)),
+    "scale from the data": Plant(Under(kernel=ScaleFromTheData)),
+    "price from the data": Plant(Under(kernel=PriceFromTheData)),
+    "no noise on zeros": Plant(Under(kernel=LeavesEmptyGroupsAlone)),
+    "answers clipped in the kernel": Plant(Under(kernel=ClipsAnswers)),
+    "drawn again below zero": Plant(Under(kernel=DrawsAgain)),
+    "early exit for nobody": Plant(Under(kernel=NothingToHide)),
+    "exact counts in the log": Plant(Under(kernel=CountsInTheLog)),
+    "replace-one priced as add-remove": Plant(Under(kernel=PricesAddRemove)),
+    "exact counts in a message": Plant(Under(engine=TellingRefusals)),
+    "data that change after they were declared": Plant(Under(source=growing_source)),
+    "no bound on a unit's rows": Plant(Under(source=boundless_source)),
+    "a unit's rows depend on others": Plant(Under(source=crowding_source)),
+    "a norm without its last cell": Plant(patched=lambda: patch.object(Steps, "norms", last_cell_forgotten)),
+    "a norm of the first rows only": Plant(patched=lambda: patch.object(Stack, "norms", first_part_only)),
+    "a unit's rows not in the price": Plant(patched=lambda: patch.object(Accountant, "units", rows_of_a_unit_forgotten)),
+    "versions in one profile": Plant(
+        patched=lambda: patch.object(Book, "add", never_a_new_generation), kinds=("versions",)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_planted_fault_is_found_within_fifty_pairs(name: str) -> None:
+    plant = PLANTS[name]
+    with plant.patched():
+        assert any(faults(played.pair, played.steps, plant.under) for played in plant.scenes())
