@@ -37,7 +37,10 @@ def report(bench: str, args: argparse.Namespace, figures: Figures, *, data: str 
     lines = [["", *columns], *([name, *(_number(row.get(c)) for c in columns)] for name, row in figures.items())]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
-        print("  ".join(text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths, strict=True))))
+        padded = [
+            text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("  ".join(padded))
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
         text = "\n".join(",".join(line) for line in lines)

@@ -91,11 +91,10 @@ def audit(
         for side, table in enumerate(tables):
             asked = _ask_again_and_again(config, table, text, epsilon, randomness or SystemRandomness())
             seen: list[NDArray[np.float64]] = []
-            for values, charge in asked:
+            while len(seen) < trials:
+                values, charge = next(asked)
                 seen.append(values)
                 progress(side * trials + len(seen), 2 * trials)
-                if len(seen) == trials:
-                    break
             answers.append(np.stack(seen))
     claimed = charge if config.budget.mode is Mode.PURE else epsilon_of(charge, DELTA)
     slack = 0.0 if config.budget.mode is Mode.PURE else DELTA

@@ -135,11 +135,9 @@ class Bursar:
         return Grant(self.kernel, who, request.text, offer.price.events, offer.price.at_most, claim)
 
     def _answer(self, request: Request, offer: Offer, estimate: Estimate, charged: int) -> bytes:
-        facts: dict[str, Any] = {
-            **{"question": request.text, "goal": request.goal.describe(), "confidence": request.goal.confidence},
-            **{"source": offer.proposer, "note": offer.note, "reused": offer.reuses, "bought": offer.buys},
-            **{"charge": from_units(charged), "left": left_of(self.kernel.left())},
-            **{"unit": self.config.budget.mode.value, "total": self.config.budget.amount},
-            "contract": self.config.contract.value,
-        }
-        return Answer.of(request.workload, estimate, beta=request.goal.beta, **facts).to_bytes()
+        goal, budget = request.goal, self.config.budget
+        asked = {"question": request.text, "goal": goal.describe(), "confidence": goal.confidence}
+        origin = {"source": offer.proposer, "note": offer.note, "reused": offer.reuses, "bought": offer.buys}
+        money = {"charge": from_units(charged), "left": left_of(self.kernel.left()), "total": budget.amount}
+        facts: Any = {**asked, **origin, **money, "unit": budget.mode.value, "contract": self.config.contract.value}
+        return Answer.of(request.workload, estimate, beta=goal.beta, **facts).to_bytes()

@@ -79,7 +79,8 @@ class BudgetError(BursarError):
 
     def __str__(self) -> str:
         digits = next((d for d in (6, 9, 12) if f"{self.asked:.{d}g}" != f"{self.left:.{d}g}"), 17)
-        text = f"this needs {self.unit} {self.asked:.{digits}g}, and {self.left:.{digits}g} {self.limit}; nothing was spent"
+        asked, left = f"{self.asked:.{digits}g}", f"{self.left:.{digits}g}"
+        text = f"this needs {self.unit} {asked}, and {left} {self.limit}; nothing was spent"
         return f"{text}\ntry: {self.fits}" if self.fits else text
 
 

@@ -8,7 +8,6 @@ from enum import Enum
 
 from bursar.errors import GoalError
 
-
 DEFAULT_CONFIDENCE = 0.95
 
 

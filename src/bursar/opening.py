@@ -15,9 +15,7 @@ from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.kernel.sources.source import Source
 
 
-def open(
-    path: str | Path = "bursar.toml", *, analyst: str = "owner", expect: tuple[int, str] | None = None
-) -> Bursar:
+def open(path: str | Path = "bursar.toml", *, analyst: str = "owner", expect: tuple[int, str] | None = None) -> Bursar:
     """The data set that a config describes. Its ledger must exist: a new ledger would be a new budget.
 
     `expect` is the number of records and the head that `verify` printed once: an older ledger is then refused.

@@ -7,7 +7,6 @@ from datetime import date
 
 import numpy as np
 import pytest
-from harness.small import config
 
 from bursar.audit import audit, lower_bound, raw_value, write_neighbours
 from bursar.domain import Bins, Categories, Dates, Domain, Integers, Neighbours, Period, Stray, Unit
@@ -15,6 +14,7 @@ from bursar.kernel.accounting import Noise
 from bursar.kernel.budget import Budget
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.sources.duckdb import DuckDBSource
+from harness.small import config
 
 EVERY_KIND = Domain(
     (

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from bursar.errors import LedgerError, SourceError
+from bursar.kernel.accounting import Versioned
+from bursar.kernel.ledger import SqliteLedger
 from harness.faults import (
     KILLED,
     Ask,
@@ -26,10 +30,6 @@ from harness.faults import (
     start,
     steps_of,
 )
-
-from bursar.errors import LedgerError, SourceError
-from bursar.kernel.accounting import Versioned
-from bursar.kernel.ledger import SqliteLedger
 
 NAMED = (
     "before Planner.choose",  # before the plan
@@ -148,10 +148,9 @@ def created_again(place: Path) -> list[str]:
         found(place)  # there was no ledger yet
     except LedgerError:
         with reopened(place) as bursar:
-            try:
-                Ask(key="early").of(bursar)
-            except SourceError as error:
-                assert "bursar version" in str(error)
+            if not bursar.ledger.records():
+                with pytest.raises(SourceError, match="bursar version"):
+                    Ask(key="early").of(bursar)
                 declare(bursar.ledger)
     return complaints(place, [Ask(key="k")])
 
@@ -268,9 +267,8 @@ def test_a_ledger_that_loses_its_last_commit_is_found(templates: dict[str, Path]
 
 def test_an_engine_that_does_not_look_into_the_log_is_found(templates: dict[str, Path], tmp_path: Path) -> None:
     place = copied(templates["paid"], tmp_path / "twice")
-    names = passed("paid", templates, tmp_path)
     asks = FLOWS["paid"].asks
-    assert run(ask_and_die, place, "direct", asks, names.index("before Grant.release") + 1) == KILLED
+    assert run(ask_and_die, place, "direct", asks, "before Grant.release") == KILLED
     assert complaints(place, asks, preset="direct") == [
         "k: charged although the log had it",
         "k: rows were measured twice or not at all",

@@ -13,11 +13,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.faults import HOUR, Ask, Clock, loss, measured, note, reopened
-
 from bursar.engine import Bursar
-from bursar.errors import LedgerError
 from bursar.kernel.ledger import database
+from harness.faults import HOUR, Ask, Clock, loss, measured, note, refusal, reopened
 
 CALLS = ("write", "sync", "read", "truncate")
 EPSILON = 100.0
@@ -26,7 +24,8 @@ _NARROW = itertools.product(range(9), range(1, 10), ("F", "M"), ("north", "south
 QUESTIONS = tuple(
     Ask(
         key=f"{low} {high} {sex} {region}",
-        text=f"SELECT COUNT(*) FROM people WHERE age BETWEEN {low} AND {high} AND sex = '{sex}' AND region = '{region}'",
+        text="SELECT COUNT(*) FROM people "
+        f"WHERE age BETWEEN {low} AND {high} AND sex = '{sex}' AND region = '{region}'",
         rows=1,
     )
     for low, high, sex, region in _NARROW
@@ -75,11 +74,8 @@ def break_everywhere(place: Path, flow: str, call: str, error: int, lasting: boo
     with clock.running():
         for ask, nth in zip(QUESTIONS, itertools.count(stride, stride), strict=False):
             disk.disk_breaks(CALLS.index(call), ctypes.c_long(nth), error, int(lasting))
-            try:
-                with_engine(lambda bursar, ask=ask: note(place, ask, ask.of(bursar)))
-            except LedgerError as fault:
-                assert type(fault) is LedgerError, fault  # Stale and Busy never reach a person
-                tally["refused"] += 1
+            met = refusal(lambda ask=ask: with_engine(lambda bursar: note(place, ask, ask.of(bursar))))
+            tally["refused"] += met is not None
             failed = disk.disk_heals()
             tally["asked"] += 1
             tally["failed"] += failed

@@ -101,7 +101,8 @@ def _rows(mask: Mask) -> list[Numbers]:
     rows = []
     for j in range(len(steps.starts) - 1):
         values = [0] * steps.size
-        for at, jump in zip(steps.at[steps.starts[j] : steps.starts[j + 1]], steps.jump[steps.starts[j] :], strict=False):
+        own = slice(steps.starts[j], steps.starts[j + 1])
+        for at, jump in zip(steps.at[own], steps.jump[own], strict=True):
             for cell in range(int(at), steps.size):
                 values[cell] += int(jump)
         rows.append(np.array(values, np.int64).reshape(mask.sizes))

@@ -119,7 +119,7 @@ class BranchingTape:
     """A `Randomness` that takes one path through all draws and remembers how likely it was.
 
     Every draw can be any whole number up to reach + margin; paths beyond `reach` are the rim, which is there so
-    that the neighbour's twin of every inner transcript is found: `margin` is at least what neighbours' inputs differ by.
+    that the neighbour's twin of every inner transcript is found; `margin` is at least the most that inputs differ by.
     """
 
     def __init__(self, path: Sequence[int], *, reach: int, margin: int) -> None:

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness.small import DOMAIN, TableSource, charter, config, counts, engine
 
 from bursar import presets
 from bursar.answer import Answer
 from bursar.engine import Bursar
-from bursar.errors import BursarError
+from bursar.errors import BursarError, LedgerError
 from bursar.inference.estimate import Estimate, IndependentRows
 from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind
 from bursar.kernel.budget import Budget
@@ -42,6 +41,7 @@ from bursar.planner.planner import Planner
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
+from harness.small import DOMAIN, TableSource, charter, config, counts, engine
 
 EPSILON = 1.0
 HOUR = 3600.0
@@ -72,16 +72,17 @@ class Fixed:
 
 @dataclass(frozen=True)
 class RowByRow:
-    """A plan of several verbs: measures each row by itself under one hold, and reuses the rows that the log has."""
+    """A plan of several verbs: measures each row by itself under one hold, and may reuse the rows that the log has."""
 
     scale: float
+    reuse: bool
     name: str = "row by row"
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         wanted, noise = request.workload.map, Noise(kind=NoiseKind.LAPLACE, scale=self.scale)
         law = IndependentRows(noise=noise, rows=wanted.rows)
         rows = [wanted.take([row]) for row in range(wanted.rows)]
-        known = {row.digest: views.measurements.finest.get(row.digest) for row in rows}
+        known = {row.digest: views.measurements.finest.get(row.digest) if self.reuse else None for row in rows}
         missing = [row for row in rows if known[row.digest] is None]
         events = tuple(Measured(strategy=row, noise=noise, version=views.version) for row in missing)
 
@@ -98,7 +99,8 @@ PRESETS = {
     "default": presets.default,
     "direct": Preset("direct-only", (Direct(),)),
     "fixed": Preset("fixed", (Fixed(512.0),)),
-    "row by row": Preset("row by row", (Exact(), RowByRow(16.0))),
+    "row by row": Preset("row by row", (Exact(), RowByRow(16.0, reuse=True))),
+    "row by row, forgetful": Preset("row by row, forgetful", (RowByRow(16.0, reuse=False),)),
 }
 
 
@@ -147,6 +149,17 @@ class Ask:
         return answer
 
 
+def refusal(action: Callable[[], object]) -> str | None:
+    """The text of the LedgerError that an action meets, None where it succeeds. Stale and Busy must stay inside."""
+    met: LedgerError | None = None
+    try:
+        action()
+    except LedgerError as error:
+        met = error
+    assert met is None or type(met) is LedgerError, met
+    return None if met is None else str(met)
+
+
 # -- steps --------------------------------------------------------------------------------------------------
 
 SEAMS: tuple[tuple[Any, str], ...] = (
@@ -175,15 +188,15 @@ WRITING = ("BEGIN", "SAVEPOINT", "CREATE", "INSERT", "DELETE", "ROLLBACK", "RELE
 
 
 class Steps:
-    """Counts the steps of a flow by name, and acts when the step `at` is reached (counting from 1; 0 is never)."""
+    """Counts the steps of a flow, and acts at one of them: the nth (0 is never), or the first of a name."""
 
-    def __init__(self, at: int, act: Callable[[], None]) -> None:
+    def __init__(self, at: int | str, act: Callable[[], None]) -> None:
         self.passed: list[str] = []
         self._at, self._act = at, act
 
     def __call__(self, name: str) -> None:
         self.passed.append(name)
-        if len(self.passed) == self._at:
+        if self._at == len(self.passed) or (self._at == name and name not in self.passed[:-1]):
             self._act()
 
     def install(self, set_attribute: Callable[[Any, str, Any], None]) -> None:
@@ -252,7 +265,7 @@ def run(target: Callable[..., None], *arguments: Any) -> int:
     return exit_code(start(target, *arguments))
 
 
-def ask_and_die(place: Path, preset: str, asks: Sequence[Ask], at: int) -> None:
+def ask_and_die(place: Path, preset: str, asks: Sequence[Ask], at: int | str) -> None:
     """Open, ask, write down what was released, close; killed at the given step."""
     steps = Steps(at, die)
     steps.install(setattr)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 from bursar.domain import Categories, Domain, Integers, Unit
 from bursar.errors import BursarError
-from bursar.kernel.accounting import AddRemove, Book, Noise, NoiseKind, Profile, ReplaceOne
+from bursar.kernel.accounting import Noise, NoiseKind
 from bursar.kernel.accounting.noise import UNIT_BITS
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
@@ -19,6 +19,7 @@ from bursar.kernel.ledger.codec import encode_record
 from bursar.kernel.randomness import Randomness
 from bursar.queries import LinearMap
 from harness.cells import Cell, Numbers, table_of
+from harness.claims import claimed
 from harness.clock import same_clock
 from harness.enumeration import BranchingTape, Claims, Enumerated, Transcript
 from harness.small import TableSource, charter, config
@@ -31,6 +32,8 @@ DOMAIN = Domain(
 )
 CELLS: tuple[Cell, ...] = tuple((sex, age) for sex in range(2) for age in range(3))
 NO_LIMIT = 2**60
+ROW = Unit()
+PLENTY = Budget.of(epsilon=100.0)
 
 Versions = tuple[tuple[Cell, ...], ...]
 """The rows of every version of the data, as cells."""
@@ -69,8 +72,8 @@ class Played:
     """A kernel played by an adversary, as the program of an enumeration. Twins come in as `kernel` or `tape`."""
 
     adversary: Adversary
-    unit: Unit = Unit()
-    budget: Budget = Budget.of(epsilon=100.0)
+    unit: Unit = ROW
+    budget: Budget = PLENTY
     kernel: KernelClass = Kernel
     tape: Wrap = lambda tape: tape
 
@@ -101,8 +104,8 @@ class Played:
             )
             session = Session(kernel, declare)
             self.adversary(session)
-            spent, book = _decimal(kernel.spent()), kernel._book
-        return tuple(session.seen), lambda left, right: min(spent, claimed(book, left, right))
+            spent, book = Fraction(kernel.spent(), 2**UNIT_BITS), kernel._book
+        return tuple(session.seen), lambda left, right: _decimal(min(spent, claimed(book, DOMAIN, left, right)))
 
 
 def enumerated(adversary: Adversary, *, reach: int, margin: int = 1, **setting: object) -> Enumerated[Versions]:
@@ -110,54 +113,5 @@ def enumerated(adversary: Adversary, *, reach: int, margin: int = 1, **setting: 
     return Enumerated(Played(adversary=adversary, **setting), reach=reach, margin=margin)
 
 
-def claimed(book: Book, left: Versions, right: Versions) -> Decimal:
-    """What the profiles claim for the very cells in which the two data sets differ, generation by generation."""
-    rows = book.accountant.unit.max_contributions
-    total = Decimal(0)
-    for generation, profile in book.profiles.items():
-        # Versions of one generation only add rows: the last one holds them all.
-        last = max((v for v, g in book.generations.items() if g == generation), default=generation)
-        removed, added = _changed(left[last - 1], right[last - 1])
-        total += _loss(profile, removed, added) / rows
-    return total
-
-
-def _changed(left: tuple[Cell, ...], right: tuple[Cell, ...]) -> tuple[list[Cell], list[Cell]]:
-    here, there = Counter(left), Counter(right)
-    return list((here - there).elements()), list((there - here).elements())
-
-
-def _loss(profile: Profile, removed: list[Cell], added: list[Cell]) -> Decimal:
-    """The sum over the rows that changed of the loss at their cells; under replace-one, over pairs of rows."""
-    if isinstance(profile, ReplaceOne):
-        pairs = zip(removed, added, strict=True)
-        return sum((_decimal(_pair_loss(profile, v, w)) for v, w in pairs), start=Decimal(0))
-    assert isinstance(profile, AddRemove)
-    return sum((_decimal(_cell_loss(profile, v)) for v in [*removed, *added]), start=Decimal(0))
-
-
-def _cell_loss(profile: AddRemove, cell: Cell) -> int:
-    return sum(int(loss[_on(columns, cell)]) for columns, loss in profile.losses.items())
-
-
-def _pair_loss(profile: ReplaceOne, cell: Cell, other: Cell) -> int:
-    total = 0
-    for columns, matrix in profile.pairs.items():
-        places = [_flat(columns, which) for which in (cell, other)]
-        total += int(matrix[places[0], places[1]])
-    return total
-
-
-def _on(columns: tuple[str, ...], cell: Cell) -> Cell:
-    return tuple(cell[DOMAIN.place(name)] for name in columns)
-
-
-def _flat(columns: tuple[str, ...], cell: Cell) -> int:
-    place = 0
-    for name, value in zip(columns, _on(columns, cell), strict=True):
-        place = place * DOMAIN[name].size + value
-    return place
-
-
-def _decimal(units: int) -> Decimal:
-    return Decimal(units) / Decimal(2**UNIT_BITS)
+def _decimal(amount: Fraction) -> Decimal:
+    return Decimal(amount.numerator) / Decimal(amount.denominator)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
-from functools import cache
 from fractions import Fraction
+from functools import cache
 
 from bursar.kernel.accounting import Noise, NoiseKind
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from random import Random
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bursar.config import Config
 from bursar.domain import Bins, Categories, Domain, Integers, Neighbours, Stray, Unit
@@ -26,7 +25,7 @@ DOMAIN = Domain(
     )
 )
 RAW: tuple[tuple[str | None, ...], ...] = (
-    ("F", "M", "F", "M", "x", "", "f", None),
+    ("F", "M", "F", "M", "F", "M", "x", "", "f", None),
     ("0", "1", "2", "3", "4", "2.7", "-3", "99", "old", "nan", None),
     ("0", "5", "10", "19.99", "20", "50", "50.01", "-1", "inf", "much", None),
 )
@@ -110,13 +109,13 @@ def cells_by_person(people: People) -> dict[str | None, Counter[Cell]]:
     return coded
 
 
-def table_faults(unit: Unit, left: People, right: People, tables: tuple[Numbers, Numbers]) -> list[str]:
+def table_faults(unit: Unit, left: People, right: People, here: Numbers, there: Numbers) -> list[str]:
     """What is wrong with the counts of two neighbours, by the row -> cell rule and the bound on a unit's rows.
 
     Which rows of a unit are kept is secret; that they are its own, as many as allowed, and nobody else's, is not.
     """
     faults = []
-    for people, table in zip((left, right), tables, strict=True):
+    for people, table in ((left, here), (right, there)):
         everyone = table_of(DOMAIN, (cell_of(DOMAIN, row) for person in people for row in person.rows))
         if unit.column is None and not np.array_equal(table, everyone):
             faults.append("the counts are not those of the rows")
@@ -125,7 +124,7 @@ def table_faults(unit: Unit, left: People, right: People, tables: tuple[Numbers,
             faults.append("a unit has more or fewer rows than its bound allows")
         if np.any(table > everyone):
             faults.append("rows are counted that are not there")
-    change = tables[1] - tables[0]
+    change = there - here
     own = [cells_by_person(people).get("eve", Counter()) for people in (left, right)]
     came = Counter({cell: int(change[cell]) for cell in zip(*np.nonzero(change > 0), strict=True)})
     went = Counter({cell: -int(change[cell]) for cell in zip(*np.nonzero(change < 0), strict=True)})

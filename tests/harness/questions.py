@@ -9,7 +9,7 @@ from typing import Any
 
 from bursar.kernel.accounting import Mode
 from harness.people import Pair, pair_of, settings_of
-from harness.record_play import Ask, Declare, FailSource, LoseCommit, Overtake, Squat, Step
+from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Squat, Step
 
 SIMPLE = (
     "sex = 'F'",
@@ -63,7 +63,8 @@ def scene(kind: str, number: int) -> Scene:
     rng = Random(seed)
     settings = settings_of(rng, several_rows=rng.random() < 0.35 or kind == "several rows")
     steps = KINDS[kind](rng, settings.budget.mode)
-    declared = [step.same_rows for step in steps if isinstance(step, Declare)]
+    taken = [step.step if isinstance(step, Overtake) else step for step in steps]
+    declared = [step.same_rows for step in taken if isinstance(step, Declare)]
     pair = pair_of(rng, seed, settings, versions=1 + len(declared), same_rows=any(declared))
     return Scene(pair, tuple(steps))
 
@@ -168,9 +169,18 @@ def _spend(rng: Random, mode: Mode) -> list[Step]:
 
 
 def _overtaken(rng: Random, mode: Mode) -> list[Step]:
-    ask = _any(rng)
-    keyed = Ask(sql=ask.sql, wanted=ask.wanted, key=rng.choice([None, "k"]))
-    return [Overtake(ask=rng.choice([ask, _any(rng)])), keyed, Overtake(ask=_any(rng)), _any(rng)]
+    """By a question that makes ours dearer, by our own question in another process, or by a new version."""
+    wanted = {"within": rng.choice([5, 12])}
+    here, there = (Ask(sql=_select("COUNT(*)", where), wanted=wanted, key="k") for where in rng.choice(DISJOINT))
+    faster = rng.choice(
+        [
+            Overtake(step=Ask(sql=there.sql, wanted={"within": 3})),
+            Overtake(step=there, analyst="ann"),
+            Overtake(step=Declare(same_rows=rng.random() < 0.5)),
+            Overtake(step=_any(rng)),
+        ]
+    )
+    return [Ask(sql=here.sql, wanted={"within": 3}), faster, there, Overtake(step=_any(rng)), _any(rng)]
 
 
 def _lost(rng: Random, mode: Mode) -> list[Step]:
@@ -183,9 +193,9 @@ def _versions(rng: Random, mode: Mode) -> list[Step]:
     """Among others: questions about different people before and after, where somebody may have moved."""
     wanted = _error(rng)
     before, after = (Ask(sql=_select("COUNT(*)", where), wanted=wanted) for where in rng.choice(DISJOINT))
-    if rng.random() < 0.5:
+    if rng.random() < 0.3:
         before, after = _any(rng), _any(rng)
-    between: list[Step] = [Overtake(ask=_any(rng))] if rng.random() < 0.2 else []
+    between: list[Step] = [Overtake(step=_any(rng))] if rng.random() < 0.2 else []
     return [before, Declare(same_rows=rng.random() < 0.5), *between, after, before]
 
 

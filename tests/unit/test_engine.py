@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-from harness.small import Silence, config, counts, engine
 
 from bursar.answer import Answer
 from bursar.domain import Neighbours, Unit
 from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
 from bursar.kernel.budget import Budget
 from bursar.planner.explain import Explanation
+from harness.small import Silence, config, counts, engine
 
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 

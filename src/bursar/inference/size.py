@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bursar.inference.views import Measurements, Reconstructions, noise_of
 from bursar.inference.tails import half_width
+from bursar.inference.views import Measurements, Reconstructions, noise_of
 from bursar.queries import Product
 
 ALL_ROWS = Product(())

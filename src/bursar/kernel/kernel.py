@@ -31,7 +31,7 @@ from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.sources.source import MOST_CELLS, Source
 from bursar.kernel.tables import Tables
-from bursar.queries import LinearMap
+from bursar.queries import LinearMap, Transform
 
 LARGEST_ANSWER = 2**61
 """Exact answers and noise (scales end at 2^40) stay far below 64 bits."""
@@ -112,6 +112,8 @@ class Kernel:
             raise QueryError(f"this asks for {strategy.rows} numbers at once; {MOST_ROWS} are possible")
         if strategy.largest() * self.max_rows > LARGEST_ANSWER:
             raise QueryError("the coefficients of this workload are too large for max_rows")
+        if isinstance(strategy, Transform) and strategy.max_rows < self.max_rows:
+            raise QueryError("a transform was made for fewer rows than max_rows")
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 

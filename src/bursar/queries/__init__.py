@@ -1,7 +1,8 @@
 """TRUSTED. What the kernel can evaluate: integer linear queries over cells, never as rows over the full domain.
 
 Steps -> Mask -> Product -> Stack: integer rows over numbered cells, over the joint grid of a few columns, as a
-Kronecker product of masks on disjoint columns, and several maps one below the other.
+Kronecker product of masks on disjoint columns, and several maps one below the other. Transform: rounded sine
+transforms of one column.
 """
 
 from bursar.queries.codec import decode, encode
@@ -11,6 +12,7 @@ from bursar.queries.norm import Norm
 from bursar.queries.product import MOST_COLUMNS, Product
 from bursar.queries.stack import Stack
 from bursar.queries.steps import Steps
+from bursar.queries.transform import Transform
 
 __all__ = [
     "LARGEST_JOINT",
@@ -22,6 +24,7 @@ __all__ = [
     "Product",
     "Stack",
     "Steps",
+    "Transform",
     "decode",
     "encode",
 ]

@@ -17,10 +17,16 @@ from bursar.queries.mask import Mask
 from bursar.queries.product import Product
 from bursar.queries.stack import Stack
 from bursar.queries.steps import Steps
+from bursar.queries.transform import Transform
+
+TRANSFORM = ("column", "size", "first", "start", "period", "shift", "max_rows")
 
 
 def encode(linear_map: LinearMap) -> bytes:
     """The one byte string of a map; equal maps give equal bytes."""
+    if isinstance(linear_map, Transform):
+        numbers = {name: getattr(linear_map, name) for name in TRANSFORM}
+        return _packed({"kind": "transform", **numbers}, [linear_map.row_weights, linear_map.cell_weights])
     products = linear_map.parts if isinstance(linear_map, Stack) else (linear_map,)
     arrays: list[Integers] = []
     shapes: list[list[dict[str, Any]]] = []
@@ -34,6 +40,10 @@ def encode(linear_map: LinearMap) -> bytes:
             lengths = [len(steps.starts), len(steps.at)]
             shapes[-1].append({"attrs": mask.attrs, "sizes": mask.sizes, "lengths": lengths})
     header = {"kind": "stack" if isinstance(linear_map, Stack) else "product", "products": shapes}
+    return _packed(header, arrays)
+
+
+def _packed(header: dict[str, Any], arrays: list[Integers]) -> bytes:
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     body = b"".join(np.ascontiguousarray(a, "<i8").tobytes() for a in arrays)
     return len(text).to_bytes(8, "little") + text + body
@@ -45,20 +55,29 @@ def decode(data: bytes) -> LinearMap:
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])
         numbers = np.frombuffer(data, "<i8", offset=8 + length).astype(np.int64)
-        products, used = [], 0
-        for shapes in header["products"]:
-            masks = []
-            for shape in shapes:
-                pointers, jumps = shape["lengths"]
-                starts, at, jump = np.split(numbers[used : used + pointers + 2 * jumps], [pointers, pointers + jumps])
-                used += pointers + 2 * jumps
-                sizes = tuple(shape["sizes"])
-                masks.append(Mask(tuple(shape["attrs"]), sizes, Steps(math.prod(sizes), starts, at, jump)))
-            products.append(Product(tuple(masks)))
-        found = Stack(tuple(products)) if header["kind"] == "stack" else products[0]
+        found = _transform(header, numbers) if header["kind"] == "transform" else _products(header, numbers)
         canonical = encode(found) == data
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, QueryError) as fault:
         raise LedgerError("a stored strategy cannot be read") from fault
     if not canonical:
         raise LedgerError("a stored strategy cannot be read")
     return found
+
+
+def _products(header: dict[str, Any], numbers: Integers) -> LinearMap:
+    products, used = [], 0
+    for shapes in header["products"]:
+        masks = []
+        for shape in shapes:
+            pointers, jumps = shape["lengths"]
+            starts, at, jump = np.split(numbers[used : used + pointers + 2 * jumps], [pointers, pointers + jumps])
+            used += pointers + 2 * jumps
+            sizes = tuple(shape["sizes"])
+            masks.append(Mask(tuple(shape["attrs"]), sizes, Steps(math.prod(sizes), starts, at, jump)))
+        products.append(Product(tuple(masks)))
+    return Stack(tuple(products)) if header["kind"] == "stack" else products[0]
+
+
+def _transform(header: dict[str, Any], numbers: Integers) -> Transform:
+    rows, cells = np.split(numbers, [header["period"] - 1])
+    return Transform(**{name: header[name] for name in TRANSFORM}, row_weights=rows, cell_weights=cells)

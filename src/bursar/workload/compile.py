@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from bursar.domain import Domain, Value
 from bursar.errors import QueryError
 from bursar.sql import Query, parse, render
-from bursar.sql.query import all_of
+from bursar.sql.query import all_of, leaves
 from bursar.workload.masks import Cells, count_groups, grouped
 from bursar.workload.names import resolve
 from bursar.workload.regions import regions
 from bursar.workload.repair import repairs
 from bursar.workload.shared_rows import SharedRows
+from bursar.workload.truth import check_types
 from bursar.workload.workload import Workload
 
 MOST_ANSWERS = 100_000
@@ -37,6 +38,9 @@ def compile(query: Query, domain: Domain, table: str) -> Workload:
 
 def _compile(query: Query, domain: Domain, table: str) -> Workload:
     query = resolve(query, domain, table)
+    for condition in (query.where, *(aggregate.condition for aggregate in query.aggregates)):
+        for leaf in leaves(condition):
+            check_types(domain[leaf.column.text], leaf)
     groups = domain.ordered(key.column.text for key in query.keys)
     lines = _lines(query, groups, domain)
     index = np.full((len(lines), len(query.aggregates)), -1, np.int64)

@@ -102,7 +102,7 @@ def leaf_truth(line: Line, leaf: Leaf) -> Truth:
     """The truth of a comparison for every kind of value on the line.
 
     Edge cases: a bound that falls inside a bin, a week or a month, or among the values that `other` keeps together, is
-    refused; so is an order on listed values, and a literal of the wrong type.
+    refused; so is an order on listed values. Literals are known to fit (`check_types`).
     """
     if isinstance(leaf, IsNull):
         return _is_null(line, leaf)
@@ -119,6 +119,28 @@ def leaf_truth(line: Line, leaf: Leaf) -> Truth:
         return equal if leaf.op is Op.EQ else 2 - equal
     less = _less(line, leaf, fitting(line.attribute, leaf, leaf.literal), behind=leaf.op in (Op.LE, Op.GT))
     return less if leaf.op in (Op.LT, Op.LE) else 2 - less
+
+
+def check_types(attribute: Attribute, leaf: Leaf) -> None:
+    """Refuse literals that are no values of the column's type, also where the condition does not matter in the end."""
+    match leaf:
+        case IsNull():
+            return
+        case Compare():
+            literals: tuple[Literal, ...] = (leaf.literal,)
+        case Between():
+            literals = (leaf.low, leaf.high)
+        case In():
+            literals = leaf.literals
+    for literal in literals:
+        if not isinstance(attribute, Categories):
+            fitting(attribute, leaf, literal)
+        elif not means_other(attribute, literal) and not fits_list(attribute, literal):
+            raise QueryError(
+                f"{attribute.name} has values like {render_literal(attribute.values[0])}, "
+                f"and {render_literal(literal)} is none",
+                position=leaf.position,
+            )
 
 
 def fitting(attribute: Attribute, leaf: Leaf, literal: Literal) -> Bound:
@@ -170,15 +192,8 @@ def _listed(line: Line, attribute: Categories, leaf: Compare | Between | In) -> 
             )
     rest = [literal for literal in literals if means_other(attribute, literal)]
     wanted = {literal for literal in literals if not means_other(attribute, literal)}
-    for literal in wanted:
-        if not fits_list(attribute, literal):
-            raise QueryError(
-                f"{attribute.name} has values like {render_literal(attribute.values[0])}, "
-                f"and {render_literal(literal)} is none",
-                position=leaf.position,
-            )
     declared = np.fromiter((value in wanted for value in attribute.values), bool, attribute.declared)
-    if attribute.outside is Stray.OTHER and declared.sum() < len(wanted):
+    if attribute.outside is Stray.OTHER and not rest and declared.sum() < len(wanted):
         unlisted = [literal for literal in literals if literal in wanted.difference(attribute.values)]
         raise QueryError(
             f"{render_literal(unlisted[0])} is not a declared value of {attribute.name}: "

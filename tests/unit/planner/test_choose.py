@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from harness.small import engine
 
 from bursar.goal import Goal, GoalKind
 from bursar.inference.estimate import Estimate, IndependentRows
@@ -15,6 +14,7 @@ from bursar.planner.explain import explain
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
+from harness.small import engine
 
 
 def offer(name: str, price: int, scale: float) -> Offer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness.small import config, engine
 
 from bursar.inference.estimate import IndependentRows, meets
 from bursar.kernel.accounting import Noise, NoiseKind
@@ -13,6 +12,7 @@ from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
+from harness.small import config, engine
 
 BY_AGE = "SELECT age, COUNT(*) FROM people GROUP BY age"
 

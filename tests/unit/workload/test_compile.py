@@ -395,6 +395,11 @@ def test_codes_and_truth_values_compare_by_equality() -> None:
         kept("x = 1", Categories(name="x", values=(True, False), outside=1))
 
 
+def test_literals_must_fit_even_where_the_condition_does_not_matter() -> None:
+    for condition in ("FALSE AND age = TRUE", "sex = 'F' OR TRUE OR sex = 1", "FALSE AND age < 'x'"):
+        assert "is none" in refusal(f"SELECT COUNT(*) FROM people WHERE {condition}").reason
+
+
 # ------------------------------------------------------------------------------------------------------------ names
 
 

@@ -13,7 +13,14 @@ from bursar.errors import BudgetError, Unsupported
 from bursar.kernel.accounting.events import Event, Measured, Versioned
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.profile import Footprint
-from bursar.queries import Product, Stack
+from bursar.queries import Product, Stack, Transform
+
+
+COARSEST = 2**20
+"""Losses of one row below so many units are counted in finer ones."""
+
+FINER = 10
+"""Bits by which units are made finer at a time: they stay below 2^30, as `Footprint.loss` needs."""
 
 
 class Mode(Enum):
@@ -39,27 +46,38 @@ class Accountant:
         """L(v) = sum |q_j(v)| / b_j adds first powers, R(v) = sum q_j(v)^2 / (2 sigma_j^2) adds squares."""
         return 1 if self.mode is Mode.PURE else 2
 
-    def units(self, noise: Noise) -> int:
-        """The loss of one row that a unit's single row changes by one, times k or k^2."""
+    def units(self, noise: Noise, finer: int = 0) -> int:
+        """The loss of one row that a unit's single row changes by one, times k or k^2, in units of 2^-(50 + finer)."""
         if self.mode is Mode.PURE:
             if noise.kind is not NoiseKind.LAPLACE:
                 raise Unsupported(
                     "a budget in epsilon alone cannot pay for Gaussian noise; declare epsilon and delta, or rho"
                 )
-            return noise.pure_units() * self.unit.max_contributions
-        return noise.concentrated_units() * self.unit.max_contributions * self.unit.max_contributions
+            return noise.pure_units(finer) * self.unit.max_contributions
+        return noise.concentrated_units(finer) * self.unit.max_contributions * self.unit.max_contributions
 
     def footprints(self, event: Event) -> tuple[Footprint, ...]:
         """What an event adds to the profile."""
         if isinstance(event, Measured):
-            if not isinstance(event.strategy, Product | Stack):
+            if not isinstance(event.strategy, Product | Stack | Transform):
                 raise Unsupported(f"no accountant knows strategies of kind {type(event.strategy).__name__}")
-            units = self.units(event.noise)
+            units, finer = self._fine_units(event.noise)
             norms = event.strategy.norms(self.power)
-            return tuple(Footprint(norm=norm, units=units, version=event.version) for norm in norms)
+            return tuple(Footprint(norm=n, units=units, version=event.version, finer=finer) for n in norms)
         if isinstance(event, Versioned):
             return ()
         raise Unsupported(f"no accountant knows events of kind {type(event).__name__}")
+
+    def _fine_units(self, noise: Noise) -> tuple[int, int]:
+        """The units, and how many bits finer than 2^-50 they are: so fine that rounding up costs one part in 2^20.
+
+        Large coefficients call for large noise; a row that changes by one then loses less than 2^-50.
+        """
+        units, finer = self.units(noise), 0
+        while units < COARSEST:
+            finer += FINER
+            units = self.units(noise, finer)
+        return units, finer
 
     def all_footprints(self, events: Iterable[Event]) -> list[Footprint]:
         return [footprint for event in events for footprint in self.footprints(event)]

@@ -26,6 +26,9 @@ Columns = tuple[str, ...]
 LARGEST_LOSS = 2**60
 """In units of 2^-50: an event dearer than 1024, which is more than any budget, is refused before it is added up."""
 
+HALF = 30
+"""Bits of the lower part of a norm, where norm and units are multiplied in two steps."""
+
 JOINT_SETS = 16
 """How many measured column sets are tried as P besides the empty one, single columns and all columns together."""
 
@@ -35,19 +38,46 @@ KEPT_BOUNDS = 256
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Footprint:
-    """The loss that one event would add: `units` (of 2^-50) times the norm of a cell, on one version of the data."""
+    """The loss that one event would add: `units` times the norm of a cell, on one version of the data.
+
+    `units` are of 2^-(50 + finer); where `finer` is positive they are below 2^30.
+    """
 
     norm: Norm
     units: int
     version: int
+    finer: int = 0
 
     def __post_init__(self) -> None:
-        asked = max(self.units, self.largest())
+        asked = max(self.units >> self.finer, self.largest())
         if asked > LARGEST_LOSS:
             raise BudgetError(asked=asked / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
 
     def largest(self) -> int:
-        return self.norm.largest() * self.units
+        """The largest loss of a cell, in units of 2^-50, rounded up."""
+        return self.of(self.norm.largest())
+
+    def of(self, norm: int) -> int:
+        """The loss of a cell, or a pair, of this norm in units of 2^-50, rounded up."""
+        return -(-norm * self.units >> self.finer)
+
+    def loss(self, norms: Integers) -> Integers:
+        """`of` for an array of norms below 2^62 and losses below 2^62, at most one unit more.
+
+        Products of a finer footprint would need more than 64 bits, so the norm is taken in two parts of which the lower
+        has `HALF` bits; each part's loss is rounded up.
+        """
+        if self.finer == 0:
+            exact: Integers = norms * self.units
+            return exact
+        high, low = (norms >> HALF) * self.units, (norms & (2**HALF - 1)) * self.units
+        beyond = self.finer - HALF
+        upper: Integers = -(-high >> beyond) if beyond > 0 else high << -beyond
+        return upper - (-low >> self.finer)
+
+    def placed(self, grid: Grid) -> Integers:
+        """The loss on a grid over exactly the columns of the norm: per block the largest of its cells."""
+        return grid.place(self.norm, self.units) if self.finer == 0 else self.loss(grid.place(self.norm, 1))
 
 
 class Profile(Protocol):
@@ -129,7 +159,7 @@ class AddRemove:
         placed: dict[Columns, Integers] = {}
         for footprint in footprints:
             columns = columns_of(footprint.norm, self.domain)
-            loss = self._grid(columns).place(footprint.norm, footprint.units)
+            loss = footprint.placed(self._grid(columns))
             placed[columns] = added(placed[columns], loss) if columns in placed else loss
         return placed
 

@@ -64,13 +64,13 @@ class ReplaceOne:
             columns = columns_of(footprint.norm, self.domain)
             matrix = footprint.norm.pairs()
             if matrix is None:
-                large[columns] = large.get(columns, 0) + footprint.norm.pair_factor * footprint.largest()
+                large[columns] = large.get(columns, 0) + footprint.of(footprint.norm.pair_factor * footprint.norm.largest())
             elif columns in pairs:
                 pairs[columns] = added(pairs[columns], self._loss(footprint, matrix, columns))
             elif matrix.size + sum(kept.size for kept in pairs.values()) <= KEPT_PAIRS:
                 pairs[columns] = self._loss(footprint, matrix, columns)
             else:
-                large[columns] = large.get(columns, 0) + footprint.units * int(matrix.max(initial=0))
+                large[columns] = large.get(columns, 0) + footprint.of(int(matrix.max(initial=0)))
         return pairs, large
 
     def _loss(self, footprint: Footprint, matrix: Integers, columns: Columns) -> Integers:
@@ -79,7 +79,7 @@ class ReplaceOne:
         numbers = np.arange(len(matrix)).reshape(self.domain.sizes(names))
         place = numbers.transpose([names.index(name) for name in columns]).ravel()
         # A footprint loses at most 2^60 in a cell, hence at most 2^62 in a pair: the product cannot wrap around.
-        loss: Integers = np.minimum(matrix[np.ix_(place, place)] * footprint.units, LARGEST_SUM)
+        loss: Integers = np.minimum(footprint.loss(matrix[np.ix_(place, place)]), LARGEST_SUM)
         return loss
 
     def _joint(self, columns: Columns, pairs: dict[Columns, Integers]) -> Integers:

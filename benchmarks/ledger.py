@@ -1,0 +1,234 @@
+"""How fast answers can be charged and kept: `python -m benchmarks.ledger [--quick] [--out DIR]`.
+
+An answer is charged and keyed: one commit admits it, draws the noise and records it, another one stores the answer
+under its key; both are synced to disk before anybody sees a number. Every question is paid for (the preset only
+measures), from a pool of different ones. `kernel` rows begin with a plan in hand, so they time admission, noise, log
+and keys; `engine` rows begin with SQL text. Threads of one process share disk writes (group commit); processes do
+not. `ratio` compares with bare SQLite commits, one thread and one small row each, in the same run and folder.
+
+Targets: `kernel, 64 threads` at least 500 a second with a p99 of at most 250 ms; a million records verified in 60 s.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import Figures, options, report
+from bursar.config import Config
+from bursar.domain import Domain, Integers, Unit
+from bursar.engine import Bursar
+from bursar.kernel.accounting import Measured, Noise, NoiseKind
+from bursar.kernel.budget import Budget, charter_of
+from bursar.kernel.curator import declare_version
+from bursar.kernel.grant import Grant, new_claim
+from bursar.kernel.ledger import SqliteLedger, Transaction
+from bursar.kernel.randomness import SystemRandomness
+from bursar.kernel.sources.source import Source
+from bursar.planner.choose import Preset
+from bursar.planner.goals import Wanted
+from bursar.proposers.direct import Direct
+
+DOMAIN = Domain(tuple(Integers(name=name, lower=0, upper=9, null=0) for name in ("a", "b", "c")))
+QUESTIONS = [
+    f"SELECT COUNT(*) FROM people WHERE a BETWEEN {low} AND {high} AND b <= {b}"
+    for low, high, b in product(range(5), range(4, 10), range(10))
+]
+"""All of them look at one cell, a = 4 and b = 0, so that none is free beside the others."""
+
+WITHIN = 400.0
+PROCESSES = 64
+
+Times = list[float]
+
+
+class Table:
+    """A source over counts in memory: the database is not what is timed here."""
+
+    def __init__(self) -> None:
+        self._counts = np.full(DOMAIN.sizes(DOMAIN.names), 10, np.int64)
+
+    def fingerprint(self) -> str:
+        return ""
+
+    def content(self) -> str:
+        return ""
+
+    def table(self, attrs: tuple[str, ...]) -> np.ndarray:
+        gone = tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in attrs)
+        kept = [name for name in DOMAIN.names if name in attrs]
+        return self._counts.sum(axis=gone).transpose([kept.index(name) for name in attrs])
+
+    def close(self) -> None:
+        pass
+
+
+def configured() -> Config:
+    facts = {"dataset": "ledger", "domain": DOMAIN, "unit": Unit(), "budget": Budget.of(epsilon=1000.0)}
+    places = {"path": Path("ledger.toml"), "location": Path("ledger"), "table": "people"}
+    return Config(**places, **facts, max_rows=10**6)  # type: ignore[arg-type]
+
+
+def opened(place: Path) -> Bursar:
+    """An engine on the ledger at this place, which is created if it is not there."""
+    config = configured()
+    randomness = SystemRandomness()
+    charter = charter_of(
+        dataset=config.dataset, domain=DOMAIN, unit=config.unit, budget=config.budget, max_rows=config.max_rows
+    )
+
+    def open_source(key: bytes) -> Source:
+        return Table()
+
+    if place.exists():
+        ledger = SqliteLedger.open(place, charter, busy_timeout=120.0)
+    else:
+        ledger = SqliteLedger.create(place, charter, busy_timeout=120.0)
+        declare_version(ledger=ledger, open_source=open_source, randomness=randomness)
+    direct = Preset("direct-only", (Direct(),))
+    return Bursar(config, ledger, open_source=open_source, randomness=randomness, preset=direct)
+
+
+# -- what is timed ------------------------------------------------------------------------------------------
+
+
+def bare_commits(folder: Path, commits: int) -> Times:
+    """Seconds of each commit of one small row, with the ledger's settings."""
+    connection = sqlite3.connect(folder / "bare.sqlite", isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("CREATE TABLE log (position INTEGER PRIMARY KEY, body BLOB)")
+    times = []
+    for _ in range(commits):
+        start = time.perf_counter()
+        connection.execute("INSERT INTO log (body) VALUES (?)", (bytes(200),))
+        times.append(time.perf_counter() - start)
+    connection.close()
+    return times
+
+
+def engine_answer(bursar: Bursar) -> Callable[[str, int], None]:
+    def answer(key: str, number: int) -> None:
+        assert not bursar.query(QUESTIONS[number % len(QUESTIONS)], within=WITHIN, key=key).free
+
+    return answer
+
+
+def kernel_answer(bursar: Bursar) -> Callable[[str, int], None]:
+    """Plans are made beforehand; each is carried out as often as its question is asked."""
+    wanted = Wanted(within=WITHIN)
+    offers = [bursar.planner.choose(bursar.prepare(text, wanted, None)) for text in QUESTIONS]
+    body = bursar.query(QUESTIONS[0], within=WITHIN).to_bytes()
+
+    def answer(key: str, number: int) -> None:
+        offer = offers[number % len(offers)]
+        claim = new_claim(SystemRandomness(), analyst="ana", key=key, question="asked before")
+        with Grant(bursar.kernel, "ana", "asked before", offer.price.events, offer.price.at_most, claim) as grant:
+            offer.run(grant)
+            grant.release(body)
+
+    return answer
+
+
+def from_threads(answer: Callable[[str, int], None], name: str, threads: int, seconds: float) -> Times:
+    """Seconds of each answer while so many threads ask one question after the other for a while."""
+    start = threading.Barrier(threads)
+
+    def client(thread: int) -> Times:
+        times: Times = []
+        answer(f"{name} {thread} first", thread)  # opens connections and imports what is imported late
+        start.wait()
+        end = time.perf_counter() + seconds
+        while (before := time.perf_counter()) < end:
+            answer(f"{name} {thread} {len(times)}", thread + threads * len(times))
+            times.append(time.perf_counter() - before)
+        return times
+
+    with ThreadPoolExecutor(threads) as pool:
+        return [each for times in pool.map(client, range(threads)) for each in times]
+
+
+def one_process(place: Path, number: int, seconds: float, start: threading.Barrier, results: object) -> None:
+    with opened(place) as bursar:
+        answer = kernel_answer(bursar)
+        start.wait()
+        results.put(from_threads(answer, f"process {number}", 1, seconds))  # type: ignore[attr-defined]
+
+
+def from_processes(place: Path, processes: int, seconds: float) -> Times:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["bursar.engine", "opendp.prelude"])
+    start, results = context.Barrier(processes), context.Queue()
+    children = [
+        context.Process(target=one_process, args=(place, number, seconds, start, results)) for number in range(processes)
+    ]
+    for child in children:
+        child.start()
+    times = [each for _ in children for each in results.get()]
+    for child in children:
+        child.join()
+    return times
+
+
+def verified(place: Path, records: int) -> dict[str, float]:
+    """Fill a ledger as if so many measurements had been bought, and verify it from a process that knows nothing."""
+    with opened(place) as bursar:
+        maps = [bursar.prepare(text, Wanted(within=WITHIN), None).workload.map for text in QUESTIONS]
+        noise = Noise(kind=NoiseKind.LAPLACE, scale=2.0**30)
+
+        def fill(transaction: Transaction) -> None:
+            for number in range(10_000):
+                event = Measured(strategy=maps[number % len(maps)], noise=noise, version=1)
+                values = np.array([number], np.int64)
+                transaction.append(analyst="past", purpose=QUESTIONS[0], event=event, values=values)
+
+        for _ in range(records // 10_000):
+            bursar.ledger.commit(fill)
+    with opened(place) as bursar:
+        start = time.perf_counter()
+        health = bursar.verify()
+        took = time.perf_counter() - start
+    return {"records": health.records, "seconds": took, "per_s": health.records / took}
+
+
+def figures_of(times: Times, seconds: float, cpu: float, bare: float) -> dict[str, float]:
+    rate = len(times) / seconds
+    at = np.quantile(times, [0.5, 0.99]) * 1000
+    per_answer = 1000 * cpu / len(times)
+    return {"per_s": rate, "p50_ms": at[0], "p99_ms": at[1], "cpu_ms": per_answer, "ratio": rate / bare}
+
+
+def main() -> None:
+    args = options(__doc__ or "")
+    seconds, commits, records = (3.0, 500, 100_000) if args.quick else (15.0, 3000, 1_000_000)
+    figures: Figures = {}
+    with tempfile.TemporaryDirectory(dir=args.out if args.out and args.out.is_dir() else None) as name:
+        folder = Path(name)
+        times = bare_commits(folder, commits)
+        bare = len(times) / sum(times)
+        figures["bare SQLite commits"] = figures_of(times, sum(times), 0.0, bare)
+        with opened(folder / "threads.sqlite") as bursar:
+            for kind, answer in (("kernel", kernel_answer(bursar)), ("engine", engine_answer(bursar))):
+                for threads in (1, 16, 64):
+                    cpu = time.process_time()
+                    times = from_threads(answer, f"{kind} {threads}", threads, seconds)
+                    cpu = time.process_time() - cpu
+                    figures[f"{kind}, {threads} threads"] = figures_of(times, seconds, cpu, bare)
+        opened(folder / "processes.sqlite").close()
+        times = from_processes(folder / "processes.sqlite", PROCESSES, seconds)
+        figures[f"kernel, {PROCESSES} processes"] = figures_of(times, seconds, 0.0, bare)
+        figures["verify"] = verified(folder / "long.sqlite", records)
+    report("ledger", args, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Eigen-Design: the eigenvectors of the workload, weighted as well as they can be (Li and Miklau, Programs 1 and 2)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bursar.errors import QueryError
+from bursar.strategy.measure import Reals, checked_gram, spectrum
+from bursar.strategy.weights import complete, query_weights
+
+
+def eigen_queries(gram: ArrayLike) -> tuple[Reals, Reals]:
+    """The nonzero eigenvalues of V, largest first, and the eigen-queries as rows (Def. 6)."""
+    values, vectors = spectrum(checked_gram(gram))
+    return values[::-1], np.ascontiguousarray(vectors.T[::-1])
+
+
+def eigen_design(gram: ArrayLike, *, gap: float = 1e-4) -> Reals:
+    """Program 2: Program 1 over the eigen-queries with c = eigenvalues, then completed columns.
+
+    Guarantees: within (n s_1 / SVDB)^1/4 of the optimum, s_1 the largest eigenvalue (Thm. 3).
+    Edge cases: an all-zero workload gives no rows. Where eigenvalues repeat, so that the eigen-queries are not unique,
+    Props. 5 and 6 (equal errors for equivalent workloads) hold for one and the same choice of them only.
+    """
+    costs, queries = eigen_queries(gram)
+    if not costs.size:
+        return queries
+    return complete(query_weights(costs, np.square(queries), gap=gap).factors[:, None] * queries)
+
+
+def separated(gram: ArrayLike, *, group: int | None = None, gap: float = 1e-4) -> Reals:
+    """Eigen-query separation (Sec. 4.2): Program 1 within groups of similar eigenvalues, then one factor per group.
+
+    The group size is n^1/3 unless given. Each group's weighted queries act as one design query in the second run,
+    with its total variance as cost and its column norms as loads.
+    """
+    costs, queries = eigen_queries(gram)
+    if not costs.size:
+        return queries
+    size = round(len(queries) ** (1 / 3)) if group is None else group
+    if size < 1:
+        raise QueryError("a group holds at least one eigen-query")
+    squares = np.square(queries)
+    starts = range(0, len(costs), size)
+    parts = [query_weights(costs[s : s + size], squares[s : s + size], gap=gap) for s in starts]
+    loads = np.array([np.square(p.factors) @ squares[s : s + size] for s, p in zip(starts, parts, strict=True)])
+    outer = query_weights(np.array([part.value for part in parts]), loads, gap=gap)
+    factors = np.concatenate([f * part.factors for f, part in zip(outer.factors, parts, strict=True)])
+    return complete(factors[:, None] * queries)
+
+
+def principal(gram: ArrayLike, *, share: float = 0.1, gap: float = 1e-4) -> Reals:
+    """Principal vectors (Sec. 4.2): own weights for the largest share of the eigen-queries, one weight for the rest."""
+    if not 0 <= share <= 1:
+        raise QueryError("a share of the eigen-queries lies between 0 and 1")
+    costs, queries = eigen_queries(gram)
+    if not costs.size:
+        return queries
+    k = min(math.ceil(share * len(np.asarray(gram))), len(costs))
+    squares = np.square(queries)
+    if k == len(costs):
+        return eigen_design(gram, gap=gap)
+    loads = np.concatenate([squares[:k], squares[k:].sum(axis=0, keepdims=True)])
+    factors = query_weights(np.append(costs[:k], costs[k:].sum()), loads, gap=gap).factors
+    return complete(np.concatenate([factors[:k], np.full(len(costs) - k, factors[k])])[:, None] * queries)
+
+
+def for_relative_error(workload: ArrayLike, distribution: ArrayLike | None = None) -> Reals:
+    """The workload with its queries scaled so that a small absolute error means a small relative one (Sec. 3.4).
+
+    Every query is divided by its L2 norm; where the share p_j of the data in each cell is known, by the weighted norm
+    sqrt(sum_j w_j^2 n p_j), which is the same for equal shares. Queries of zeros, and those over empty cells, stay.
+    Differs: the paper weighs by the inverse of p, which would make the queries with the smallest answers count
+    least; the squared norm has to grow with the answer, sum_j w_j p_j for counting queries.
+    """
+    W = np.atleast_2d(np.asarray(workload, np.float64))
+    shares = np.full(W.shape[1], 1.0) if distribution is None else np.asarray(distribution, np.float64)
+    if shares.shape != (W.shape[1],) or not np.all(np.isfinite(shares)) or shares.min() < 0 or shares.sum() <= 0:
+        raise QueryError("a distribution has one share per cell, none of them negative")
+    norms = np.sqrt(np.square(W) @ (shares * W.shape[1] / shares.sum()))
+    return np.asarray(W / np.where(norms > 0, norms, 1.0)[:, None])

@@ -1,0 +1,210 @@
+"""The parts of an engine in record-play: a tape that dictates outputs; a kernel, ledger and source that are watched.
+
+A new verb gets a method in `watched`: it opens `player.verb` with the rows that the verb is about to answer, so that
+the tape knows their exact answers, and says how the call ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from bursar.domain import Domain
+from bursar.errors import BursarError, LedgerError, SourceError
+from bursar.kernel.accounting import Book, Event, Measured, Noise
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Charter, MemoryLedger, Record, Transaction
+from bursar.kernel.ledger.codec import encode_record
+from bursar.kernel.sources.source import Source
+from bursar.queries import LinearMap, decode, encode
+from harness.cells import Numbers, coefficients
+from harness.people import DOMAIN
+
+
+@dataclass
+class Call:
+    """One call of a verb, as the engine made it and as it ended."""
+
+    verb: str
+    given: tuple[Any, ...]
+    strategy: LinearMap
+    draws: list[tuple[Noise, int]] = field(default_factory=list)
+    noise: list[Numbers] = field(default_factory=list)
+    wanted: list[Numbers] = field(default_factory=list)
+    record: Record | None = None
+    ended: tuple[Any, ...] = ()
+
+    def seen(self) -> tuple[Any, ...]:
+        return (self.verb, *self.given, tuple(self.draws), *self.ended)
+
+    @property
+    def inputs(self) -> Numbers:
+        """The exact answers that the kernel used: what was released, less the noise that it was given."""
+        assert self.record is not None
+        return self.record.values - self.noise[-1]
+
+
+@dataclass
+class Run:
+    """One run: what anybody sees, in order, and what only the harness knows."""
+
+    seen: list[tuple[Any, ...]] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    tables: list[Numbers] = field(default_factory=list)  # the exact counts, per version
+    charges: list[int] = field(default_factory=list)  # per record of the log
+    book: Book | None = None
+
+
+class Player:
+    """The `Randomness` of a run, and the one who arranges accidents.
+
+    `near` gives plausible answers, the same in both runs of a pair.
+    """
+
+    def __init__(self, run: Run, seed: str, near: Callable[[LinearMap], Numbers]) -> None:
+        self.run, self._seed, self._near = run, seed, near
+        self._secrets = 0
+        self._call: Call | None = None
+        self.drawn = 0
+        self.overtake: Callable[[], None] | None = None
+        self.lose = self.fail = False
+
+    def draw(self, noise: Noise, size: int) -> Numbers:
+        """wanted - exact, so that what is released is what is wanted."""
+        call = self._call
+        if call is None:
+            raise AssertionError("noise was drawn outside a verb")
+        exact = spelt(call.strategy) @ self.run.tables[-1].ravel()
+        near = self._near(call.strategy)
+        if len(exact) != size:
+            exact = near = np.zeros(size, np.int64)  # a fault, and the comparison will find it
+        wanted = outputs(Random(f"{self._seed}/{self.drawn}"), size, near)
+        self.drawn += 1
+        call.draws.append((noise, size))
+        call.wanted.append(wanted)
+        call.noise.append(wanted - exact)
+        return wanted - exact
+
+    def secret(self, size: int) -> bytes:
+        self._secrets += 1
+        return hashlib.shake_256(f"{self._seed}/secret/{self._secrets}".encode()).digest(size)
+
+    @contextmanager
+    def verb(self, name: str, strategy: LinearMap, *given: Any) -> Iterator[Call]:
+        """Draws inside are for the rows of this strategy; the call is written down when it has ended."""
+        around = self._call
+        self._call = call = Call(name, (encode(strategy), *given), strategy)
+        try:
+            yield call
+        except BursarError as refusal:
+            call.ended = refused(refusal)
+            raise
+        finally:
+            self._call = around
+            self.run.calls.append(call)
+            self.run.seen.append(call.seen())
+
+
+def outputs(rng: Random, size: int, near: Numbers) -> Numbers:
+    """Noisy answers that an adversary would like to see."""
+    match rng.choice(["near", "near", "zero", "ties", "negative", "tail", "huge", "mixed"]):
+        case "near":
+            values = [int(x) + rng.randint(-2, 2) for x in near]
+        case "zero":
+            values = [0] * size
+        case "ties":
+            values = [rng.randint(-1, 4)] * size
+        case "negative":
+            values = [-rng.randint(1, 9) for _ in range(size)]
+        case "tail":
+            values = [int(x) + rng.choice([-1, 1]) * rng.randint(10**3, 10**6) for x in near]
+        case "huge":
+            values = [rng.choice([-1, 1]) * (2**45 + rng.randrange(2**45)) for _ in range(size)]
+        case _:
+            values = [rng.choice([0, 1, -1, int(x), 10**5, -(2**40)]) for x in near]
+    return np.array(values, np.int64)
+
+
+def spelt(strategy: LinearMap) -> Numbers:
+    """q_j(v) as a matrix over all cells."""
+    return _spelt(encode(strategy), DOMAIN)
+
+
+@cache  # the same strategies come again and again
+def _spelt(body: bytes, domain: Domain) -> Numbers:
+    return coefficients(decode(body), domain)
+
+
+def refused(refusal: BursarError) -> tuple[Any, ...]:
+    """All that a refusal shows."""
+    return ("refused", type(refusal).__name__, str(refusal), repr(vars(refusal)), str(refusal.__cause__))
+
+
+class WatchedLedger(MemoryLedger):
+    """A memory ledger where others can be faster, and whose commits can be lost after their work was done."""
+
+    def __init__(self, charter: Charter, player: Player) -> None:
+        super().__init__(charter)
+        self.player = player
+
+    def commit(self, work: Callable[[Transaction], Any]) -> Any:
+        if work.__qualname__.startswith("Kernel.measure"):  # and not the secrets that are read before it
+            overtake, self.player.overtake = self.player.overtake, None
+            if overtake is not None:
+                overtake()
+
+        def perhaps_lost(transaction: Transaction) -> Any:
+            before = self.player.drawn
+            result = work(transaction)
+            if self.player.lose and self.player.drawn > before:
+                self.player.lose = False
+                raise LedgerError("the disk is full; nothing was released")
+            return result
+
+        return super().commit(perhaps_lost)
+
+
+class WatchedSource:
+    """A source that can fail, and that shows which tables it was asked for."""
+
+    def __init__(self, inner: Source, player: Player) -> None:
+        self._inner, self._player = inner, player
+        self.fingerprint, self.content, self.close = inner.fingerprint, inner.content, inner.close
+
+    def table(self, attrs: tuple[str, ...]) -> Numbers:
+        self._player.run.seen.append(("counted", attrs))
+        if self._player.fail:
+            self._player.fail = False
+            raise SourceError("the data could not be counted")
+        return self._inner.table(attrs)
+
+
+def watched(kernel: type[Kernel], player: Player) -> type[Kernel]:
+    """The kernel, with every verb and every price written down."""
+
+    class Watched(kernel):  # type: ignore[misc, valid-type]
+        def price(self, events: Iterable[Event]) -> int:
+            listed = list(events)
+            units = super().price(listed)
+            player.run.seen.append(("price", [_facts(event) for event in listed], units))
+            return units
+
+        def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+            with player.verb("measure", strategy, noise, *sorted(rest.items())) as call:
+                record, charge = super().measure(strategy, noise, **rest)
+                call.record, call.ended = record, (encode_record(record), charge)
+            return record, charge
+
+    return Watched
+
+
+def _facts(event: Event) -> tuple[Any, ...]:
+    assert isinstance(event, Measured)
+    return (event.strategy.digest, event.noise, event.version)

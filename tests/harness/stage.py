@@ -1,0 +1,133 @@
+"""One side of a pair, played: the whole engine on one data set, step by step, with everything that is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from bursar.answer import Answer
+from bursar.engine import Bursar
+from bursar.errors import BursarError
+from bursar.kernel.curator import declare_version
+from bursar.kernel.grant import new_claim
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger.codec import encode_record
+from bursar.kernel.sources.source import Source
+from bursar.planner.goals import Wanted
+from bursar.queries import LinearMap
+from harness.cells import Numbers
+from harness.clock import same_clock
+from harness.people import DOMAIN, History, MakeSource, Pair, plain_source
+from harness.player import Player, Run, WatchedLedger, WatchedSource, refused, spelt, watched
+from harness.small import charter
+from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Squat, Step
+
+CRASHED = "crashed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Under:
+    """What is under test: the engine as it is, or with a fault planted in one of its parts."""
+
+    kernel: type[Kernel] = Kernel
+    source: MakeSource = plain_source
+    engine: type[Bursar] = Bursar
+
+
+AS_IT_IS = Under()
+
+
+def play(pair: Pair, people: History, steps: Sequence[Step], under: Under = AS_IT_IS) -> Run:
+    """Play the steps on one of the two data sets of a pair."""
+    with same_clock(), ExitStack() as stack:
+        stage = _Stage(pair, people, under)
+        stage.declare(same_rows=False)
+        ann = stack.enter_context(stage.engine("ann"))
+        stage.others = {name: stack.enter_context(stage.engine(name)) for name in ("ann", "bob")}
+        for step in steps:
+            stage.take(step, ann)
+            stage.run.seen += [_ended("budget", ann.budget), _ended("log", ann.log)]
+        return stage.close(ann)
+
+
+class _Stage:
+    def __init__(self, pair: Pair, people: History, under: Under) -> None:
+        self.pair, self.people, self.under = pair, people, under
+        self.run = Run()
+        self.player = Player(self.run, pair.seed, self._near)
+        self.ledger = WatchedLedger(charter(pair.settings), self.player)
+        self.others: dict[str, Bursar] = {}  # engines of other processes
+        self._version = -1
+
+    def engine(self, analyst: str) -> Bursar:
+        door: Any = {"open_source": self._open, "randomness": self.player, "analyst": analyst}
+        with patch("bursar.engine.Kernel", watched(self.under.kernel, self.player)):
+            return self.under.engine(self.pair.settings, self.ledger, **door)
+
+    def take(self, step: Step, engine: Bursar) -> None:
+        match step:
+            case Ask():
+                self.run.seen.append(_ended("asked", lambda: _answered(engine, step)))
+            case Overtake():
+                self.player.overtake = partial(self.take, step.step, self.others[step.analyst])
+            case LoseCommit():
+                self.player.lose = True
+            case FailSource():
+                self.player.fail = True
+            case Squat():
+                self._squat(engine, step.ask)
+            case Declare():
+                self.declare(same_rows=step.same_rows)
+
+    def declare(self, *, same_rows: bool) -> None:
+        self._version += 1
+        declare_version(ledger=self.ledger, open_source=self._open, randomness=self.player, same_rows=same_rows)
+        key = self.ledger.commit(lambda transaction: transaction.secret("data key"))
+        counted = self.under.source(self.pair.settings, self.people[self._version], key)
+        self.run.tables.append(counted.table(DOMAIN.names))
+        counted.close()
+
+    def close(self, engine: Bursar) -> Run:
+        tables = self.ledger._medium.tables
+        self.run.seen += [
+            ("ledger", self.ledger.verify(), *map(encode_record, self.ledger.records())),
+            *((name, sorted(tables[name].items())) for name in ("holds", "claims", "answers")),
+            ("secrets", sorted(tables["secrets"])),
+        ]
+        self.run.charges = [charge for _, charge in engine.kernel.history()]
+        self.run.book = engine.kernel._book
+        return self.run
+
+    def _open(self, key: bytes) -> Source:
+        return WatchedSource(self.under.source(self.pair.settings, self.people[self._version], key), self.player)
+
+    def _near(self, strategy: LinearMap) -> Numbers:
+        """What the left data set would answer, in both runs."""
+        people = self.pair.left[self._version]
+        return spelt(strategy) @ plain_source(self.pair.settings, people, b"near").table(DOMAIN.names).ravel()
+
+    def _squat(self, engine: Bursar, ask: Ask) -> None:
+        request = engine.prepare(ask.sql, Wanted(**ask.wanted), ask.key)
+        assert ask.key is not None
+        claim = new_claim(self.player, analyst=engine.analyst, key=ask.key, question=request.question)
+        self.ledger.commit(lambda transaction: transaction.claim(claim, 0.0))
+
+
+def _answered(engine: Bursar, ask: Ask) -> tuple[Any, ...]:
+    answer = engine.query(ask.sql, key=ask.key, **ask.wanted)
+    body = answer.to_bytes() if isinstance(answer, Answer) else answer.to_json()
+    return type(answer).__name__, body, str(answer)
+
+
+def _ended(what: str, work: Callable[[], Any]) -> tuple[Any, ...]:
+    """What somebody sees: a result, a refusal, or, which must never be, a crash."""
+    try:
+        return (what, work())
+    except BursarError as refusal:
+        return (what, *refused(refusal))
+    except Exception as crash:
+        return (what, CRASHED, repr(crash))

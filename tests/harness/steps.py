@@ -1,0 +1,51 @@
+"""What can happen in a scene of record-play: questions, and accidents that must tell nothing either."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """A question, and what it is asked with."""
+
+    sql: str
+    wanted: dict[str, Any] = field(default_factory=dict)
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class LoseCommit:
+    """The next commit in which noise is drawn fails after its work was done."""
+
+
+@dataclass(frozen=True)
+class FailSource:
+    """The next time that the data are counted, counting fails."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Squat:
+    """Another process has claimed the key of a question and never comes back."""
+
+    ask: Ask
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declare:
+    """The data owner declares the next version of the data."""
+
+    same_rows: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overtake:
+    """Something is committed after the next verb has read the data and before it commits: somebody else's question,
+    the same analyst's in another process, or a new version of the data."""
+
+    step: Ask | Declare
+    analyst: str = "bob"
+
+
+Step = Ask | Overtake | LoseCommit | FailSource | Squat | Declare

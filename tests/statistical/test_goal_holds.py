@@ -1,0 +1,114 @@
+"""An answer misses its goal no more often than it says: 20,000 questions each, at alpha 1e-6.
+
+The wrong twin draws with a scale 15 % larger than the plan's, and must be rejected by the same test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from bursar.engine import Bursar
+from bursar.kernel.accounting import Noise
+from bursar.kernel.budget import Budget
+from bursar.kernel.randomness import Randomness, SystemRandomness
+from bursar.planner.choose import Preset
+from bursar.planner.goals import Wanted
+from bursar.planner.offer import Offer, Views
+from bursar.planner.request import Request
+from bursar.proposers.direct import Direct
+from harness.small import config, counts, engine
+
+TRIALS = 20_000
+BETA = 0.05
+ALPHA = 1e-6
+ONE = "SELECT COUNT(*) FROM people WHERE age < 4"
+MANY = "SELECT age, region, COUNT(*) FROM people GROUP BY age, region"
+
+
+class Again:
+    """Offers the same purchase every time, so that every trial draws afresh; planned once."""
+
+    name = "again"
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.planned: Offer | None = None
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        self.planned = self.planned or Direct().offers(request, views)[self.place]
+        return [self.planned]
+
+
+class Louder(SystemRandomness):
+    """15 % more noise than was planned."""
+
+    def draw(self, noise: Noise, size: int) -> np.ndarray:
+        return super().draw(replace(noise, scale=1.15 * noise.scale), size)
+
+
+def answers(sql: str, budget: Budget, place: int, randomness: Randomness, within: float) -> Iterator[np.ndarray]:
+    preset = Preset("again", (Again(place),))
+
+    def fresh() -> Bursar:
+        return engine(settings=config(budget=budget), randomness=randomness, preset=preset)
+
+    db, asked = fresh(), 0
+    request = db.prepare(sql, Wanted(within=within), None)
+    while asked < TRIALS:
+        if asked % 2_000 == 1_999:
+            db = fresh()  # a scratch budget must not run out
+        yield np.array([value for line in db.ask(request).values for value in line])
+        asked += 1
+
+
+def misses(sql: str, truth: np.ndarray, budget: Budget, place: int, randomness: Randomness, within: float) -> int:
+    return sum(bool(np.any(np.abs(a - truth) >= within)) for a in answers(sql, budget, place, randomness, within))
+
+
+def accepted(missed: int) -> bool:
+    return missed <= binom.ppf(1 - ALPHA, TRIALS, BETA)
+
+
+def tight(missed: int) -> bool:
+    """A single question uses its whole allowance: far fewer misses would be money thrown away."""
+    return missed >= binom.ppf(ALPHA, TRIALS, BETA * 0.85)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("randomness", [SystemRandomness(), Louder()], ids=["right", "15 % too loud"])
+@pytest.mark.parametrize(
+    ("budget", "place", "within"),
+    [(Budget.of(epsilon=900.0), 0, 100), (Budget.of(rho=900.0), 1, 101)],
+    ids=["laplace", "gaussian"],
+)
+def test_one_question(budget: Budget, place: int, within: float, randomness: Randomness) -> None:
+    truth = counts()[:4].sum()
+    missed = misses(ONE, truth, budget, place, randomness, within)
+    if isinstance(randomness, Louder):
+        assert not accepted(missed)
+    else:
+        assert accepted(missed)
+        assert tight(missed)
+
+
+@pytest.mark.heavy
+def test_a_workload_misses_no_more_than_it_says() -> None:
+    truth = counts().sum(axis=1).ravel()
+    missed = misses(MANY, truth, Budget.of(epsilon=900.0), 0, SystemRandomness(), 200)
+    assert accepted(missed)
+
+
+@pytest.mark.parametrize("share", [1.0, 1.15])
+def test_the_plan_itself(share: float) -> None:
+    """The same law without the engine around it: a million draws of the planned noise, quick enough for every run."""
+    request = engine().prepare(ONE, Wanted(within=100), None)
+    (offer,) = Direct().offers(request, engine().planner.views())
+    noise = offer.price.events[0].noise
+    draws = SystemRandomness().draw(replace(noise, scale=share * noise.scale), 1_000_000)
+    missed = int(np.sum(np.abs(draws) >= 100))
+    assert (missed <= binom.ppf(1 - ALPHA, 1_000_000, BETA)) == (share == 1.0)
