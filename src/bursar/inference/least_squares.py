@@ -29,6 +29,10 @@ ROW_NUMBERS = 2**24
 """Most numbers that the rows of one reconstruction may take up; rows that come after that are left out."""
 
 
+DUST = 1e-12
+"""Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """One measurement as the reconstruction sees it."""
@@ -50,6 +54,7 @@ class Reconstruction:
     columns: tuple[str, ...]
     classes: dict[str, Integers] = field(init=False)  # per column: class of each of its cells
     rows: Reals = field(init=False)
+    values: Reals = field(init=False)
     noises: list[Noise] = field(default_factory=list)
     state: GaussianState = field(init=False)
 
@@ -57,6 +62,7 @@ class Reconstruction:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
         self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
         self.rows = np.zeros((0, 1))
+        self.values = np.zeros(0)
 
     def add(self, block: Block) -> bool:
         """Take a measurement in; False where it would need too many cells or rows, and nothing changed."""
@@ -70,8 +76,14 @@ class Reconstruction:
         rows = self._coordinates(block.product)
         self.state.take(rows, block.values.astype(float), block.noise.variance())
         self.rows = np.concatenate([self.rows, rows])
+        self.values = np.concatenate([self.values, block.values.astype(float)])
         self.noises += [block.noise] * len(rows)
         return True
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return 2 * self.state.covariance.nbytes + self.rows.nbytes
 
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries, or None where the rows do not determine them."""
@@ -86,9 +98,10 @@ class Reconstruction:
             return None
         precision = np.array([1 / noise.variance() for noise in self.noises])
         weights = (matrix @ self.state.covariance) @ self.rows.T * precision
+        weights[np.abs(weights) < DUST * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
         used = np.abs(weights).max(axis=0, initial=0) > 0
         noises = tuple(noise for noise, keep in zip(self.noises, used, strict=True) if keep)
-        return Estimate(values=matrix @ self.state.estimate, law=WeightedRows(weights=weights[:, used], noises=noises))
+        return Estimate(values=weights @ self.values, law=WeightedRows(weights=weights[:, used], noises=noises))
 
     def _split_by(self, product: Product) -> dict[str, Integers] | None:
         """The classes after this product's rows are taken in; None where a column would need too many."""
@@ -99,7 +112,7 @@ class Reconstruction:
                 if told_apart is None:
                     return None
                 both = finer[name] * (int(told_apart.max()) + 1) + told_apart
-                finer[name] = np.unique(both, return_inverse=True)[1].astype(np.int64)
+                finer[name] = _numbered(both)
         return finer
 
     def _refine(self, finer: dict[str, Integers]) -> None:
@@ -138,16 +151,24 @@ class Reconstruction:
             result = (result[:, None] * grid[None]).reshape(-1, *np.broadcast_shapes(result.shape[1:], grid.shape[1:]))
         full = [len(firsts[name]) for name in self.columns]
         counts = _outer([np.bincount(self.classes[name]).astype(float) for name in self.columns])
-        return np.broadcast_to(result, (len(result), *full)).reshape(len(result), -1) * np.sqrt(counts)
+        return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(counts)) * np.sqrt(counts)
 
 
 def _count(classes: Integers) -> int:
     return int(classes.max(initial=0)) + 1
 
 
+def _numbered(classes: Integers) -> Integers:
+    """The same classes in the same order, numbered without gaps; in time that grows with the cells, not by sorting."""
+    used = np.bincount(classes) > 0
+    return (np.cumsum(used) - 1)[classes]
+
+
 def _first(classes: Integers) -> Integers:
-    """One cell of each class."""
-    return np.unique(classes, return_index=True)[1].astype(np.int64)
+    """The first cell of each class."""
+    first = np.empty(_count(classes), np.int64)
+    first[classes[::-1]] = np.arange(len(classes))[::-1]  # where a class comes again, the last assignment stays
+    return first
 
 
 def _outer(vectors: Sequence[Reals]) -> Reals:

@@ -14,7 +14,9 @@ from bursar.queries import LinearMap, Product, Stack
 
 Columns = tuple[str, ...]
 
-KEPT_RECONSTRUCTIONS = 64
+KEPT_BYTES = 256 * 2**20
+"""How much memory reconstructions may take; those not asked for longest go first."""
+
 TRIED_SETS = 4
 """How many column sets, the smallest first, are tried for one question."""
 
@@ -84,7 +86,7 @@ class Reconstructions:
                 taken[columns] = len(blocks)
         self.kept[names] = (self.measurements.version, reconstruction, taken)
         self.kept.move_to_end(names)
-        while len(self.kept) > KEPT_RECONSTRUCTIONS:
+        while len(self.kept) > 1 and sum(found.bytes for _, found, _ in self.kept.values()) > KEPT_BYTES:
             self.kept.popitem(last=False)
         return reconstruction
 

@@ -70,7 +70,7 @@ def level_weights(gram: ArrayLike, *, branching: int = 2, power: int = 2) -> NDA
     size = np.array(levels, np.float64)
     w = np.full(len(levels), 1.0 / len(levels) ** (2 / power))
     if not V.any():
-        return np.sqrt(w)
+        return np.asarray(np.sqrt(w))
     for _ in range(STEPS):
         mu = np.cumsum((w * size)[::-1])[::-1]
         gain = size * np.cumsum(energies / np.square(np.maximum(mu, np.finfo(float).tiny)))

@@ -68,7 +68,7 @@ def spectrum(gram: Reals) -> tuple[Reals, Reals]:
 def sensitivity(strategy: ArrayLike, power: int = 2) -> float:
     """||A||_2, the largest L2 norm of a column (Eigen-Design, Prop. 1); the largest L1 norm for power 1."""
     sums = (np.abs(np.asarray(strategy, np.float64)) ** power).sum(axis=0)
-    return float(sums.max(initial=0.0)) ** (1 / power)
+    return math.pow(float(sums.max(initial=0.0)), 1 / power)
 
 
 def trace_error(gram: ArrayLike, information: ArrayLike) -> float:

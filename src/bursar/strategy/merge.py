@@ -48,7 +48,7 @@ class Merging:
 def merge_workload(workload: ArrayLike) -> Merging:
     """Merge the cells whose columns of W are equal."""
     columns = np.ascontiguousarray(np.asarray(workload, np.float64).T)
-    return _merge(columns, columns.any(axis=1))
+    return _merge(columns, np.asarray(columns.any(axis=1)))
 
 
 def merge_gram(gram: ArrayLike) -> Merging:

@@ -48,7 +48,7 @@ class _Iterate:
     @property
     def diagonal(self) -> Reals:
         """diag X."""
-        return np.einsum("ij,ij->j", self.rows, self.rows)
+        return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows))
 
 
 def optimum(gram: ArrayLike, *, gap: float = 1e-3, most_steps: int = 500) -> Optimum:
@@ -85,7 +85,8 @@ def _solve(V: Reals, gap: float, most_steps: int) -> Optimum:
             now = _full_rank(values, vectors, v)
         else:
             root = np.sqrt(v)
-            now = _full_rank(*scipy.linalg.eigh(V * np.outer(root, root), driver="evd", check_finite=False), v)
+            values, vectors = scipy.linalg.eigh(V * np.outer(root, root), driver="evd", check_finite=False)
+            now = _full_rank(values, vectors, v)
         steps += 1
         bound = max(bound, now.bound)
         diagonal = now.diagonal

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import numpy as np
 
 from bursar.strategy.measure import Reals, checked_size
@@ -24,4 +22,7 @@ def product(*strategies: Reals) -> Reals:
 
     Guarantees: both sensitivities are the products of the factors'.
     """
-    return reduce(np.kron, strategies, np.ones((1, 1)))
+    made = np.ones((1, 1))
+    for strategy in strategies:
+        made = np.asarray(np.kron(made, strategy), np.float64)
+    return made

@@ -22,15 +22,14 @@ COMPLETE = 1e-12
 
 
 class Table(Protocol):
-    """Anything that multiplies vectors from the left as a matrix does, and has a transpose: dense or structured."""
+    """Anything that multiplies vectors from both sides as a matrix does: dense, or a structure of its own."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
 
-    @property
-    def T(self) -> Any: ...
-
     def __matmul__(self, vector: Any, /) -> Any: ...
+
+    def __rmatmul__(self, vector: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,14 +58,13 @@ def query_weights(costs: Reals, basis: Table, *, power: int = 2, gap: float = 1e
     if power not in (1, 2):
         raise QueryError("weights are for an L1 or an L2 sensitivity")
     share = power / (power + 2)  # 1/2 for L2, 1/3 for L1: the exponent of c / (Q v)
-    turned = np.ascontiguousarray(basis.T) if isinstance(basis, np.ndarray) else basis.T
     v = np.full(basis.shape[1], 1.0 / basis.shape[1])
     bound, value, best = 0.0, math.inf, np.zeros_like(costs)
     for _ in range(most_steps):
         seen = np.asarray(basis @ v)
         used = (costs > 0) & (seen > 0)
         amounts = np.where(used, (costs / np.where(used, seen, 1.0)) ** share, 0.0)  # l^p, up to a factor
-        loads = np.asarray(turned @ amounts)
+        loads = np.asarray(amounts @ basis)
         amounts = amounts / loads.max()
         now = float((costs[used] / amounts[used] ** (2 / power)).sum())
         if now < value:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bursar.errors import QueryError
 from bursar.strategy.measure import Reals, checked_size
+from bursar.strategy.simple import product
 
 AT_ONCE = 2**22
 """Most numbers of a workload's matrix that are written out at a time."""
@@ -52,7 +52,7 @@ def all_ranges(*sizes: int, unit_norm: bool = False) -> Reals:
     V_ij = (min(i, j) + 1) (n - max(i, j)) in one dimension.
     """
     checked_size(math.prod(sizes))
-    return _product(_unit_ranges(size) if unit_norm else _ranges(size) for size in sizes)
+    return product(*(_unit_ranges(size) if unit_norm else _ranges(size) for size in sizes))
 
 
 def ranges_between(lows: ArrayLike, highs: ArrayLike, sizes: Sequence[int], *, unit_norm: bool = False) -> Reals:
@@ -77,7 +77,8 @@ def ranges_between(lows: ArrayLike, highs: ArrayLike, sizes: Sequence[int], *, u
 
 def permuted(gram: ArrayLike, order: ArrayLike) -> Reals:
     """The same workload with its cells in another order."""
-    return np.asarray(gram, np.float64)[np.ix_(np.asarray(order), np.asarray(order))]
+    chosen = np.asarray(order, np.int64)
+    return np.asarray(np.asarray(gram, np.float64)[np.ix_(chosen, chosen)])
 
 
 def ways(columns: int, k: int) -> list[tuple[int, ...]]:
@@ -105,12 +106,8 @@ def _over_sets(
             raise QueryError("a marginal names a column that is not there")
         factors = [inside(size) if i in columns else np.ones((size, size)) for i, size in enumerate(sizes)]
         outside = math.prod(size for i, size in enumerate(sizes) if i not in columns)
-        V += _product(factors) / (outside if unit_norm else 1)
+        V += product(*factors) / (outside if unit_norm else 1)
     return V
-
-
-def _product(factors: Iterable[Reals]) -> Reals:
-    return reduce(np.kron, factors, np.ones((1, 1)))
 
 
 def _ranges(size: int) -> Reals:

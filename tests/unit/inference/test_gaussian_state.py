@@ -1,0 +1,131 @@
+"""Growing least squares: after any rows, the same as solving for all of them at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bursar.inference.gaussian_state import GaussianState
+
+SIZE = 5
+rows_of_numbers = st.lists(st.integers(-2, 3), min_size=SIZE, max_size=SIZE)
+blocks = st.lists(
+    st.tuples(
+        st.lists(rows_of_numbers, min_size=1, max_size=3),
+        st.sampled_from((0.5, 1.0, 7.0, 400.0)),
+        st.lists(st.integers(-50, 50), min_size=3, max_size=3),
+    ),
+    min_size=1,
+    max_size=5,
+)
+Blocks = list[tuple[list[list[int]], float, list[int]]]
+quick = settings(max_examples=80, deadline=None)
+
+
+def grown(found: Blocks, size: int = SIZE) -> GaussianState:
+    state = GaussianState.empty(np.ones(size))
+    for rows, variance, values in found:
+        state.take(np.array(rows, float), np.array(values[: len(rows)], float), variance)
+    return state
+
+
+def at_once(found: Blocks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Estimate, covariance and projector from the normal equations of all rows."""
+    matrix = np.concatenate([np.array(rows, float) for rows, _, _ in found])
+    precision = np.concatenate([np.full(len(rows), 1 / variance) for rows, variance, _ in found])
+    values = np.concatenate([np.array(v[: len(rows)], float) for rows, _, v in found])
+    covariance = np.linalg.pinv(matrix.T @ (precision[:, None] * matrix), rcond=1e-11, hermitian=True)
+    projector = np.linalg.pinv(matrix, rcond=1e-9) @ matrix
+    return covariance @ matrix.T @ (precision * values), covariance, projector
+
+
+@quick
+@given(blocks)
+def test_row_by_row_is_all_at_once(found: Blocks) -> None:
+    state = grown(found)
+    estimate, covariance, projector = at_once(found)
+    assert np.allclose(state.span, projector, atol=1e-8)
+    assert np.allclose(state.covariance, covariance, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(covariance).max()))
+    assert np.allclose(state.estimate, estimate, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(estimate).max()))
+
+
+@quick
+@given(blocks, st.lists(rows_of_numbers, min_size=1, max_size=2))
+def test_queries_are_spanned_exactly_if_the_rows_determine_them(found: Blocks, queries: list[list[int]]) -> None:
+    matrix = np.concatenate([np.array(rows) for rows, _, _ in found])
+    together = np.concatenate([matrix, np.array(queries)])
+    determined = np.linalg.matrix_rank(together) == np.linalg.matrix_rank(matrix)
+    assert grown(found).spans(np.array(queries, float)) == determined
+
+
+def test_a_histogram_at_once_is_a_histogram_cell_by_cell() -> None:
+    values = np.array([3.0, -1.0, 4.0])
+    whole, single = GaussianState.empty(np.ones(3)), GaussianState.empty(np.ones(3))
+    whole.take(np.eye(3), values, 2.0)
+    for row, value in zip(np.eye(3), values, strict=True):
+        single.take(row[None], np.array([value]), 2.0)
+    for state in (whole, single):
+        assert state.estimate.tolist() == values.tolist()
+        assert np.allclose(state.covariance, 2 * np.eye(3))
+        assert np.allclose(state.span, np.eye(3))
+
+
+def test_disjoint_ranges_beside_what_is_known_are_taken_at_once() -> None:
+    state = GaussianState.empty(np.ones(5))
+    state.take(np.array([[1.0, 1, 0, 0, 0]]), np.array([10.0]), 4.0)
+    state.take(np.array([[0.0, 0, 1, 1, 0], [0, 0, 0, 0, 2]]), np.array([6.0, 8.0]), 1.0)
+    assert state.estimate.tolist() == [5, 5, 3, 3, 4]
+    assert state.spans(np.array([[1.0, 1, 1, 1, 1]]))
+    assert not state.spans(np.array([[1.0, 0, 0, 0, 0]]))
+
+
+def test_asking_twice_halves_the_variance() -> None:
+    state = GaussianState.empty(np.ones(1))
+    for value in (10.0, 20.0):
+        state.take(np.ones((1, 1)), np.array([value]), 6.0)
+    assert state.estimate.tolist() == pytest.approx([15.0])
+    assert state.covariance.tolist() == pytest.approx(np.array([[3.0]]))
+
+
+def test_rows_of_zeros_and_no_rows_teach_nothing() -> None:
+    state = grown([([[1, 1, 0, 0, 0]], 1.0, [5, 0, 0])])
+    before = state.estimate.copy(), state.covariance.copy(), state.span.copy()
+    state.take(np.zeros((1, SIZE)), np.array([99.0]), 1.0)
+    state.take(np.zeros((0, SIZE)), np.zeros(0), 1.0)
+    assert all(
+        np.array_equal(a, b) for a, b in zip(before, (state.estimate, state.covariance, state.span), strict=True)
+    )
+    assert state.spans(np.zeros((1, SIZE)))
+    assert state.spans(np.zeros((0, SIZE)))
+
+
+def test_splitting_keeps_what_is_known() -> None:
+    """Two coordinates of 3 and 5 cells; the first is split into 1 and 2."""
+    state = GaussianState.empty(np.array([3.0, 5.0]))
+    root = np.sqrt([3.0, 5.0])
+    state.take(np.array([[1.0, 1.0]]) * root, np.array([80.0]), 9.0)
+    finer = state.split(np.array([0, 0, 1]), np.sqrt([1 / 3, 2 / 3, 1.0]))
+    assert finer.cells == pytest.approx([1.0, 2.0, 5.0])
+    total = np.ones((1, 3)) * np.sqrt(finer.cells)
+    assert finer.spans(total)
+    assert (total @ finer.estimate).tolist() == pytest.approx([80.0])
+    assert (total @ finer.covariance @ total.T).tolist() == pytest.approx(np.array([[9.0]]))
+    assert not finer.spans(np.array([[1.0, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize("billions", [1e3, 1e9, 1e12, 1e15])
+def test_one_cell_of_billions_is_a_cell(billions: float) -> None:
+    """Everybody but one cell was counted; everybody is another question, however large the domain."""
+    state = GaussianState.empty(np.array([billions, 1.0]))
+    root = np.sqrt(state.cells)
+    almost, everybody, cell = np.array([[1.0, 0.0]]) * root, np.array([[1.0, 1.0]]) * root, np.array([[0.0, 1.0]])
+    state.take(almost, np.array([100.0]), 1.0)
+    assert state.spans(almost)
+    assert not state.spans(everybody)
+    assert not state.spans(cell)
+    state.take(everybody, np.array([5000.0]), 1.0)
+    assert state.spans(cell)
+    assert (cell @ state.estimate).tolist() == pytest.approx([4900.0])
+    assert (almost @ state.estimate).tolist() == pytest.approx([100.0])
