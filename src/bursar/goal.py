@@ -10,6 +10,9 @@ from bursar.errors import GoalError
 
 DEFAULT_CONFIDENCE = 0.95
 
+LARGEST_AMOUNT = 2.0**100
+"""Amounts beyond this, or below its inverse, mean nothing to anybody, and their squares would soon overflow."""
+
 
 class GoalKind(Enum):
     """What the amount of a goal measures."""
@@ -38,9 +41,9 @@ class Goal:
     most: float | None = None  # refuse if the price would exceed this, whatever the kind
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.amount) and self.amount > 0):
+        if not 1 / LARGEST_AMOUNT <= self.amount <= LARGEST_AMOUNT:
             raise GoalError(f"the {self.kind.value} of a goal must be a positive number, not {self.amount!r}")
-        if not 0 < self.confidence < 1:
+        if not (self.confidence > 0 and 0 < self.beta < 1):  # 1 - 1e-300 is 1
             raise GoalError(f"a confidence lies strictly between 0 and 1 (or 0% and 100%), not {self.confidence!r}")
         if self.most is not None and not (math.isfinite(self.most) and self.most >= 0):
             raise GoalError(f"a largest cost must be a number of at least 0, not {self.most!r}")

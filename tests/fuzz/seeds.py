@@ -215,7 +215,10 @@ STRATEGIES: dict[str, LinearMap] = {
     ),
     "nothing": Product(()),
     "stack": Stack(
-        (Product((Mask(("age",), (9,), Steps.ranges([0, 3, 4], [9, 3, 5], 9)),)), Product((Mask(("b",), (1,), Steps.total(1)),)))
+        (
+            Product((Mask(("age",), (9,), Steps.ranges([0, 3, 4], [9, 3, 5], 9)),)),
+            Product((Mask(("b",), (1,), Steps.total(1)),)),
+        )
     ),
 }
 BY_DIGEST = {strategy.digest: strategy for strategy in STRATEGIES.values()}
@@ -247,9 +250,7 @@ DECODED = {
     "columns without names": strategy_bytes([1, 0], attrs=[1, None], numbers=bytes(8)),
     "long name": strategy_bytes([1, 0], attrs=["a" * 100_000], numbers=bytes(8)),
     "nul and surrogate": strategy_bytes([1, 0], attrs=["\0\ud800"], numbers=bytes(8)),
-    "coefficients beyond 2^60": strategy_bytes(
-        [2, 1], numbers=np.array([0, 1, 0, 2**61], "<i8").tobytes()
-    ),
+    "coefficients beyond 2^60": strategy_bytes([2, 1], numbers=np.array([0, 1, 0, 2**61], "<i8").tobytes()),
     "same cell twice": strategy_bytes([2, 2], numbers=np.array([0, 2, 1, 1, 5, 5], "<i8").tobytes()),
 }
 
@@ -292,7 +293,9 @@ HOLDS = {
 }
 CLAIMS = {
     "good": codec.encode_claim(Claim(analyst="ann", key="k", question="q", fence=7, expires=1e12)),
-    "fence beyond 64 bits": b'{"analyst":"a","expires":"0x1p+0","fence":' + b"9" * 4_000 + b',"key":"k","question":"q"}',
+    "fence beyond 64 bits": b'{"analyst":"a","expires":"0x1p+0","fence":'
+    + b"9" * 4_000
+    + b',"key":"k","question":"q"}',
     "wrong types": b'{"analyst":[],"expires":"nan","fence":"x","key":{},"question":null}',
 }
 

@@ -18,8 +18,8 @@ from harness.maps import Table, cell_number, columns_matrix, domain_of, maps, mo
 SMALL = domain_of(a=3, b=2, c=2)
 TINY = domain_of(a=3, b=2)
 CELLS = range(SMALL.cells(SMALL.names))
-LAPLACE = Noise(kind=NoiseKind.LAPLACE, scale=3.0)
-GAUSSIAN = Noise(kind=NoiseKind.GAUSSIAN, scale=3.0)
+LAPLACE = Noise(kind=NoiseKind.LAPLACE, scale=4.0)  # powers of two: prices are exact
+GAUSSIAN = Noise(kind=NoiseKind.GAUSSIAN, scale=4.0)
 
 quick = settings(max_examples=40, deadline=None)
 

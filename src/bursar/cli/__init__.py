@@ -12,9 +12,10 @@ def main() -> None:
     """Run one command. Exit codes: 0 done, 2 bad input, 3 the budget does not allow it, 4 data or ledger."""
     from bursar.cli.app import app
 
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ± must not hide an answer that was paid for
+            # A terminal without ± must not hide an answer that was paid for, and a question may be any bytes.
+            stream.reconfigure(errors="replace")
     try:
         app(prog_name="bursar")
     except BursarError as error:

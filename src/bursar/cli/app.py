@@ -256,7 +256,12 @@ def _open(data: Path, analyst: str = "owner", expect: str | None = None) -> Burs
     import bursar
     from bursar.config import load
 
-    if not load(data).ledger_path.exists():
+    ledger = load(data).ledger_path
+    try:
+        found = ledger.exists()
+    except OSError as fault:
+        raise LedgerError(f"the ledger {ledger} cannot be opened: {fault.strerror}") from None
+    if not found:
         raise LedgerError(
             f"{data} has no ledger yet, so there is no budget to spend\n"
             f"try: if you own the data, bursar create -d {data}; otherwise ask their owner for the place of the ledger"
@@ -272,4 +277,6 @@ def _head(text: str) -> tuple[int, str]:
 
 
 def _read(sql: str) -> str:
-    return sys.stdin.read(MOST_STDIN) if sql == "-" else sql
+    if sql != "-":
+        return sql
+    return "" if sys.stdin is None else sys.stdin.read(MOST_STDIN)

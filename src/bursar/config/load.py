@@ -118,7 +118,7 @@ def _place(message: str, text: str) -> tuple[str, int]:
     found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
     if found is None:
         return message, 0
-    return message[: found.start()], int(found[1]) if found[1] else max(len(text.splitlines()), 1)
+    return message[: found.start()], int(found[1]) if found[1] else text.rstrip("\n").count("\n") + 1
 
 
 def _syntax_hint(reason: str) -> str:

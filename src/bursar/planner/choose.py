@@ -42,8 +42,13 @@ def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
 
 def acceptable(offer: Offer, goal: Goal) -> bool:
     """Whether the offer keeps the goal's accuracy and its cap on the price."""
+    return within_cap(offer, goal) and meets(offer.law, goal)
+
+
+def within_cap(offer: Offer, goal: Goal) -> bool:
+    """Whether the offer costs no more than the analyst wants to pay."""
     cap = spending_cap(goal)
-    return (cap is None or offer.bid <= cap) and meets(offer.law, goal)
+    return cap is None or offer.bid <= cap
 
 
 def spending_cap(goal: Goal) -> int | None:

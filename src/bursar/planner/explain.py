@@ -7,7 +7,7 @@ from typing import Any
 
 from bursar.inference.estimate import meets
 from bursar.kernel.accounting import from_units, left_of
-from bursar.planner.choose import Preset, acceptable, best, offers, widest
+from bursar.planner.choose import Preset, best, offers, widest, within_cap
 from bursar.planner.offer import Views
 from bursar.planner.request import Request
 
@@ -59,19 +59,20 @@ class Explanation:
 def explain(preset: Preset, request: Request, views: Views) -> Explanation:
     """All offers of the preset, and which one would be taken."""
     found = list(offers(preset, request, views))
-    accepted = [offer for offer in found if acceptable(offer, request.goal)]
-    winner = best([offer for offer in accepted if offer.bid <= views.left], request.goal)
+    met = [meets(offer.law, request.goal) for offer in found]
+    affordable = [offer.bid <= views.left and within_cap(offer, request.goal) for offer in found]
+    winner = best([offer for offer, *good in zip(found, met, affordable, strict=True) if all(good)], request.goal)
     lines = tuple(
         Line(
             proposer=offer.proposer,
             price=from_units(offer.price.at_most),
-            meets=meets(offer.law, request.goal),
+            meets=kept,
             error=widest(offer, request.goal),
             reuses=offer.reuses,
             buys=offer.buys,
             note=offer.note,
         )
-        for offer in found
+        for offer, kept in zip(found, met, strict=True)
     )
     return Explanation(
         question=request.text,

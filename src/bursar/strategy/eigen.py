@@ -18,10 +18,11 @@ def eigen_queries(gram: ArrayLike) -> tuple[Reals, Reals]:
     return values[::-1], np.ascontiguousarray(vectors.T[::-1])
 
 
-def eigen_design(gram: ArrayLike, *, gap: float = 1e-4) -> Reals:
+def eigen_design(gram: ArrayLike, *, gap: float = 2e-4) -> Reals:
     """Program 2: Program 1 over the eigen-queries with c = eigenvalues, then completed columns.
 
-    Guarantees: within (n s_1 / SVDB)^1/4 of the optimum, s_1 the largest eigenvalue (Thm. 3).
+    Guarantees: within (n s_1 / SVDB)^1/4 of the optimum, s_1 the largest eigenvalue (Thm. 3). `gap` is that of
+    Program 1, before completion: weights short of the best may leave more to complete, and a smaller error.
     Edge cases: an all-zero workload gives no rows. Where eigenvalues repeat, so that the eigen-queries are not unique,
     Props. 5 and 6 (equal errors for equivalent workloads) hold for one and the same choice of them only.
     """
@@ -31,7 +32,7 @@ def eigen_design(gram: ArrayLike, *, gap: float = 1e-4) -> Reals:
     return complete(query_weights(costs, np.square(queries), gap=gap).factors[:, None] * queries)
 
 
-def separated(gram: ArrayLike, *, group: int | None = None, gap: float = 1e-4) -> Reals:
+def separated(gram: ArrayLike, *, group: int | None = None, gap: float = 2e-4) -> Reals:
     """Eigen-query separation (Sec. 4.2): Program 1 within groups of similar eigenvalues, then one factor per group.
 
     The group size is n^1/3 unless given. Each group's weighted queries act as one design query in the second run,
@@ -52,7 +53,7 @@ def separated(gram: ArrayLike, *, group: int | None = None, gap: float = 1e-4) -
     return complete(factors[:, None] * queries)
 
 
-def principal(gram: ArrayLike, *, share: float = 0.1, gap: float = 1e-4) -> Reals:
+def principal(gram: ArrayLike, *, share: float = 0.1, gap: float = 2e-4) -> Reals:
     """Principal vectors (Sec. 4.2): own weights for the largest share of the eigen-queries, one weight for the rest."""
     if not 0 <= share <= 1:
         raise QueryError("a share of the eigen-queries lies between 0 and 1")

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from bursar.errors import QueryError
 from bursar.queries import Mask, Steps
-from bursar.strategy.measure import Reals, checked_gram, spectrum, trace_error
+from bursar.strategy.measure import Reals, checked_gram, pure_error, rms_error, sensitivity, spectrum
 
-MOST_BITS = 24
-"""Finest grid: 2^-24 of the sensitivity."""
+FEWEST_BITS, MOST_BITS = 8, 24
+"""Coarsest and finest grid, in shares of the sensitivity."""
 
-IN_SPAN = 1e-6
+IN_SPAN = 1e-8
 """A workload is answered if in every cell less than this share of its largest column norm is left open."""
 
 
@@ -25,51 +25,49 @@ class IntegerStrategy:
     """Whole-number rows, and what rounding has cost."""
 
     rows: NDArray[np.int64]
-    bits: int  # a unit of the real strategy is 2^bits units here
+    bits: int  # sensitivity one of the real strategy is about 2^bits here; 0 where it was of whole numbers already
     loss: float  # relative growth of the error by rounding; may be a little below zero
 
     def norm(self, power: int) -> int:
         """The largest sum over rows of |a_ij|^power, in exact integers: the sensitivity, to that power."""
-        columns = (
-            np.abs(self.rows).astype(object) ** power if power * self._most_bits() > 62 else np.abs(self.rows) ** power
-        )
-        return int(columns.sum(axis=0).max(initial=0))
+        return int(Steps.dense(self.rows).norms(power).max(initial=0))
 
     def mask(self, attrs: Sequence[str], sizes: Sequence[int]) -> Mask:
         """The rows as queries over the joint cells of the named columns."""
         return Mask(tuple(attrs), tuple(sizes), Steps.dense(self.rows))
 
-    def _most_bits(self) -> int:
-        return int(np.abs(self.rows).max(initial=1)).bit_length() + math.ceil(len(self.rows).bit_length())
 
+def to_integers(strategy: ArrayLike, gram: ArrayLike, *, power: int = 2, loss: float = 1e-4) -> IntegerStrategy:
+    """A_int = round(2^k A / ||A||) on the coarsest grid, k = 8, 10, ..., 24, that loses no more than `loss` in error.
 
-def to_integers(
-    strategy: ArrayLike, gram: ArrayLike, *, power: int = 2, bits: int | None = None, loss: float = 1e-4
-) -> IntegerStrategy:
-    """A_int = round(2^k A / ||A||): the given k, or the coarsest grid with no more than the given loss in error.
-
+    Rounding moves the row space. Where that leaves a query of the workload unanswered, as it does for a strategy of
+    less than full rank, half of the allowed loss is spent on asking for single cells.
     Guarantees: every query of the workload lies in the row space of the rounded rows; `norm` is that of the rounded
     rows. A strategy of whole numbers stays as it is, at no loss.
-    Edge cases: where rounding moves a row space that has room for nothing else, as for a strategy of less than full
-    rank, no grid is fine enough and the strategy is refused; `complete` it first.
+    Edge cases: a strategy that does not answer the workload, or needs a finer grid, is refused.
     """
     A, V = np.asarray(strategy, np.float64), checked_gram(gram)
     if A.ndim != 2 or A.shape[1] != len(V):
         raise QueryError("the strategy and the workload are over different cells")
     before = _error(V, A, power)
+    if math.isinf(before):
+        raise QueryError("the strategy does not answer the workload")
     if np.array_equal(A, np.round(A)) and np.abs(A).max(initial=0.0) < 2**MOST_BITS:
-        return _answering(V, IntegerStrategy(rows=A.astype(np.int64), bits=0, loss=0.0))
-    unit = A / (np.abs(A) ** power).sum(axis=0).max() ** (1 / power)
-    last = None
-    for k in range(6, MOST_BITS + 1, 2) if bits is None else (bits,):
-        rows = np.round(unit * 2.0**k).astype(np.int64)
-        rows = rows[rows.any(axis=1)]
-        last = IntegerStrategy(rows=rows, bits=k, loss=_error(V, rows.astype(np.float64), power) / before - 1)
-        if bits is None and last.loss <= loss and spans(last.rows, V):
-            return last
-    if last is None or (bits is None and last.loss > loss):
-        raise QueryError("no grid is fine enough for this strategy; complete its columns first")
-    return _answering(V, last)
+        return IntegerStrategy(rows=A.astype(np.int64), bits=0, loss=0.0)
+    unit = A / sensitivity(A, power)
+    cells = np.eye(len(V))[V.diagonal() > 0]
+    share = loss / 2
+    safe = np.concatenate([(1 - share) ** (1 / power) * unit, share ** (1 / power) * cells])
+    for candidate in (unit, safe):
+        for bits in range(FEWEST_BITS, MOST_BITS + 1, 2):
+            rows = np.round(candidate * 2.0**bits).astype(np.int64)
+            rows = rows[rows.any(axis=1)]
+            lost = _error(V, rows.astype(np.float64), power) / before - 1
+            if math.isinf(lost) and candidate is unit:
+                break
+            if lost <= loss and spans(rows, V):
+                return IntegerStrategy(rows=rows, bits=bits, loss=lost)
+    raise QueryError("no grid is fine enough for this strategy")
 
 
 def spans(rows: ArrayLike, gram: ArrayLike) -> bool:
@@ -79,20 +77,12 @@ def spans(rows: ArrayLike, gram: ArrayLike) -> bool:
     """
     A, V = np.asarray(rows, np.float64), checked_gram(gram)
     _, vectors = spectrum(checked_gram(A.T @ A))
-    if vectors.shape[1] == len(V) or not V.any():
+    if vectors.shape[1] == len(V):
         return True
     left = np.eye(len(V)) - vectors @ vectors.T
-    open_part = np.einsum("ij,ij->i", left @ V, left)
-    return bool(open_part.max() <= IN_SPAN**2 * V.diagonal().max())
-
-
-def _answering(V: Reals, made: IntegerStrategy) -> IntegerStrategy:
-    if not spans(made.rows, V):
-        raise QueryError("the rounded strategy does not answer every query of the workload; complete its columns first")
-    return made
+    still_open = np.einsum("ij,ij->i", left @ V, left)
+    return bool(still_open.max() <= IN_SPAN**2 * V.diagonal().max())
 
 
 def _error(V: Reals, A: Reals, power: int) -> float:
-    norm = (np.abs(A) ** power).sum(axis=0).max(initial=0.0) ** (1 / power)
-    trace = trace_error(V, A.T @ A)
-    return float(norm * math.sqrt(trace)) if math.isfinite(trace) else math.inf
+    return rms_error(V, A) if power == 2 else pure_error(V, A)

@@ -11,9 +11,7 @@ with atheris.instrument_imports(include=["bursar.queries", "bursar.kernel.ledger
 from fuzz.seeds import CLAIMS, DECODED, HOLDS, RECORDS
 
 SEEDS = [
-    bytes([number]) + body
-    for number, rows in enumerate((DECODED, RECORDS, HOLDS, CLAIMS))
-    for body in rows.values()
+    bytes([number]) + body for number, rows in enumerate((DECODED, RECORDS, HOLDS, CLAIMS)) for body in rows.values()
 ]
 
 

@@ -11,7 +11,17 @@ import pytest
 
 from bursar.domain import Unit
 from bursar.errors import BudgetError, QueryError, Unsupported
-from bursar.kernel.accounting import Accountant, Measured, Mode, Noise, NoiseKind, Versioned, from_units, to_units
+from bursar.kernel.accounting import (
+    Accountant,
+    Measured,
+    Mode,
+    Noise,
+    NoiseKind,
+    Versioned,
+    from_units,
+    left_of,
+    to_units,
+)
 from bursar.kernel.accounting.profile import LARGEST_LOSS
 from bursar.queries import Product, Stack
 from harness.maps import domain_of, mask_of
@@ -47,6 +57,23 @@ def test_a_measurement_has_a_footprint_for_each_part(mode: Mode, power: int) -> 
     assert [f.norm.columns for f in found] == [("a",), ()]
     assert {(f.norm.power, f.units, f.version) for f in found} == {(power, accountant(mode).units(LAPLACE), 7)}
     assert len(accountant(mode).all_footprints([event, Versioned(version=1), event])) == 4
+
+
+@pytest.mark.parametrize("scale", [2.0**-6, 1.0, 3.0, 1e6, 1e9, 2.0**40])
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("rows", [1, 7, 2**12])
+def test_wide_noise_is_priced_in_finer_units(scale: float, mode: Mode, rows: int) -> None:
+    """However wide the noise, the price of large coefficients is right to one part in 2^20, and never too low."""
+    power = 1 if mode is Mode.PURE else 2
+    for value in (1, 10, 2**14):
+        strategy = Product((mask_of(DOMAIN, ("a",), [[value, 0, 0]]),))
+        event = Measured(strategy=strategy, noise=Noise(kind=NoiseKind.LAPLACE, scale=scale), version=1)
+        exact = Fraction(rows * value) ** power / Fraction(scale) ** power / power
+        if exact > 1000:
+            continue
+        (found,) = accountant(mode, rows).footprints(event)
+        assert exact * UNIT <= found.largest() <= exact * UNIT * (1 + Fraction(1, 2**19)) + 1
+        assert exact * UNIT <= int(found.loss(np.array([value**power]))[0]) <= found.largest() + 1
 
 
 def test_declaring_a_version_costs_nothing() -> None:
@@ -90,8 +117,9 @@ def test_budgets_round_down_and_losses_up(budget: float) -> None:
     assert Fraction(units, UNIT) <= Fraction(budget) < Fraction(units + 1, UNIT)
     assert units < LARGEST_LOSS
     assert Fraction(from_units(units)) >= Fraction(units, UNIT)
-    assert from_units(0) == 0.0
-    assert Fraction(from_units(2**60 - 1)) >= Fraction(2**60 - 1, UNIT)
+    assert Fraction(left_of(units)) <= Fraction(units, UNIT)
+    assert from_units(0) == left_of(0) == 0.0
+    assert Fraction(from_units(2**60 - 1)) >= Fraction(2**60 - 1, UNIT) >= Fraction(left_of(2**60 - 1))
 
 
 @pytest.mark.parametrize("budget", [-1.0, 1000.1, math.nan, math.inf])

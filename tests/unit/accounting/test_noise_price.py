@@ -24,6 +24,13 @@ def test_prices_are_rounded_up_by_less_than_one_unit(scale: float, kind: NoiseKi
     pure, concentrated = 1 / Fraction(scale), 1 / (2 * Fraction(scale) ** 2)
     assert pure <= Fraction(noise.pure_units(), UNIT) < pure + Fraction(1, UNIT)
     assert concentrated <= Fraction(noise.concentrated_units(), UNIT) < concentrated + Fraction(1, UNIT)
+    for finer in (10, 60):
+        unit = UNIT << finer
+        for k in (1, 7, 10**6):
+            k_pure, k_concentrated = k * pure, k**2 * concentrated
+            assert k_pure <= Fraction(noise.pure_units(change=k, finer=finer), unit) < k_pure + Fraction(1, unit)
+            found = Fraction(noise.concentrated_units(change=k, finer=finer), unit)
+            assert k_concentrated <= found < k_concentrated + Fraction(1, unit)
 
 
 def test_prices_by_hand() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bursar.errors import BudgetError, QueryError
 from bursar.kernel.accounting import AddRemove, Footprint, grid, profile
@@ -118,6 +122,25 @@ def test_footprints_beyond_every_budget_are_refused() -> None:
     for row, units in (([2, 0, 0, 0], LARGEST_LOSS // 2 + 1), ([0, 0, 0, 0], LARGEST_LOSS + 1)):
         with pytest.raises(BudgetError, match="loss"):
             footprint({"a": [row]}, units)
+
+
+@pytest.mark.parametrize(("units", "finer"), [(2**30, 10), (1, -1), (2**40, 60)])
+def test_finer_units_that_could_wrap_around_are_refused(units: int, finer: int) -> None:
+    with pytest.raises(QueryError, match="finer"):
+        Footprint(norm=FIRST.norm, units=units, version=1, finer=finer)
+
+
+@given(st.integers(1, 2**30 - 1), st.sampled_from((10, 20, 30, 40, 50, 60)), st.data())
+def test_finer_losses_are_never_too_low_and_at_most_one_unit_too_high(
+    units: int, finer: int, data: st.DataObject
+) -> None:
+    """Norms up to the pairs' 2^62, and losses up to 2^62, against integers without a limit."""
+    most = min(2**62, (2**62 << finer) // units)
+    norms = [*data.draw(st.lists(st.integers(0, most), min_size=1, max_size=5)), most]
+    found = Footprint(norm=FIRST.norm, units=units, version=1, finer=finer)
+    for norm, loss in zip(norms, found.loss(np.array(norms, np.int64)).tolist(), strict=True):
+        assert Fraction(norm * units, 2**finer) <= found.of(norm) < Fraction(norm * units, 2**finer) + 1
+        assert found.of(norm) <= loss <= found.of(norm) + 1
 
 
 def test_many_dear_footprints_stay_beyond_every_budget() -> None:

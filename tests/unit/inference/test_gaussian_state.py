@@ -89,6 +89,21 @@ def test_asking_twice_halves_the_variance() -> None:
     assert state.covariance.tolist() == pytest.approx(np.array([[3.0]]))
 
 
+def test_many_rows_measured_again_are_taken_at_once() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-2, 3, (12, 6)).astype(float)
+    rows[:, 5] = rows[:, 4]  # one direction stays open
+    first, again = rng.integers(0, 99, (2, 12)).astype(float)
+    whole, single = GaussianState.empty(np.ones(6)), GaussianState.empty(np.ones(6))
+    for values, variance in ((first, 3.0), (again, 8.0)):
+        whole.take(rows, values, variance)
+        for row, value in zip(rows, values, strict=True):
+            single.take(row[None], np.array([value]), variance)
+    assert np.allclose(whole.estimate, single.estimate)
+    assert np.allclose(whole.covariance, single.covariance)
+    assert np.allclose(whole.span, single.span)
+
+
 def test_rows_of_zeros_and_no_rows_teach_nothing() -> None:
     state = grown([([[1, 1, 0, 0, 0]], 1.0, [5, 0, 0])])
     before = state.estimate.copy(), state.covariance.copy(), state.span.copy()

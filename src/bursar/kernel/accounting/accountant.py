@@ -15,7 +15,6 @@ from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.profile import Footprint
 from bursar.queries import Product, Stack, Transform
 
-
 COARSEST = 2**20
 """Losses of one row below so many units are counted in finer ones."""
 
@@ -47,14 +46,14 @@ class Accountant:
         return 1 if self.mode is Mode.PURE else 2
 
     def units(self, noise: Noise, finer: int = 0) -> int:
-        """The loss of one row that a unit's single row changes by one, times k or k^2, in units of 2^-(50 + finer)."""
+        """The loss of one row that each row of a unit changes by one, so k rows by k, in units of 2^-(50 + finer)."""
         if self.mode is Mode.PURE:
             if noise.kind is not NoiseKind.LAPLACE:
                 raise Unsupported(
                     "a budget in epsilon alone cannot pay for Gaussian noise; declare epsilon and delta, or rho"
                 )
-            return noise.pure_units(finer) * self.unit.max_contributions
-        return noise.concentrated_units(finer) * self.unit.max_contributions * self.unit.max_contributions
+            return noise.pure_units(change=self.unit.max_contributions, finer=finer)
+        return noise.concentrated_units(change=self.unit.max_contributions, finer=finer)
 
     def footprints(self, event: Event) -> tuple[Footprint, ...]:
         """What an event adds to the profile."""

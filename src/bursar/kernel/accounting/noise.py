@@ -43,16 +43,16 @@ class Noise:
         ):
             raise GoalError(f"a noise scale must lie between 2^-6 and 2^40, not {self.scale!r}")
 
-    def pure_units(self, finer: int = 0) -> int:
-        """epsilon of one row for a unit that changes it by one, 1/b, in units of 2^-(50 + finer), rounded up."""
-        return math.ceil(Fraction(2 ** (UNIT_BITS + finer)) / Fraction(self.scale))
+    def pure_units(self, *, change: int = 1, finer: int = 0) -> int:
+        """epsilon of one row for a unit that changes it by `change`, c/b, in units of 2^-(50 + finer), rounded up."""
+        return math.ceil(Fraction(change << (UNIT_BITS + finer)) / Fraction(self.scale))
 
-    def concentrated_units(self, finer: int = 0) -> int:
-        """rho of one row for a unit that changes it by one, in units of 2^-(50 + finer), rounded up.
+    def concentrated_units(self, *, change: int = 1, finer: int = 0) -> int:
+        """rho of one row for a unit that changes it by `change`, in units of 2^-(50 + finer), rounded up.
 
-        Gaussian: 1/(2 sigma^2). Laplace: (1/b)^2 / 2, since an epsilon-DP row is (epsilon^2/2)-zCDP. One formula.
+        Gaussian: c^2/(2 sigma^2). Laplace: (c/b)^2 / 2, since an epsilon-DP row is (epsilon^2/2)-zCDP. One formula.
         """
-        return math.ceil(Fraction(2 ** (UNIT_BITS + finer)) / (2 * Fraction(self.scale) ** 2))
+        return math.ceil(Fraction(change**2 << (UNIT_BITS + finer)) / (2 * Fraction(self.scale) ** 2))
 
     def variance(self) -> float:
         """Variance of one draw: exact for Laplace, 2a/(1-a)^2 with a = exp(-1/b); at most scale^2 for Gaussian."""

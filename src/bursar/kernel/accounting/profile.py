@@ -49,6 +49,8 @@ class Footprint:
     finer: int = 0
 
     def __post_init__(self) -> None:
+        if self.finer < 0 or (self.finer > 0 and self.units >= 2**HALF):
+            raise QueryError("a loss in finer units has units below 2^30")
         asked = max(self.units >> self.finer, self.largest())
         if asked > LARGEST_LOSS:
             raise BudgetError(asked=asked / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
@@ -68,12 +70,12 @@ class Footprint:
         has `HALF` bits; each part's loss is rounded up.
         """
         if self.finer == 0:
-            exact: Integers = norms * self.units
-            return exact
+            return norms * self.units
         high, low = (norms >> HALF) * self.units, (norms & (2**HALF - 1)) * self.units
         beyond = self.finer - HALF
-        upper: Integers = -(-high >> beyond) if beyond > 0 else high << -beyond
-        return upper - (-low >> self.finer)
+        upper = -(-high >> beyond) if beyond > 0 else high << -beyond
+        loss: Integers = upper - (-low >> self.finer)
+        return loss
 
     def placed(self, grid: Grid) -> Integers:
         """The loss on a grid over exactly the columns of the norm: per block the largest of its cells."""

@@ -61,10 +61,11 @@ class ReplaceOne:
     def _with(self, footprints: list[Footprint]) -> tuple[dict[Columns, Integers], dict[Columns, int]]:
         pairs, large = dict(self.pairs), dict(self.large)
         for footprint in footprints:
-            columns = columns_of(footprint.norm, self.domain)
-            matrix = footprint.norm.pairs()
+            norm = footprint.norm
+            columns = columns_of(norm, self.domain)
+            matrix = norm.pairs()
             if matrix is None:
-                large[columns] = large.get(columns, 0) + footprint.of(footprint.norm.pair_factor * footprint.norm.largest())
+                large[columns] = large.get(columns, 0) + footprint.of(norm.pair_factor * norm.largest())
             elif columns in pairs:
                 pairs[columns] = added(pairs[columns], self._loss(footprint, matrix, columns))
             elif matrix.size + sum(kept.size for kept in pairs.values()) <= KEPT_PAIRS:
