@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bursar.domain import Value
-from bursar.inference.estimate import Estimate
+from bursar.goal import Goal
+from bursar.inference.estimate import Estimate, error_bars
 from bursar.workload.workload import Workload
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ class Answer:
     total: float
 
     @staticmethod
-    def of(workload: Workload, estimate: Estimate, *, beta: float, **rest: Any) -> Answer:
-        """The answer to a workload: labels, values and error bars that hold together with probability 1 - beta."""
-        widths = np.append(estimate.law.half_widths(beta), 0.0)
+    def of(workload: Workload, estimate: Estimate, *, wanted: Goal, **rest: Any) -> Answer:
+        """The answer to a workload: labels, values and error bars that hold together with the goal's confidence."""
+        widths = np.append(error_bars(estimate.law, wanted), 0.0)
         values = np.append(estimate.values, 0.0)  # row -1: zero by definition
         shown, width = values[workload.index], widths[workload.index]
         tables = {"values": shown, "low": shown - width, "high": shown + width}
@@ -111,6 +112,10 @@ class Answer:
         return Answer(**{**plain, **tables})
 
     def __str__(self) -> str:
+        return "\n".join([self.table(), "", *self.footer()])
+
+    def table(self) -> str:
+        """Labels and numbers with their error bars, without the small print."""
         head = [*self.keys, *self.outputs]
         lines = [
             [*map(_text, label), *map(_bar, v, hi)]
@@ -122,7 +127,7 @@ class Answer:
             "  ".join(t.ljust(w) if i < left else t.rjust(w) for i, (t, w) in enumerate(zip(row, widths, strict=True)))
             for row in [head, *lines]
         ]
-        return "\n".join([shown[0], "-" * len(shown[0]), *shown[1:], "", *self.footer()])
+        return "\n".join([shown[0], "-" * len(shown[0]), *shown[1:]])
 
     def footer(self) -> list[str]:
         """The small print, in plain words."""

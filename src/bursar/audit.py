@@ -178,8 +178,9 @@ def _ask_again_and_again(
     spend = Wanted(epsilon=epsilon) if pure else Wanted(rho=epsilon**2 / 2)
     preset = Preset("again", (_Again(),))
     while True:
-        facts = {"domain": config.domain, "unit": unit, "budget": budget, "max_rows": scratch.max_rows}
-        ledger = MemoryLedger(charter_of(dataset="audit", **facts))
+        rows = scratch.max_rows
+        charter = charter_of(dataset="audit", domain=config.domain, unit=unit, budget=budget, max_rows=rows)
+        ledger = MemoryLedger(charter)
         declare_version(ledger=ledger, open_source=lambda key: source, randomness=randomness)
         db = Bursar(scratch, ledger, open_source=lambda key: source, randomness=randomness, preset=preset)
         request = db.prepare(text, spend, None)

@@ -6,7 +6,7 @@ text --sql--> Query --workload--> Workload --planner--> Offer --kernel--> record
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -23,6 +23,7 @@ from bursar.kernel.ledger import Health, Ledger
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.sources.source import Source
 from bursar.pace import paced
+from bursar.planner.batch import Batch, split, together
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
@@ -67,6 +68,12 @@ class Bursar:
     def explain(self, sql: str, **wanted: Any) -> Explanation:
         """Every way to answer, with its price and error. Free."""
         return self.planner.explain(self.prepare(sql, Wanted(**wanted), None))
+
+    def batch(self, questions: Sequence[str], *, key: str | None = None, **wanted: Any) -> Batch:
+        """Many questions planned together for one price, with one goal; a `Batch` of Answers."""
+        requests = [self.prepare(sql, Wanted(**wanted), None) for sql in questions]
+        alone = sum(self.planner.explain(request).price for request in requests)
+        return split(self.ask(together(requests, key)), requests, alone)
 
     def prepare(self, text: str, wanted: Wanted, key: str | None) -> Request:
         """Parse, compile, and settle on one goal in counts."""
@@ -140,4 +147,4 @@ class Bursar:
         origin = {"source": offer.proposer, "note": offer.note, "reused": offer.reuses, "bought": offer.buys}
         money = {"charge": from_units(charged), "left": left_of(self.kernel.left()), "total": budget.amount}
         facts: Any = {**asked, **origin, **money, "unit": budget.mode.value, "contract": self.config.contract.value}
-        return Answer.of(request.workload, estimate, beta=goal.beta, **facts).to_bytes()
+        return Answer.of(request.workload, estimate, wanted=goal, **facts).to_bytes()

@@ -37,27 +37,32 @@ from harness.kernels import ROW, enumerated
 from harness.twins import GroupsFromTheData, PricesAddRemove, clipped, drawing
 
 
-class HalfTheNoise:
-    """Draws at half the scale that is priced."""
+class Tape:
+    """Noise that is not what the kernel asked for."""
 
     def __init__(self, tape: BranchingTape) -> None:
         self.tape = tape
         self.secret = tape.secret
 
+
+class HalfTheNoise(Tape):
+    """Draws at half the scale that is priced."""
+
     def draw(self, noise: Noise, size: int) -> Numbers:
         return self.tape.draw(replace(noise, scale=noise.scale / 2), size)
 
 
-class ReusedNoise(HalfTheNoise):
+class ReusedNoise(Tape):
     """Draws once and uses it again."""
 
+    first: Numbers | None = None
+
     def draw(self, noise: Noise, size: int) -> Numbers:
-        self.first = getattr(self, "first", None)
         self.first = self.tape.draw(noise, size) if self.first is None else self.first
         return self.first
 
 
-class RoundedLaplace(HalfTheNoise):
+class RoundedLaplace(Tape):
     """Rounds -b log U with a sign, as floating point would have it; U has `bits` bits, or is a true uniform."""
 
     bits: int | None = None
@@ -101,8 +106,8 @@ class OneIsEnough(Accountant):
 class ForgetsTheUnit(Accountant):
     """Prices a unit of several rows as one row."""
 
-    def units(self, noise: Noise) -> int:
-        return super().units(noise) // self.unit.max_contributions
+    def units(self, noise: Noise, finer: int = 0) -> int:
+        return super().units(noise, finer) // self.unit.max_contributions
 
 
 class OnTheWrongCell(AddRemove):
@@ -119,6 +124,7 @@ class OnlyTheDifference(AddRemove):
         for columns, more in self._placed(footprints).items():
             before = self.losses.get(columns)
             self.losses[columns] = more if before is None else np.maximum(before, more)
+        self.bounds.clear()
 
 
 def with_accountant(accountant: type[Accountant]) -> type[Kernel]:
@@ -163,21 +169,19 @@ TWINS: dict[str, Callable[[], Decimal]] = {
         enumerated(once(SEXES), reach=2, unit=OTHER_ROW, kernel=PricesAddRemove), neighbours(OTHER_ROW)
     ),
     "empty groups omitted": lambda: worst(
-        enumerated(once(AGES), reach=1, kernel=GroupsFromTheData),
-        [(((),), (((0, 1),),))],
+        enumerated(once(AGES), reach=1, kernel=GroupsFromTheData), [(((),), (((0, 1),),))]
     ),
 }
 
 
+IMPOSSIBLE = {"noise reused", "a coarse Laplace, rounded", "empty groups omitted"}
+"""Twins with outputs that the other side cannot have at all; the others tell 1 more than they claim."""
+
+
 @pytest.mark.parametrize("name", TWINS)
 def test_a_wrong_twin_is_exposed(name: str) -> None:
-    assert TWINS[name]() > Decimal("0.1")
-
-
-def test_what_cannot_happen_on_the_other_side_is_infinitely_telling() -> None:
-    assert TWINS["noise reused"]() == INFINITE
-    assert TWINS["empty groups omitted"]() == INFINITE
-    assert TWINS["a coarse Laplace, rounded"]() == INFINITE
+    excess = TWINS[name]()
+    assert excess == INFINITE if name in IMPOSSIBLE else abs(excess - 1) <= ALLOWED
 
 
 def test_half_the_gaussian_noise_is_exposed() -> None:

@@ -63,7 +63,7 @@ FLOWS = {
     "plan of two verbs": Flow("row by row", (OTHER,), (Ask(key="k"),), 190),
     "stored": Flow("default", (Ask(key="k"),), (Ask(key="k"),), 12),
 }
-CREATION, DECLARATION, AT_RANDOM = 70, 45, 60
+CREATION, DECLARATION, AT_RANDOM = 70, 45, 40
 
 
 def test_there_are_500_kills() -> None:
@@ -248,7 +248,7 @@ def test_killed_at_random_times(empty: Path, tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 def test_killed_at_many_random_times(empty: Path, tmp_path: Path) -> None:
-    assert kill_at_random(empty, tmp_path, 120) >= AT_RANDOM
+    assert kill_at_random(empty, tmp_path, 80) >= AT_RANDOM
 
 
 # -- wrong twins: the same checks find what they are there for ----------------------------------------------

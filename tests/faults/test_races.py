@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -17,12 +19,12 @@ import pytest
 
 from bursar import engine as engine_module
 from bursar.engine import Bursar
-from bursar.errors import BudgetError
+from bursar.errors import BudgetError, LedgerError
 from bursar.inference.estimate import Estimate, IndependentRows
 from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.grant import HOLD_SECONDS
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Record
+from bursar.kernel.ledger import Record, SqliteLedger
 from bursar.kernel.verbs import Verbs
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
@@ -120,6 +122,42 @@ def test_8_processes_of_8_threads_for_600(place: Path) -> None:
     tallies = [file.read_text().split() for file in place.parent.glob("tally *")]
     granted, refused = (sum(int(tally[which]) for tally in tallies) for which in (0, 1))
     check_all_is_granted_once(place, Counter(granted=granted, refused=refused), seen, 8 * 8 * 20)
+
+
+class Unsteady(sqlite3.Connection):
+    """Every fifth commit fails."""
+
+    commits = itertools.count(1)
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        if sql == "COMMIT" and next(self.commits) % 5 == 0:
+            raise sqlite3.OperationalError("disk I/O error")
+        return super().execute(sql, *parameters)
+
+
+def stubborn_client(bursar: Bursar, requests: int) -> Counter[str]:
+    """Asks without a key, and again where the ledger failed."""
+    tally: Counter[str] = Counter()
+    while tally["granted"] + tally["refused"] < requests:
+        try:
+            bursar.query(TEXT, epsilon=1)
+            tally["granted"] += 1
+        except BudgetError:
+            tally["refused"] += 1
+        except LedgerError:
+            tally["failed"] += 1
+    return tally
+
+
+def test_groups_that_fail_give_everything_back(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a failed commit had admitted was never spent: all of the 600 are still there for others."""
+    monkeypatch.setattr(SqliteLedger, "factory", Unsteady)
+    with reopened(place, preset="fixed", epsilon=EPSILON) as bursar, ThreadPoolExecutor(32) as pool:
+        tally = sum(pool.map(lambda _: stubborn_client(bursar, 20), range(32)), Counter())
+        assert tally["failed"] > 0
+        assert (tally["granted"], tally["refused"]) == (GRANTS, 40)
+        events = [record.event for record in bursar.ledger.records()]
+        assert bursar.kernel.spent() == loss(events) == bursar.config.budget.units
 
 
 class CheckThenAct(Kernel):

@@ -178,7 +178,7 @@ def test_a_flipped_byte_is_found_or_without_effect(flippable: Path, tmp_path: Pa
 
 @pytest.mark.heavy
 def test_many_flipped_bytes_are_found_or_without_effect(flippable: Path, tmp_path: Path) -> None:
-    check_flips(flippable, tmp_path, 700)
+    check_flips(flippable, tmp_path, 400)
 
 
 def test_the_comparison_sees_every_change(older: Path, newer: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from bursar.kernel.accounting import Measured, Noise, NoiseKind, Versioned
 from bursar.kernel.ledger import Claim, Hold, Record, codec
 from bursar.queries import LinearMap, Mask, Product, Stack, Steps, encode
+from bursar.queries.transform import Transform
 
 NUMBERS = {
     "exponent bomb": "1e999999999",
@@ -51,6 +52,8 @@ SQL = {
     "dots": f"{COUNT} WHERE " + "a." * 4_000 + "age = 1",
     "ands": f"{COUNT} WHERE " + " AND ".join(["age = 1"] * 650),
     "ors": f"{COUNT} WHERE " + " OR ".join(f"age = {n}" for n in range(600)),
+    "joins": "SELECT COUNT(*) FROM people" + " JOIN b" * 60,
+    "types": f"{COUNT} WHERE " + "DATE(" * 19 + ")" * 19,
     "unions": " UNION ".join([COUNT] * 250),
     "many short items": f"{COUNT} WHERE age IN (" + ",".join(["1"] * 4_000) + ")",
     "100,000 items": f"{COUNT} WHERE age IN (" + ",".join(map(str, range(100_000))) + ")",
@@ -168,7 +171,7 @@ TOML: dict[str, str | bytes] = {
     "nested lists": "a = " + "[" * 50_000 + "]" * 50_000,
     "nested tables": "a = " + "{ a = " * 20_000,
     "dots in a key": "a" + ".a" * 2_000 + " = 1",
-    "many dots in a key": "a" + ".a" * 10_000 + " = 1",
+    "many dots in a key": "a" + ".a" * 50_000 + " = 1",
     "dots in a section": "[" + "a." * 2_000 + "a]\nb = 1",
     "quoted dots": ".".join(['""'] * 1_500) + " = 1",
     "many sections": "".join(f"[a{n}]\n" for n in range(20_000)),
@@ -219,6 +222,17 @@ STRATEGIES: dict[str, LinearMap] = {
             Product((Mask(("age",), (9,), Steps.ranges([0, 3, 4], [9, 3, 5], 9)),)),
             Product((Mask(("b",), (1,), Steps.total(1)),)),
         )
+    ),
+    "transform": Transform(
+        column="age",
+        size=9,
+        first=1,
+        start=1,
+        period=8,
+        shift=4,
+        max_rows=100,
+        row_weights=np.array([16, 0, 9, 1, 16, 2, 5]),
+        cell_weights=np.array([1, 0, 16, 3]),
     ),
 }
 BY_DIGEST = {strategy.digest: strategy for strategy in STRATEGIES.values()}
@@ -300,12 +314,35 @@ CLAIMS = {
 }
 
 WORDS = [
-    "", " ", "-", "--", "---", "-d", "--data", "=", "--data=", "--json", "--json=1", "--help", "--version", "--nonsense",
-    "--within", "--confidence", "--rmse", "--epsilon", "--rho", "--max-cost", "--key", "--as", "--last", "--same-rows",
-    "--trials", "--rows", "--dir", "-h", "-dx", "-1", "0", "0%", "%", "50", "2%", "1e-300", "1e300", "99.99999999999999999%",
-    "bursar.toml", "missing.toml", "broken.toml", ".", "..", "/", "/dev/null", "people.csv", "bursar.bursar", "~", "$HOME",
-    "*", "\n", "\x1b[31m", "\0", "\udc80\udcff", "\ud800", "é", "\U0001f4a9", "a" * 5_000, "x/" * 3_000, "/dev/zero",
-    "SELECT COUNT(*) FROM people", "SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 50", "SELECT", "@file",
+    *("", " ", "-", "--", "---", "-d", "-dx", "-h", "-1", "=", "--data", "--data=", "--json", "--json=1", "--help"),
+    *("--version", "--nonsense", "--within", "--confidence", "--rmse", "--epsilon", "--rho", "--max-cost", "--key"),
+    *("--as", "--last", "--same-rows", "--expect", "--trials", "--rows", "--dir", "0", "0%", "%", "50", "2%", "1e-300"),
+    *(
+        "1e300",
+        "99.99999999999999999%",
+        "bursar.toml",
+        "missing.toml",
+        "broken.toml",
+        ".",
+        "..",
+        "/",
+        "~",
+        "*",
+        "$HOME",
+    ),
+    *(
+        "/dev/null",
+        "/dev/zero",
+        "people.csv",
+        "bursar.bursar",
+        "@file",
+        "\n",
+        "\x1b[31m",
+        "\0",
+        "\udc80\udcff",
+        "\ud800",
+    ),
+    *("é", "\U0001f4a9", "a" * 5_000, "x/" * 3_000, "SELECT", "SELECT COUNT(*) FROM people"),
     *NUMBERS.values(),
-]  # fmt: skip
+]
 """Words of a command line."""

@@ -163,9 +163,9 @@ def first_part_only(self: Stack, power: int) -> tuple[Norm, ...]:
 SUMS = Steps.norms
 
 
-def rows_of_a_unit_forgotten(self: Accountant, noise: Noise) -> int:
+def rows_of_a_unit_forgotten(self: Accountant, noise: Noise, finer: int = 0) -> int:
     one = replace(self, unit=Unit(neighbours=self.unit.neighbours))
-    return UNITS(one, noise)
+    return UNITS(one, noise, finer)
 
 
 UNITS = Accountant.units

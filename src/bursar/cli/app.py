@@ -10,7 +10,7 @@ import typer
 
 from bursar import __version__
 from bursar.cli import show
-from bursar.errors import LedgerError
+from bursar.errors import LedgerError, QueryError
 
 if TYPE_CHECKING:
     from bursar import Bursar
@@ -129,6 +129,34 @@ def query(
 
 
 @app.command()
+def release(
+    file: Annotated[
+        str, typer.Argument(help="A file of SELECTs with semicolons between them, or - for standard input.")
+    ],
+    data: Data = CONFIG,
+    within: Within = None,
+    confidence: Confidence = None,
+    rmse: Rmse = None,
+    epsilon: Epsilon = None,
+    rho: Rho = None,
+    max_cost: MaxCost = None,
+    key: Key = None,
+    analyst: Analyst = "owner",
+    json: Json = False,
+) -> None:
+    """Answer many questions at once: planned together, paid once, consistent with each other.
+
+    All of them share one goal, and all error bars hold together. Example: bursar release monday.sql --within 100
+    """
+    from bursar.sql.script import questions_of
+
+    questions = questions_of(_read_file(file))
+    goal = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}
+    with _open(data, analyst) as bursar:
+        show.result(bursar.batch(questions, key=key, max_cost=max_cost, **goal), as_json=json)
+
+
+@app.command()
 def explain(
     sql: Sql,
     data: Data = CONFIG,
@@ -187,7 +215,7 @@ def version(
         typer.Option(
             "--same-rows",
             help="Rows were only added: no earlier row was changed or removed. Then what was spent on the old and on "
-            "the new data does not add up.",
+            "the new data does not add up. Has no effect where a person is a column's value: new rows may replace old.",
         ),
     ] = False,
 ) -> None:
@@ -274,6 +302,16 @@ def _head(text: str) -> tuple[int, str]:
     if not colon or not records.isascii() or not records.isdigit() or len(records) > 18:
         raise LedgerError(f"--expect takes the line that bursar verify printed, RECORDS:HASH, not {text!r}")
     return int(records), head
+
+
+def _read_file(name: str) -> str:
+    if name == "-":
+        return _read(name)
+    try:
+        with Path(name).open(encoding="utf-8") as file:
+            return file.read(MOST_STDIN)
+    except (OSError, ValueError):
+        raise QueryError(f"the file {name!r} cannot be read as text") from None
 
 
 def _read(sql: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """An answer or an explanation."""
+    """An answer, an explanation or a batch of answers."""
 
     def to_json(self) -> dict[str, Any]: ...
 

@@ -20,6 +20,13 @@ from bursar.kernel.budget import Budget
 LARGEST_FILE = 16 * 2**20
 LARGEST_ROWS = 10**12
 LONGEST_PATH = 4096
+MOST_PARTS = 32
+
+_LONG_KEY = re.compile(
+    rf"""(?<![\w"'-]) (?: (?: "(?:\\.|[^"\\\n])*+" | '[^'\n]*+' | [\w-]++ ) [ \t]*+ \. [ \t]*+ ){{{MOST_PARTS}}}""",
+    re.VERBOSE,
+)
+"""A dotted key of too many parts: reading one takes the square of their number in time and memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +108,9 @@ def _read(path: str | os.PathLike[str]) -> str:
 
 
 def _parse(file: str, text: str) -> Section:
+    if (key := _LONG_KEY.search(text)) is not None:
+        line = text.count("\n", 0, key.start()) + 1
+        raise ConfigError(f"a dotted key has at most {MOST_PARTS} parts", file, line)
     try:
         entries = tomllib.loads(text)
         return Section(file=file, lines=line_numbers(text), entries=entries)

@@ -39,6 +39,18 @@ def meets(law: ErrorLaw, goal: Goal) -> bool:
     return True
 
 
+def error_bars(law: ErrorLaw, goal: Goal) -> Reals:
+    """One half-width per row, all of them right together with the goal's confidence.
+
+    Two sets of bars are valid: one of its own for each row, which shares the failure probability out evenly, and the
+    goal's own error for all rows, where the law keeps it. The first is taken unless one of its bars exceeds the goal.
+    """
+    widths = law.half_widths(goal.beta)
+    if goal.kind is GoalKind.ERROR and widths.max(initial=0.0) > goal.amount and meets(law, goal):
+        return np.full(len(widths), goal.amount)
+    return widths
+
+
 @dataclass(frozen=True, kw_only=True)
 class IndependentRows:
     """Every row has its own draw of one noise, so the largest error follows exactly: 1 - (1 - p)^rows."""

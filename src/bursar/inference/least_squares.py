@@ -87,6 +87,15 @@ class Reconstruction:
 
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries, or None where the rows do not determine them."""
+        weights = self.weights_of(queries)
+        if weights is None:
+            return None
+        used = np.abs(weights).max(axis=0, initial=0) > 0
+        noises = tuple(noise for noise, keep in zip(self.noises, used, strict=True) if keep)
+        return Estimate(values=weights @ self.values, law=WeightedRows(weights=weights[:, used], noises=noises))
+
+    def weights_of(self, queries: LinearMap) -> Reals | None:
+        """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
         parts = queries.parts if isinstance(queries, Stack) else (queries,)
         wanted: list[Reals] = [np.zeros((0, len(self.state.cells)))]
         for part in parts:
@@ -97,11 +106,9 @@ class Reconstruction:
         if not self.state.spans(matrix):
             return None
         precision = np.array([1 / noise.variance() for noise in self.noises])
-        weights = (matrix @ self.state.covariance) @ self.rows.T * precision
+        weights: Reals = (matrix @ self.state.covariance) @ self.rows.T * precision
         weights[np.abs(weights) < DUST * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
-        used = np.abs(weights).max(axis=0, initial=0) > 0
-        noises = tuple(noise for noise, keep in zip(self.noises, used, strict=True) if keep)
-        return Estimate(values=weights @ self.values, law=WeightedRows(weights=weights[:, used], noises=noises))
+        return weights
 
     def _split_by(self, product: Product) -> dict[str, Integers] | None:
         """The classes after this product's rows are taken in; None where a column would need too many."""

@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import meets
+from bursar.inference.estimate import error_bars, meets
 from bursar.kernel.accounting import to_units
 from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
@@ -67,8 +65,7 @@ def best(found: Sequence[Offer], goal: Goal) -> Offer | None:
 
 def widest(offer: Offer, goal: Goal) -> float:
     """The largest half-width of the offer's error bars at the goal's confidence."""
-    widths = offer.law.half_widths(goal.beta)
-    return float(np.max(widths, initial=0.0)) if len(widths) else 0.0
+    return float(error_bars(offer.law, goal).max(initial=0.0))
 
 
 def fits(preset: Preset, request: Request, views: Views, cap: int) -> Goal | None:

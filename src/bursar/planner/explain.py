@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -35,6 +36,11 @@ class Explanation:
     offers: tuple[Line, ...]
     chosen: int | None  # place in `offers`
     left: float
+
+    @property
+    def price(self) -> float:
+        """What the question would cost now; infinite where nothing meets the goal."""
+        return math.inf if self.chosen is None else self.offers[self.chosen].price
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

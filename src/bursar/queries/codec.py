@@ -26,7 +26,8 @@ def encode(linear_map: LinearMap) -> bytes:
     """The one byte string of a map; equal maps give equal bytes."""
     if isinstance(linear_map, Transform):
         numbers = {name: getattr(linear_map, name) for name in TRANSFORM}
-        return _packed({"kind": "transform", **numbers}, [linear_map.row_weights, linear_map.cell_weights])
+        header = {"kind": "transform", "cells": len(linear_map.cell_weights), **numbers}
+        return _packed(header, [linear_map.row_weights, linear_map.cell_weights])
     products = linear_map.parts if isinstance(linear_map, Stack) else (linear_map,)
     arrays: list[Integers] = []
     shapes: list[list[dict[str, Any]]] = []
@@ -80,4 +81,6 @@ def _products(header: dict[str, Any], numbers: Integers) -> LinearMap:
 
 def _transform(header: dict[str, Any], numbers: Integers) -> Transform:
     rows, cells = np.split(numbers, [header["period"] - 1])
+    if len(cells) != header["cells"]:
+        raise ValueError("a transform has another number of cells than it says")
     return Transform(**{name: header[name] for name in TRANSFORM}, row_weights=rows, cell_weights=cells)

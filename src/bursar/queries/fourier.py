@@ -64,7 +64,8 @@ def dft(values: Reals) -> tuple[Reals, Reals]:
     exp(-2 pi i j2 k1/(f m)) and exp(-2 pi i j2 k2/m). New indices go in front, so the result is in order at the end.
     """
     length = len(values)
-    re, im = np.array(values, np.float64), np.zeros(length)
+    re: Reals = np.array(values, np.float64)
+    im: Reals = np.zeros(length)
     done, rest = 1, length
     for factor in factors_of(length) or ():
         rest //= factor

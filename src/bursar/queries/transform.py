@@ -94,13 +94,13 @@ class Transform:
 
     def _placed(self) -> bool:
         cells = len(self.cell_weights)
-        inside = 0 <= self.first and self.first + cells <= self.size and cells > 0
-        on_circle = 1 <= self.start and self.start + cells <= self.period == len(self.row_weights) + 1
+        inside = self.first >= 0 and self.first + cells <= self.size and cells > 0
+        on_circle = self.start >= 1 and self.start + cells <= self.period == len(self.row_weights) + 1
         return inside and on_circle
 
     def _bounded(self) -> bool:
         weights = (self.row_weights, self.cell_weights)
-        fits = all(0 <= int(w.min()) and int(w.max()) <= LARGEST_WEIGHT for w in weights)
+        fits = all(int(w.min()) >= 0 and int(w.max()) <= LARGEST_WEIGHT for w in weights)
         ranges = 0 <= self.shift <= LARGEST_SHIFT and 0 <= self.max_rows <= LARGEST_ROWS
         return fits and ranges and self.period <= LARGEST_PERIOD and factors_of(2 * self.period) is not None
 
@@ -126,7 +126,9 @@ class Transform:
     def apply(self, counts: Counts) -> Integers:
         cells = len(self.cell_weights)
         padded = np.zeros(2 * self.period)
-        padded[self.start : self.start + cells] = self.cell_weights * counts(self.attrs)[self.first : self.first + cells]
+        padded[self.start : self.start + cells] = (
+            self.cell_weights * counts(self.attrs)[self.first : self.first + cells]
+        )
         _, imaginary = dft(padded)
         answers = -imaginary[self.frequencies] * self.row_weights[self.frequencies - 1] * 2.0**-self.shift
         return np.rint(answers).astype(np.int64)
@@ -158,8 +160,8 @@ class Transform:
         cells = len(self.cell_weights)
         energy = (total - cosines[self.start : self.start + cells]) / 2 + error_of(self.period) * total
         length = self.cell_weights * np.sqrt(np.maximum(energy, 0.0)) * 2.0**-self.shift
-        distance: Reals = length + 2 * self.float_error + math.sqrt(self.rows)
-        return np.where(self.cell_weights > 0, distance, 0.0)
+        distance = length + 2 * self.float_error + math.sqrt(self.rows)
+        return np.asarray(np.where(self.cell_weights > 0, distance, 0.0))
 
     @cached_property
     def float_error(self) -> float:

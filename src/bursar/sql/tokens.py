@@ -20,12 +20,16 @@ DEEPEST = 20
 MOST_ITEMS = 500
 """Most items between two brackets."""
 
+MOST_TEDIOUS = 8
+"""Most of each thing that no question has and that the parser takes long for."""
+
 Token = Any
 """A token of sqlglot: token_type, text, start, end (the offset of its last character), comments."""
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+_TYPES = DuckDB.Parser.TYPE_TOKENS
 
 
 def statement_tokens(text: str) -> tuple[list[Token], bool]:
@@ -47,6 +51,7 @@ def statement_tokens(text: str) -> tuple[list[Token], bool]:
         tokens.pop()
     _begins_with_select(text, tokens, explain)
     _check(tokens)
+    _check_tedious(tokens)
     return tokens, explain
 
 
@@ -102,3 +107,19 @@ def _check(tokens: list[Token]) -> None:
                 raise QueryError(f"a list has at most {MOST_ITEMS} items", position=token.start)
         if len(items) - 1 + prefixes > DEEPEST:
             raise QueryError(f"conditions can be nested at most {DEEPEST} deep", position=token.start)
+
+
+def _check_tedious(tokens: list[Token]) -> None:
+    """Each JOIN without ON, and each type with brackets inside another, doubles the parser's time; [ ] square it."""
+    found = {
+        "joins are not available: a question is about one table": [t for t in tokens if t.token_type is TokenType.JOIN],
+        "square brackets are not available": [t for t in tokens if t.token_type is TokenType.L_BRACKET],
+        "functions are not available": [
+            word
+            for word, then in itertools.pairwise(tokens)
+            if word.token_type in _TYPES and then.token_type is TokenType.L_PAREN
+        ],
+    }
+    for reason, places in found.items():
+        if len(places) > MOST_TEDIOUS:
+            raise QueryError(reason, position=places[0].start)

@@ -1,4 +1,4 @@
-"""Merged cells of some columns, and maps over them: from queries to Gram matrices, and from strategies back to queries."""
+"""Merged cells of some columns: queries over them, and strategies over them turned back into queries over cells."""
 
 from __future__ import annotations
 
@@ -52,6 +52,13 @@ def merged_mask(mask: Mask) -> tuple[MergedCells, Reals]:
             rewrite="ask about fewer values, or with coarser bins",
         )
     return _merged(mask.attrs, mask.sizes, starts, mask.steps.at_cells(starts).astype(np.float64))
+
+
+def is_disjoint(mask: Mask) -> bool:
+    """Whether every row is a set of cells, none empty, and no two rows share a cell: then nothing beats asking them."""
+    steps = mask.steps
+    sets = bool(np.isin(steps.levels, (0, 1)).all()) and bool(np.all(np.diff(steps.starts) > 0))
+    return sets and int(steps.norms(1).max(initial=0)) <= 1
 
 
 def merged_products(products: Sequence[Product]) -> tuple[MergedCells, Reals]:

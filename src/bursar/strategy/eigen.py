@@ -33,40 +33,47 @@ def eigen_design(gram: ArrayLike, *, gap: float = 2e-4) -> Reals:
 
 
 def separated(gram: ArrayLike, *, group: int | None = None, gap: float = 2e-4) -> Reals:
-    """Eigen-query separation (Sec. 4.2): Program 1 within groups of similar eigenvalues, then one factor per group.
-
-    The group size is n^1/3 unless given. Each group's weighted queries act as one design query in the second run,
-    with its total variance as cost and its column norms as loads.
-    """
+    """Eigen-query separation (Sec. 4.2), with groups of n^1/3 eigen-queries unless told otherwise, then completed."""
     costs, queries = eigen_queries(gram)
     if not costs.size:
         return queries
     size = round(len(queries) ** (1 / 3)) if group is None else group
-    if size < 1:
+    return complete(separated_weights(costs, np.square(queries), size, gap=gap)[:, None] * queries)
+
+
+def separated_weights(costs: Reals, squares: Reals, group: int, *, gap: float = 2e-4) -> Reals:
+    """Program 1 within groups of similar eigenvalues, largest first, then one factor per group.
+
+    In the second run each group's weighted queries act as one design query, with their total variance as its cost and
+    their column norms as its loads.
+    """
+    if group < 1:
         raise QueryError("a group holds at least one eigen-query")
-    squares = np.square(queries)
-    starts = range(0, len(costs), size)
-    parts = [query_weights(costs[s : s + size], squares[s : s + size], gap=gap) for s in starts]
-    loads = np.array([np.square(p.factors) @ squares[s : s + size] for s, p in zip(starts, parts, strict=True)])
-    outer = query_weights(np.array([part.value for part in parts]), loads, gap=gap)
-    factors = np.concatenate([f * part.factors for f, part in zip(outer.factors, parts, strict=True)])
-    return complete(factors[:, None] * queries)
+    own = [slice(start, start + group) for start in range(0, len(costs), group)]
+    parts = [query_weights(costs[part], squares[part], gap=gap) for part in own]
+    loads = np.array([np.square(w.factors) @ squares[part] for w, part in zip(parts, own, strict=True)])
+    outer = query_weights(np.array([w.value for w in parts]), loads, gap=gap)
+    return np.concatenate([factor * w.factors for factor, w in zip(outer.factors, parts, strict=True)])
 
 
 def principal(gram: ArrayLike, *, share: float = 0.1, gap: float = 2e-4) -> Reals:
-    """Principal vectors (Sec. 4.2): own weights for the largest share of the eigen-queries, one weight for the rest."""
+    """Principal vectors (Sec. 4.2): the given share of the cells' number of eigen-queries has weights of its own."""
     if not 0 <= share <= 1:
         raise QueryError("a share of the eigen-queries lies between 0 and 1")
     costs, queries = eigen_queries(gram)
     if not costs.size:
         return queries
-    k = min(math.ceil(share * len(np.asarray(gram))), len(costs))
-    squares = np.square(queries)
-    if k == len(costs):
-        return eigen_design(gram, gap=gap)
-    loads = np.concatenate([squares[:k], squares[k:].sum(axis=0, keepdims=True)])
-    factors = query_weights(np.append(costs[:k], costs[k:].sum()), loads, gap=gap).factors
-    return complete(np.concatenate([factors[:k], np.full(len(costs) - k, factors[k])])[:, None] * queries)
+    count = math.ceil(share * queries.shape[1])
+    return complete(principal_weights(costs, np.square(queries), count, gap=gap)[:, None] * queries)
+
+
+def principal_weights(costs: Reals, squares: Reals, count: int, *, gap: float = 2e-4) -> Reals:
+    """Own weights for the first eigen-queries, the ones of the largest eigenvalues, and one weight for all others."""
+    if count >= len(costs):
+        return query_weights(costs, squares, gap=gap).factors
+    loads = np.concatenate([squares[:count], squares[count:].sum(axis=0, keepdims=True)])
+    factors = query_weights(np.append(costs[:count], costs[count:].sum()), loads, gap=gap).factors
+    return np.concatenate([factors[:count], np.full(len(costs) - count, factors[count])])
 
 
 def for_relative_error(workload: ArrayLike, distribution: ArrayLike | None = None) -> Reals:

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from bursar.queries import Product
+from bursar.queries import Mask, Product
 from bursar.strategy.cells import MergedCells
-from bursar.strategy.integers import IntegerStrategy, to_integers
-from bursar.strategy.measure import Reals, svd_bound
-from bursar.strategy.optimal import optimum
-from bursar.strategy.p_identity import for_laplace
+from bursar.strategy.measure import Reals
+from bursar.strategy.memory import Remembered, integer_laplace, integer_optimum
 
 NORM_BITS = 58
 """Largest norm of a product's column, as a power of two; the kernel's limit is two bits more."""
@@ -27,18 +25,19 @@ NORM_BITS = 58
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Factor:
-    """One factor of a product workload, with a strategy in whole numbers over merged cells."""
+    """One factor of a product workload, with its strategy in whole numbers."""
 
-    cells: MergedCells
-    queries: Reals  # the workload's rows over merged cells
-    rows: NDArray[np.int64]  # the strategy's
+    mask: Mask  # the strategy
+    weights: Reals | None  # the workload's rows as combinations of the strategy's, W A^+; None where they are the same
     bound: float  # no strategy of sensitivity one has a smaller error (`rms_error`)
 
-    @cached_property
-    def weights(self) -> Reals:
-        """The workload's rows as combinations of the strategy's: W A^+."""
-        weights: Reals = self.queries @ np.linalg.pinv(self.rows.astype(np.float64))
-        return weights
+    @property
+    def variances(self) -> Reals:
+        """Of each row of the workload, at noise of variance one."""
+        if self.weights is None:
+            return np.ones(self.mask.rows)
+        own: Reals = np.square(self.weights).sum(axis=1)
+        return own
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,19 +49,20 @@ class KroneckerStrategy:
 
     @cached_property
     def product(self) -> Product:
-        return Product(tuple(factor.cells.mask(factor.rows) for factor in self.factors))
+        return Product(tuple(factor.mask for factor in self.factors))
 
     @cached_property
     def sensitivity(self) -> float:
         """How far one row can move the answers, in L2 or L1: from exact integer norms."""
-        return math.prod(float(_column_norms(f.rows, self.power).max(initial=0)) for f in self.factors) ** (1 / self.power)
+        (norm,) = self.product.norms(self.power)
+        return float(norm.largest()) if self.power == 1 else math.sqrt(norm.largest())
 
     @cached_property
     def variances(self) -> Reals:
         """Of each query of the workload, in the order of its product, at noise of variance one."""
         result = np.ones(1)
         for factor in self.factors:
-            result = np.multiply.outer(result, np.square(factor.weights).sum(axis=1)).ravel()
+            result = np.multiply.outer(result, factor.variances).ravel()
         return result
 
     @property
@@ -73,50 +73,50 @@ class KroneckerStrategy:
 
     def estimate(self, values: ArrayLike) -> Reals:
         """The workload's answers from the measured ones, by least squares."""
-        table = np.asarray(values, np.float64).reshape([len(factor.rows) for factor in self.factors])
+        table = np.asarray(values, np.float64).reshape([factor.mask.rows for factor in self.factors])
         for axis, factor in enumerate(self.factors):
-            table = np.moveaxis(np.tensordot(factor.weights, table, (1, axis)), 0, axis)
+            if factor.weights is not None:
+                table = np.moveaxis(np.tensordot(factor.weights, table, (1, axis)), 0, axis)
         return np.ascontiguousarray(table).reshape(-1)
 
 
-def kronecker(
-    factors: Sequence[tuple[MergedCells, Reals]], *, power: int = 2, gap: float = 1e-3, loss: float = 1e-4
-) -> KroneckerStrategy:
+Asked = Mask | tuple[MergedCells, Reals]
+
+
+def kronecker(factors: Sequence[Asked], *, power: int = 2, gap: float = 1e-3, loss: float = 1e-4) -> KroneckerStrategy:
     """The product of each factor's optimum (power 2), or of its best strategy for Laplace noise (power 1).
 
-    A factor is given as its merged cells and its rows over them. `loss` is what rounding to whole numbers may cost in
-    error where there is room for it: norms multiply, and many factors leave few bits to each.
+    A factor is given as its merged cells and its rows over them; or as a mask whose rows share no cell, which is its
+    own best strategy. `loss` is what rounding to whole numbers may cost in error where there is room for it: norms
+    multiply, and many factors leave few bits to each.
     """
-    found = []
-    for cells, queries in factors:
-        V = queries.T @ queries
-        found.append((cells, queries, V, *_real(V, power, gap)))
-    whole = [to_integers(A, V, power=power, loss=loss / len(found)) for _, _, V, A, _ in found]
-    room = NORM_BITS - sum(_bits(w, power) for w in whole if w.bits == 0)
-    coarse = max(room // (power * max(sum(w.bits > 0 for w in whole), 1)), 1)
-    if sum(_bits(w, power) for w in whole) > NORM_BITS:
-        whole = [
-            w if w.bits <= coarse else to_integers(A, V, power=power, bits=coarse)
-            for w, (_, _, V, A, _) in zip(whole, found, strict=True)
-        ]
-    made = [
-        Factor(cells=cells, queries=queries, rows=w.rows, bound=bound)
-        for w, (cells, queries, _, _, bound) in zip(whole, found, strict=True)
-    ]
+    sought = [asked for asked in factors if not isinstance(asked, Mask)]
+    found = iter(_whole([queries.T @ queries for _, queries in sought], power, gap, loss))
+    made = [_itself(asked) if isinstance(asked, Mask) else _factor(*asked, next(found)) for asked in factors]
     return KroneckerStrategy(factors=tuple(made), power=power)
 
 
-def _real(V: Reals, power: int, gap: float) -> tuple[Reals, float]:
-    if power == 1:
-        return for_laplace(V), svd_bound(V)
-    found = optimum(V, gap=gap)
-    return found.strategy, found.bound
+def _itself(mask: Mask) -> Factor:
+    return Factor(mask=mask, weights=None, bound=math.sqrt(mask.rows))
 
 
-def _bits(whole: IntegerStrategy, power: int) -> int:
-    return max(whole.norm(power), 1).bit_length()
+def _factor(cells: MergedCells, queries: Reals, strategy: Remembered) -> Factor:
+    weights = queries @ np.linalg.pinv(strategy.rows.astype(np.float64))
+    return Factor(mask=cells.mask(strategy.rows), weights=weights, bound=strategy.bound)
 
 
-def _column_norms(rows: NDArray[np.int64], power: int) -> NDArray[np.int64]:
-    norms: NDArray[np.int64] = (np.abs(rows) ** power).sum(axis=0)
-    return norms
+def _whole(grams: Sequence[Reals], power: int, gap: float, loss: float) -> list[Remembered]:
+    """A strategy for each Gram matrix; coarser ones where the product of all norms would be too large."""
+    made_of = integer_optimum if power == 2 else integer_laplace
+    share = loss / max(len(grams), 1)
+    whole = [made_of(V, gap=gap, loss=share) for V in grams]
+    if sum(_bits(w, power) for w in whole) <= NORM_BITS:
+        return whole
+    room = NORM_BITS - sum(_bits(w, power) for w in whole if w.bits == 0)
+    coarse = max(room // (power * sum(w.bits > 0 for w in whole)), 1)
+    return [w if w.bits <= coarse else made_of(V, gap=gap, bits=coarse) for w, V in zip(whole, grams, strict=True)]
+
+
+def _bits(whole: Remembered, power: int) -> int:
+    columns = (np.abs(whole.rows) ** power).sum(axis=0)
+    return max(int(columns.max(initial=0)), 1).bit_length()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from bursar.errors import QueryError
 from bursar.queries import Mask, Product, Steps
 from bursar.strategy.cells import MergedCells
-from bursar.strategy.integers import to_integers
 from bursar.strategy.measure import Reals
-from bursar.strategy.optimal import optimum
+from bursar.strategy.memory import integer_optimum
 
 Integers = NDArray[np.int64]
 Set = tuple[int, ...]
@@ -81,25 +80,34 @@ def every_value(name: str, size: int) -> Column:
 def some_queries(cells: MergedCells, queries: Reals, *, bits: int, gap: float = 1e-3) -> Column:
     """Any queries about a column, given over its merged cells: the optimum for their residual, in whole numbers.
 
-    Merged cells stand for their sums; the residual is what is left of them after the share 1/n each of the total.
+    Merged cells stand for their sums, and the residual is what is left of these after a share of 1/n of the total.
+    Cells that no query looks at count in the total, so they are a merged cell like others.
+    Edge cases: queries that tell no two cells apart have no residual, and no part measures one.
     """
-    n = cells.count
+    cells, queries = _with_unused(cells, queries)
     shares = queries.mean(axis=1)
     left = queries - shares[:, None]
     V = left.T @ left
-    if not V.any():
-        raise QueryError("queries that ask for nothing but a total have no residual")
-    rows = to_integers(optimum(V, gap=gap).strategy, V, bits=bits).rows
+    flat = float(np.abs(V).max(initial=0.0)) <= 1e-12 * float(np.square(queries).max(initial=0.0))
+    rows = np.zeros((1, cells.count), np.int64) if flat else integer_optimum(V, gap=gap, bits=bits).rows
     weights = left @ np.linalg.pinv(rows.astype(np.float64))
     return Column(
         mask=cells.mask(rows),
         norm=int(np.square(rows).sum(axis=0).max()),
-        residual=float(np.square(weights).sum()),
+        residual=0.0 if flat else float(np.square(weights).sum()),
         mean=float(np.square(shares).sum()),
         queries=len(queries),
         weights=weights,
         shares=shares,
-    ) if n else every_value("", 1)
+    )
+
+
+def _with_unused(cells: MergedCells, queries: Reals) -> tuple[MergedCells, Reals]:
+    unused = cells.groups < 0
+    if not unused.any():
+        return cells, queries
+    groups = np.where(unused, cells.count, cells.groups)
+    return replace(cells, groups=groups, count=cells.count + 1), np.pad(queries, ((0, 0), (0, 1)))
 
 
 def _centred(size: int) -> Steps:
@@ -140,6 +148,8 @@ class Residuals:
         marginals that is the singular value bound, so no strategy does better.
         """
         w = np.ones(len(self.marginals)) if weights is None else np.asarray(weights, np.float64)
+        if w.shape != (len(self.marginals),) or not np.all(np.isfinite(w) & (w > 0)):
+            raise QueryError("every marginal has one weight above zero")
         v, T = self._closed_form(w)
         return ResidualPlan(residuals=self, noise=_noise(self.prices, v, T), gap=0.0)
 
@@ -174,9 +184,7 @@ class Residuals:
 
 
 def _noise(prices: Reals, v: Reals, T: float) -> Reals:
-    """sigma_S^2; a part that no marginal of any weight uses gets no share, hence endless noise."""
-    with np.errstate(divide="ignore"):
-        noise: Reals = T * np.sqrt(prices / v)
+    noise: Reals = T * np.sqrt(prices / v)
     return noise
 
 
@@ -269,9 +277,7 @@ def residuals(columns: Sequence[Column], marginals: Sequence[Sequence[int]]) -> 
     prices = np.append(factors[:, 0], 1.0)[parts[real]].prod(axis=1)
     if prices.max(initial=1.0) > 2.0**NORM_BITS:
         raise QueryError("these columns have too many values together")
-    return Residuals(
-        columns=tuple(columns), marginals=sets, parts=kept, prices=prices, coefficients=matrix.tocsr()
-    )
+    return Residuals(columns=tuple(columns), marginals=sets, parts=kept, prices=prices, coefficients=matrix.tocsr())
 
 
 def _numbered(keys: Integers, columns: int) -> tuple[Integers, Integers]:

@@ -1,33 +1,35 @@
-"""What the targets share: seeds as a corpus, bytes as text, and libFuzzer's limits from the command line.
+"""What the targets share: the hand-written seeds as a corpus, and libFuzzer with its options from the command line.
 
-A target is run as `python tests/fuzz/targets/sql.py CORPUS [-runs=20000 ...]`; the first argument is a folder for the
-corpus, into which the hand-written seeds are put. It ends with exit code 0, or with what libFuzzer makes of an
-exception, of a run that takes too long or of too much memory.
+    python tests/fuzz/targets/sql.py CORPUS [-runs=20000 -timeout=10 ...]
+
+CORPUS is a folder, which is made. The exit code is 0, or what libFuzzer makes of an exception, of an input that takes
+too long, or of too much memory; the input itself is then written to a file.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import atheris
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # tests/, for fuzz.* and harness.*
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # tests/
+
+if TYPE_CHECKING:
+    from fuzz.doors import Door
 
 
-def fuzz(target: Callable[[bytes], None], *, seeds: Iterable[str | bytes]) -> None:
-    """Run libFuzzer on the target; returns to the operating system, not to the caller."""
+def fuzz(door: Door) -> None:
+    """Send in whatever libFuzzer makes of the seeds. Does not return: libFuzzer ends the process."""
+
+    def send(data: bytes) -> None:
+        door.send(data)
+
     corpus = Path(sys.argv[1])
     corpus.mkdir(parents=True, exist_ok=True)
-    for seed in seeds:
-        body = seed.encode("utf-8", "surrogatepass") if isinstance(seed, str) else seed
+    for body in door.seeds.values():
         (corpus / hashlib.sha256(body).hexdigest()).write_bytes(body)
-    atheris.Setup(sys.argv, target)
+    atheris.Setup(sys.argv, send)
     atheris.Fuzz()
-
-
-def text_of(data: bytes) -> str:
-    """Any bytes as text, with lone surrogates where they are not UTF-8, as a command line would have them."""
-    return data.decode("utf-8", "surrogateescape")

@@ -17,7 +17,7 @@ import pytest
 from bursar.cli import main
 from bursar.demo import generate
 
-COMMANDS = ("query", "explain", "budget", "log", "create", "version", "verify", "recover", "audit", "demo")
+COMMANDS = ("query", "explain", "budget", "log", "create", "version", "verify", "recover", "audit", "release", "demo")
 BY_REGION = "SELECT region, COUNT(*) AS people FROM people GROUP BY region"
 ROWS = 2_000
 
@@ -391,3 +391,22 @@ def test_an_audit_leaves_data_and_budget_alone(shell: Shell, ready: Path) -> Non
     assert found.json["passed"] is True
     assert found.json["trials"] == 100
     assert shell("budget", "--json").json["spent"] == 0
+
+
+def test_a_file_of_questions_is_paid_once(shell: Shell, ready: Path) -> None:
+    (ready / "monday.sql").write_text(
+        "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex; -- a comment; with a semicolon\n"
+        'SELECT COUNT(*) AS "all; of them" FROM people;\n'
+    )
+    done = shell("release", "monday.sql", "--within", "100", "--json")
+    assert done.code == 0
+    assert [len(answer["rows"]) for answer in done.json["answers"]] == [4, 1]
+    assert done.json["charge"] == pytest.approx(spent(shell))
+    assert shell("release", "monday.sql", "--within", "100", "--json").json["charge"] == 0
+    assert "for all" in shell("release", "monday.sql", "--within", "50").out
+
+
+def test_a_file_that_is_not_there_or_empty(shell: Shell, ready: Path) -> None:
+    assert shell("release", "nowhere.sql", "--within", "100").code == 2
+    assert shell("release", "-", "--within", "100", stdin=" ; -- nothing\n").code == 2
+    assert spent(shell) == 0

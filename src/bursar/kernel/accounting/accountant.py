@@ -18,8 +18,8 @@ from bursar.queries import Product, Stack, Transform
 COARSEST = 2**20
 """Losses of one row below so many units are counted in finer ones."""
 
-FINER = 10
-"""Bits by which units are made finer at a time: they stay below 2^30, as `Footprint.loss` needs."""
+FINER = 8
+"""Bits by which units are made finer at a time: 2^28 and what rounding adds, below 2^20, stays below 2^30."""
 
 
 class Mode(Enum):

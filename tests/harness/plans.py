@@ -1,0 +1,111 @@
+"""Plans measured by a real kernel, and dense matrices to compare them with."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.stats import chi2
+
+from bursar.domain import Domain
+from bursar.kernel.accounting import Mode
+from bursar.kernel.budget import Budget
+from bursar.kernel.curator import declare_version
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.randomness import SystemRandomness
+from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.strategy.plan import Part, Plan
+from harness.maps import Table, columns_matrix
+from harness.small import TableSource, charter, config
+
+ALPHA = 1e-6
+
+
+def matrix(linear_map: LinearMap, domain: Domain) -> np.ndarray:
+    """The map as a dense matrix over all cells of the domain."""
+    return np.array(columns_matrix(linear_map, domain), float).T.reshape(linear_map.rows, -1)
+
+
+def stacked(parts: tuple[Part, ...], domain: Domain) -> np.ndarray:
+    """All parts one below the other, each over its noise: rows with noise of one variance."""
+    cells = domain.cells(domain.names)
+    return np.concatenate([np.zeros((0, cells)), *(matrix(part.map, domain) / part.scale for part in parts)])
+
+
+def least_squares_variances(workload: LinearMap, parts: tuple[Part, ...], domain: Domain) -> np.ndarray:
+    """The variances of the best linear estimates, by dense linear algebra."""
+    A, W = stacked(parts, domain), matrix(workload, domain)
+    weights = W @ np.linalg.pinv(A)
+    assert np.allclose(weights @ A, W, atol=1e-6)
+    return np.square(weights).sum(axis=1)
+
+
+def values(name: str, size: int) -> Mask:
+    return Mask((name,), (size,), Steps.identity(size))
+
+
+def all_ranges(name: str, size: int) -> Mask:
+    low, high = np.triu_indices(size + 1, 1)
+    return Mask((name,), (size,), Steps.ranges(low, high, size))
+
+
+def table_of(*names: str, domain: Domain) -> Product:
+    return Product(tuple(values(name, domain[name].size) for name in names))
+
+
+def tables(*sets: tuple[str, ...], domain: Domain) -> Stack:
+    return Stack(tuple(table_of(*names, domain=domain) for names in sets))
+
+
+def kernel_over(domain: Domain, source: TableSource, mode: Mode) -> Kernel:
+    budget = Budget.of(rho=1000.0) if mode is Mode.CONCENTRATED else Budget.of(epsilon=1000.0)
+    settings = config(domain=domain, budget=budget, max_rows=10**6)
+    ledger, randomness = MemoryLedger(charter(settings)), SystemRandomness()
+    declare_version(ledger=ledger, open_source=lambda key: source, randomness=randomness)
+    return Kernel(
+        domain=domain,
+        unit=settings.unit,
+        budget=budget,
+        max_rows=settings.max_rows,
+        ledger=ledger,
+        open_source=lambda key: source,
+        randomness=randomness,
+    )
+
+
+def measured(kernel: Kernel, plan: Plan, unit: float) -> list[np.ndarray]:
+    return [
+        kernel.measure(strategy, noise, analyst="ana", purpose="", at_most=2**60)[0].values
+        for strategy, noise in plan.noises(unit)
+    ]
+
+
+def errors_over_predicted(plan: Plan, workload: LinearMap, domain: Domain, runs: int) -> np.ndarray:
+    """One error per run, of another query each time, over its predicted standard deviation."""
+    counts = np.random.default_rng(0).integers(0, 100, domain.sizes(domain.names))
+    truth = workload.apply(Table(domain, counts))
+    unit = 20.0
+    deviation = np.sqrt(plan.variances(unit))
+    kernel = kernel_over(domain, TableSource(counts, domain), plan.mode)
+    assert plan.answers is not None
+    result = []
+    for run in range(runs):
+        query = run % workload.rows
+        error = plan.answers.estimate(measured(kernel, plan, unit))[query] - truth[query]
+        result.append(error / deviation[query])
+    return np.array(result)
+
+
+def of_variance_one(scores: np.ndarray) -> bool:
+    """Whether independent normal scores may have variance one (two-sided, at ALPHA)."""
+    low, high = chi2.ppf([ALPHA / 2, 1 - ALPHA / 2], len(scores))
+    return bool(low <= np.square(scores).sum() <= high)
+
+
+def check_errors(plan: Plan, workload: LinearMap, domain: Domain, runs: int = 900) -> None:
+    """The prediction is accepted, and so would not be one that is off by 1.5 in variance (power above .99)."""
+    scores = errors_over_predicted(plan, workload, domain, runs)
+    assert of_variance_one(scores)
+    assert not of_variance_one(scores * math.sqrt(1.5))
+    assert not of_variance_one(scores / math.sqrt(1.5))

@@ -1,0 +1,133 @@
+"""The sine strategies: against dense least squares, the singular value bound, and the kernel's own noise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from bursar.errors import QueryError
+from bursar.kernel.accounting import Mode, Noise, NoiseKind
+from bursar.strategy import workloads
+from bursar.strategy.measure import svd_bound, trace_error
+from bursar.strategy.ranges import Family, SineStrategy, sine_strategy
+from harness.maps import Table, domain_of
+from harness.plans import kernel_over, matrix, of_variance_one
+from harness.small import TableSource
+
+GRAMS = {Family.RANGES: workloads.all_ranges, Family.PREFIXES: workloads.prefix}
+SIZES = [1, 2, 3, 16, 37, 65, 75, 130]  # among them some that need positions without a cell
+
+
+def made(family: Family, cells: int) -> SineStrategy:
+    return sine_strategy(family, "x", cells=cells, max_rows=10**6)
+
+
+def rows(strategy: SineStrategy) -> np.ndarray:
+    """The exact map, before rounding."""
+    t = strategy.transform
+    positions = t.start + np.arange(len(t.cell_weights))
+    sines = np.sin(np.pi * np.outer(t.frequencies, positions) / t.period)
+    return t.row_weights[t.frequencies - 1][:, None] * sines * t.cell_weights * 2.0**-t.shift
+
+
+@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("cells", SIZES)
+def test_reconstruction_and_variances_are_those_of_least_squares(family: Family, cells: int) -> None:
+    strategy = made(family, cells)
+    A = rows(strategy)
+    values = np.random.default_rng(cells).normal(0, 1e6, len(A))
+    expected = np.linalg.lstsq(A, values, rcond=None)[0]
+    assert np.allclose(strategy.reconstruct(values), expected, atol=1e-9 * np.abs(expected).max())
+    covariance = np.linalg.inv(A.T @ A)
+    for low, high in ((0, cells), (cells // 3, cells // 2 + 1), (cells - 1, cells)):
+        query = np.zeros(cells)
+        query[low:high] = 1
+        assert strategy.variances([low], [high])[0] == pytest.approx(query @ covariance @ query, rel=1e-9)
+
+
+@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("cells", SIZES)
+def test_the_error_over_the_family_and_its_bound_are_the_dense_ones(family: Family, cells: int) -> None:
+    strategy = made(family, cells)
+    V, A = GRAMS[family](cells), rows(strategy)
+    assert strategy.total_variance == pytest.approx(trace_error(V, A.T @ A), rel=1e-8)
+    assert math.sqrt(strategy.least_variance) == pytest.approx(svd_bound(V), rel=1e-9)
+
+
+@pytest.mark.parametrize("family", Family)
+def test_all_columns_have_one_length_and_rounding_costs_a_millionth(family: Family) -> None:
+    strategy = made(family, 130)
+    lengths = np.sqrt(np.square(rows(strategy)).sum(axis=0))
+    assert lengths.min() > lengths.max() * (1 - 1e-6)
+    assert lengths.max() < strategy.sensitivity < lengths.max() * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("family", "cells", "ratio"),
+    [
+        (Family.RANGES, 2048, 1.0057),
+        (Family.RANGES, 64, 1.0111),
+        (Family.PREFIXES, 1024, 1.0175),
+        (Family.PREFIXES, 64, 1.0306),
+    ],
+)
+def test_how_far_from_the_bound(family: Family, cells: int, ratio: float) -> None:
+    assert 1 < made(family, cells).ratio <= ratio
+
+
+def test_identity_noise_would_be_far_from_the_bound() -> None:
+    """What the figure above is worth: the histogram's error over the bound at 2048 cells."""
+    V = workloads.all_ranges(2048)
+    assert math.sqrt(np.trace(V) / made(Family.RANGES, 2048).least_variance) > 5
+
+
+def test_a_part_of_a_column() -> None:
+    strategy = sine_strategy(Family.RANGES, "x", cells=20, max_rows=10**6, first=3, size=25)
+    domain = domain_of(x=25)
+    counts = np.random.default_rng(2).integers(0, 1000, 25)
+    answers = strategy.transform.apply(Table(domain, counts))
+    assert np.allclose(strategy.reconstruct(answers), counts[3:23], atol=1e-4)
+    assert not matrix(strategy.transform, domain)[:, [0, 1, 2, 23, 24]].any()
+
+
+@pytest.mark.parametrize("family", Family)
+def test_errors_through_the_kernel_are_as_predicted(family: Family) -> None:
+    """Whitened by the dense covariance, all cells' errors together; a scale off by 15 % is found (power > .99)."""
+    cells = 2000
+    strategy, domain = made(family, cells), domain_of(x=cells)
+    counts = np.random.default_rng(3).integers(0, 100, cells)
+    noise = Noise(kind=NoiseKind.GAUSSIAN, scale=strategy.sensitivity * 5)
+    kernel = kernel_over(domain, TableSource(counts, domain), Mode.CONCENTRATED)
+    record, charge = kernel.measure(strategy.transform, noise, analyst="ana", purpose="", at_most=2**60)
+    assert charge / 2**50 == pytest.approx(1 / 50, rel=1e-5)
+    errors = strategy.reconstruct(record.values) - counts
+    scores = rows(strategy) @ errors / noise.scale  # A (x^ - x) is the noise, where no position is empty
+    if len(scores) > cells:  # else its part in the space of the columns
+        scores = np.linalg.qr(rows(strategy))[0].T @ scores
+    assert of_variance_one(scores)
+    assert not of_variance_one(scores * 1.15)
+    assert not of_variance_one(scores / 1.15)
+    spread = strategy.variances([100], [cells - 7])[0] ** 0.5 * noise.scale
+    assert abs(errors[100 : cells - 7].sum()) < 5.5 * spread
+
+
+@pytest.mark.heavy
+def test_a_million_cells() -> None:
+    strategy = made(Family.RANGES, 2**20)
+    counts = np.random.default_rng(4).poisson(5, 2**20)
+    answers = strategy.transform.apply(Table(domain_of(x=2**20), counts))
+    assert np.abs(strategy.reconstruct(answers) - counts).max() < 1e-3
+    assert strategy.ratio < 1.002
+
+
+@pytest.mark.parametrize(("family", "cells"), [(Family.RANGES, 0), (Family.RANGES, 2**23), (Family.PREFIXES, 2**22)])
+def test_too_long_columns_are_refused(family: Family, cells: int) -> None:
+    with pytest.raises(QueryError):
+        made(family, cells)
+
+
+def test_a_range_outside_the_cells_is_refused() -> None:
+    with pytest.raises(QueryError):
+        made(Family.RANGES, 10).variances([0], [11])
