@@ -10,12 +10,13 @@ from pathlib import Path
 COMMANDS = (
     ("core",),
     ("ledger",),
+    ("strategies",),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
 
-Every table was printed by the command above it, on one machine with two cores; seconds differ elsewhere, ratios less so.
-`make bench` writes this page anew.
+Every table was printed by the command above it, on one machine with two cores; seconds differ elsewhere, ratios less
+so. `make bench` writes this page anew.
 """
 
 
@@ -26,9 +27,7 @@ def main() -> None:
     for name, *options in COMMANDS:
         words = ["python", "-m", f"benchmarks.{name}", *options, *quick]
         print(f"$ {' '.join(words)}", flush=True)
-        ran = subprocess.run(
-            [sys.executable, *words[1:]], capture_output=True, text=True, check=True, env=environment
-        )
+        ran = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True, check=True, env=environment)
         table, _, line = ran.stdout.rstrip().rpartition("\n")
         print(table, flush=True)
         sections.append(f"## {name}\n\n`{' '.join(words)}`\n\n```\n{table}\n```\n\n`{line}`\n")

@@ -59,8 +59,7 @@ class Bursar:
         self.planner = Planner(domain, budget.mode, preset, self.kernel, ledger.records)
 
     def query(self, sql: str, *, key: str | None = None, **wanted: Any) -> Any:
-        """An Answer, within=50 | "2%", confidence=, rmse=, epsilon=, rho=, max_cost= (see `Wanted`), or an Explanation
-        where the SQL begins with EXPLAIN."""
+        """An Answer, within=50 | "2%" (more in `Wanted`); an Explanation where the SQL begins with EXPLAIN."""
         with paced(self.config.pace):
             request = self.prepare(sql, Wanted(**wanted), key)
             return self.planner.explain(request) if request.explain else self.ask(request)

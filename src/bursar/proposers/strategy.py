@@ -1,7 +1,7 @@
 """Measure a strategy that the questions follow from, where that is cheaper than measuring the questions themselves.
 
-Worth it where questions overlap: running totals, ranges, a total beside its parts. One strategy then answers all of them
-together, and the answers are consistent with each other.
+Worth it where questions overlap: running totals, ranges, a total beside its parts. One strategy then answers all of
+them together, and the answers are consistent with each other.
 """
 
 from __future__ import annotations

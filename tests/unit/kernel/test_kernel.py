@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
 from bursar.domain import Domain, Integers
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
@@ -15,6 +14,7 @@ from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import MemoryLedger
 from bursar.kernel.randomness import SystemRandomness
 from bursar.queries import Mask, Product, Steps
+from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))
 ONE = Noise(kind=NoiseKind.LAPLACE, scale=1.0)
@@ -195,7 +195,9 @@ def test_the_other_doors_are_closed() -> None:
         allowed.select(BY_AGE, 3)
 
 
-@pytest.mark.parametrize("declared", [{}, {"epsilon": 1.0, "rho": 1.0}, {"delta": 0.1}, {"epsilon": -1.0}, {"rho": 1e9}])
+@pytest.mark.parametrize(
+    "declared", [{}, {"epsilon": 1.0, "rho": 1.0}, {"delta": 0.1}, {"epsilon": -1.0}, {"rho": 1e9}]
+)
 def test_budgets_that_make_no_sense(declared: dict[str, float]) -> None:
     from bursar.errors import ConfigError
 
