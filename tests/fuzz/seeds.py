@@ -34,7 +34,7 @@ NUMBERS = {
 COUNT = "SELECT COUNT(*) FROM people"
 
 SQL = {
-    "plain": f"{COUNT} WHERE age >= 65 AND sex IN ('F', 'M')",
+    "plain": f"{COUNT} WHERE age = 65 AND sex IN ('F', 'M')",
     "grouped": 'SELECT sex, COUNT(*) n FROM people p WHERE NOT p.age BETWEEN 1 AND 3 GROUP BY sex, "Home Town"',
     "explained": f"EXPLAIN {COUNT} /*+ error(50) confidence(95%) */ WHERE \"Home Town\" < DATE '2024-02-01';",
     "no text": "",
