@@ -35,7 +35,7 @@ from bursar.status import BudgetStatus, LogLine, log_lines
 from bursar.workload import compile as compile_query
 
 PATIENCE_SECONDS = 120.0
-"""How long a question waits for another process that is answering the same key, or plans again when overtaken."""
+"""How long a question waits for another process that answers the same key, or plans again when overtaken."""
 
 
 class Bursar:
@@ -80,7 +80,8 @@ class Bursar:
         workload = compile_query(query, self.config.domain, self.config.table)
         asked = resolve(wanted, query.goal, self.config.goal, mode=self.config.budget.mode)
         goal = in_counts(asked, self.config.public_size, self.planner.measured_size)
-        return Request(text=text, workload=workload, goal=goal, analyst=self.analyst, key=key, explain=query.explain)
+        facts: Any = {"text": text, "workload": workload, "asked": asked, "goal": goal, "explain": query.explain}
+        return Request(**facts, analyst=self.analyst, key=key)
 
     def ask(self, request: Request) -> Answer:
         """The flow: answered before? else choose an offer, run it under a grant, release what is stored."""
@@ -106,12 +107,11 @@ class Bursar:
     def log(self, last: int | None = None) -> list[LogLine]:
         """Who paid how much for what, oldest first."""
         lines = log_lines(self.kernel.history())
-        return lines if last is None else lines[-last:] if last else []
+        return lines[len(lines) - min(last, len(lines)) :] if last is not None else lines
 
     def declare_version(self, *, same_rows: bool = False) -> int:
         """For the data owner: the data have changed, and are what they are now."""
-        door: Any = {"ledger": self.ledger, "open_source": self._open_source, "randomness": self._randomness}
-        return declare_version(**door, same_rows=same_rows)
+        return declare_version(self.ledger, self._open_source, self._randomness, same_rows=same_rows)
 
     def verify(self) -> Health:
         return self.ledger.verify()

@@ -221,7 +221,6 @@ def test_one_key_for_two_questions_at_once(place: Path) -> None:
     assert complaints(place, [winner]) == []
 
 
-@pytest.mark.xfail(strict=True, reason="the digest of a question holds its goal in counts, which follows the log")
 def test_a_percentage_is_the_same_question_whatever_has_been_learnt_of_the_size(place: Path) -> None:
     with reopened(place) as bursar:
         bursar.query("SELECT COUNT(*) FROM people", within=300)

@@ -15,10 +15,10 @@ KEY_BYTES = 32
 
 
 def declare_version(
-    *,
     ledger: Ledger,
     open_source: Callable[[bytes], Source],
     randomness: Randomness,
+    *,
     same_rows: bool = False,
 ) -> int:
     """Read the data as they are now and record them as the next version; returns its number.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 
 from bursar.domain import Domain, Neighbours, Unit
 from bursar.errors import BudgetError, QueryError, SourceError, Stale
@@ -59,6 +60,7 @@ class Kernel:
         self._accountant = Accountant(mode=budget.mode, unit=unit)
         self._book = Book(self._accountant, self._new_profile)
         self._position = 0
+        self._group: tuple[int, Sequence[Record], Book] = (0, (), self._book)  # see `_book_with`
         self._lock = threading.RLock()  # guards the book; works take it, so whoever holds it must not commit
         self._opening = threading.RLock()  # guards the data; no work takes it
         self._version = 0  # the last one declared in the log
@@ -149,7 +151,7 @@ class Kernel:
 
         def work(transaction: Transaction) -> Hold:
             planned = self._accountant.all_footprints(events)
-            self._require_budget(self._set_aside(transaction), planned)
+            self._require_budget(self._book_with(transaction), self._held(transaction), planned)
             expires = time.time() + seconds
             hold = Hold(fence=transaction.next_fence(), analyst=analyst, expires=expires, events=tuple(events))
             transaction.put_hold(hold, replace=False)
@@ -164,27 +166,44 @@ class Kernel:
     ) -> int:
         if claim is not None and transaction.claim(claim, time.time()) is not None:
             raise Stale("this key has been answered meanwhile")
-        others = self._set_aside(transaction, besides=fence)
+        book = self._book_with(transaction)
         if event.version != self._version:
             raise Stale("the data version changed meanwhile")
+        others = self._held(transaction, besides=fence)
         if fence is not None:
             others += self._accountant.all_footprints(self._take_from_hold(transaction, event, fence))
-        price = self._require_budget(others, self._accountant.footprints(event))
+        price = self._require_budget(book, others, self._accountant.footprints(event))
         if price > at_most:
             raise Stale("the price has risen meanwhile")
         return price
 
-    def _set_aside(self, transaction: Transaction, besides: int | None = None) -> list[Footprint]:
-        """Footprints that count although they are not in the book: other holds, and this group's earlier members."""
+    def _book_with(self, transaction: Transaction) -> Book:
+        """The book with everything durable, and with this group's earlier members although they are not durable yet.
+
+        The members are added to a copy, which is carried on from work to work of the same group. A group that failed
+        leaves nothing behind: its records never come again, and the copy of the next group begins with the book.
+        """
         with self._lock:
             self._advance(transaction.committed(self._position))
-        pending = [record.event for record in transaction.pending()]
-        held = [e for hold in transaction.holds(time.time()) if hold.fence != besides for e in hold.events]
-        return self._accountant.all_footprints([*pending, *held])
+            pending = transaction.pending()
+            if not pending:
+                return self._book
+            position, known, book = self._group
+            if position != self._position or any(a is not b for a, b in zip_longest(known, pending[: len(known)])):
+                known, book = (), self._book.copy()
+            for record in pending[len(known) :]:
+                book.add(record.event)
+            self._group = (self._position, pending, book)
+            return book
 
-    def _require_budget(self, others: list[Footprint], more: Iterable[Footprint]) -> int:
+    def _held(self, transaction: Transaction, besides: int | None = None) -> list[Footprint]:
+        """What the holds of other plans keep aside."""
+        holds = [hold for hold in transaction.holds(time.time()) if hold.fence != besides]
+        return self._accountant.all_footprints(event for hold in holds for event in hold.events)
+
+    def _require_budget(self, book: Book, others: list[Footprint], more: Iterable[Footprint]) -> int:
         with self._lock:
-            before, after = self._book.spent(others), self._book.spent([*others, *more])
+            before, after = book.spent(others), book.spent([*others, *more])
         if after > self.budget.units:
             left = left_of(max(self.budget.units - before, 0))
             raise BudgetError(asked=from_units(after - before), left=left, unit=self.budget.mode.value)
@@ -208,15 +227,15 @@ class Kernel:
     def _opened(self) -> tuple[int, Tables]:
         """The current version and its counts; data that are not what the log says they are stop the data set."""
         with self._opening:
-            version = self.version()
-            if self._data is None or self._data[0] != version:
+            if self._data is None or self._data[0] != self._version:
+                version = self.version()
                 self.close()
                 source = self._open_source(self._secret("data key"))
                 if source.content().encode() != self._secret(f"content {version}"):
                     source.close()
                     raise SourceError(CHANGED)
                 self._data = version, source, Tables(source)
-            return version, self._data[2]
+            return self._data[0], self._data[2]
 
     def _secret(self, name: str) -> bytes:
         value = self.ledger.commit(lambda transaction: transaction.secret(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bursar.goal import Goal, GoalKind
 from bursar.inference.estimate import error_bars, meets
@@ -74,13 +74,7 @@ def fits(preset: Preset, request: Request, views: Views, cap: int) -> Goal | Non
         return None
 
     def affordable(amount: float) -> bool:
-        looser = Request(
-            text=request.text,
-            workload=request.workload,
-            goal=_with_amount(request.goal, amount),
-            analyst=request.analyst,
-        )
-        found = choose(preset, looser, views)
+        found = choose(preset, replace(request, goal=_with_amount(request.goal, amount)), views)
         return found is not None and found.bid <= cap
 
     low, high = request.goal.amount, request.goal.amount

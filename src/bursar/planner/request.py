@@ -15,7 +15,8 @@ from bursar.workload.workload import Workload
 class Request:
     text: str
     workload: Workload
-    goal: Goal
+    asked: Goal  # as the analyst wrote it: a percentage may mean other counts tomorrow
+    goal: Goal  # in counts
     analyst: str
     key: str | None = None
     explain: bool = False
@@ -24,6 +25,7 @@ class Request:
     def question(self) -> str:
         """Digest of what is asked and how well; the same key may only ever be used with the same one."""
         shape = [self.workload.map.digest, self.workload.keys, self.workload.outputs, self.workload.index.tolist()]
-        goal = [self.goal.kind.value, self.goal.amount, self.goal.confidence, self.goal.most]
+        asked = self.asked
+        goal = [asked.kind.value, asked.amount, asked.percent, asked.confidence, asked.unit, asked.most]
         text = json.dumps([shape, [[str(v) for v in line] for line in self.workload.labels], goal])
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

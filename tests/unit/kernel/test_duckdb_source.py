@@ -128,7 +128,7 @@ def test_a_damaged_file_of_another_kind(tmp_path: Path, name: str, text: str) ->
     assert refusal(path) == f"{path} {text}"
 
 
-@pytest.mark.parametrize("frame", [5, None, [1, 2], object()], ids=str)
+@pytest.mark.parametrize("frame", [5, None, [1, 2], object()], ids=["number", "none", "list", "object"])
 def test_what_is_no_data_frame(frame: object) -> None:
     assert "the data frame cannot be read" in refusal(frame)
 

@@ -102,7 +102,7 @@ def test_a_group_is_bounded(ledger: SqliteLedger) -> None:
 
 
 def test_no_result_is_released_before_the_commit_returned(ledger: SqliteLedger) -> None:
-    crowd = Crowd(ledger, [note] * 64)
+    crowd = Crowd(ledger, [note] * LARGEST_GROUP)
     reached, proceed = threading.Event(), threading.Event()
 
     def hold_up() -> None:
@@ -117,7 +117,7 @@ def test_no_result_is_released_before_the_commit_returned(ledger: SqliteLedger) 
         assert not any(event.wait(0.001) for event in crowd.finished)
         assert list(ledger.records()) == []
         proceed.set()
-        assert crowd.join() == list(range(1, 65))
+        assert crowd.join() == list(range(1, LARGEST_GROUP + 1))
     finally:
         proceed.set()
         Watched.before_commit = lambda: None  # type: ignore[method-assign]

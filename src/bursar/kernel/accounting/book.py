@@ -39,6 +39,11 @@ class Book:
         more = self._by_generation(plus)
         return sum(self._profile(g).spent(more.get(g, ())) for g in sorted({*self.profiles, *more}))
 
+    def copy(self) -> Book:
+        """A book with the same entries; what is added to one does not show in the other."""
+        profiles = {generation: profile.copy() for generation, profile in self.profiles.items()}
+        return Book(self.accountant, self.new_profile, profiles, dict(self.generations))
+
     def price(self, events: Iterable[Event], besides: Iterable[Footprint] = ()) -> int:
         """By how much the events would raise what is spent, `besides` what is set aside already.
 

@@ -90,6 +90,9 @@ class Profile(Protocol):
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int: ...
 
+    def copy(self) -> Profile:
+        """A profile of its own with the same losses; cheap, since arrays are shared and none is ever written to."""
+
 
 @dataclass
 class AddRemove:
@@ -110,6 +113,9 @@ class AddRemove:
             self.losses[columns] = after
         wanted = set(self._projections(self.losses))
         self.bounds = {columns: bound for columns, bound in self.bounds.items() if columns in wanted}
+
+    def copy(self) -> AddRemove:
+        return AddRemove(self.domain, dict(self.losses), self.grids, dict(self.bounds))
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         placed = self._placed(plus)

@@ -7,7 +7,7 @@ free, and a histogram costs twice what it costs under add-or-remove.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,9 @@ class ReplaceOne:
         self.around.add(listed)
         self.pairs, self.large = self._with(listed)
         self.factor = max([self.factor, *(f.norm.pair_factor for f in listed)])
+
+    def copy(self) -> ReplaceOne:
+        return replace(self, around=self.around.copy(), pairs=dict(self.pairs), large=dict(self.large))
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         listed = list(plus)

@@ -18,8 +18,9 @@ from bursar.kernel.ledger.transaction import Medium, RowTransaction
 
 T = TypeVar("T")
 
-LARGEST_GROUP = 64
-"""Most works of one disk write, which bounds how long the first of them waits."""
+LARGEST_GROUP = 16
+"""Most works of one disk write, which bounds how long the first of them waits. With more, threads that answer and ask
+again wait for one another, and the disk idles meanwhile; with fewer, the disk is asked more often."""
 
 _INTERRUPTED = "the commit was interrupted; nothing was released"
 
