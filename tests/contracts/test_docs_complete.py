@@ -1,0 +1,136 @@
+"""The documentation has every command, option, key, error and argument that there is, and none that there is not."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from bursar import errors
+from bursar.cli.app import app
+from bursar.config.schema import KEYS
+from bursar.demo import generate
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PROOFS = sorted((ROOT / "src").rglob("*.proof.md"))
+PAGES = [*DOCS.glob("*.md"), *ROOT.glob("*.md")]
+
+PROGRAM = get_command(app)
+ERRORS = {
+    name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and kind.__module__ == errors.__name__
+}
+
+
+def sections(page: Path) -> dict[str, str]:
+    """The parts of a page by their headings."""
+    parts = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return {part.split("\n", 1)[0]: part for part in parts}
+
+
+def text_about(command: str) -> str:
+    """All sections whose headings name the command, by itself or behind `bursar`."""
+    named = [
+        text for heading, text in sections(DOCS / "cli.md").items() if re.search(rf"`(bursar )?{command}`", heading)
+    ]
+    return "\n".join(named)
+
+
+def options_in(text: str) -> set[str]:
+    """The options that the tables of a text explain: those in backticks in the first column."""
+    firsts = [line.split("|")[1] for line in text.splitlines() if line.startswith("|")]
+    return {option for first in firsts for option in re.findall(r"`(--?[a-z-]+)", first)}
+
+
+def options_of(command: str) -> set[str]:
+    return {option for parameter in _parameters(command) for option in parameter.opts if option.startswith("-")}
+
+
+def _parameters(command: str) -> list:
+    return PROGRAM.params if command == "bursar" else PROGRAM.commands[command].params
+
+
+@pytest.mark.parametrize("command", ["bursar", *PROGRAM.commands])
+def test_a_command_is_explained_with_all_its_options_and_no_others(command: str) -> None:
+    assert options_in(text_about(command)) - {"--help"} == options_of(command)
+
+
+@pytest.mark.parametrize("command", PROGRAM.commands)
+def test_arguments_and_defaults_are_told(command: str) -> None:
+    text = text_about(command)
+    assert f"## `bursar {command}`" in (DOCS / "cli.md").read_text(encoding="utf-8")
+    for parameter in _parameters(command):
+        if parameter.param_type_name == "argument":
+            assert f"| `{parameter.name.upper()}` |" in text
+        elif parameter.default not in (None, False):
+            rows = [
+                line for line in text.splitlines() if line.startswith("|") and parameter.opts[-1] in line.split("|")[1]
+            ]
+            assert [row for row in rows if str(parameter.default) in row], parameter.name
+
+
+def test_exit_codes() -> None:
+    table = sections(DOCS / "cli.md")["Exit codes"]
+    assert {int(code) for code in re.findall(r"^\| `(\d)` \|", table, re.M)} == {
+        0,
+        *(e.exit_code for e in ERRORS.values()),
+    }
+
+
+def commands_in(page: Path) -> list[str]:
+    blocks = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def test_the_examples_work(tmp_path: Path) -> None:
+    generate(tmp_path / "people.csv", rows=20_000)
+    bursar = f"{shlex.quote(sys.executable)} -c 'from bursar.cli import main; main()'"
+    lines = ["bursar create", *commands_in(DOCS / "cli.md")]
+    script = "\n".join([f'bursar() {{ {bursar} "$@"; }}', "set -e", *lines])
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(lines) > 8
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_is_explained_with_its_exit_code(name: str) -> None:
+    text = sections(DOCS / "errors.md")[f"`{name}`"]
+    assert f"Exit code {ERRORS[name].exit_code}" in text
+    assert ("a `LedgerError`" in text) == (ERRORS[name].__base__ is errors.LedgerError)
+
+
+def test_no_error_is_explained_that_does_not_exist() -> None:
+    assert list(sections(DOCS / "errors.md")) == [f"`{name}`" for name in ERRORS]
+    assert set(re.findall(r"^[ │├└─]*([A-Z]\w+)(?: {2}|$)", errors.__doc__ or "", re.MULTILINE)) == set(ERRORS)
+
+
+def test_no_key_is_explained_that_does_not_exist() -> None:
+    """That every key is explained where it belongs is tested beside the config."""
+    page = (DOCS / "config.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) <= {key for keys in KEYS.values() for key in keys}
+
+
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+def test_an_argument_is_listed(proof: Path) -> None:
+    listed = f"[{proof.name}]({Path('..') / proof.relative_to(ROOT)})"
+    assert listed in (DOCS / "privacy.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
+    inside = [link for link in links if "://" not in link]
+    assert [link for link in inside if not (page.parent / link).exists()] == []
+
+
+def test_what_is_missing_would_be_found() -> None:
+    """The wrong twin: a page that leaves out an option, and one that has an option too many."""
+    text = text_about("log")
+    assert options_in(text.replace("| `--last N` |", "| N |")) != options_of("log")
+    assert options_in(text + "\n| `--first N` | |") != options_of("log")
