@@ -15,24 +15,31 @@ from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.kernel.sources.source import Source
 
 
-def open(path: str | Path = "bursar.toml", *, analyst: str = "owner", expect: tuple[int, str] | None = None) -> Bursar:
+def open(
+    path: str | Path = "bursar.toml",
+    *,
+    analyst: str = "owner",
+    data: object | None = None,
+    expect: tuple[int, str] | None = None,
+) -> Bursar:
     """The data set that a config describes. Its ledger must exist: a new ledger would be a new budget.
 
-    `expect` is the number of records and the head that `verify` printed once: an older ledger is then refused.
+    `data` is a data frame (pandas, polars, Arrow) to use instead of the file that the config names. `expect` is the
+    number of records and the head that `verify` printed once: an older ledger is then refused.
     """
     config = load(path)
     ledger = SqliteLedger.open(config.ledger_path, _charter(config), expect=expect)
-    return Bursar(config, ledger, open_source=_source(config), randomness=SystemRandomness(), analyst=analyst)
+    return Bursar(config, ledger, open_source=_source(config, data), randomness=SystemRandomness(), analyst=analyst)
 
 
-def create(path: str | Path = "bursar.toml") -> Bursar:
+def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> Bursar:
     """For the data owner, once: begin a ledger with a full budget, and declare the data as they are now."""
     config = load(path)
-    _source(config)(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
+    source, randomness = _source(config, data), SystemRandomness()
+    source(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
     ledger = SqliteLedger.create(config.ledger_path, _charter(config))
-    randomness = SystemRandomness()
-    declare_version(ledger=ledger, open_source=_source(config), randomness=randomness)
-    return Bursar(config, ledger, open_source=_source(config), randomness=randomness)
+    declare_version(ledger, source, randomness)
+    return Bursar(config, ledger, open_source=source, randomness=randomness)
 
 
 def _charter(config: Config) -> Charter:
@@ -45,10 +52,10 @@ def _charter(config: Config) -> Charter:
     )
 
 
-def _source(config: Config) -> Callable[[bytes], Source]:
+def _source(config: Config, data: object | None) -> Callable[[bytes], Source]:
+    location, table = (config.location, config.table) if data is None else (data, None)
+
     def open_source(key: bytes) -> Source:
-        return DuckDBSource(
-            config.location, config.domain, config.unit, key=key, max_rows=config.max_rows, table=config.table
-        )
+        return DuckDBSource(location, config.domain, config.unit, key=key, max_rows=config.max_rows, table=table)
 
     return open_source
