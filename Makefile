@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Parallel workers share the cores; BLAS threads of their own would fight over them.
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile -q
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 .PHONY: help venv demo test test-all lint bench proofs clean
 

@@ -19,6 +19,10 @@ from bursar.planner.request import Request
 from bursar.queries import LinearMap
 
 
+ROUNDED = 1 - 1e-12
+"""A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
+
+
 class Direct:
     """Laplace noise in pure mode; Laplace or Gaussian, whichever is cheaper, in concentrated mode."""
 
@@ -68,7 +72,7 @@ def _scale(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> floa
     """The largest scale that meets the goal, or the least that the price allows; None where there is none."""
     if goal.kind is GoalKind.ERROR:
         try:
-            return scale_for(kind, goal.amount, each_of(goal.beta, wanted.rows))
+            return scale_for(kind, goal.amount, each_of(ROUNDED * goal.beta, wanted.rows))
         except GoalError:
             return None
     if goal.kind is GoalKind.RMSE:
