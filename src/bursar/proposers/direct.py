@@ -18,7 +18,6 @@ from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.queries import LinearMap
 
-
 ROUNDED = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
 

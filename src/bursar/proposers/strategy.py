@@ -10,10 +10,11 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from bursar.domain import Domain
 from bursar.errors import BudgetError, GoalError, QueryError
@@ -27,8 +28,9 @@ from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.queries import LinearMap, Product
-from bursar.strategy.best import best_strategy
-from bursar.strategy.plan import Plan
+
+if TYPE_CHECKING:
+    from bursar.strategy.plan import Plan
 
 MOST_ROWS = 2048
 """Most queries that are planned together."""
@@ -118,6 +120,8 @@ def _overlap(wanted: LinearMap, mode: Mode) -> int:
 
 
 def _plan(wanted: LinearMap, domain: Domain, mode: Mode) -> Planned | None:
+    from bursar.strategy.best import best_strategy  # linear algebra takes a while to load, and few questions need it
+
     try:
         plan = best_strategy(wanted, mode)
     except QueryError:
@@ -158,7 +162,7 @@ def _unit(planned: Planned, goal: Goal, rows: int) -> float | None:
     if goal.kind is GoalKind.SPEND:
         assert cap is not None
         return planned.plan.unit(cap / 2**50)
-    normal = goal.amount / (-ndtri(goal.beta / (2 * rows)) * math.sqrt(variance))
+    normal = goal.amount / (-NormalDist().inv_cdf(goal.beta / (2 * rows)) * math.sqrt(variance))
 
     def keeps(unit: float) -> bool:
         try:
@@ -170,7 +174,7 @@ def _unit(planned: Planned, goal: Goal, rows: int) -> float | None:
     before = planned.per_error.get(goal.confidence, 0.0) * goal.amount
     low, high = 0.97 * before, 1.03 * before
     if not (before and keeps(low) and not keeps(high)):
-        low, high = float(normal) / 8, 2 * float(normal)
+        low, high = normal / 8, 2 * normal
         if not keeps(low):
             return None
     for _ in range(SEARCH_STEPS):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import new_claim
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import SqliteLedger
+from bursar.kernel.ledger.transaction import RowTransaction
 from bursar.kernel.randomness import SystemRandomness
 from bursar.queries import LinearMap, Mask, Product, Steps
 from harness.small import Silence, TableSource, charter, config, counts, engine
@@ -58,14 +59,19 @@ def together(ledger: SqliteLedger, calls: list[Callable[[], int]]) -> list[int |
     return outcomes
 
 
+@contextmanager
+def opened(folder: Path, neighbours: Neighbours) -> Iterator[tuple[Kernel, SqliteLedger]]:
+    settings = config(unit=Unit(neighbours=neighbours), public_size=1000)
+    source = TableSource(counts())
+    with closing(SqliteLedger.create(folder / "ledger.sqlite", charter(settings))) as ledger:
+        declare_version(ledger=ledger, open_source=lambda key: source, randomness=SystemRandomness())
+        yield engine(settings=settings, ledger=ledger, randomness=Silence(), table=source.counts).kernel, ledger
+
+
 @pytest.mark.parametrize(("neighbours", "price"), [(Neighbours.ADD_REMOVE, 2**47), (Neighbours.REPLACE_ONE, 2**48)])
 def test_works_of_one_group_see_each_other(tmp_path: Path, neighbours: Neighbours, price: int) -> None:
     """Ten wait together, and the budget is enough for some of them: exactly so many are granted."""
-    settings = config(unit=Unit(neighbours=neighbours), public_size=1000)
-    source = TableSource(counts())
-    with closing(SqliteLedger.create(tmp_path / "ledger.sqlite", charter(settings))) as ledger:
-        declare_version(ledger=ledger, open_source=lambda key: source, randomness=SystemRandomness())
-        kernel = engine(settings=settings, ledger=ledger, randomness=Silence(), table=source.counts).kernel
+    with opened(tmp_path, neighbours) as (kernel, ledger):
         assert measure(kernel) == price
         outcomes = together(ledger, [lambda: measure(kernel)] * 10)
         granted = [outcome for outcome in outcomes if outcome == price]
@@ -73,6 +79,15 @@ def test_works_of_one_group_see_each_other(tmp_path: Path, neighbours: Neighbour
         assert sum(isinstance(outcome, BudgetError) for outcome in outcomes) == 10 - len(granted)
         assert kernel.spent() == 2**50
         assert len(ledger.records()) == 2 + len(granted)
+
+
+def test_works_that_did_not_see_each_other_would_overspend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrong twin: with what is durable as the only guide, all ten would be granted."""
+    with opened(tmp_path, Neighbours.ADD_REMOVE) as (kernel, ledger):
+        measure(kernel)
+        monkeypatch.setattr(RowTransaction, "pending", lambda self: [])
+        assert together(ledger, [lambda: measure(kernel)] * 10) == [2**47] * 10
+        assert kernel.spent() > kernel.budget.units
 
 
 def test_a_key_that_was_answered_meanwhile_is_not_paid_again() -> None:
