@@ -125,6 +125,9 @@ options = st.tuples(
     ),
     st.one_of(st.sampled_from(["bursar.toml", "broken.toml", "3"]), texts),
 )
+scripts = st.lists(st.sampled_from([*GOOD, *SQL.values()]), max_size=3).map(
+    lambda texts: ";\n".join(texts).encode("utf-8", "surrogatepass")
+)
 asking = st.tuples(st.sampled_from(ASKING), questions, options).map(lambda parts: (*parts[:2], *parts[2]))
 odd = st.tuples(st.sampled_from(COMMANDS), st.lists(texts, max_size=3)).map(
     lambda parts: harmless([parts[0], *parts[1]])
@@ -133,7 +136,7 @@ junk = st.lists(st.one_of(texts, st.sampled_from(COMMANDS)), max_size=5).map(har
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(words=st.one_of(asking, odd, junk), stdin=st.binary(max_size=60))
+@given(words=st.one_of(asking, st.just(("release", "-")), odd, junk), stdin=st.one_of(st.binary(max_size=60), scripts))
 @example(words=("query", "-"), stdin=b"\xff\xfe\x00 SELECT")
 @example(words=("query", "-"), stdin=b"SELECT " * 400_000)
 @example(words=("query", GOOD[0], "--key", "\0\ud800", "--as", "\udc80"), stdin=b"")
