@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import is_
 from typing import Any
 
 from sqlglot import exp
@@ -119,12 +121,13 @@ def check_allowed(tree: Node, tokens: list[Token]) -> None:
 
 def position(node: Node, otherwise: Node = None) -> int:
     """The offset of the first word of a node; where it kept no place, that of the nearest node around it."""
-    around = node if isinstance(node, exp.Expression) else otherwise
+    around, searched = node if isinstance(node, exp.Expression) else otherwise, None
     while around is not None:
-        starts = [inner.meta["start"] for inner in around.walk() if "start" in inner.meta]
+        found = around.walk(prune=partial(is_, searched))  # what was searched has no place in it
+        starts = [inner.meta["start"] for inner in found if "start" in inner.meta]
         if starts:
             return int(min(starts))
-        around = around.parent
+        around, searched = around.parent, around
     return -1
 
 
