@@ -49,7 +49,6 @@ class Planned:
     plan: Plan
     weights: NDArray[np.float64]  # (queries, measured rows)
     units: dict[Goal, float | None] = field(default_factory=dict)  # found before: the search takes the longest
-    per_error: dict[float, float] = field(default_factory=dict)  # unit over error, by confidence
 
     def noises(self, unit: float) -> list[tuple[LinearMap, Noise]]:
         return self.plan.noises(unit)
@@ -170,17 +169,12 @@ def _unit(planned: Planned, goal: Goal, rows: int) -> float | None:
         except GoalError:
             return False
 
-    # Units grow with the error almost in proportion, so a unit found for another error tells where to look.
-    before = planned.per_error.get(goal.confidence, 0.0) * goal.amount
-    low, high = 0.97 * before, 1.03 * before
-    if not (before and keeps(low) and not keeps(high)):
-        low, high = normal / 8, 2 * normal
-        if not keeps(low):
-            return None
+    low, high = normal / 8, 2 * normal
+    if not keeps(low):
+        return None
     for _ in range(SEARCH_STEPS):
         if high <= 1.01 * low:
             break
         middle = math.sqrt(low * high)
         low, high = (middle, high) if keeps(middle) else (low, middle)
-    planned.per_error[goal.confidence] = low / goal.amount
     return low
