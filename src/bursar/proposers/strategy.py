@@ -69,8 +69,8 @@ class Strategy:
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         wanted = request.workload.map
-        if not 2 <= wanted.rows <= MOST_ROWS or _overlap(wanted, views.mode) <= 1:
-            return []  # questions about different people are their own best strategy
+        if not request.joint or not 2 <= wanted.rows <= MOST_ROWS or _overlap(wanted, views.mode) <= 1:
+            return []  # single questions are planned quickly; questions about different people are their own strategy
         planned = self._planned(wanted, views.domain, views.mode)
         if planned is None:
             return []

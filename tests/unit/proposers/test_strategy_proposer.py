@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -22,7 +24,7 @@ BUDGETS = [Budget.of(epsilon=900.0), Budget.of(rho=900.0)]
 @pytest.mark.parametrize("goal", [{"within": 50}, {"rmse": 20}])
 def test_it_beats_measuring_overlapping_questions_directly(budget: Budget, goal: dict[str, float]) -> None:
     db = engine(settings=config(budget=budget))
-    request = db.prepare(RUNNING, Wanted(**goal), None)
+    request = replace(db.prepare(RUNNING, Wanted(**goal), None), joint=True)
     (offer,) = Strategy().offers(request, db.planner.views())
     direct = min(o.bid for o in Direct().offers(request, db.planner.views()))
     assert offer.bid < 0.5 * direct
@@ -31,7 +33,7 @@ def test_it_beats_measuring_overlapping_questions_directly(budget: Budget, goal:
 
 def test_a_price_as_goal_is_kept() -> None:
     db = engine()
-    request = db.prepare(RUNNING, Wanted(epsilon=0.25), None)
+    request = replace(db.prepare(RUNNING, Wanted(epsilon=0.25), None), joint=True)
     (offer,) = Strategy().offers(request, db.planner.views())
     assert 0.24 < offer.price.at_most / 2**50 <= 0.25
 
@@ -46,7 +48,8 @@ def test_a_price_as_goal_is_kept() -> None:
 )
 def test_nothing_is_offered_where_nothing_is_gained(sql: str) -> None:
     db = engine()
-    assert Strategy().offers(db.prepare(sql, Wanted(within=50), None), db.planner.views()) == []
+    request = replace(db.prepare(sql, Wanted(within=50), None), joint=True)
+    assert Strategy().offers(request, db.planner.views()) == []
 
 
 @pytest.mark.parametrize("stated", [1.0, 1.6], ids=["as stated", "60 % more variance than stated"])
@@ -54,7 +57,7 @@ def test_nothing_is_offered_where_nothing_is_gained(sql: str) -> None:
 def test_errors_have_the_stated_variance(budget: Budget, stated: float) -> None:
     """2,000 answers, at alpha 1e-6; the wrong twin states 1/1.6 of the true variance."""
     db = engine(settings=config(budget=budget))
-    request = db.prepare(RUNNING, Wanted(within=60), None)
+    request = replace(db.prepare(RUNNING, Wanted(within=60), None), joint=True)
     truth = np.cumsum(counts().sum(axis=(1, 2)))
     (offer,) = Strategy().offers(request, db.planner.views())
     assert isinstance(offer.law, WeightedRows)
