@@ -91,13 +91,17 @@ class Kernel:
 
     def history(self) -> list[tuple[Record, int]]:
         """Every record with what it was charged, in units of 2^-50: the log played again from the start."""
-        book = Book(self._accountant, self._new_profile)
+        book = self.empty_book()
         result: list[tuple[Record, int]] = []
         for record in self.ledger.records():
             before = book.spent()
             book.add(record.event)
             result.append((record, max(book.spent() - before, 0)))
         return result
+
+    def empty_book(self) -> Book:
+        """A book as it was when nothing had been spent, to add up what some events cost by themselves."""
+        return Book(self._accountant, self._new_profile)
 
     def version(self) -> int:
         """The version of the data that verbs run on: the last one declared."""

@@ -28,14 +28,20 @@ def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
 
 
 def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
-    """The best offer, or None where nothing meets the goal. A free offer that meets it ends the search."""
+    """The best offer, or None where nothing meets the goal. A free offer that meets it ends the search.
+
+    What is left cannot pay for comes last: an offer that bids below its price must not keep out one that fits.
+    """
     found: list[Offer] = []
     for offer in offers(preset, request, views):
         if acceptable(offer, request.goal):
-            if offer.bid == 0 and request.goal.kind is not GoalKind.SPEND:
+            if offer.free and request.goal.kind is not GoalKind.SPEND:
                 return offer
             found.append(offer)
-    return best(found, request.goal)
+    payable = [offer for offer in found if offer.price.at_most <= views.left]
+    if payable:
+        return best(payable, request.goal)
+    return min(found, key=lambda offer: offer.price.at_most, default=None)
 
 
 def acceptable(offer: Offer, goal: Goal) -> bool:
@@ -46,7 +52,7 @@ def acceptable(offer: Offer, goal: Goal) -> bool:
 def within_cap(offer: Offer, goal: Goal) -> bool:
     """Whether the offer costs no more than the analyst wants to pay."""
     cap = spending_cap(goal)
-    return cap is None or offer.bid <= cap
+    return cap is None or offer.price.at_most <= cap
 
 
 def spending_cap(goal: Goal) -> int | None:
@@ -72,10 +78,11 @@ def fits(preset: Preset, request: Request, views: Views, cap: int) -> Goal | Non
     """The tightest goal of the same kind, found by bisection to 1 %, that some offer meets for at most `cap` units."""
     if request.goal.kind is GoalKind.SPEND:
         return None
+    capped = replace(views, left=min(cap, views.left))
 
     def affordable(amount: float) -> bool:
-        found = choose(preset, replace(request, goal=_with_amount(request.goal, amount)), views)
-        return found is not None and found.bid <= cap
+        found = choose(preset, replace(request, goal=_with_amount(request.goal, amount)), capped)
+        return found is not None and found.price.at_most <= cap
 
     low, high = request.goal.amount, request.goal.amount
     while not affordable(high):

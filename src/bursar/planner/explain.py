@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from statistics import NormalDist
 from typing import Any
 
+from bursar.goal import Goal
 from bursar.inference.estimate import meets
 from bursar.kernel.accounting import from_units, left_of
 from bursar.planner.choose import Preset, best, offers, widest, within_cap
-from bursar.planner.offer import Views
+from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request
 
 
@@ -21,6 +23,7 @@ class Line:
     price: float
     meets: bool
     error: float
+    exact: bool  # whether the error is the bar that the answer would show, or the size it would be about
     reuses: int
     buys: int
     note: str
@@ -52,8 +55,9 @@ class Explanation:
             mark = "->" if place == self.chosen else "  "
             price = f"{line.price:.6f}" if line.price else "free"
             met = "yes" if line.meets else "no"
+            error = f"{line.error:.6g}" if line.exact else f"~{line.error:.3g}"
             lines.append(
-                f"{mark}{line.proposer:<14}{price:>12}{line.error:>12.6g}{met:>10}{line.reuses:>9}{line.buys:>8}"
+                f"{mark}{line.proposer:<14}{price:>12}{error:>12}{met:>10}{line.reuses:>9}{line.buys:>8}"
                 + (f"  {line.note}" if line.note else "")
             )
         if self.chosen is None:
@@ -66,14 +70,15 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
     """All offers of the preset, and which one would be taken."""
     found = list(offers(preset, request, views))
     met = [meets(offer.law, request.goal) for offer in found]
-    affordable = [offer.bid <= views.left and within_cap(offer, request.goal) for offer in found]
-    winner = best([offer for offer, *good in zip(found, met, affordable, strict=True) if all(good)], request.goal)
+    payable = [offer.price.at_most <= views.left and within_cap(offer, request.goal) for offer in found]
+    winner = best([offer for offer, *good in zip(found, met, payable, strict=True) if all(good)], request.goal)
     lines = tuple(
         Line(
             proposer=offer.proposer,
             price=from_units(offer.price.at_most),
             meets=kept,
-            error=widest(offer, request.goal),
+            error=widest(offer, request.goal) if offer is winner else about(offer, request.goal),
+            exact=offer is winner,
             reuses=offer.reuses,
             buys=offer.buys,
             note=offer.note,
@@ -88,3 +93,8 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
         chosen=None if winner is None else found.index(winner),
         left=left_of(views.left),
     )
+
+
+def about(offer: Offer, goal: Goal) -> float:
+    """Roughly the error bar, as if errors were normal: exact bars are worth their time for the winner only."""
+    return -NormalDist().inv_cdf(goal.beta / 2) * math.sqrt(offer.law.mean_square())

@@ -11,6 +11,7 @@ from bursar.inference.estimate import ErrorLaw, Estimate
 from bursar.inference.views import Measurements, Reconstructions
 from bursar.kernel.accounting import Event, Mode
 from bursar.kernel.verbs import Verbs
+from bursar.planner.rents import Rents
 from bursar.planner.request import Request
 
 
@@ -33,11 +34,16 @@ class Offer:
     reuses: int = 0  # rows of the log
     buys: int = 0  # rows to be measured
     note: str = ""
+    credit: int = 0  # units of 2^-50 that it may bid below its price, for what it will save later
+
+    @property
+    def free(self) -> bool:
+        return self.price.at_most == 0
 
     @property
     def bid(self) -> int:
-        """What the offer competes with, in units of 2^-50."""
-        return self.price.at_most
+        """What the offer competes with, in units of 2^-50; below zero where the credit exceeds the price."""
+        return self.price.at_most - self.credit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +56,7 @@ class Views:
     left: int  # units of 2^-50
     measurements: Measurements
     reconstructions: Reconstructions
+    rents: Rents
     price: Callable[[tuple[Event, ...]], int]
 
 

@@ -9,21 +9,24 @@ from typing import Protocol
 from bursar.domain import Domain
 from bursar.inference.size import measured_size
 from bursar.inference.views import Measurements, Reconstructions
-from bursar.kernel.accounting import Event, Mode
+from bursar.kernel.accounting import Book, Event, Mode
 from bursar.kernel.ledger import Record
 from bursar.planner.choose import Preset, choose
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, Views
 from bursar.planner.refuse import refusal
+from bursar.planner.rents import Rents
 from bursar.planner.request import Request
 
 
 class Prices(Protocol):
-    """What the planner asks the kernel: prices and what is left. Both are functions of the log."""
+    """What the planner asks the kernel: prices and what is left, functions of the log; and a book to add up in."""
 
     def price(self, events: Iterable[Event]) -> int: ...
 
     def left(self) -> int: ...
+
+    def empty_book(self) -> Book: ...
 
 
 class Planner:
@@ -41,6 +44,7 @@ class Planner:
         self._domain, self._mode, self._prices, self._records = domain, mode, prices, records
         self._measurements = Measurements(domain)
         self._reconstructions = Reconstructions(domain, self._measurements)
+        self._rents = Rents(domain, prices.empty_book)
         self._position = 0
         self._lock = threading.Lock()
 
@@ -49,7 +53,7 @@ class Planner:
         with self._lock:
             views = self.views()
             offer = choose(self.preset, request, views)
-            if offer is None or offer.bid > views.left:
+            if offer is None or offer.price.at_most > views.left:
                 raise refusal(self.preset, request, views, offer)
             return offer
 
@@ -67,6 +71,7 @@ class Planner:
         """The log as it is now, ready for proposers."""
         records = self._records(self._position)
         self._measurements.advance(records)
+        self._rents.advance(records)
         self._position = records[-1].position if records else self._position
         return Views(
             domain=self._domain,
@@ -75,5 +80,6 @@ class Planner:
             left=self._prices.left(),
             measurements=self._measurements,
             reconstructions=self._reconstructions,
+            rents=self._rents,
             price=self._prices.price,
         )

@@ -23,7 +23,7 @@ def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None)
         hint = "" if goal is None else f"\ntry: {goal.describe()}"
         return GoalError(f"no answer can be that exact: {request.goal.describe()}{hint}")
     return BudgetError(
-        asked=from_units(offer.bid),
+        asked=from_units(offer.price.at_most),
         left=left_of(affordable),
         unit=views.mode.value,
         fits="" if goal is None else goal.describe(),

@@ -1,0 +1,138 @@
+"""Buy a strategy for every question about some columns, once enough rent has been paid on them.
+
+The rule of ski rental: with R the rent paid since the last such purchase, p the price of answering this question in
+the cheapest other way and P the price of the strategy, buy as soon as R + p > theta P. For one set of columns, one goal
+and theta = 1 that costs at most twice the better of always renting and buying at the start. As a bid: theta P - R.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bursar.domain import Domain
+from bursar.errors import BudgetError, GoalError
+from bursar.goal import Goal, GoalKind
+from bursar.inference.estimate import Estimate, WeightedRows, meets
+from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, from_units
+from bursar.kernel.verbs import Verbs
+from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.request import Request
+from bursar.queries import Product
+
+if TYPE_CHECKING:
+    from bursar.strategy.universal import Universal
+
+MOST_ROWS = 2048
+"""Most queries of a question that may call for an investment."""
+
+TRIED_SETS = 3
+"""How many sets of columns are considered for one question: its own, and larger ones that were asked about."""
+
+REFERENCE = 2.0**20
+"""The noise scale, large enough to be like continuous noise, at which a family's worst question is looked at once."""
+
+MARGIN = 0.999
+"""Noise is set this much finer than the reference says, for what rounding to whole numbers does."""
+
+SEARCH_STEPS = 14
+
+
+class Invest:
+    """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset."""
+
+    name = "invest"
+
+    def __init__(self, *, theta: dict[Mode, float]) -> None:
+        self._theta = theta
+        self._plans: dict[tuple[str, tuple[str, ...], Mode], Universal | None] = {}
+        self._reaches: dict[tuple[str, tuple[str, ...], Mode, float], float] = {}
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        wanted = request.workload.map
+        if request.goal.kind is GoalKind.SPEND or not 1 <= wanted.rows <= MOST_ROWS:
+            return []
+        made = [self._offer(columns, request, views) for columns in _candidates(request, views)]
+        return sorted((offer for offer in made if offer is not None), key=lambda offer: offer.bid)[:1]
+
+    def _offer(self, columns: tuple[str, ...], request: Request, views: Views) -> Offer | None:
+        plan = self._plan(views.domain, columns, views.mode)
+        if plan is None:
+            return None
+        rent = views.rents.since(columns, plan.product.digest)
+        if rent == 0:
+            return None
+        unit = self._unit(plan, columns, request, views)
+        kind = NoiseKind.LAPLACE if views.mode is Mode.PURE else NoiseKind.GAUSSIAN
+        try:
+            noise = Noise(kind=kind, scale=unit * plan.sensitivity)
+            event = Measured(strategy=plan.product, noise=noise, version=views.version)
+            price = Price(events=(event,), at_most=views.price((event,)))
+        except (BudgetError, GoalError):
+            return None
+        theta = self._theta[views.mode]
+        law = WeightedRows(weights=plan.weights(request.workload.map), noises=(noise,) * plan.product.rows)
+        return Offer(
+            proposer=self.name,
+            price=price,
+            law=law,
+            run=partial(_measure, plan.product, noise, law),
+            buys=plan.product.rows,
+            note=f"answers all about {', '.join(columns)}; rent so far {from_units(rent):.3g}, bought at "
+            f"{theta * from_units(price.at_most):.3g}",
+            credit=price.at_most - math.ceil(theta * price.at_most) + rent,
+        )
+
+    def _plan(self, domain: Domain, columns: tuple[str, ...], mode: Mode) -> Universal | None:
+        from bursar.strategy.universal import universal  # linear algebra takes a while to load
+
+        key = (domain.digest, columns, mode)
+        if key not in self._plans:
+            self._plans[key] = universal(domain, columns, mode)
+        return self._plans[key]
+
+    def _unit(self, plan: Universal, columns: tuple[str, ...], request: Request, views: Views) -> float:
+        """The noise per sensitivity at which the worst question of the family keeps the request's goal."""
+        goal = request.goal
+        if goal.kind is GoalKind.RMSE:
+            each = 2.0 if views.mode is Mode.PURE else 1.0
+            return goal.amount / math.sqrt(each * float(np.square(plan.sensitivity * plan.worst).sum()))
+        beta = goal.beta / request.workload.map.rows
+        key = (views.domain.digest, columns, views.mode, beta)
+        if key not in self._reaches:
+            self._reaches[key] = _reach(plan, beta)
+        amount = max(goal.amount - 0.5, goal.amount / 2)  # whole numbers reach an error half a step sooner
+        return MARGIN * amount * REFERENCE / (self._reaches[key] * plan.sensitivity)
+
+
+def _candidates(request: Request, views: Views) -> list[tuple[str, ...]]:
+    """The question's own columns; then all that were asked about together with them, and the sets in between."""
+    own = frozenset(request.workload.map.attrs)
+    measured = views.rents.sets()
+    if not any((columns and columns <= own) or own <= columns for columns in measured):
+        return []  # no rent was paid on anything that would answer this
+    everything = own.union(*measured)
+    between = sorted((columns for columns in measured if own < columns), key=lambda c: (len(c), sorted(c)))
+    sets = dict.fromkeys([own, everything, *between])
+    return [views.domain.ordered(columns) for columns in sets][:TRIED_SETS]
+
+
+def _reach(plan: Universal, beta: float) -> float:
+    """How far the worst question's error reaches, with probability beta, at noise of the reference scale."""
+    kind = NoiseKind.LAPLACE if plan.mode is Mode.PURE else NoiseKind.GAUSSIAN
+    weights = plan.worst[np.abs(plan.worst) > 0][None]
+    law = WeightedRows(weights=weights, noises=(Noise(kind=kind, scale=REFERENCE),) * weights.shape[1])
+    spread = math.sqrt(law.mean_square())
+    low, high = spread, 64 * spread
+    for _ in range(SEARCH_STEPS):
+        middle = math.sqrt(low * high)
+        goal = Goal(kind=GoalKind.ERROR, amount=middle, confidence=1 - beta)
+        low, high = (low, middle) if meets(law, goal) else (middle, high)
+    return high
+
+
+def _measure(strategy: Product, noise: Noise, law: WeightedRows, verbs: Verbs) -> Estimate:
+    return Estimate(values=law.weights @ verbs.measure(strategy, noise).values.astype(float), law=law)

@@ -1,0 +1,150 @@
+"""Investing: when it happens, what it costs, and that it answers the family it is for."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bursar.domain import Categories, Domain, Integers
+from bursar.inference.estimate import WeightedRows, meets
+from bursar.kernel.accounting import Mode, from_units
+from bursar.kernel.budget import Budget
+from bursar.planner.choose import Preset
+from bursar.planner.goals import Wanted
+from bursar.proposers.direct import Direct
+from bursar.proposers.exact import Exact
+from bursar.proposers.invest import Invest
+from bursar.proposers.reconstruct import Reconstruct
+from bursar.queries import Mask, Product, Stack, Steps
+from bursar.strategy.universal import MOST_CELLS, universal
+from harness.small import DOMAIN, config, engine
+
+THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4}
+RENTING = Preset("renting", (Exact(), Reconstruct(), Direct()))
+INVESTING = Preset("investing", (Exact(), Reconstruct(), Invest(theta=THETA), Direct()))
+BUDGETS = {Mode.PURE: Budget.of(epsilon=20.0), Mode.CONCENTRATED: Budget.of(rho=2.0)}
+
+SETS = [
+    f"SELECT COUNT(*) FROM people WHERE age BETWEEN {low} AND {high}" for low in range(10) for high in range(low, 10)
+]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_rent_and_purchase_cost_at_most_twice_the_purchase(mode: Mode) -> None:
+    db = engine(settings=config(budget=BUDGETS[mode]), preset=INVESTING)
+    bought = [answer for text in SETS if (answer := db.query(text, within=30)).source == "invest"]
+    assert len(bought) == 1
+    rent = db.budget().spent - bought[0].charge
+    assert rent <= bought[0].charge * THETA[mode]
+    assert db.budget().spent <= 2 * bought[0].charge
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_after_the_purchase_the_family_is_free(mode: Mode) -> None:
+    db = engine(settings=config(budget=BUDGETS[mode]), preset=INVESTING)
+    charges = [db.query(text, within=30) for text in SETS]
+    place = [answer.source for answer in charges].index("invest")
+    assert all(answer.charge == 0 for answer in charges[place + 1 :])
+
+
+def test_it_is_cheaper_than_renting_on_and_on() -> None:
+    spent = {}
+    for preset in (RENTING, INVESTING):
+        db = engine(settings=config(budget=Budget.of(epsilon=20.0)), preset=preset)
+        for text in SETS:
+            db.query(text, within=30)
+        spent[preset.name] = db.budget().spent
+    assert spent["investing"] < 0.8 * spent["renting"]
+
+
+def test_nothing_is_bought_before_rent_was_paid() -> None:
+    db = engine(preset=INVESTING)
+    assert [line.proposer for line in db.explain(SETS[0], within=50).offers] == ["direct"]
+
+
+def test_an_investment_that_does_not_fit_keeps_nothing_out() -> None:
+    """Its bid may be the lowest; its price is more than is left."""
+    db = engine(settings=config(budget=Budget.of(epsilon=0.2)), preset=INVESTING)
+    sources = [db.query(text, within=60).source for text in SETS[:3]]
+    assert "invest" not in sources
+
+
+def test_rent_starts_again_after_a_purchase() -> None:
+    db = engine(settings=config(budget=Budget.of(epsilon=50.0)), preset=INVESTING)
+    for text in SETS:
+        db.query(text, within=30)
+    plan = universal(DOMAIN, ("age",), Mode.PURE)
+    assert plan is not None
+    assert db.planner.views().rents.since(("age",), plan.product.digest) == 0
+    paid = db.query(SETS[0], within=3).charge
+    assert from_units(db.planner.views().rents.since(("age",), plan.product.digest)) == pytest.approx(paid, rel=0.5)
+
+
+def test_a_new_version_owes_no_rent() -> None:
+    db = engine(preset=INVESTING)
+    db.query(SETS[0], within=60)
+    assert db.planner.views().rents.sets() == [frozenset({"age"})]
+    db.declare_version()
+    assert db.planner.views().rents.sets() == []
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_the_worst_question_keeps_the_goal_and_so_do_the_others(mode: Mode) -> None:
+    db = engine(settings=config(budget=BUDGETS[mode]), preset=INVESTING)
+    db.query("SELECT COUNT(*) FROM people WHERE age BETWEEN 1 AND 3 AND sex = 'F'", within=40)
+    request = db.prepare("SELECT COUNT(*) FROM people WHERE age BETWEEN 2 AND 5 AND sex = 'F'", Wanted(within=40), None)
+    (offer,) = Invest(theta=THETA).offers(request, db.planner.views())
+    (event,) = offer.price.events
+    plan = universal(DOMAIN, ("age", "sex"), mode)
+    assert plan is not None
+    boxes = [(low, high) for low, high in itertools.combinations(range(11), 2)]
+    ages = Mask(("age",), (10,), Steps.ranges([a for a, _ in boxes], [b for _, b in boxes], 10))
+    sexes = Mask(("sex",), (2,), Steps.dense([[1, 0], [0, 1], [1, 1]]))
+    noises = (event.noise,) * plan.product.rows
+    for weights in plan.weights(Product((ages, sexes))):
+        assert meets(WeightedRows(weights=weights[None], noises=noises), request.goal)
+    louder = type(event.noise)(kind=event.noise.kind, scale=1.1 * event.noise.scale)
+    assert not meets(WeightedRows(weights=plan.worst[None], noises=(louder,) * plan.product.rows), request.goal)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("size", [5, 40, 100])
+def test_weights_recover_every_query(mode: Mode, size: int) -> None:
+    domain = Domain(
+        (
+            Integers(name="x", lower=0, upper=size - 1, null=0),
+            Categories(name="c", values=("a", "b", "d"), null=0, outside=0),
+        )
+    )
+    plan = universal(domain, ("x", "c"), mode)
+    assert plan is not None
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 50, (size, 3))
+
+    def table(attrs: tuple[str, ...]) -> np.ndarray:
+        gone = tuple(i for i, name in enumerate(("x", "c")) if name not in attrs)
+        kept = [name for name in ("x", "c") if name in attrs]
+        return np.transpose(truth.sum(axis=gone), [kept.index(name) for name in attrs])
+
+    both = Product((Mask(("c", "x"), (3, size), Steps.dense(rng.integers(-2, 3, (4, 3 * size)))),))
+    ranges = Product((Mask(("x",), (size,), Steps.ranges([0, 2], [3, size], size)),))
+    asked = Stack((both, ranges, Product(())))
+    answers = plan.weights(asked) @ plan.product.apply(table).astype(float)
+    assert np.allclose(answers, np.concatenate([p.apply(table) for p in asked.parts]), atol=1e-6)
+
+
+def test_the_worst_range_is_the_worst() -> None:
+    plan = universal(Domain((Integers(name="x", lower=0, upper=39, null=0),)), ("x",), Mode.CONCENTRATED)
+    assert plan is not None
+    boxes = list(itertools.combinations(range(41), 2))
+    every = Product((Mask(("x",), (40,), Steps.ranges([a for a, _ in boxes], [b for _, b in boxes], 40)),))
+    variances = np.square(plan.weights(every)).sum(axis=1)
+    assert np.square(plan.worst).sum() == pytest.approx(variances.max())
+
+
+def test_too_many_cells_have_no_universal_strategy() -> None:
+    domain = Domain((Integers(name="x", lower=0, upper=MOST_CELLS, null=0),))
+    assert universal(domain, ("x",), Mode.PURE) is None
+    assert universal(domain, (), Mode.PURE) is None
