@@ -173,7 +173,7 @@ def _ask_again_and_again(
     pure = config.budget.mode is Mode.PURE
     unit = Unit(neighbours=config.unit.neighbours)
     budget = Budget.of(epsilon=900.0) if pure else Budget.of(rho=900.0)
-    scratch = replace(config, budget=budget, unit=unit, max_rows=10 * ROWS, goal=None, pace=0.0)
+    scratch = replace(config, budget=budget, unit=unit, max_rows=10 * ROWS, goal=None, family=None, pace=0.0)
     source = _Kept(DuckDBSource(table, config.domain, unit, key=bytes(32), max_rows=10 * ROWS))
     spend = Wanted(epsilon=epsilon) if pure else Wanted(rho=epsilon**2 / 2)
     preset = Preset("again", (_Again(),))

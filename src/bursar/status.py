@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bursar.kernel.accounting import Measured, Versioned, from_units, left_of
+from bursar.kernel.accounting import Event, Measured, Refined, Versioned, from_units, left_of
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Record
 
@@ -57,11 +57,7 @@ def log_lines(history: Iterable[tuple[Record, int]]) -> list[LogLine]:
 
 
 def _line(record: Record, charge: int) -> LogLine:
-    event = record.event
-    noise = f"{event.noise.kind.value} {event.noise.scale:.6g}" if isinstance(event, Measured) else ""
-    kind = "measured" if isinstance(event, Measured) else f"version {event.version}"
-    if isinstance(event, Versioned) and event.same_rows:
-        kind += " (rows added)"
+    kind, noise = _described(record.event)
     return LogLine(
         position=record.position,
         at=record.at,
@@ -72,3 +68,14 @@ def _line(record: Record, charge: int) -> LogLine:
         noise=noise,
         charge=from_units(charge),
     )
+
+
+def _described(event: Event) -> tuple[str, str]:
+    """What happened, and with which noise."""
+    match event:
+        case Measured(noise=noise):
+            return "measured", f"{noise.kind.value} {noise.scale:.6g}"
+        case Refined(block=block, before=before, after=after):
+            return f"refined #{block}", f"{after.kind.value} {before.scale:.6g} -> {after.scale:.6g}"
+        case Versioned(version=version, same_rows=same_rows):
+            return f"version {version}" + (" (rows added)" if same_rows else ""), ""

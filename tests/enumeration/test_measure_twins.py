@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from decimal import Decimal
 
@@ -86,21 +86,21 @@ class CoarseLaplace(RoundedLaplace):
 class ForgetsARow(Accountant):
     """Prices all rows of a strategy but the last."""
 
-    def footprints(self, event: Event) -> tuple[Footprint, ...]:
+    def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
         if isinstance(event, Measured):
             event = replace(event, strategy=event.strategy.take(range(event.strategy.rows - 1)))
-        return super().footprints(event)
+        return super().footprints(event, block)
 
 
 class OneIsEnough(Accountant):
     """Prices every coefficient as if it were 1."""
 
-    def footprints(self, event: Event) -> tuple[Footprint, ...]:
+    def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
         if isinstance(event, Measured) and isinstance(event.strategy, Product):
             signs = [np.sign(m.steps.at_cells(np.arange(m.steps.size))) for m in event.strategy.masks]
             masks = [Mask(m.attrs, m.sizes, Steps.dense(s)) for m, s in zip(event.strategy.masks, signs, strict=True)]
             event = replace(event, strategy=Product(tuple(masks)))
-        return super().footprints(event)
+        return super().footprints(event, block)
 
 
 class ForgetsTheUnit(Accountant):

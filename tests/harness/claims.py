@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from bursar.domain import Domain
-from bursar.kernel.accounting import AddRemove, Book, Profile, ReplaceOne
+from bursar.kernel.accounting import AddRemove, Book, Profile, ReplaceOne, Sequential
 from bursar.kernel.accounting.noise import UNIT_BITS
 from harness.cells import Cell
 
@@ -30,7 +30,12 @@ def claimed(book: Book, domain: Domain, left: Versions, right: Versions) -> Frac
 
 
 def _loss(profile: Profile, domain: Domain, removed: list[Cell], added: list[Cell]) -> int:
-    """The sum over the rows that changed of the loss at their cells; under replace-one, over pairs of rows."""
+    """The sum over the rows that changed of the loss at their cells; under replace-one, over pairs of rows.
+
+    Sequential composition says nothing about cells: whoever changed, everything spent is the claim.
+    """
+    if isinstance(profile, Sequential):
+        return profile.spent() if removed or added else 0
     if isinstance(profile, ReplaceOne):
         return sum(_pair_loss(profile, domain, v, w) for v, w in zip(removed, added, strict=True))
     assert isinstance(profile, AddRemove)

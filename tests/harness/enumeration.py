@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.kernel.accounting import Noise
-from harness.masses import DIGITS, Mass, mass_of
+from harness.masses import DIGITS, Mass, finer, mass_of
 
 Data = TypeVar("Data")
 Transcript = tuple[Hashable, ...]
@@ -131,6 +131,9 @@ class BranchingTape:
 
     def draw(self, noise: Noise, size: int) -> NDArray[np.int64]:
         return np.array([self.choose(mass_of(noise)) for _ in range(size)], np.int64)
+
+    def refine(self, current: NDArray[np.int64], before: Noise, after: Noise) -> NDArray[np.int64]:
+        return np.array([self.choose(finer(before, after, int(x))) for x in current], np.int64)
 
     def choose(self, mass: Mass) -> int:
         """One draw of any law on the whole numbers; values without mass are not taken."""

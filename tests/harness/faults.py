@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from bursar import presets
 from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError, LedgerError
 from bursar.inference.estimate import Estimate, IndependentRows
-from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind
+from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind, Refined
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import Grant
@@ -41,6 +40,7 @@ from bursar.planner.planner import Planner
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
+from bursar.proposers.reconstruct import Reconstruct
 from harness.small import DOMAIN, TableSource, charter, config, counts, engine
 
 EPSILON = 1.0
@@ -96,7 +96,7 @@ class RowByRow:
 
 
 PRESETS = {
-    "default": presets.default,
+    "default": Preset("one measurement", (Exact(), Reconstruct(), Direct())),  # what is released stands in the log
     "direct": Preset("direct-only", (Direct(),)),
     "fixed": Preset("fixed", (Fixed(512.0),)),
     "row by row": Preset("row by row", (Exact(), RowByRow(16.0, reuse=True))),
@@ -174,6 +174,7 @@ SEAMS: tuple[tuple[Any, str], ...] = (
     (RowTransaction, "put_hold"),
     (RowTransaction, "drop_hold"),
     (SystemRandomness, "draw"),
+    (SystemRandomness, "refine"),
     (RowTransaction, "append"),
     (RowTransaction, "put_secret"),
     (RowTransaction, "answer"),
@@ -333,16 +334,21 @@ def later(seconds: float) -> Iterator[None]:
 
 def loss(events: Sequence[Event]) -> int:
     """What the events reveal, in units of 2^-50, worked out apart from the engine: for every cell v of the small
-    domain the sum over rows of |q_j(v)| / b_j, rounded up per row; then the largest."""
+    domain the sum over rows of |q_j(v)| / b_j at their finest noise, rounded up per row; then the largest."""
     total = np.zeros(DOMAIN.cells(DOMAIN.names), dtype=object)
     for event in events:
         if isinstance(event, Measured):
-            units = math.ceil(Fraction(2**50) / Fraction(event.noise.scale))
-            total += units * _columns(event).astype(object)
+            total += _units(event.noise) * _columns(event).astype(object)
+        elif isinstance(event, Refined):
+            total += (_units(event.after) - _units(event.before)) * _columns(event).astype(object)
     return int(total.max(initial=0))
 
 
-def _columns(event: Measured, known: dict[str, np.ndarray] = {}) -> np.ndarray:  # noqa: B006
+def _units(noise: Noise) -> int:
+    return math.ceil(Fraction(2**50) / Fraction(noise.scale))
+
+
+def _columns(event: Measured | Refined, known: dict[str, np.ndarray] = {}) -> np.ndarray:  # noqa: B006
     """sum_j |q_j(v)| for every cell v, from the answers on data of one person each."""
     digest = event.strategy.digest
     if digest not in known:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from bursar.domain import Categories, Domain, Integers, Unit
 from bursar.errors import BursarError
@@ -45,12 +46,26 @@ class Session:
     def __init__(self, kernel: Kernel, declare: Callable[[bool], None]) -> None:
         self._kernel, self._declare = kernel, declare
         self.seen: list[tuple[object, ...]] = []
+        self.block = 0  # where the last measurement stands in the log
 
     def measure(self, strategy: LinearMap, scale: float, kind: NoiseKind = NoiseKind.LAPLACE) -> Numbers | None:
         """The noisy answers, or None where the kernel refuses."""
         noise = Noise(kind=kind, scale=scale)
         try:
             record, charge = self._kernel.measure(strategy, noise, analyst="eve", purpose="", at_most=NO_LIMIT)
+        except BursarError as refusal:
+            self.seen.append((type(refusal).__name__, str(refusal)))
+            return None
+        self.seen.append((encode_record(record), charge))
+        self.block = record.position
+        return record.values
+
+    def refine(self, scale: float, *, before: float, rows: Sequence[int] = (0,)) -> Numbers | None:
+        """Finer answers to rows of what was measured last, or None where the kernel refuses."""
+        laws = [Noise(kind=NoiseKind.LAPLACE, scale=each) for each in (scale, before)]
+        facts: Any = {"analyst": "eve", "purpose": "", "at_most": NO_LIMIT}
+        try:
+            record, charge = self._kernel.refine(self.block, rows, laws[0], before=laws[1], **facts)
         except BursarError as refusal:
             self.seen.append((type(refusal).__name__, str(refusal)))
             return None

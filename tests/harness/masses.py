@@ -60,5 +60,30 @@ def gaussian(scale: float) -> Mass:
     return mass
 
 
+@cache
+def finer(before: Noise, after: Noise, current: int) -> Mass:
+    """P(Y = y | X = current) where X has the law of `before`, Y of `after`, and X - Y is independent of Y.
+
+    X - Y is 0 with probability p = ((1-a1)^2 a2)/((1-a2)^2 a1), else it has the law of X; the rest is Bayes' rule.
+    """
+    wide, narrow = mass_of(before), mass_of(after)
+    with localcontext(Context(prec=DIGITS)):
+        a1, a2 = ((-_decimal(1 / Fraction(noise.scale))).exp() for noise in (before, after))
+        p = (1 - a1) ** 2 * a2 / ((1 - a2) ** 2 * a1)
+    return given(wide, narrow, p, current)
+
+
+def given(wide: Mass, narrow: Mass, p: Decimal, current: int) -> Mass:
+    """Bayes' rule for a difference that is 0 with probability p, else of the wide law."""
+
+    @cache
+    def mass(y: int) -> Decimal:
+        with localcontext(Context(prec=DIGITS)):
+            apart = (1 - p) * wide(current - y) + (p if y == current else 0)
+            return narrow(y) * apart / wide(current)
+
+    return mass
+
+
 def _decimal(number: Fraction) -> Decimal:
     return Decimal(number.numerator) / Decimal(number.denominator)

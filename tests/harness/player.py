@@ -7,7 +7,7 @@ the tape knows their exact answers, and says how the call ended.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +18,7 @@ import numpy as np
 
 from bursar.domain import Domain
 from bursar.errors import BursarError, LedgerError, SourceError
-from bursar.kernel.accounting import Book, Event, Measured, Noise
+from bursar.kernel.accounting import Book, Event, Noise, Refined, Versioned
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Charter, MemoryLedger, Record, Transaction
 from bursar.kernel.ledger.codec import encode_record
@@ -35,7 +35,8 @@ class Call:
     verb: str
     given: tuple[Any, ...]
     strategy: LinearMap
-    draws: list[tuple[Noise, int]] = field(default_factory=list)
+    draws: list[tuple[Any, int]] = field(default_factory=list)  # the law, or the laws before and after, of how many
+    current: list[Numbers] = field(default_factory=list)  # the noise that a refinement was drawn under
     noise: list[Numbers] = field(default_factory=list)
     wanted: list[Numbers] = field(default_factory=list)
     record: Record | None = None
@@ -77,6 +78,15 @@ class Player:
         self.lose = self.fail = False
 
     def draw(self, noise: Noise, size: int) -> Numbers:
+        return self._dictated(noise, size)
+
+    def refine(self, current: Numbers, before: Noise, after: Noise) -> Numbers:
+        dictated = self._dictated((before, after), len(current))
+        assert self._call is not None
+        self._call.current.append(current)
+        return dictated
+
+    def _dictated(self, law: Any, size: int) -> Numbers:
         """wanted - exact, so that what is released is what is wanted."""
         call = self._call
         if call is None:
@@ -87,7 +97,7 @@ class Player:
             exact = near = np.zeros(size, np.int64)  # a fault, and the comparison will find it
         wanted = outputs(Random(f"{self._seed}/{self.drawn}"), size, near)
         self.drawn += 1
-        call.draws.append((noise, size))
+        call.draws.append((law, size))
         call.wanted.append(wanted)
         call.noise.append(wanted - exact)
         return wanted - exact
@@ -155,7 +165,9 @@ class WatchedLedger(MemoryLedger):
         self.player = player
 
     def commit(self, work: Callable[[Transaction], Any]) -> Any:
-        if work.__qualname__.startswith("Kernel.measure"):  # and not the secrets that are read before it
+        if work.__qualname__.startswith(
+            ("Kernel.measure", "Kernel.refine")
+        ):  # and not the secrets that are read before it
             overtake, self.player.overtake = self.player.overtake, None
             if overtake is not None:
                 overtake()
@@ -202,9 +214,19 @@ def watched(kernel: type[Kernel], player: Player) -> type[Kernel]:
                 call.record, call.ended = record, (encode_record(record), charge)
             return record, charge
 
+        def refine(self, block: int, rows: Sequence[int], noise: Noise, **rest: Any) -> tuple[Record, int]:
+            measured = self.ledger.records(block - 1)[0].event.strategy
+            given = (block, *map(int, rows), noise, *sorted(rest.items()))
+            with player.verb("refine", measured.take(rows), *given) as call:
+                record, charge = super().refine(block, rows, noise, **rest)
+                call.record, call.ended = record, (encode_record(record), charge)
+            return record, charge
+
     return Watched
 
 
 def _facts(event: Event) -> tuple[Any, ...]:
-    assert isinstance(event, Measured)
+    assert not isinstance(event, Versioned)
+    if isinstance(event, Refined):
+        return (event.block, *map(int, event.rows), event.before, event.after, event.version)
     return (event.strategy.digest, event.noise, event.version)

@@ -9,7 +9,7 @@ from typing import Any
 
 from bursar.kernel.accounting import Mode
 from harness.people import Pair, pair_of, settings_of
-from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Squat, Step
+from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Squat, Step
 
 SIMPLE = (
     "sex = 'F'",
@@ -199,6 +199,18 @@ def _versions(rng: Random, mode: Mode) -> list[Step]:
     return [before, Declare(same_rows=rng.random() < 0.5), *between, after, before]
 
 
+def _refined(rng: Random, mode: Mode) -> list[Step]:
+    """Measured, refined as a whole or in part, overtaken by another refinement or a new version, and asked again."""
+
+    def refine() -> Refine:
+        factor = rng.choice([1.2, 2.0, 3.5])
+        return Refine(block=rng.randrange(2), every=rng.choice([1, 1, 2]), factor=factor, parts=rng.choice([1, 1, 2]))
+
+    other = rng.choice([refine(), refine(), Declare(same_rows=rng.random() < 0.5), _any(rng)])
+    accident = rng.choice([Overtake(step=other), LoseCommit(), FailSource()])
+    return [_any(rng), refine(), refine(), accident, refine(), _any(rng), refine()]
+
+
 def _mixed(rng: Random, mode: Mode) -> list[Step]:
     return [_any(rng), _any(rng)]
 
@@ -220,6 +232,7 @@ KINDS: dict[str, Kind] = {
     "overtaken": _overtaken,
     "lost": _lost,
     "versions": _versions,
+    "refined": _refined,
     "several rows": _mixed,
     "stored": _mixed,
 }

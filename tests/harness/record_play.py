@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.kernel.accounting import Measured, Mode, NoiseKind, Refined
 from bursar.kernel.accounting.noise import UNIT_BITS
 from bursar.kernel.ledger import Record
 from harness.cells import Cell, Numbers
@@ -48,22 +48,30 @@ def _differences(left: Run, right: Run) -> list[str]:
 def _not_as_told(run: Run) -> list[str]:
     """Every record has one draw of its own noise, and its values are those that the adversary wanted."""
     found = [f"the engine crashed: {seen[-1]}" for seen in run.seen if CRASHED in seen]
-    for call in run.calls:
-        if call.record is None:
-            continue
-        event = call.record.event
-        if not isinstance(event, Measured) or call.draws != [(event.noise, event.strategy.rows)]:
+    shown: dict[tuple[int, int], int] = {}  # the last value of every row
+    for call in sorted((c for c in run.calls if c.record is not None), key=lambda c: c.record.position):
+        record, event = call.record, call.record.event
+        if isinstance(event, Refined):
+            block, rows, law = event.block, event.rows, (event.before, event.after)
+        else:
+            block, rows, law = record.position, np.arange(event.strategy.rows), event.noise
+        if call.draws != [(law, len(rows))]:
             found.append("a record does not have exactly one draw of its own noise for each of its rows")
-        elif not np.array_equal(call.record.values, call.wanted[-1]):
+        elif not np.array_equal(record.values, call.wanted[-1]):
             found.append("a record does not hold exact answers plus the noise that was drawn")
+        elif isinstance(event, Refined):
+            before = [shown[block, int(row)] for row in rows]
+            if not np.array_equal(call.current[-1] + call.inputs, before):
+                found.append("a row was not refined under the noise that it was last shown with")
+        shown.update({(block, int(row)): int(value) for row, value in zip(rows, record.values, strict=False)})
     return found
 
 
-def _shifts(left: Run, right: Run) -> list[tuple[Record, Measured, Numbers]]:
-    """Every measurement in the log, and by how much the exact answers behind it differ."""
+def _shifts(left: Run, right: Run) -> list[tuple[Record, Measured | Refined, Numbers]]:
+    """Every measurement and refinement in the log, and by how much the exact answers behind it differ."""
     found = []
     for here, there in zip(left.calls, right.calls, strict=True):
-        if here.record is not None and isinstance(here.record.event, Measured):
+        if here.record is not None:
             found.append((here.record, here.record.event, there.inputs - here.inputs))
     return found
 
@@ -84,7 +92,7 @@ def _underpriced(pair: Pair, left: Run, right: Run) -> list[str]:
     charged = np.cumsum(np.array([0, *left.charges], object))
     loss = Fraction(0)
     for record, event, shift in _shifts(left, right):
-        loss += _loss(event.noise, shift, pair.settings.budget.mode)
+        loss += _loss(event, shift, pair.settings.budget.mode)
         if loss > Fraction(int(charged[record.position]), 2**UNIT_BITS):
             return ["the pair can be told apart better than was paid for"]
     if charged[-1] > pair.settings.budget.units:
@@ -99,10 +107,14 @@ def _cells(table: Numbers) -> list[Cell]:
     return [tuple(map(int, cell)) for cell in np.argwhere(table) for _ in range(table[tuple(cell)])]
 
 
-def _loss(noise: Noise, shift: Numbers, mode: Mode) -> Fraction:
-    """sum_j |d_j| / b, or sum_j d_j^2 / (2 sigma^2), of independent rows whose answers are shifted by d_j."""
-    scale = Fraction(noise.scale)
+def _loss(event: Measured | Refined, shift: Numbers, mode: Mode) -> Fraction:
+    """sum_j |d_j| / b, or sum_j d_j^2 / (2 sigma^2), of independent rows whose answers are shifted by d_j; a refined
+    row loses what its finer noise loses, less what it had lost before."""
+    if isinstance(event, Refined):
+        assert mode is Mode.PURE
+        return Fraction(int(np.abs(shift).sum())) * (1 / Fraction(event.after.scale) - 1 / Fraction(event.before.scale))
+    scale = Fraction(event.noise.scale)
     if mode is Mode.PURE:
-        assert noise.kind is NoiseKind.LAPLACE
+        assert event.noise.kind is NoiseKind.LAPLACE
         return Fraction(int(np.abs(shift).sum())) / scale
     return Fraction(int(np.square(shift).sum())) / (2 * scale**2)

@@ -53,6 +53,9 @@ class Silence:
     def draw(self, noise: Noise, size: int) -> np.ndarray:
         return np.zeros(size, np.int64)
 
+    def refine(self, current: np.ndarray, before: Noise, after: Noise) -> np.ndarray:
+        return np.zeros_like(current)
+
     def secret(self, size: int) -> bytes:
         return SystemRandomness().secret(size)
 

@@ -9,11 +9,14 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError
+from bursar.kernel.accounting import Measured, Noise, Refined
 from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import new_claim
+from bursar.kernel.grant import Grant, new_claim
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger.codec import encode_record
 from bursar.kernel.sources.source import Source
@@ -24,7 +27,7 @@ from harness.clock import same_clock
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source
 from harness.player import Player, Run, WatchedLedger, WatchedSource, refused, spelt, watched
 from harness.small import charter
-from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Squat, Step
+from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Squat, Step
 
 CRASHED = "crashed"
 
@@ -72,6 +75,8 @@ class _Stage:
         match step:
             case Ask():
                 self.run.seen.append(_ended("asked", lambda: _answered(engine, step)))
+            case Refine():
+                self.run.seen.append(_ended("refined", lambda: _refined(engine, step)))
             case Overtake():
                 self.player.overtake = partial(self.take, step.step, self.others[step.analyst])
             case LoseCommit():
@@ -121,6 +126,27 @@ def _answered(engine: Bursar, ask: Ask) -> tuple[Any, ...]:
     answer = engine.query(ask.sql, key=ask.key, **ask.wanted)
     body = answer.to_bytes() if isinstance(answer, Answer) else answer.to_json()
     return type(answer).__name__, body, str(answer)
+
+
+def _refined(engine: Bursar, step: Refine) -> tuple[Any, ...]:
+    """Refine rows as a plan would: from what the log says, priced, under a grant."""
+    records = engine.ledger.records()
+    blocks = [record for record in records if isinstance(record.event, Measured)]
+    if not blocks:
+        return ("nothing was measured",)
+    block = blocks[-1 - step.block % len(blocks)]
+    scales = dict.fromkeys(range(len(block.values)), block.event.noise.scale)
+    for record in records:
+        if isinstance(record.event, Refined) and record.event.block == block.position:
+            scales |= dict.fromkeys(record.event.rows.tolist(), record.event.after.scale)
+    rows = [row for row in range(0, len(scales), step.every) if scales[row] == scales[0]]
+    kind, old = block.event.noise.kind, scales[0]
+    before, after = (Noise(kind=kind, scale=scale) for scale in (old, old / step.factor))
+    place: Any = {"block": block.position, "measured": block.event.strategy, "version": block.event.version}
+    pieces = [np.array(piece) for piece in np.array_split(rows, min(step.parts, len(rows)))]
+    plan = tuple(Refined(**place, rows=piece, before=before, after=after) for piece in pieces)
+    with Grant(engine.kernel, engine.analyst, "finer", plan, engine.kernel.price(plan)) as grant:
+        return tuple(encode_record(grant.refine(block.position, piece.tolist(), after)) for piece in pieces)
 
 
 def _ended(what: str, work: Callable[[], Any]) -> tuple[Any, ...]:

@@ -40,12 +40,22 @@ class Declare:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Refine:
+    """Rows of a measurement get finer noise: every n-th of those that have the noise of the first of them."""
+
+    block: int  # which measurement, counted from the last one back
+    every: int = 1
+    factor: float = 2.0
+    parts: int = 1  # one verb, or several under a hold
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overtake:
     """Something is committed after the next verb has read the data and before it commits: somebody else's question,
     the same analyst's in another process, or a new version of the data."""
 
-    step: Ask | Declare
+    step: Ask | Declare | Refine
     analyst: str = "bob"
 
 
-Step = Ask | Overtake | LoseCommit | FailSource | Squat | Declare
+Step = Ask | Refine | Overtake | LoseCommit | FailSource | Squat | Declare

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
@@ -16,9 +16,10 @@ from bursar.config import Config
 from bursar.domain import Unit
 from bursar.engine import Bursar
 from bursar.errors import BudgetError
-from bursar.kernel.accounting import Event, Noise, Versioned
+from bursar.kernel.accounting import Event, Mode, Noise, Refined, Versioned
 from bursar.kernel.accounting.accountant import Accountant
 from bursar.kernel.accounting.book import Book
+from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Record
@@ -71,6 +72,20 @@ def test_the_scenes_are_worth_playing() -> None:
     assert bought > 100
 
 
+def test_the_refinements_are_worth_playing() -> None:
+    """Rows are refined, refused where the budget is not pure or used up, overtaken by others; commits are lost."""
+    refined = 0
+    endings: set[str] = set()
+    for number in range(QUICK):
+        played = scene("refined", number)
+        run = play(played.pair, played.pair.left, played.steps)
+        refined += sum(call.verb == "refine" and call.record is not None for call in run.calls)
+        endings |= {call.ended[1] for call in run.calls if call.verb == "refine" and call.record is None}
+        endings |= {seen[2] for seen in run.seen if seen[0] == "refined" and seen[1] == "refused"}
+    assert refined > 20
+    assert endings >= {"Stale", "Unsupported", "BudgetError", "LedgerError"}
+
+
 @pytest.mark.parametrize("source", [plain_source, stored_source], ids=["plain", "stored"])
 def test_a_new_row_may_take_the_place_of_a_counted_one(source: MakeSource) -> None:
     """A unit's second row, added in the second version, may be the one that is kept from then on."""
@@ -92,6 +107,28 @@ class ScaleFromTheData(Kernel):
     def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
         crowded = exact(self, strategy).max(initial=0) > 1
         return super().measure(strategy, replace(noise, scale=noise.scale * 2) if crowded else noise, **rest)
+
+
+class RowsFromTheData(Kernel):
+    """Only rows that somebody is in get finer noise."""
+
+    def refine(self, block: int, rows: Sequence[int], noise: Noise, **rest: Any) -> tuple[Record, int]:
+        answers = exact(self, self._blocks.find(block).strategy)
+        return super().refine(block, [row for row in rows if answers[row] > 0] or rows, noise, **rest)
+
+
+class FromTheFirst(Blocks):
+    """Rows are refined under the noise that they were measured with, whatever was refined since."""
+
+    def values(self, event: Refined, pending: Iterable[Record] = ()) -> Numbers:
+        super().values(event, pending)
+        return self.measured[event.block][1][event.rows]
+
+
+class RefinesTheFirst(Kernel):
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._blocks = FromTheFirst()
 
 
 class PriceFromTheData(Kernel):
@@ -171,6 +208,13 @@ def rows_of_a_unit_forgotten(self: Accountant, noise: Noise, finer: int = 0) -> 
 UNITS = Accountant.units
 
 
+def nothing_more(self: Accountant, before: Noise, after: Noise) -> tuple[int, int]:
+    return (0, 0) if self.mode is Mode.PURE else DIFFERENCE(self, before, after)
+
+
+DIFFERENCE = Accountant._difference
+
+
 def never_a_new_generation(self: Book, event: Event) -> None:
     ADD(self, event)
     self.generations = dict.fromkeys(self.generations, 1)
@@ -209,6 +253,11 @@ PLANTS = {
     "exact counts in the log": Plant(Under(kernel=CountsInTheLog)),
     "replace-one priced as add-remove": Plant(Under(kernel=PricesAddRemove), kinds=("group by", "percent")),
     "exact counts in a message": Plant(Under(engine=TellingRefusals), kinds=("refused", "overtaken")),
+    "rows to refine from the data": Plant(Under(kernel=RowsFromTheData), kinds=("refined",)),
+    "refined under noise of long ago": Plant(Under(kernel=RefinesTheFirst), kinds=("refined",)),
+    "refinements for free": Plant(
+        patched=lambda: patch.object(Accountant, "_difference", nothing_more), kinds=("refined",)
+    ),
     "data that change after they were declared": Plant(Under(source=growing_source)),
     "no bound on a unit's rows": Plant(Under(source=boundless_source)),
     "a unit's rows depend on others": Plant(Under(source=crowding_source)),

@@ -34,10 +34,7 @@ def laplace(scale: float, size: int, words: Words = system_words) -> NDArray[np.
     Differs: Canonne, Kamath, Steinke, Alg. 2, draw a sign and reject minus zero; the law is the same.
     """
     tables = _tables(scale)
-    magnitude = _geometric(tables.top, size, words)
-    for digit in tables.digits:
-        magnitude *= RADIX
-        magnitude += digit.draw(size, words)
+    magnitude = tables.magnitude.draw(size, words)
     side = tables.side.draw(size, words)
     return magnitude ^ -side.astype(np.int64)  # x ^ 0 = x and x ^ -1 = -1-x
 
@@ -61,26 +58,48 @@ def gaussian(scale: float, size: int, words: Words = system_words) -> NDArray[np
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Tables:
-    """What one discrete Laplace scale needs: its side, and the digits of its magnitude, highest first."""
+class Geometric:
+    """The law P(g) = (1-r) r^g, r = exp(-rate), by its independent digits in base 256, the highest first.
 
-    side: Cuts  # 0: the non-negative numbers, 1: the negative ones
+    Guarantees: exact for every rational rate from 2^-50 to 2^7, as long as a draw stays below 2^62.
+    """
+
     top: Cuts
     digits: tuple[Cuts, ...]
+
+    @classmethod
+    def of(cls, rate: Fraction) -> Geometric:
+        """The tables of a rate."""
+        places = 0
+        # The top digit then runs beyond its table less than once in 10^6 draws, exp(-255/16).
+        while 16 * RADIX**places * rate < 1:
+            places += 1
+        return cls(
+            top=Cuts.of(partial(tail_floors, rate * RADIX**places, RADIX)),
+            digits=tuple(Cuts.of(partial(digit_floors, rate * RADIX**k, RADIX)) for k in reversed(range(places))),
+        )
+
+    def draw(self, size: int, words: Words) -> NDArray[np.int64]:
+        """`size` independent draws."""
+        values = _geometric(self.top, size, words)
+        for digit in self.digits:
+            values *= RADIX
+            values += digit.draw(size, words)
+        return values
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Tables:
+    """What one discrete Laplace scale needs."""
+
+    side: Cuts  # 0: the non-negative numbers, 1: the negative ones
+    magnitude: Geometric
 
 
 @lru_cache(maxsize=TABLES_KEPT)
 def _tables(scale: float) -> _Tables:
     rate = 1 / Fraction(scale)
-    places = 0
-    # The top digit then runs beyond its table less than once in 10^6 draws, exp(-255/16).
-    while 16 * RADIX**places < scale:
-        places += 1
-    return _Tables(
-        side=Cuts.of(partial(digit_floors, rate, 2)),
-        top=Cuts.of(partial(tail_floors, rate * RADIX**places, RADIX)),
-        digits=tuple(Cuts.of(partial(digit_floors, rate * RADIX**k, RADIX)) for k in reversed(range(places))),
-    )
+    return _Tables(side=Cuts.of(partial(digit_floors, rate, 2)), magnitude=Geometric.of(rate))
 
 
 def _geometric(cuts: Cuts, size: int, words: Words) -> NDArray[np.int64]:

@@ -97,7 +97,7 @@ def digit_floors(q: Fraction, cells: int, bits: int) -> list[int]:
             [((one - x) << bits) // least for x in low[1:-1]],
         )
 
-    return _agreed(bounds, bits)
+    return agreed(bounds, bits)
 
 
 def tail_floors(q: Fraction, cells: int, bits: int) -> list[int]:
@@ -110,7 +110,7 @@ def tail_floors(q: Fraction, cells: int, bits: int) -> list[int]:
         one, low, high = _powers(q, cells - 1, bits + guard)
         return [(one - x) >> guard for x in high[1:]], [(one - x) >> guard for x in low[1:]]
 
-    return _agreed(bounds, bits)
+    return agreed(bounds, bits)
 
 
 def exp_floors(q: Fraction, bits: int) -> list[int]:
@@ -120,7 +120,7 @@ def exp_floors(q: Fraction, bits: int) -> list[int]:
         low, high = exp_between(q, bits + guard)
         return [low >> guard], [high >> guard]
 
-    return _agreed(bounds, bits)
+    return agreed(bounds, bits)
 
 
 def exp_between(q: Fraction, bits: int) -> tuple[int, int]:
@@ -153,7 +153,7 @@ def _powers(q: Fraction, count: int, bits: int) -> tuple[int, list[int], list[in
     return one, low, high
 
 
-def _agreed(bounds: Callable[[int], tuple[list[int], list[int]]], bits: int) -> list[int]:
+def agreed(bounds: Callable[[int], tuple[list[int], list[int]]], bits: int) -> list[int]:
     """The floors of numbers below 1, from bounds with ever more guard bits until both sides agree."""
     guard, largest = 64, (1 << bits) - 1
     while True:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import NoReturn
 
-from bursar.errors import Unsupported
-from bursar.kernel.accounting import Event, Noise
+import numpy as np
+
+from bursar.errors import Stale, Unsupported
+from bursar.kernel.accounting import Event, Noise, Refined
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Claim, Hold, Record, Transaction
 from bursar.kernel.randomness import Randomness
@@ -54,9 +57,18 @@ class Grant:
             self.kernel.ledger.commit(lambda transaction: transaction.drop_hold(fence))
 
     def measure(self, strategy: LinearMap, noise: Noise) -> Record:
-        record, charge = self.kernel.measure(
-            strategy,
-            noise,
+        return self._charged(partial(self.kernel.measure, strategy, noise))
+
+    def refine(self, block: int, rows: Sequence[int], noise: Noise) -> Record:
+        """The noise that the rows have now is the one that the plan believed them to have."""
+        refined = [event for event in self.events if isinstance(event, Refined) and event.after == noise]
+        for event in refined:
+            if event.block == block and np.array_equal(event.rows, rows):
+                return self._charged(partial(self.kernel.refine, block, rows, noise, before=event.before))
+        raise Stale("this refinement is not part of the plan")
+
+    def _charged(self, verb: Callable[..., tuple[Record, int]]) -> Record:
+        record, charge = verb(
             analyst=self.analyst,
             purpose=self.purpose,
             at_most=self.at_most - self.charged,
@@ -65,9 +77,6 @@ class Grant:
         )
         self.charged += charge
         return record
-
-    def refine(self, block: int, rows: Sequence[int], scale: float) -> NoReturn:
-        raise Unsupported("rows cannot be refined yet")
 
     def above(self, query: LinearMap, threshold: int) -> NoReturn:
         raise Unsupported("sparse vector tests cannot be run yet")

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 
+import numpy as np
+
 from bursar.domain import Domain, Neighbours, Unit
 from bursar.errors import BudgetError, QueryError, SourceError, Stale
 from bursar.kernel.accounting import (
@@ -22,11 +24,15 @@ from bursar.kernel.accounting import (
     Measured,
     Noise,
     Profile,
+    Refined,
     ReplaceOne,
+    Sequential,
     Versioned,
     from_units,
     left_of,
+    same_purchase,
 )
+from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
 from bursar.kernel.randomness import Randomness
@@ -54,14 +60,17 @@ class Kernel:
         ledger: Ledger,
         open_source: Callable[[bytes], Source],
         randomness: Randomness,
+        sequential: bool = False,
     ) -> None:
+        """`sequential` charges every measurement its largest loss, as the published systems do."""
         self.domain, self.budget, self.max_rows, self.ledger = domain, budget, max_rows, ledger
         self._open_source, self._randomness = open_source, randomness
-        self._accountant = Accountant(mode=budget.mode, unit=unit)
+        self._accountant, self._sequential = Accountant(mode=budget.mode, unit=unit), sequential
         self._book = Book(self._accountant, self._new_profile)
+        self._blocks = Blocks()
         self._position = 0
         self._group: tuple[int, Sequence[Record], Book] = (0, (), self._book)  # see `_book_with`
-        self._lock = threading.RLock()  # guards the book; works take it, so whoever holds it must not commit
+        self._lock = threading.RLock()  # guards book and blocks; works take it, so whoever holds it must not commit
         self._opening = threading.RLock()  # guards the data; no work takes it
         self._version = 0  # the last one declared in the log
         self._data: tuple[int, Source, Tables] | None = None  # opened at the first purchase: free answers need none
@@ -150,6 +159,45 @@ class Kernel:
 
         return self.ledger.commit(work)
 
+    def refine(
+        self,
+        block: int,
+        rows: Sequence[int],
+        noise: Noise,
+        *,
+        before: Noise,
+        analyst: str,
+        purpose: str,
+        at_most: int,
+        claim: Claim | None = None,
+        fence: int | None = None,
+    ) -> tuple[Record, int]:
+        """Finer noise for rows of the measurement at a position of the log, one commit; with what it was charged.
+
+        `before` is the noise that all of the rows have now, and the new noise is drawn under it. Stale is raised, and
+        nothing charged, where a row has another noise by then, and where `measure` raises it.
+        """
+        version = self.version()
+        with self._lock:
+            measured = self._blocks.find(block).strategy
+        places = np.array(rows)
+        event = Refined(block=block, measured=measured, rows=places, before=before, after=noise, version=version)
+        self._accountant.footprints(event)  # refuses what has no price before the data are touched
+        opened, tables = self._opened()
+        if opened != version:
+            raise Stale("the data version changed meanwhile")
+        exact = measured.apply(tables.counts)[event.rows]
+
+        def work(transaction: Transaction) -> tuple[Record, int]:
+            with self._lock:
+                self._advance(transaction.committed(self._position))
+                shown = self._blocks.values(event, transaction.pending())
+            charge = self._admit(transaction, event, at_most=at_most, claim=claim, fence=fence)
+            values = exact + self._randomness.refine(shown - exact, before, noise)
+            return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
+
+        return self.ledger.commit(work)
+
     def hold(self, events: Sequence[Event], *, analyst: str, seconds: float) -> Hold:
         """Set the budget for a plan of several verbs aside; refused, like a verb, if it does not fit."""
 
@@ -166,20 +214,31 @@ class Kernel:
     # -- inside a commit -----------------------------------------------------------------------------------------
 
     def _admit(
-        self, transaction: Transaction, event: Measured, *, at_most: int, claim: Claim | None, fence: int | None
+        self,
+        transaction: Transaction,
+        event: Measured | Refined,
+        *,
+        at_most: int,
+        claim: Claim | None,
+        fence: int | None,
     ) -> int:
         if claim is not None and transaction.claim(claim, time.time()) is not None:
             raise Stale("this key has been answered meanwhile")
         book = self._book_with(transaction)
-        if event.version != self._version:
+        declared = [record for record in transaction.pending() if isinstance(record.event, Versioned)]
+        if declared or event.version != self._version:
             raise Stale("the data version changed meanwhile")
         others = self._held(transaction, besides=fence)
         if fence is not None:
             others += self._accountant.all_footprints(self._take_from_hold(transaction, event, fence))
-        price = self._require_budget(book, others, self._accountant.footprints(event))
-        if price > at_most:
+        more = self._accountant.footprints(event)
+        charge = self._require_budget(book, others, more)
+        if others:
+            # As the log will tell it: beside what is only held, each part of a plan could look free.
+            charge = self._require_budget(book, [], more)
+        if charge > at_most:
             raise Stale("the price has risen meanwhile")
-        return price
+        return charge
 
     def _book_with(self, transaction: Transaction) -> Book:
         """The book with everything durable, and with this group's earlier members although they are not durable yet.
@@ -213,18 +272,18 @@ class Kernel:
             raise BudgetError(asked=from_units(after - before), left=left, unit=self.budget.mode.value)
         return max(after - before, 0)  # a bound can fall when more columns come into use
 
-    def _take_from_hold(self, transaction: Transaction, event: Measured, fence: int) -> list[Event]:
+    def _take_from_hold(self, transaction: Transaction, event: Measured | Refined, fence: int) -> list[Event]:
         """Replace the hold by what remains of its plan; an event that was not planned does not fit."""
         hold = next((h for h in transaction.holds(time.time()) if h.fence == fence), None)
         if hold is None:
             raise Stale("the hold has expired")
         for place, planned in enumerate(hold.events):
-            if _same_measurement(planned, event):
+            if same_purchase(planned, event):
                 rest = (*hold.events[:place], *hold.events[place + 1 :])
                 remaining = Hold(fence=fence, analyst=hold.analyst, expires=hold.expires, events=rest)
                 transaction.put_hold(remaining, replace=True)
                 return list(rest)
-        raise Stale("the measurement is not part of the plan that was held")
+        raise Stale("this is not part of the plan that was held")
 
     # -- data and log --------------------------------------------------------------------------------------------
 
@@ -255,12 +314,16 @@ class Kernel:
             self._data = None
 
     def _new_profile(self) -> Profile:
+        return Sequential(self._own_profile) if self._sequential else self._own_profile()
+
+    def _own_profile(self) -> Profile:
         around = AddRemove(self.domain)
         replaced = self._accountant.unit.neighbours is Neighbours.REPLACE_ONE
         return ReplaceOne(self.domain, around) if replaced else around
 
     def _advance(self, records: Sequence[Record]) -> None:
         for record in records:
+            self._blocks.add(record)
             self._book.add(record.event)
             if isinstance(record.event, Versioned):
                 self._version = record.event.version
@@ -271,12 +334,3 @@ CHANGED = (
     "the data are not the ones that were declared; the data owner looks at what happened and, if the change is "
     "meant, declares it: bursar version"
 )
-
-
-def _same_measurement(planned: Event, event: Measured) -> bool:
-    return (
-        isinstance(planned, Measured)
-        and planned.noise == event.noise
-        and planned.version == event.version
-        and planned.strategy.digest == event.strategy.digest
-    )

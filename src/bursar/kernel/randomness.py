@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bursar.kernel import bulk
 from bursar.kernel.accounting.noise import Noise, NoiseKind
+from bursar.kernel.noise_down import noise_down
 
 BULK_FROM = 64
 """Draws of this size and more use `bulk`; below, OpenDP is done sooner than the tables of a new scale are."""
@@ -22,6 +23,9 @@ class Randomness(Protocol):
 
     def draw(self, noise: Noise, size: int) -> NDArray[np.int64]:
         """`size` independent draws of the law of `noise`."""
+
+    def refine(self, current: NDArray[np.int64], before: Noise, after: Noise) -> NDArray[np.int64]:
+        """Draws of `after` under draws of `before`: independent, each given the present one in its place."""
 
     def secret(self, size: int) -> bytes:
         """`size` bytes that nobody can guess, for keys."""
@@ -42,6 +46,10 @@ class SystemRandomness:
         if noise.kind is NoiseKind.LAPLACE:
             return bulk.laplace(noise.scale, size)
         return bulk.gaussian(noise.scale, size)
+
+    def refine(self, current: NDArray[np.int64], before: Noise, after: Noise) -> NDArray[np.int64]:
+        """Draws of `after` under draws of `before`; both are Laplace, as every `Refined` says."""
+        return noise_down(current, before=before.scale, after=after.scale)
 
     def secret(self, size: int) -> bytes:
         """`size` bytes that nobody can guess, for keys."""

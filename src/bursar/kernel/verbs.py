@@ -16,8 +16,12 @@ class Verbs(Protocol):
     def measure(self, strategy: LinearMap, noise: Noise) -> Record:
         """Answer every row of the strategy with independent noise."""
 
-    def refine(self, block: int, rows: Sequence[int], scale: float) -> Record:
-        """Make rows of an earlier measurement more accurate."""
+    def refine(self, block: int, rows: Sequence[int], noise: Noise) -> Record:
+        """Make rows of an earlier measurement, which stands at position `block` of the log, more accurate.
+
+        The rows rise and have one and the same noise now, as the `Refined` of the plan says; rows of different noise
+        take several calls. Raises Stale where a row has got finer since the plan was made.
+        """
 
     def above(self, query: LinearMap, threshold: int) -> bool:
         """Sparse vector: is the answer above a noisy threshold?"""

@@ -36,7 +36,7 @@ def cell_masses(cuts: Cuts) -> list[tuple[Fraction, Fraction]]:
 
 def geometric_masses(scale: float, count: int) -> list[tuple[Fraction, Fraction]]:
     """Lower and upper masses of the magnitudes 0 .. count-1, digit by digit and over the end of the top table."""
-    tables = _tables(scale)
+    tables = _tables(scale).magnitude
     top = cell_masses(tables.top)
     last = len(top) - 1
     digits = [cell_masses(cuts) for cuts in tables.digits]
@@ -101,16 +101,16 @@ def word_for(cuts: Cuts, cell: int) -> int:
 
 def test_a_magnitude_is_read_from_its_digits_and_then_mirrored() -> None:
     tables = _tables(2.0**30)
-    assert len(tables.digits) == 4
-    digits = [word_for(cuts, cell) for cuts, cell in zip(tables.digits, (0, 255, 7, 130), strict=True)]
-    top = word_for(tables.top, 2)
+    assert len(tables.magnitude.digits) == 4
+    digits = [word_for(cuts, cell) for cuts, cell in zip(tables.magnitude.digits, (0, 255, 7, 130), strict=True)]
+    top = word_for(tables.magnitude.top, 2)
     value = (((2 * 256 + 0) * 256 + 255) * 256 + 7) * 256 + 130
     assert laplace(2.0**30, 1, tape(top, *digits, word_for(tables.side, 0))).tolist() == [value]
     assert laplace(2.0**30, 1, tape(top, *digits, word_for(tables.side, 1))).tolist() == [-1 - value]
 
 
 def test_the_top_digit_runs_on_beyond_its_table() -> None:
-    cuts = _tables(16.0).top
+    cuts = _tables(16.0).magnitude.top
     third = word_for(cuts, 3)
     words = tape(third, ALL_ONES, ALL_ONES, third, ALL_ONES, third)
     assert _geometric(cuts, 3, words).tolist() == [3, 255 + 3, 2 * 255 + 3]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bursar.kernel.cuts import (
     GUIDE_BITS,
     Cuts,
-    _agreed,
+    agreed,
     digit_floors,
     exp_between,
     exp_floors,
@@ -118,7 +118,7 @@ def test_guard_bits_are_added_until_both_sides_agree() -> None:
         asked.append(guard)
         return ([7], [7]) if guard >= 256 else ([6], [7])
 
-    assert _agreed(bounds, 64) == [7]
+    assert agreed(bounds, 64) == [7]
     assert asked == [64, 128, 256]
 
 

@@ -80,6 +80,20 @@ def test_a_hold_keeps_others_out_and_is_used_up_step_by_step() -> None:
     assert kernel.spent() == 2**49 + 2**47
 
 
+def test_parts_of_a_plan_about_different_people_cost_the_dearest_once() -> None:
+    """The first part is charged although the second, which is held beside it, would cost as much by itself."""
+    kernel = engine().kernel
+    parts = [Product((Mask(("age",), (10,), Steps.identity(10).take([cell])),)) for cell in (0, 1)]
+    events = [Measured(strategy=part, noise=EIGHT, version=1) for part in parts]
+    with grant(kernel, *events) as allowed:
+        charged = []
+        for part in parts:
+            allowed.measure(part, EIGHT)
+            charged.append(allowed.charged)
+    assert charged == [2**47, 2**47]
+    assert [charge for _, charge in kernel.history()] == [0, 2**47, 0]
+
+
 def test_leaving_a_grant_frees_what_was_not_used() -> None:
     kernel = engine().kernel
     with grant(kernel, event(), event()):
@@ -187,8 +201,6 @@ def test_without_a_declared_version_nothing_is_measured() -> None:
 
 def test_the_other_doors_are_closed() -> None:
     allowed = grant(engine().kernel, event())
-    with pytest.raises(Unsupported):
-        allowed.refine(1, [0], 1.0)
     with pytest.raises(Unsupported):
         allowed.above(BY_AGE, 3)
     with pytest.raises(Unsupported):

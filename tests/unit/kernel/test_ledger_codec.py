@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.errors import LedgerError
-from bursar.kernel.accounting.events import Measured, Versioned
+from bursar.kernel.accounting.events import Measured, Refined, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger import Claim, Hold, Record, codec
 from bursar.queries import LinearMap, Mask, Product, Steps
@@ -30,6 +30,14 @@ def record(scale: float = 2.5, **changes: Any) -> Record:
     return Record(**{**fields, **changes})
 
 
+LAWS = {"before": Noise(kind=NoiseKind.LAPLACE, scale=2.5), "after": Noise(kind=NoiseKind.LAPLACE, scale=0.5)}
+
+
+def refined(rows: list[int], **changes: Any) -> Record:
+    event = Refined(block=2, measured=STRATEGY, rows=np.array(rows), version=3, **{**LAWS, **changes})
+    return record(event=event, values=np.array(rows) + 7)
+
+
 def test_the_form_is_fixed() -> None:
     """A change of this text makes every ledger that exists unreadable: raise FORMAT in database.py with it."""
     header = (
@@ -41,6 +49,62 @@ def test_the_form_is_fixed() -> None:
     assert codec.encode_record(version) == (
         b'{"analyst":"ann","at":1700000000.0,"kind":"versioned","purpose":"why","same_rows":true,"version":4}\n'
     )
+    assert codec.encode_record(refined([0, 1, 3])) == (
+        b'{"after":"0x1.0000000000000p-1","analyst":"ann","at":1700000000.0,"before":"0x1.4000000000000p+1","block":2,'
+        b'"kind":"refined","purpose":"why","rows":[0,2,3,4],"strategy":"%b","version":3}\n' % STRATEGY.digest.encode()
+    ) + b"".join(n.to_bytes(8, "little") for n in (7, 8, 10))
+
+
+@given(rows=st.sets(st.integers(0, 3), min_size=1), scale=st.floats(2.0**-6, 2.0))
+def test_a_refinement_comes_back_to_the_last_bit(rows: set[int], scale: float) -> None:
+    before = refined(sorted(rows), after=Noise(kind=NoiseKind.LAPLACE, scale=scale))
+    body = codec.encode_record(before)
+    after = codec.decode_record(5, body, strategies)
+    assert isinstance(after.event, Refined)
+    assert after.event.rows.tolist() == sorted(rows)
+    assert (after.event.block, after.event.version, after.event.measured) == (2, 3, STRATEGY)
+    assert (after.event.before, after.event.after.scale) == (LAWS["before"], scale)
+    assert after.values.tolist() == [row + 7 for row in sorted(rows)]
+    assert codec.encode_record(after) == body
+    hold = Hold(fence=1, analyst="ann", expires=0.0, events=(before.event, after.event))
+    assert codec.encode_hold(codec.decode_hold(codec.encode_hold(hold), strategies)) == codec.encode_hold(hold)
+
+
+GOOD_ROWS = {"rows": [0, 2, 3, 4]}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rows": []},
+        {"rows": [0, 2, 3]},
+        {"rows": [2, 0, 3, 4]},
+        {"rows": [0, 2, 2, 4]},
+        {"rows": [0, 0, 1, 4]},
+        {"rows": [-1, 2, 3, 4]},
+        {"rows": [0, 2, 3, 5]},
+        {"rows": [0, 2**62]},
+        {"rows": [0, 2.0, 3, 4]},
+        {"rows": "0234"},
+        {"rows": ...},
+        {"block": "2"},
+        {"block": ...},
+        {"before": 2.5},
+        {"before": "0x1p-1"},
+        {"after": "0x1p+2"},
+        {"strategy": "0" * 32},
+        {"noise": "laplace"},
+        {"version": ...},
+    ],
+)
+def test_a_refinement_that_is_not_understood_is_refused(fields: dict[str, Any]) -> None:
+    body = codec.encode_record(refined([0, 1, 3]))
+    end = body.index(b"\n")
+    header = {**json.loads(body[:end]), **fields}
+    changed = json.dumps({name: value for name, value in header.items() if value is not ...}).encode()
+    with pytest.raises(LedgerError):
+        codec.decode_record(5, changed + body[end:], strategies)
+    codec.decode_record(5, json.dumps({**json.loads(body[:end]), **GOOD_ROWS}).encode() + body[end:], strategies)
 
 
 @given(

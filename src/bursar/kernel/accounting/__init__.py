@@ -3,10 +3,12 @@
 from bursar.kernel.accounting.accountant import Accountant, Mode, from_units, left_of, to_units
 from bursar.kernel.accounting.book import Book
 from bursar.kernel.accounting.conversion import epsilon_of, rho_of
-from bursar.kernel.accounting.events import Event, Measured, Versioned
+from bursar.kernel.accounting.events import Event, Measured, Refined, Versioned, same_purchase
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.accounting.profile import AddRemove, Footprint, Profile
 from bursar.kernel.accounting.replace_one import ReplaceOne
+from bursar.kernel.accounting.rows import rows_of
+from bursar.kernel.accounting.sequential import Sequential
 
 __all__ = [
     "Accountant",
@@ -19,11 +21,15 @@ __all__ = [
     "Noise",
     "NoiseKind",
     "Profile",
+    "Refined",
     "ReplaceOne",
+    "Sequential",
     "Versioned",
     "epsilon_of",
     "from_units",
     "left_of",
     "rho_of",
+    "rows_of",
+    "same_purchase",
     "to_units",
 ]

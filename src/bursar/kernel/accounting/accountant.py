@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
 from bursar.domain import Unit
 from bursar.errors import BudgetError, Unsupported
-from bursar.kernel.accounting.events import Event, Measured, Versioned
+from bursar.kernel.accounting.events import Event, Measured, Refined, Versioned
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
-from bursar.kernel.accounting.profile import Footprint
+from bursar.kernel.accounting.profile import HALF, Footprint
 from bursar.queries import Product, Stack, Transform
 
 COARSEST = 2**20
@@ -55,17 +55,29 @@ class Accountant:
             return noise.pure_units(change=self.unit.max_contributions, finer=finer)
         return noise.concentrated_units(change=self.unit.max_contributions, finer=finer)
 
-    def footprints(self, event: Event) -> tuple[Footprint, ...]:
-        """What an event adds to the profile."""
-        if isinstance(event, Measured):
-            if not isinstance(event.strategy, Product | Stack | Transform):
-                raise Unsupported(f"no accountant knows strategies of kind {type(event.strategy).__name__}")
-            units, finer = self._fine_units(event.noise)
-            norms = event.strategy.norms(self.power)
-            return tuple(Footprint(norm=n, units=units, version=event.version, finer=finer) for n in norms)
-        if isinstance(event, Versioned):
-            return ()
-        raise Unsupported(f"no accountant knows events of kind {type(event).__name__}")
+    def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
+        """What an event adds to the profile; a refinement adds what its rows did not lose yet.
+
+        `block` is what the footprints of a measurement are filed under, the event itself where nothing is given; those
+        of a refinement are filed under the block that it refines.
+        """
+        match event:
+            case Measured(strategy=strategy, noise=noise):
+                units, finer = self._fine_units(noise)
+                filed: Hashable = event if block is None else block
+            case Refined(priced=strategy, before=before, after=after):
+                units, finer = self._difference(before, after)
+                filed = event.block
+            case Versioned():
+                return ()
+            case _:
+                raise Unsupported(f"no accountant knows events of kind {type(event).__name__}")
+        if not isinstance(strategy, Product | Stack | Transform):
+            raise Unsupported(f"no accountant knows strategies of kind {type(strategy).__name__}")
+        norms = strategy.norms(self.power)
+        return tuple(
+            Footprint(norm=norm, units=units, version=event.version, finer=finer, block=filed) for norm in norms
+        )
 
     def _fine_units(self, noise: Noise) -> tuple[int, int]:
         """The units, and how many bits finer than 2^-50 they are: so fine that rounding up costs one part in 2^20.
@@ -76,6 +88,21 @@ class Accountant:
         while units < COARSEST:
             finer += FINER
             units = self.units(noise, finer)
+        return units, finer
+
+    def _difference(self, before: Noise, after: Noise) -> tuple[int, int]:
+        """What a row of the finer noise is charged beyond what the same row was charged for the coarser one.
+
+        Both are taken in the units of the coarser, which are no coarser than those of the finer, so the difference is
+        exact. In units finer than 2^-50 it may have too many digits; then it is rounded up to units that suit.
+        """
+        if self.mode is not Mode.PURE:
+            raise Unsupported("rows are refined under a budget in epsilon alone; buy a fresh row: precisions add")
+        had, finer = self._fine_units(before)
+        has, coarser = self._fine_units(after)
+        units = (has << (finer - coarser)) - had
+        while finer > 0 and units >= 2**HALF:
+            units, finer = -(-units >> FINER), finer - FINER
         return units, finer
 
     def all_footprints(self, events: Iterable[Event]) -> list[Footprint]:

@@ -25,13 +25,15 @@ class Book:
     new_profile: Callable[[], Profile]
     profiles: dict[int, Profile] = field(default_factory=dict)
     generations: dict[int, int] = field(default_factory=dict)  # version -> the version whose profile it shares
+    entries: int = 0  # how many events were added; where the log is added from its start, the last one's position
 
     def add(self, event: Event) -> None:
+        self.entries += 1
         if isinstance(event, Versioned):
             row_is_unit = self.accountant.unit.column is None
             shares = event.same_rows and row_is_unit and event.version - 1 in self.generations
             self.generations[event.version] = self.generations[event.version - 1] if shares else event.version
-        for generation, footprints in self._by_generation(self.accountant.footprints(event)).items():
+        for generation, footprints in self._by_generation(self.accountant.footprints(event, self.entries)).items():
             self._profile(generation).add(footprints)
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
@@ -42,7 +44,7 @@ class Book:
     def copy(self) -> Book:
         """A book with the same entries; what is added to one does not show in the other."""
         profiles = {generation: profile.copy() for generation, profile in self.profiles.items()}
-        return Book(self.accountant, self.new_profile, profiles, dict(self.generations))
+        return Book(self.accountant, self.new_profile, profiles, dict(self.generations), self.entries)
 
     def price(self, events: Iterable[Event], besides: Iterable[Footprint] = ()) -> int:
         """By how much the events would raise what is spent, `besides` what is set aside already.

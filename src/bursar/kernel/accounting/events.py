@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 
-from bursar.kernel.accounting.noise import Noise
-from bursar.queries import LinearMap
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.errors import QueryError, Unsupported
+from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
+from bursar.kernel.accounting.rows import gathered, rows_of
+from bursar.queries import LinearMap, Transform
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -15,6 +22,48 @@ class Measured:
     strategy: LinearMap
     noise: Noise
     version: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Refined:
+    """Some rows of a measurement got finer noise under the noise that they had: a row's noises are one process.
+
+    Guarantees: `rows` is a copy that cannot be written to.
+    Edge cases: refused are rows that are not there or do not rise, noise that is not Laplace or does not get finer by
+    at least 2^-50 in 1/scale, and the rounded answers of a transform, which another machine may round differently.
+    """
+
+    block: int  # the position of the measurement in the log
+    measured: LinearMap  # its strategy
+    rows: NDArray[np.int64]
+    before: Noise
+    after: Noise
+    version: int
+
+    def __post_init__(self) -> None:
+        rows = np.array(self.rows)
+        if rows.dtype != np.int64 or rows.ndim != 1 or rows.size == 0:
+            raise QueryError("the rows to refine are a list of whole numbers")
+        if rows[0] < 0 or rows[-1] >= self.measured.rows or np.any(np.diff(rows) <= 0):
+            raise QueryError("the rows to refine rise, and are rows of the measurement")
+        rows.setflags(write=False)
+        object.__setattr__(self, "rows", rows)
+        if any(noise.kind is not NoiseKind.LAPLACE for noise in (self.before, self.after)):
+            raise Unsupported("only Laplace noise can be refined; buy a fresh row instead: precisions add")
+        if isinstance(self.measured, Transform):
+            raise Unsupported("the rows of a transform cannot be refined; measure it again")
+        if 1 / Fraction(self.after.scale) - 1 / Fraction(self.before.scale) < Fraction(1, 1 << UNIT_BITS):
+            raise QueryError("a refinement makes noise finer, by no less than 2^-50 in 1/scale")
+
+    @cached_property
+    def strategy(self) -> LinearMap:
+        """The map of exactly these rows."""
+        return rows_of(self.measured, self.rows)
+
+    @cached_property
+    def priced(self) -> LinearMap:
+        """The same rows in another order, which is quicker to price."""
+        return gathered(self.measured, self.rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,4 +78,16 @@ class Versioned:
     same_rows: bool = False
 
 
-Event = Measured | Versioned
+Event = Measured | Refined | Versioned
+
+
+def same_purchase(one: Event, other: Event) -> bool:
+    """Whether two events ask for the same rows with the same noise, of the same version."""
+    match one, other:
+        case Measured(), Measured():
+            return (one.strategy.digest, one.noise, one.version) == (other.strategy.digest, other.noise, other.version)
+        case Refined(), Refined():
+            laws = one.before == other.before and one.after == other.after
+            place = (one.block, one.version, one.measured.digest) == (other.block, other.version, other.measured.digest)
+            return laws and place and np.array_equal(one.rows, other.rows)
+    return False

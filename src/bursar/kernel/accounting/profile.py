@@ -7,7 +7,7 @@ of these bounds over a few P.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -40,13 +40,15 @@ KEPT_BOUNDS = 256
 class Footprint:
     """The loss that one event would add: `units` times the norm of a cell, on one version of the data.
 
-    `units` are of 2^-(50 + finer); where `finer` is positive they are below 2^30.
+    `units` are of 2^-(50 + finer); where `finer` is positive they are below 2^30. `block` is the same for footprints
+    of one measurement and of what was refined of it.
     """
 
     norm: Norm
     units: int
     version: int
     finer: int = 0
+    block: Hashable = None
 
     def __post_init__(self) -> None:
         if self.finer < 0 or (self.finer > 0 and self.units >= 2**HALF):

@@ -1,8 +1,9 @@
 """Records, holds and claims as bytes: one byte string for each, exact, and refused where it is not understood.
 
 A record is a line of JSON (sorted keys, ASCII), a line feed, then its values as little-endian int64. A strategy
-appears by its digest; its own bytes (`bursar.queries.codec`) are stored once. Floats that decide something are
-written in hexadecimal, so what is read back is the number that was priced.
+appears by its digest; its own bytes (`bursar.queries.codec`) are stored once. Refined rows appear as the ends of
+their runs, with the digest of the strategy that they are rows of. Floats that decide something are written in
+hexadecimal, so what is read back is the number that was priced.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bursar.errors import BursarError, LedgerError
-from bursar.kernel.accounting.events import Event, Measured, Versioned
+from bursar.kernel.accounting.events import Event, Measured, Refined, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger.ledger import Claim, Hold, Record
 from bursar.queries import LinearMap, decode, encode
@@ -47,7 +50,10 @@ def from_json(body: bytes) -> Any:
 
 def strategy_of(event: Event) -> LinearMap | None:
     """The strategy that must be stored along with an event, if it has one."""
-    return event.strategy if isinstance(event, Measured) else None
+    match event:
+        case Measured(strategy=strategy) | Refined(measured=strategy):
+            return strategy
+    return None
 
 
 def encode_strategy(strategy: LinearMap) -> bytes:
@@ -91,8 +97,12 @@ def decode_record(position: int, body: bytes, strategies: Strategies) -> Record:
 
 def values_expected(event: Event) -> int:
     """How many values a record of this event carries."""
-    strategy = strategy_of(event)
-    return 0 if strategy is None else strategy.rows
+    match event:
+        case Measured(strategy=strategy):
+            return strategy.rows
+        case Refined(rows=rows):
+            return len(rows)
+    return 0
 
 
 def encode_hold(hold: Hold) -> bytes:
@@ -130,6 +140,9 @@ def _event_fields(event: Event) -> dict[str, Any]:
         case Measured(strategy=strategy, noise=noise, version=version):
             law = {"noise": noise.kind.value, "scale": noise.scale.hex()}
             return {"kind": "measured", "strategy": strategy.digest, "version": version, **law}
+        case Refined(block=block, measured=strategy, before=before, after=after, version=version):
+            place = {"block": block, "strategy": strategy.digest, "rows": _runs(event.rows), "version": version}
+            return {"kind": "refined", "before": before.scale.hex(), "after": after.scale.hex(), **place}
         case Versioned(version=version, same_rows=same_rows):
             return {"kind": "versioned", "version": version, "same_rows": same_rows}
     raise LedgerError(f"an event of kind {type(event).__name__} cannot be stored")
@@ -141,10 +154,36 @@ def _event(fields: dict[str, Any], strategies: Strategies) -> Event:
         case "measured":
             noise = Noise(kind=_NOISES[fields.pop("noise")], scale=float.fromhex(fields.pop("scale")))
             return Measured(strategy=strategies(fields.pop("strategy")), noise=noise, **fields)
+        case "refined":
+            _typed(fields["block"], int)
+            strategy = strategies(fields.pop("strategy"))
+            rows = _rows(fields.pop("rows"), strategy.rows)
+            before, after = (_laplace(fields.pop(name)) for name in ("before", "after"))
+            return Refined(measured=strategy, rows=rows, before=before, after=after, **fields)
         case "versioned":
             _typed(fields["same_rows"], bool)
             return Versioned(**fields)
     raise LedgerError("an event of an unknown kind: this ledger was written by a newer release")
+
+
+def _laplace(scale: str) -> Noise:
+    return Noise(kind=NoiseKind.LAPLACE, scale=float.fromhex(scale))
+
+
+def _runs(rows: NDArray[np.int64]) -> list[int]:
+    """Rising numbers as the ends of their runs: first, last + 1, first, last + 1, ..."""
+    apart = np.flatnonzero(np.diff(rows) != 1)
+    firsts, lasts = rows[np.append(0, apart + 1)], rows[np.append(apart, len(rows) - 1)]
+    ends: list[int] = np.stack([firsts, lasts + 1], axis=1).ravel().tolist()
+    return ends
+
+
+def _rows(runs: list[int], most: int) -> NDArray[np.int64]:
+    """The numbers of runs that rise without touching and stay below `most`, so that damage cannot fill the memory."""
+    ends = [-1, *(_typed(end, int) for end in runs), most + 1]
+    if len(runs) % 2 or any(low >= high for low, high in pairwise(ends)):
+        raise LedgerError("the rows of a refinement cannot be read")
+    return np.concatenate([np.arange(first, end) for first, end in zip(runs[::2], runs[1::2], strict=True)])
 
 
 def _typed(value: T, kind: type[T]) -> T:

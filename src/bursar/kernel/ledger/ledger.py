@@ -18,7 +18,7 @@ Charter = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
-    """One line of the log. `values` are the noisy answers of a measurement, empty for other events."""
+    """One line of the log. `values` are the noisy answers of a measurement or a refinement, else empty."""
 
     position: int  # 1, 2, 3, ...
     at: float  # seconds since 1970, for people; nothing is decided by it
@@ -75,7 +75,7 @@ class Transaction(Protocol):
         """Records appended by earlier members of the same group commit and by this one; not durable yet."""
 
     def append(self, *, analyst: str, purpose: str, event: Event, values: NDArray[np.int64]) -> Record:
-        """Add one line to the log; a measurement has one value for each row of its strategy, other events none."""
+        """Add one line to the log, with one value for each row that was measured or refined."""
 
     def next_fence(self) -> int:
         """A number never given out by a commit before, in this or any other process; a work that raises burns it."""

@@ -108,7 +108,7 @@ class RowTransaction:
 
     def append(self, *, analyst: str, purpose: str, event: Event, values: NDArray[np.int64]) -> Record:
         if values.dtype != np.int64 or values.shape != (codec.values_expected(event),):
-            raise LedgerError("a record needs one whole number for each row of its strategy")
+            raise LedgerError("a record needs one whole number for each row that it answers")
         own = values.copy()
         own.setflags(write=False)
         position = self.medium.last() + 1
