@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bursar.domain import Value
-from bursar.goal import Goal
+from bursar.goal import Contract, Goal
 from bursar.inference.estimate import Estimate, error_bars
 from bursar.workload.workload import Workload
 
@@ -132,9 +132,12 @@ class Answer:
     def footer(self) -> list[str]:
         """The small print, in plain words."""
         sure = f"{100 * self.confidence:g}%"
+        together = "on every number together"
+        if self.contract == Contract.SIMULTANEOUS.value:
+            together = "on every number, of this and all answers of the family together"
         cost = "free" if self.free else f"{self.unit} {self.charge:.6g}"
         return [
-            f"error  ±{self.error:.4g} or less on every number together, with {sure} confidence ({self.contract})",
+            f"error  ±{self.error:.4g} or less {together}, with {sure} confidence ({self.contract})",
             f"cost   {cost}; {self.left:.6g} of {self.total:.6g} is left",
             f"from   {self.source}: {self.note}",
         ]

@@ -53,10 +53,16 @@ class Bursar:
     ) -> None:
         self.config, self.ledger, self.analyst = config, ledger, analyst
         self._open_source, self._randomness = open_source, randomness
-        domain, unit, budget, rows = config.domain, config.unit, config.budget, config.max_rows
+        facts: Any = {
+            "domain": config.domain,
+            "unit": config.unit,
+            "budget": config.budget,
+            "max_rows": config.max_rows,
+        }
         door: Any = {"ledger": ledger, "open_source": open_source, "randomness": randomness}
-        self.kernel = Kernel(domain=domain, unit=unit, budget=budget, max_rows=rows, **door)
-        self.planner = Planner(domain, budget.mode, preset, self.kernel, ledger.records)
+        self.kernel = Kernel(**facts, **door, sequential=preset.sequential)
+        preset = presets.under(config.family, preset)
+        self.planner = Planner(config.domain, config.budget.mode, preset, self.kernel, ledger.records)
 
     def query(self, sql: str, *, key: str | None = None, **wanted: Any) -> Any:
         """An Answer, within=50 | "2%" (more in `Wanted`); an Explanation where the SQL begins with EXPLAIN."""
@@ -130,9 +136,8 @@ class Bursar:
         self.close()
 
     def _answered(self, request: Request) -> Answer | None:
-        if request.key is None:
-            return None
-        body = self.ledger.answered(analyst=request.analyst, key=request.key, question=request.question)
+        who, key = request.analyst, request.key
+        body = None if key is None else self.ledger.answered(analyst=who, key=key, question=request.question)
         return None if body is None else Answer.from_bytes(body)
 
     def _grant(self, request: Request, offer: Offer) -> Grant:
@@ -141,9 +146,9 @@ class Bursar:
         return Grant(self.kernel, who, request.text, offer.price.events, offer.price.at_most, claim)
 
     def _answer(self, request: Request, offer: Offer, estimate: Estimate, charged: int) -> bytes:
-        goal, budget = request.goal, self.config.budget
+        goal, budget, contract = request.goal, self.config.budget, self.planner.preset.contract
         asked = {"question": request.text, "goal": goal.describe(), "confidence": goal.confidence}
         origin = {"source": offer.proposer, "note": offer.note, "reused": offer.reuses, "bought": offer.buys}
         money = {"charge": from_units(charged), "left": left_of(self.kernel.left()), "total": budget.amount}
-        facts: Any = {**asked, **origin, **money, "unit": budget.mode.value, "contract": self.config.contract.value}
+        facts: Any = {**asked, **origin, **money, "unit": budget.mode.value, "contract": contract.value}
         return Answer.of(request.workload, estimate, wanted=goal, **facts).to_bytes()

@@ -23,7 +23,7 @@ Everything in it is public. A complete example, with every kind of column:
     [goal]                        # optional: for questions that name no goal
     error = "2%"                  # or a number of rows; or rmse instead of error
     confidence = 0.95             # or "95%"
-    contract = "per-query"
+    contract = "per-query"        # or "simultaneous", with a family = ["age", ["age", "sex"]]
 
     [columns.sex]                 # listed values: text, whole numbers, or true and false
     values = ["F", "M"]

@@ -15,6 +15,7 @@ from bursar.config.section import Section
 from bursar.domain import Domain, Unit
 from bursar.errors import ConfigError
 from bursar.goal import Contract, Goal
+from bursar.inference.simultaneous import Family
 from bursar.kernel.budget import Budget
 
 LARGEST_FILE = 16 * 2**20
@@ -43,8 +44,13 @@ class Config:
     max_rows: int
     public_size: int | None = None
     goal: Goal | None = None  # for questions that name none
-    contract: Contract = Contract.PER_QUERY
+    family: Family | None = None  # the questions that the simultaneous contract covers; None: per-query
     pace: float = 0.0  # seconds; see `bursar.pace`
+
+    @property
+    def contract(self) -> Contract:
+        """What the confidence of an answer covers."""
+        return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
 
     @property
     def ledger_path(self) -> Path:
@@ -70,19 +76,20 @@ def load(path: str | os.PathLike[str]) -> Config:
     if "public_size" in source:
         hint = "a public number of rows, at most max_rows; leave it out if the number is private"
         public_size = source.integer("public_size", hint, least=1, most=max_rows)
-    goal, contract = sections.goal(top)
+    domain = sections.domain(top)
+    goal, family = sections.goal(top, domain, public_size=public_size)
     return Config(
         path=home,
         dataset=dataset,
         location=Path(os.path.abspath(home.parent / location)),
         table=table,
-        domain=sections.domain(top),
+        domain=domain,
         unit=sections.unit(top, public_size=public_size, max_rows=max_rows),
         budget=sections.budget(top),
         max_rows=max_rows,
         public_size=public_size,
         goal=goal,
-        contract=contract,
+        family=family,
         pace=sections.pace(top),
     )
 

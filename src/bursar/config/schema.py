@@ -10,7 +10,7 @@ KEYS = {
     "source": ("path", "table", "max_rows", "public_size"),
     "privacy": ("unit", "max_contributions", "neighbours", "pace"),
     "budget": ("epsilon", "delta", "rho"),
-    "goal": ("error", "rmse", "confidence", "contract"),
+    "goal": ("error", "rmse", "confidence", "contract", "family"),
     "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null"),
 }
 

@@ -6,10 +6,12 @@ import re
 from typing import Any
 
 from bursar.config.columns import column
+from bursar.config.family import family
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section, nearest, shown
 from bursar.domain import Domain, Neighbours, Unit
-from bursar.goal import Contract, Goal, GoalKind
+from bursar.goal import Goal, GoalKind
+from bursar.inference.simultaneous import Family
 from bursar.kernel.budget import LARGEST_BUDGET, Budget
 
 LARGEST_PACE = 3600.0
@@ -87,28 +89,30 @@ def budget(top: Section) -> Budget:
         return Budget.of(**amounts)
 
 
-def goal(top: Section) -> tuple[Goal | None, Contract]:
-    """[goal]: the goal of questions that name none, and what confidences cover."""
+def goal(top: Section, domain: Domain, *, public_size: int | None) -> tuple[Goal | None, Family | None]:
+    """[goal]: the goal of questions that name none, and the family of questions that confidences cover together."""
     if "goal" not in top:
-        return None, Contract.PER_QUERY
+        return None, None
     section = top.section("goal", "[goal]\nerror = 50")
     section.only(KEYS["goal"], HOMES)
-    contract = Contract(section.word("contract", (kind.value for kind in Contract), Contract.PER_QUERY.value))
-    if contract is Contract.SIMULTANEOUS:
-        reason = 'goal.contract = "simultaneous" needs a declared family of questions, which this version does not have'
-        section.refuse("contract", reason=reason, hint='contract = "per-query"')
+    declared = family(section, domain)
     kinds = [kind for kind in (GoalKind.ERROR, GoalKind.RMSE) if kind.value in section]
     if len(kinds) == 2:
         section.refuse("rmse", reason="goal has both error and rmse", hint="keep one of the two")
     if not kinds:
         if "confidence" in section:
             section.refuse("confidence", reason="goal.confidence needs an error beside it", hint="error = 50")
-        return None, contract
+        return None, declared
     key = kinds[0].value
     amount, percent = _amount(section, key)
+    if declared is not None and kinds[0] is GoalKind.RMSE:
+        section.refuse("rmse", reason='contract = "simultaneous" promises errors only', hint="error = 50")
+    if declared is not None and percent and public_size is None:
+        reason = 'with contract = "simultaneous" a percentage needs public_size under [source]'
+        section.refuse(key, reason=reason, hint="error = 50, in rows")
     confidence = _confidence(section) if "confidence" in section else 0.95
     with section.located(key):
-        return Goal(kind=kinds[0], amount=amount, percent=percent, confidence=confidence), contract
+        return Goal(kind=kinds[0], amount=amount, percent=percent, confidence=confidence), declared
 
 
 def _amount(section: Section, key: str) -> tuple[float, bool]:

@@ -1,12 +1,14 @@
 """Weighted least squares that grows row by row: the best linear estimate of everything the rows determine.
 
-With rows q_j measured with variance v_j, M = sum_j q_j q_j^T / v_j. The covariance S = M^+ and the projector P onto
-the span of the rows are kept, so that a query w in the span has estimate w.x and variance w^T S w. A new row costs
-O(n^2): inside the span by Sherman-Morrison, outside it by Meyer's formula for the pseudo-inverse.
+With rows q_j measured with variance v_j, M = sum_j q_j q_j^T / v_j is the information. The covariance S = M^+ and the
+projector P onto the span of the rows are kept beside it, so that a query w in the span has estimate w.x and variance
+w^T S w. A new row costs O(n^2): inside the span by Sherman-Morrison, outside it by Meyer's formula for the
+pseudo-inverse.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,20 +25,33 @@ Lengths would not do: a query may differ from the span in one cell of billions, 
 TOGETHER = 8
 """From so many rows on it pays to take them in at once."""
 
+WELL_CONDITIONED = 1e-8
+"""Rows determine every coordinate beyond doubt if no pivot of the information, at unit diagonal, is below this."""
+
 
 @dataclass
 class GaussianState:
-    """Estimate, covariance and span over n coordinates, each the sum of some cells over the root of their number."""
+    """Estimate, covariance and span over n coordinates, each the sum of some cells over the root of their number.
+
+    Arrays are replaced, never written to, so a shallow copy is a state of its own.
+    """
 
     estimate: Reals
     covariance: Reals
     span: Reals
+    information: Reals
     cells: Reals  # how many cells each coordinate stands for
 
     @staticmethod
     def empty(cells: Reals) -> GaussianState:
         size = len(cells)
-        return GaussianState(np.zeros(size), np.zeros((size, size)), np.zeros((size, size)), cells)
+        nothing = np.zeros((size, size))
+        return GaussianState(np.zeros(size), nothing, nothing, nothing, cells)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the rows determine everything. The trace of a projector is its rank."""
+        return bool(np.trace(self.span) > len(self.cells) - 0.5)
 
     def split(self, parent: NDArray[np.int64], shrink: Reals) -> GaussianState:
         """The same knowledge over finer coordinates: new coordinate i is `shrink[i]` times old one `parent[i]`.
@@ -49,12 +64,13 @@ class GaussianState:
             self.estimate[parent] * shrink,
             self.covariance[pick] * scale,
             self.span[pick] * scale,
+            self.information[pick] * scale,
             self.cells[parent] * np.square(shrink),
         )
 
     def spans(self, queries: Reals) -> bool:
         """Whether every query lies in the span of the measured rows."""
-        return bool(np.all(self._settled(queries, self._open(queries))))
+        return self.complete or bool(np.all(self._settled(queries, self._open(queries))))
 
     def _open(self, queries: Reals) -> Reals:
         """The part of each query outside the span; taken twice, since rounding leaves some of the span in the first."""
@@ -69,7 +85,8 @@ class GaussianState:
 
     def take(self, rows: Reals, values: Reals, variance: float) -> None:
         """Take in rows that were measured with independent noise of one variance."""
-        if self._take_orthogonal(rows, values, variance) or self._take_known(rows, values, variance):
+        ways = (self._take_orthogonal, self._take_known, self._take_everything)
+        if any(way(rows, values, variance) for way in ways):
             return
         for row, value in zip(rows, values, strict=True):
             self._take_one(row, float(value), variance)
@@ -80,14 +97,16 @@ class GaussianState:
         disjoint = bool(np.all(np.count_nonzero(rows, axis=0) <= 1)) and bool(np.all(lengths > 0))
         if not disjoint or (np.any(self.span) and np.any(rows @ self.span)):
             return False
-        self.estimate += (values / lengths) @ rows
+        self.estimate = self.estimate + (values / lengths) @ rows
         owner, own = np.nonzero(rows)
         if len(own) == len(rows):  # one cell each: no need to multiply matrices
-            self.covariance[own, own] += variance / lengths[owner]
-            self.span[own, own] += 1.0
+            self.covariance = _plus(self.covariance, own, variance / lengths[owner])
+            self.span = _plus(self.span, own, np.ones(len(own)))
+            self.information = _plus(self.information, own, lengths[owner] / variance)
         else:
-            self.covariance += variance * (rows.T / np.square(lengths)) @ rows
-            self.span += (rows.T / lengths) @ rows
+            self.covariance = self.covariance + variance * (rows.T / np.square(lengths)) @ rows
+            self.span = self.span + (rows.T / lengths) @ rows
+            self.information = self.information + rows.T @ rows / variance
         return True
 
     def _take_known(self, rows: Reals, values: Reals, variance: float) -> bool:
@@ -98,8 +117,31 @@ class GaussianState:
         spread = rows @ gain + variance * np.eye(len(rows))
         surprise = values - rows @ self.estimate
         solved = np.linalg.solve(spread, np.column_stack([surprise, gain.T]))
-        self.estimate += gain @ solved[:, 0]
-        self.covariance -= gain @ solved[:, 1:]
+        self.estimate = self.estimate + gain @ solved[:, 0]
+        self.covariance = self.covariance - gain @ solved[:, 1:]
+        self.information = self.information + rows.T @ rows / variance
+        return True
+
+    def _take_everything(self, rows: Reals, values: Reals, variance: float) -> bool:
+        """All rows at once where nothing is left open after them: the information is simply inverted."""
+        if len(rows) < max(TOGETHER, len(self.cells) // 2):
+            return False
+        information = self.information + rows.T @ rows / variance
+        size = np.sqrt(information.diagonal())
+        if size.min() <= 0:
+            return False
+        scaled = information / np.outer(size, size)
+        try:
+            pivots = np.linalg.cholesky(scaled).diagonal()
+        except np.linalg.LinAlgError:
+            return False
+        if pivots.min() ** 2 < WELL_CONDITIONED:
+            return False
+        told = self.information @ self.estimate + values @ rows / variance
+        covariance = np.linalg.inv(scaled) / np.outer(size, size)
+        self.covariance = (covariance + covariance.T) / 2
+        self.estimate = self.covariance @ told
+        self.span, self.information = np.eye(len(self.cells)), information
         return True
 
     def _take_one(self, row: Reals, value: float, variance: float) -> None:
@@ -108,14 +150,28 @@ class GaussianState:
         gain = self.covariance @ row
         surprise = value - float(row @ self.estimate)
         spread = variance + float(row @ gain)
-        outside = self._open(row)
+        self.information = self.information + _square(row, 1 / variance)
+        outside = np.zeros_like(row) if self.complete else self._open(row)
         if self._settled(row, outside):
-            self.estimate += gain * (surprise / spread)
-            self.covariance -= np.outer(gain, gain) / spread
+            self.estimate = self.estimate + gain * (surprise / spread)
+            self.covariance = self.covariance - _square(gain, 1 / spread)
             return
         beyond = float(outside @ outside)
         fresh = outside / beyond
-        self.estimate += fresh * surprise
+        self.estimate = self.estimate + fresh * surprise
         cross = np.outer(gain, fresh)
-        self.covariance += spread * np.outer(fresh, fresh) - cross - cross.T
-        self.span += np.outer(outside, outside) / beyond
+        self.covariance = self.covariance + _square(fresh, spread) - cross - cross.T
+        self.span = self.span + _square(outside, 1 / beyond)
+
+
+def _square(vector: Reals, factor: float) -> Reals:
+    """factor x x^T, symmetric to the last bit."""
+    scaled = math.sqrt(factor) * vector
+    return np.multiply.outer(scaled, scaled)
+
+
+def _plus(matrix: Reals, places: NDArray[np.int64], amounts: Reals) -> Reals:
+    """The matrix with amounts added on its diagonal."""
+    result = matrix.copy()
+    result[places, places] += amounts
+    return result

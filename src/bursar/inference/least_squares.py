@@ -6,9 +6,11 @@ determined by the rows at all. Merged cells are a product of per-column classes 
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +18,13 @@ from numpy.typing import NDArray
 from bursar.domain import Domain
 from bursar.inference.estimate import Estimate, WeightedRows
 from bursar.inference.gaussian_state import GaussianState
+from bursar.inference.prefix_sums import PrefixSums
 from bursar.kernel.accounting import Noise
 from bursar.queries import LinearMap, Product, Stack
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Classes = dict[str, Integers]
 
 MERGED_CELLS = 2048
 """Most merged cells of one reconstruction."""
@@ -28,6 +32,9 @@ MERGED_CELLS = 2048
 ROW_NUMBERS = 2**24
 """Most numbers that the rows of one reconstruction may take up; rows that come after that are left out."""
 
+
+FEW_ROWS = 16
+"""Measurements of up to so many rows show which cells questions tell apart; larger ones are strategies for them."""
 
 DUST = 1e-12
 """Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
@@ -38,6 +45,18 @@ class Block:
     """One measurement as the reconstruction sees it."""
 
     product: Product
+    values: Integers
+    noise: Noise
+    position: int = 0  # of its record in the log
+    first: int = 0  # the row of the record that is the product's first
+
+
+@dataclass(frozen=True, eq=False)
+class Finer:
+    """Rows of an earlier measurement that have less noise now."""
+
+    position: int  # of the record that measured them
+    rows: Integers
     values: Integers
     noise: Noise
 
@@ -52,47 +71,125 @@ class Reconstruction:
 
     domain: Domain
     columns: tuple[str, ...]
-    classes: dict[str, Integers] = field(init=False)  # per column: class of each of its cells
+    classes: Classes = field(init=False)  # per column: class of each of its cells
+    asked: Classes = field(init=False)  # the same, of measurements with few rows
     rows: Reals = field(init=False)
     values: Reals = field(init=False)
+    precisions: Reals = field(init=False)  # of the rows: one over the variance
     noises: list[Noise] = field(default_factory=list)
+    places: dict[tuple[int, int], Integers] = field(default_factory=dict)  # of each block: (position, first row)
     state: GaussianState = field(init=False)
+    sums: PrefixSums | None = None  # of the present state
 
     def __post_init__(self) -> None:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
+        self.asked = self.classes
         self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
         self.rows = np.zeros((0, 1))
-        self.values = np.zeros(0)
+        self.values, self.precisions = np.zeros(0), np.zeros(0)
+
+    def copy(self) -> Reconstruction:
+        """A reconstruction of its own that knows the same. Cheap, since arrays are shared and none is written to."""
+        twin = copy.copy(self)
+        twin.state = copy.copy(self.state)
+        return twin
 
     def add(self, block: Block) -> bool:
         """Take a measurement in; False where it would need too many cells or rows, and nothing changed."""
-        finer = self._split_by(block.product)
-        if finer is None:
+        if not self.split_by(block.product, rows=block.product.rows):
             return False
-        cells = math.prod(_count(c) for c in finer.values())
-        if cells > MERGED_CELLS or (len(self.rows) + block.product.rows) * cells > ROW_NUMBERS:
-            return False
-        self._refine(finer)
-        rows = self._coordinates(block.product)
-        self.state.take(rows, block.values.astype(float), block.noise.variance())
+        rows, variance = self.coordinates(block.product), block.noise.variance()
+        self.state.take(rows, block.values.astype(float), variance)
         self.rows = np.concatenate([self.rows, rows])
         self.values = np.concatenate([self.values, block.values.astype(float)])
-        self.noises += [block.noise] * len(rows)
+        self.precisions = np.concatenate([self.precisions, np.full(len(rows), 1 / variance)])
+        self.places = {**self.places, (block.position, block.first): len(self.noises) + np.arange(len(rows))}
+        self.noises = [*self.noises, *[block.noise] * len(rows)]
+        self.sums = None
+        if block.product.rows <= FEW_ROWS:
+            self.asked = told_apart(self.asked, block.product) or self.asked
+        return True
+
+    def take(self, news: Block | Finer) -> None:
+        """Take in what the log has next; what does not fit is left out."""
+        if isinstance(news, Block):
+            self.add(news)
+        else:
+            self.refine(news.position, news.rows, news.values.astype(float), news.noise)
+
+    def refine(self, position: int, rows: Integers, values: Reals, noise: Noise) -> Integers:
+        """Rows of a measurement, which had one noise, get finer values and noise; where they stand among all rows.
+
+        The coarser value is the finer one with independent noise added to it, so it has nothing to say any more. What a
+        row of precision p and value y says is p y; the state gets the difference, as from a row measured beside.
+        Edge cases: rows of a measurement that did not fit are not here either, and nothing changes.
+        """
+        found = self._places(position, rows)
+        if len(found) == 0:
+            return found
+        before, after = float(self.precisions[found[0]]), 1 / noise.variance()
+        said = (after * values - before * self.values[found]) / (after - before)
+        self.state.take(self.rows[found], said, 1 / (after - before))
+        self.values, self.precisions, self.noises = self.values.copy(), self.precisions.copy(), list(self.noises)
+        self.values[found], self.precisions[found] = values, after
+        for place in found.tolist():
+            self.noises[place] = noise
+        self.sums = None
+        return found
+
+    def _places(self, position: int, rows: Integers) -> Integers:
+        found = [np.zeros(0, np.int64)]
+        for (block, first), places in self.places.items():
+            if block == position:
+                own = rows[(first <= rows) & (rows < first + len(places))]
+                found.append(places[own - first])
+        return np.concatenate(found)
+
+    def law_of(self, weights: Reals) -> WeightedRows:
+        """The law of estimates that weigh all rows like this."""
+        used = np.abs(weights).max(axis=0, initial=0) > 0
+        noises = tuple(noise for noise, keep in zip(self.noises, used, strict=True) if keep)
+        return WeightedRows(weights=weights[:, used], noises=noises)
+
+    def split_by(self, product: Product, *, rows: int = 0) -> bool:
+        """Split merged cells so that no row of the product cuts through one; False where that needs too many cells.
+
+        `rows` more rows must fit as well.
+        """
+        finer = told_apart(self.classes, product)
+        if finer is None:
+            return False
+        cells = math.prod(count(labels) for labels in finer.values())
+        if cells > MERGED_CELLS or (len(self.rows) + rows) * cells > ROW_NUMBERS:
+            return False
+        self._refine(finer)
         return True
 
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
-        return 2 * self.state.covariance.nbytes + self.rows.nbytes
+        return 3 * self.state.covariance.nbytes + self.rows.nbytes
 
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries, or None where the rows do not determine them."""
         weights = self.weights_of(queries)
         if weights is None:
             return None
-        used = np.abs(weights).max(axis=0, initial=0) > 0
-        noises = tuple(noise for noise, keep in zip(self.noises, used, strict=True) if keep)
-        return Estimate(values=weights @ self.values, law=WeightedRows(weights=weights[:, used], noises=noises))
+        return Estimate(values=weights @ self.values, law=self.law_of(weights))
+
+    def quick(self, queries: LinearMap) -> Estimate | None:
+        """The same answer from prefix sums, where the queries are about one column and change at few cells.
+
+        Its law works the weights out only when a tail is asked for. None says nothing: `answer` may still know.
+        """
+        if len(self.columns) != 1 or not isinstance(queries, Product) or len(queries.masks) != 1:
+            return None
+        if self.sums is None:
+            self.sums = PrefixSums(state=copy.copy(self.state), labels=self.classes[self.columns[0]])
+        found = self.sums.look_up(queries.masks[0].steps)
+        if found is None:
+            return None
+        return Estimate(values=found[0], law=LaterRows(known=self.copy(), queries=queries, variances=found[1]))
 
     def weights_of(self, queries: LinearMap) -> Reals | None:
         """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
@@ -101,50 +198,38 @@ class Reconstruction:
         for part in parts:
             if not isinstance(part, Product) or not self._constant(part):
                 return None
-            wanted.append(self._coordinates(part))
+            wanted.append(self.coordinates(part))
         matrix = np.concatenate(wanted)
         if not self.state.spans(matrix):
             return None
-        precision = np.array([1 / noise.variance() for noise in self.noises])
-        weights: Reals = (matrix @ self.state.covariance) @ self.rows.T * precision
+        weights: Reals = (matrix @ self.state.covariance) @ self.rows.T * self.precisions
         weights[np.abs(weights) < DUST * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
-        return weights
+        whole = np.rint(weights)
+        return np.where(np.abs(weights - whole) < DUST, whole, weights)  # .999... of a count is a count
 
-    def _split_by(self, product: Product) -> dict[str, Integers] | None:
-        """The classes after this product's rows are taken in; None where a column would need too many."""
-        finer = dict(self.classes)
-        for mask in product.masks:
-            for name in mask.attrs:
-                told_apart = mask.classes(name, MERGED_CELLS)
-                if told_apart is None:
-                    return None
-                both = finer[name] * (int(told_apart.max()) + 1) + told_apart
-                finer[name] = _numbered(both)
-        return finer
-
-    def _refine(self, finer: dict[str, Integers]) -> None:
+    def _refine(self, finer: Classes) -> None:
         old = [self.classes[name] for name in self.columns]
         new = [finer[name] for name in self.columns]
-        if all(_count(before) == _count(after) for before, after in zip(old, new, strict=True)):
+        if all(count(before) == count(after) for before, after in zip(old, new, strict=True)):
             return  # a refinement into as many classes is the same partition; keep the old numbers
-        parents = [before[_first(after)] for before, after in zip(old, new, strict=True)]
-        shape = [_count(before) for before in old]
+        parents = [before[first_cells(after)] for before, after in zip(old, new, strict=True)]
+        shape = [count(before) for before in old]
         parent = np.ravel_multi_index(np.ix_(*parents), shape).ravel() if parents else np.zeros(1, np.int64)
         kin = zip(old, new, parents, strict=True)
         shares = [np.bincount(after) / np.bincount(before)[parent_] for before, after, parent_ in kin]
         shrink = np.sqrt(_outer(shares))
         self.state = self.state.split(parent, shrink)
         self.rows = self.rows[:, parent] * shrink
-        self.classes = finer
+        self.classes, self.sums = finer, None
 
     def _constant(self, product: Product) -> bool:
         """Whether no row of the product cuts through a merged cell."""
-        finer = self._split_by(product)
-        return finer is not None and all(_count(finer[n]) == _count(self.classes[n]) for n in self.columns)
+        finer = told_apart(self.classes, product)
+        return finer is not None and all(count(finer[n]) == count(self.classes[n]) for n in self.columns)
 
-    def _coordinates(self, product: Product) -> Reals:
+    def coordinates(self, product: Product) -> Reals:
         """The rows of the product over the merged cells, scaled; constant on merged cells is assumed."""
-        firsts = {name: _first(labels) for name, labels in self.classes.items()}
+        firsts = {name: first_cells(labels) for name, labels in self.classes.items()}
         result = np.ones((1,) * (1 + len(self.columns)))
         for mask in product.masks:
             values = mask.at(firsts).astype(float)
@@ -157,11 +242,56 @@ class Reconstruction:
             grid = grid.reshape(len(values), *shape)
             result = (result[:, None] * grid[None]).reshape(-1, *np.broadcast_shapes(result.shape[1:], grid.shape[1:]))
         full = [len(firsts[name]) for name in self.columns]
-        counts = _outer([np.bincount(self.classes[name]).astype(float) for name in self.columns])
-        return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(counts)) * np.sqrt(counts)
+        sizes = _outer([np.bincount(self.classes[name]).astype(float) for name in self.columns])
+        return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(sizes)) * np.sqrt(sizes)
 
 
-def _count(classes: Integers) -> int:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaterRows:
+    """The law of a weighted sum of measured rows, whose variance is known and whose weights are found when needed."""
+
+    known: Reconstruction
+    queries: LinearMap
+    variances: Reals
+
+    @property
+    def noises(self) -> Sequence[Noise]:
+        """Of all rows that may take part."""
+        return self.known.noises
+
+    @cached_property
+    def rows(self) -> WeightedRows:
+        estimate = self.known.answer(self.queries)
+        assert estimate is not None  # a query with a variance is determined
+        assert isinstance(estimate.law, WeightedRows)
+        return estimate.law
+
+    def tail(self, alpha: float, enough: float) -> float:
+        if self.variances.max(initial=0.0) > alpha**2:
+            return 1.0  # as in WeightedRows: hopeless
+        return self.rows.tail(alpha, enough)
+
+    def half_widths(self, beta: float) -> Reals:
+        return self.rows.half_widths(beta)
+
+    def mean_square(self) -> float:
+        return float(self.variances.mean()) if len(self.variances) else 0.0
+
+
+def told_apart(classes: Mapping[str, Integers], product: Product) -> Classes | None:
+    """The classes after a product's rows are taken in; None where a column would need too many."""
+    finer = dict(classes)
+    for mask in product.masks:
+        for name in mask.attrs:
+            own = mask.classes(name, MERGED_CELLS)
+            if own is None:
+                return None
+            finer[name] = _numbered(finer[name] * (int(own.max()) + 1) + own)
+    return finer
+
+
+def count(classes: Integers) -> int:
+    """How many classes there are."""
     return int(classes.max(initial=0)) + 1
 
 
@@ -171,9 +301,9 @@ def _numbered(classes: Integers) -> Integers:
     return (np.cumsum(used) - 1)[classes]
 
 
-def _first(classes: Integers) -> Integers:
+def first_cells(classes: Integers) -> Integers:
     """The first cell of each class."""
-    first = np.empty(_count(classes), np.int64)
+    first = np.empty(count(classes), np.int64)
     first[classes[::-1]] = np.arange(len(classes))[::-1]  # where a class comes again, the last assignment stays
     return first
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from bursar.domain import Domain
-from bursar.inference.least_squares import Block, Reconstruction
-from bursar.kernel.accounting import Measured, Noise, Versioned
+from bursar.inference.least_squares import Block, Finer, Reconstruction
+from bursar.inference.lines import Line
+from bursar.kernel.accounting import Measured, Noise, Refined, Versioned
 from bursar.kernel.ledger import Record
 from bursar.queries import LinearMap, Product, Stack
 
@@ -27,7 +30,8 @@ class Measurements:
 
     domain: Domain
     finest: dict[str, Record] = field(default_factory=dict)  # strategy digest -> its most accurate measurement
-    blocks: dict[Columns, list[Block]] = field(default_factory=dict)
+    blocks: dict[Columns, list[Block | Finer]] = field(default_factory=dict)
+    lines: dict[str, dict[str, Line]] = field(default_factory=dict)  # column -> transform digest -> the finest
     version: int = 0
 
     def advance(self, records: Iterable[Record]) -> None:
@@ -37,19 +41,42 @@ class Measurements:
                 self.version = event.version
                 self.finest.clear()  # rows are reused within their version only
                 self.blocks.clear()
-            elif isinstance(event, Measured) and event.version == self.version:
-                self._take(event, record)
+                self.lines.clear()
+            elif event.version == self.version:
+                if isinstance(event, Measured):
+                    self._take(event, record)
+                else:
+                    self._refine(event, record)
 
     def _take(self, event: Measured, record: Record) -> None:
         digest = event.strategy.digest
         known = self.finest.get(digest)
         if known is None or event.noise.variance() < noise_of(known).variance():
             self.finest[digest] = record
+            line = Line.of(record)
+            if line is not None:
+                self.lines.setdefault(line.transform.column, {})[digest] = line
         start = 0
         for product in products_of(event.strategy):
             columns = self.domain.ordered(product.attrs)
             values = record.values[start : start + product.rows]
-            self.blocks.setdefault(columns, []).append(Block(product, values, event.noise))
+            self.blocks.setdefault(columns, []).append(Block(product, values, event.noise, record.position, start))
+            start += product.rows
+
+    def _refine(self, event: Refined, record: Record) -> None:
+        known = self.finest.get(event.measured.digest)
+        if known is not None and known.position == event.block:
+            if len(event.rows) == event.measured.rows:
+                whole = Measured(strategy=event.measured, noise=event.after, version=event.version)
+                self.finest[event.measured.digest] = replace(known, event=whole, values=record.values)
+            else:
+                del self.finest[event.measured.digest]  # its rows have different noise now: least squares knows them
+        start = 0
+        for product in products_of(event.measured):
+            own = (start <= event.rows) & (event.rows < start + product.rows)
+            if np.any(own):
+                finer = Finer(event.block, event.rows[own], record.values[own], event.after)
+                self.blocks[self.domain.ordered(product.attrs)].append(finer)
             start += product.rows
 
     def sets_above(self, columns: Columns) -> list[Columns]:
@@ -71,18 +98,19 @@ class Reconstructions:
         """Reconstructions that might determine the queries."""
         columns = self.domain.ordered(queries.attrs)
         for names in self.measurements.sets_above(columns)[:TRIED_SETS]:
-            reconstruction = self._current(names)
+            reconstruction = self.on(names)
             if reconstruction.noises:
                 yield reconstruction
 
-    def _current(self, names: Columns) -> Reconstruction:
+    def on(self, names: Columns) -> Reconstruction:
+        """What is known about the joint cells of these columns; to be copied by those who want to change it."""
         version, reconstruction, taken = self.kept.get(names, (0, None, {}))
         if reconstruction is None or version != self.measurements.version:
             reconstruction, taken = Reconstruction(self.domain, names), {}
         for columns, blocks in self.measurements.blocks.items():
             if set(columns).issubset(names):
                 for block in blocks[taken.get(columns, 0) :]:
-                    reconstruction.add(block)
+                    reconstruction.take(block)
                 taken[columns] = len(blocks)
         self.kept[names] = (self.measurements.version, reconstruction, taken)
         self.kept.move_to_end(names)

@@ -59,7 +59,7 @@ def together(requests: Sequence[Request], key: str | None) -> Request:
         index=np.arange(rows)[:, None],
     )
     text = ";\n".join(request.text for request in requests)
-    return replace(requests[0], text=text, workload=everything, key=key, joint=True)
+    return replace(requests[0], text=text, workload=everything, key=key)
 
 
 def split(joint: Answer, requests: Sequence[Request], one_by_one: float) -> Batch:

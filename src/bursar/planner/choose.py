@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bursar.goal import Goal, GoalKind
+from bursar.goal import Contract, Goal, GoalKind
 from bursar.inference.estimate import error_bars, meets
+from bursar.inference.simultaneous import Family
 from bursar.kernel.accounting import to_units
 from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
@@ -19,6 +20,12 @@ class Preset:
 
     name: str
     proposers: tuple[Proposer, ...]
+    sequential: bool = False  # charged by the sum of each purchase's largest loss, as published systems are
+    family: Family | None = None  # the questions that the simultaneous contract covers, where that is in force
+
+    @property
+    def contract(self) -> Contract:
+        return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
 
 
 def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from bursar.goal import Goal
 from bursar.inference.estimate import meets
+from bursar.inference.simultaneous import EveryQuestion
 from bursar.kernel.accounting import from_units, left_of
 from bursar.planner.choose import Preset, best, offers, widest, within_cap
 from bursar.planner.offer import Offer, Views
@@ -35,6 +36,7 @@ class Explanation:
 
     question: str
     goal: str
+    contract: str
     unit: str
     offers: tuple[Line, ...]
     chosen: int | None  # place in `offers`
@@ -50,7 +52,7 @@ class Explanation:
 
     def __str__(self) -> str:
         head = f"{'':2}{'answer from':<14}{self.unit:>12}{'error ±':>12}{'goal met':>10}{'reuses':>9}{'buys':>8}"
-        lines = [self.goal, head]
+        lines = [f"{self.goal} ({self.contract})", head]
         for place, line in enumerate(self.offers):
             mark = "->" if place == self.chosen else "  "
             price = f"{line.price:.6f}" if line.price else "free"
@@ -88,6 +90,7 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
     return Explanation(
         question=request.text,
         goal=request.goal.describe(),
+        contract=preset.contract.value,
         unit=views.mode.value,
         offers=lines,
         chosen=None if winner is None else found.index(winner),
@@ -97,4 +100,5 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
 
 def about(offer: Offer, goal: Goal) -> float:
     """Roughly the error bar, as if errors were normal: exact bars are worth their time for the winner only."""
-    return -NormalDist().inv_cdf(goal.beta / 2) * math.sqrt(offer.law.mean_square())
+    times = offer.law.times if isinstance(offer.law, EveryQuestion) else 1.0
+    return -NormalDist().inv_cdf(goal.beta / times / 2) * math.sqrt(offer.law.mean_square())

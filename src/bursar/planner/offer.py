@@ -8,6 +8,7 @@ from typing import Protocol
 
 from bursar.domain import Domain
 from bursar.inference.estimate import ErrorLaw, Estimate
+from bursar.inference.nodes import Nodes
 from bursar.inference.views import Measurements, Reconstructions
 from bursar.kernel.accounting import Event, Mode
 from bursar.kernel.verbs import Verbs
@@ -53,10 +54,12 @@ class Views:
     domain: Domain
     mode: Mode
     version: int
+    position: int  # of the last record of the log
     left: int  # units of 2^-50
     measurements: Measurements
     reconstructions: Reconstructions
     rents: Rents
+    nodes: Nodes
     price: Callable[[tuple[Event, ...]], int]
 
 

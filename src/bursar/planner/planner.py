@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from bursar.domain import Domain
+from bursar.errors import GoalError
+from bursar.inference.nodes import Nodes
 from bursar.inference.size import measured_size
 from bursar.inference.views import Measurements, Reconstructions
 from bursar.kernel.accounting import Book, Event, Mode
 from bursar.kernel.ledger import Record
+from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, Views
@@ -45,11 +48,13 @@ class Planner:
         self._measurements = Measurements(domain)
         self._reconstructions = Reconstructions(domain, self._measurements)
         self._rents = Rents(domain, prices.empty_book)
+        self._nodes = Nodes(domain)
         self._position = 0
         self._lock = threading.Lock()
 
     def choose(self, request: Request) -> Offer:
         """The offer to take; raises the refusal, which names a goal that would fit, where there is none."""
+        admit(self.preset.family, request)
         with self._lock:
             views = self.views()
             offer = choose(self.preset, request, views)
@@ -58,11 +63,14 @@ class Planner:
             return offer
 
     def explain(self, request: Request) -> Explanation:
+        admit(self.preset.family, request)
         with self._lock:
             return explain(self.preset, request, self.views())
 
     def measured_size(self, beta: float) -> float | None:
         """A number of rows that the truth falls short of with probability at most beta, if the log tells one."""
+        if self.preset.family is not None:
+            raise GoalError(NO_MEASURED_SIZE)
         with self._lock:
             self.views()
             return measured_size(self._measurements, self._reconstructions, beta)
@@ -72,14 +80,17 @@ class Planner:
         records = self._records(self._position)
         self._measurements.advance(records)
         self._rents.advance(records)
+        self._nodes.advance(records)
         self._position = records[-1].position if records else self._position
         return Views(
             domain=self._domain,
             mode=self._mode,
             version=self._measurements.version,
+            position=self._position,
             left=self._prices.left(),
             measurements=self._measurements,
             reconstructions=self._reconstructions,
             rents=self._rents,
+            nodes=self._nodes,
             price=self._prices.price,
         )

@@ -1,4 +1,4 @@
-"""What questions about some columns have cost so far, counted from when a plan for all of them was last bought."""
+"""What questions about some columns have cost so far, counted from when rows for more than one question were bought."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from bursar.domain import Domain
-from bursar.kernel.accounting import Book, Measured, Versioned
+from bursar.kernel.accounting import Book, Measured, Refined, Versioned
 from bursar.kernel.ledger import Record
+from bursar.queries import LinearMap
 
 Columns = tuple[str, ...]
+Rule = Callable[[LinearMap], bool]
 
 
 @dataclass
@@ -18,7 +20,7 @@ class Rents:
 
     domain: Domain
     empty_book: Callable[[], Book]
-    events: list[tuple[frozenset[str], Measured]] = field(default_factory=list)
+    events: list[tuple[frozenset[str], Measured | Refined]] = field(default_factory=list)
     kept: dict[tuple[Columns, str], tuple[int, Book]] = field(default_factory=dict)
 
     def advance(self, records: Iterable[Record]) -> None:
@@ -26,21 +28,27 @@ class Rents:
             if isinstance(record.event, Versioned):
                 self.events.clear()  # what was bought on other data answers nothing now
                 self.kept.clear()
-            elif isinstance(record.event, Measured):
+            else:
                 self.events.append((frozenset(record.event.strategy.attrs), record.event))
 
     def sets(self) -> list[frozenset[str]]:
         """The column sets that were ever measured on this version."""
         return list(dict.fromkeys(columns for columns, _ in self.events))
 
-    def since(self, columns: Columns, plan: str) -> int:
-        """What was spent on the columns since the strategy with digest `plan` was last measured, units of 2^-50."""
-        start, book = self.kept.get((columns, plan), (0, None))
+    def since(self, columns: Columns, name: str, owned: Rule, shared: Rule | None = None) -> int:
+        """What was spent on the columns since rows that are `owned` were last bought on them, in units of 2^-50.
+
+        Rows that are `shared` are no rent: they were bought for more than one question themselves. One name stands for
+        one pair of rules: what was counted under it is not counted again.
+        """
+        start, book = self.kept.get((columns, name), (0, None))
         book = self.empty_book() if book is None else book
         for measured, event in self.events[start:]:
-            if event.strategy.digest == plan:
+            if not measured.issubset(columns):
+                continue
+            if owned(event.strategy):
                 book = self.empty_book()
-            elif measured.issubset(columns):
+            elif shared is None or not shared(event.strategy):
                 book.add(event)
-        self.kept[columns, plan] = (len(self.events), book)
+        self.kept[columns, name] = (len(self.events), book)
         return book.spent()

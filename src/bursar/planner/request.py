@@ -20,7 +20,6 @@ class Request:
     analyst: str
     key: str | None = None
     explain: bool = False
-    joint: bool = False  # many questions at once: planning may take longer
 
     @cached_property
     def question(self) -> str:

@@ -21,7 +21,8 @@ from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, from_unit
 from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.queries import Product
+from bursar.proposers.tree import all_nodes
+from bursar.queries import LinearMap, Product
 
 if TYPE_CHECKING:
     from bursar.strategy.universal import Universal
@@ -62,7 +63,7 @@ class Invest:
         plan = self._plan(views.domain, columns, views.mode)
         if plan is None:
             return None
-        rent = views.rents.since(columns, plan.product.digest)
+        rent = views.rents.since(columns, self.name, partial(_is, plan.product.digest), all_nodes)
         if rent == 0:
             return None
         unit = self._unit(plan, columns, request, views)
@@ -132,6 +133,10 @@ def _reach(plan: Universal, beta: float) -> float:
         goal = Goal(kind=GoalKind.ERROR, amount=middle, confidence=1 - beta)
         low, high = (low, middle) if meets(law, goal) else (middle, high)
     return high
+
+
+def _is(digest: str, strategy: LinearMap) -> bool:
+    return strategy.digest == digest
 
 
 def _measure(strategy: Product, noise: Noise, law: WeightedRows, verbs: Verbs) -> Estimate:

@@ -1,10 +1,12 @@
-"""Rows of the log determine the answer together: weighted least squares over all of them, free."""
+"""Rows of the log determine the answer together, free: by weighted least squares, or as the inverse of a transform."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from bursar.inference.estimate import Estimate, WeightedRows
+from bursar.inference.estimate import Estimate, NearlyNormal, WeightedRows
+from bursar.inference.least_squares import LaterRows
+from bursar.inference.lines import answers
 from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
@@ -15,15 +17,15 @@ class Reconstruct:
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         """The reconstruction with the least mean squared error, if any determines the question."""
-        if request.workload.map.rows == 0:
+        wanted = request.workload.map
+        if wanted.rows == 0:
             return []
-        answers = [found.answer(request.workload.map) for found in views.reconstructions.over(request.workload.map)]
-        known = [answer for answer in answers if answer is not None]
-        if not known:
+        answered = [found.quick(wanted) or found.answer(wanted) for found in views.reconstructions.over(wanted)]
+        known = [*answered, *answers(views.measurements.lines, wanted)]
+        estimate = min((each for each in known if each is not None), key=_mean_square, default=None)
+        if estimate is None:
             return []
-        estimate = min(known, key=lambda answer: answer.law.mean_square())
-        assert isinstance(estimate.law, WeightedRows)
-        reuses = len(estimate.law.noises)
+        reuses, how = _origin(estimate)
         return [
             Offer(
                 proposer=self.name,
@@ -31,9 +33,21 @@ class Reconstruct:
                 law=estimate.law,
                 run=partial(_given, estimate),
                 reuses=reuses,
-                note=f"least squares over {reuses} measured rows",
+                note=f"{how} over {reuses} measured rows",
             )
         ]
+
+
+def _mean_square(estimate: Estimate) -> float:
+    return estimate.law.mean_square()
+
+
+def _origin(estimate: Estimate) -> tuple[int, str]:
+    """How many rows of the log an estimate is made of, and how."""
+    if isinstance(estimate.law, NearlyNormal):
+        return estimate.law.draws, "inverse sine transform"
+    assert isinstance(estimate.law, WeightedRows | LaterRows)
+    return len(estimate.law.noises), "least squares"
 
 
 def _given(estimate: Estimate, verbs: Verbs) -> Estimate:

@@ -18,7 +18,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from bursar.errors import QueryError
-from bursar.queries import Transform
+from bursar.queries import Steps, Transform
 from bursar.queries.fourier import factors_of, smooth_from
 from bursar.queries.transform import LARGEST_PERIOD
 
@@ -28,14 +28,26 @@ Integers = NDArray[np.int64]
 WEIGHT_BITS = 25
 """Weights are rounded to so many bits, which moves the error by less than a millionth."""
 
-NORM_BITS = 26
-"""Columns of the integer strategy have a length of about 2^26: rounding a million answers then costs 1.5e-5."""
+NORM_BITS = 24
+"""Columns of the integer strategy have a length of about 2^24: rounding a million answers then costs 6e-5.
+
+No answer then leaves 2^61, the kernel's limit, for any number of rows that can be declared.
+"""
 
 SPARED_WORK = 2**24
 """Most covariances between cells and empty positions that are looked at to make the error of ranges exact."""
 
 AT_ONCE = 2**14
 """Cells whose covariances with the empty positions are held at once."""
+
+MOST_EMPTY = 2**12
+"""Most positions without a cell that are taken into account."""
+
+SINES_KEPT = 2**23
+"""Most sines at the empty positions that are kept; where there are more, they come out of a transform each time."""
+
+NUMBERS_AT_ONCE = 2**21
+"""How many numbers of queries are transformed at once."""
 
 
 class Family(Enum):
@@ -56,6 +68,18 @@ class SineStrategy:
     family: Family
     transform: Transform
 
+    @staticmethod
+    def of(transform: Transform) -> SineStrategy | None:
+        """The strategy that a transform belongs to; None for a transform that was made in some other way."""
+        period, cells = transform.period, len(transform.cell_weights)
+        upper_half = period % 2 == 1 and transform.start > period // 2
+        for family, step, fits in ((Family.RANGES, 1, True), (Family.PREFIXES, 2, upper_half)):
+            every = np.arange(1, period, step)
+            placed = fits and 0 <= len(every) - cells <= MOST_EMPTY and int(transform.cell_weights.min()) > 0
+            if placed and np.array_equal(transform.frequencies, every):
+                return SineStrategy(family=family, transform=transform)
+        return None
+
     @property
     def cells(self) -> int:
         return len(self.transform.cell_weights)
@@ -65,6 +89,11 @@ class SineStrategy:
         """How far one row can move all answers together (L2), the transform's rounding counted in."""
         (norm,) = self.transform.norms(2)
         return math.sqrt(norm.largest())
+
+    @property
+    def off(self) -> float:
+        """How far (L2) the answers can be from the exact ones before noise: floating point, and 1/2 in each answer."""
+        return self.transform.float_error + math.sqrt(self.transform.rows) / 2
 
     def reconstruct(self, values: ArrayLike) -> Reals:
         """The best linear estimate of every cell from the measured answers."""
@@ -77,20 +106,41 @@ class SineStrategy:
         estimates: Reals = weighted[self._places - 1] / self.transform.cell_weights
         return estimates
 
-    def variances(self, lows: ArrayLike, highs: ArrayLike) -> Reals:
-        """The variance of the estimate of each range [low, high) of cells at noise of variance one; O(n log n) each."""
-        pairs = zip(np.atleast_1d(lows), np.atleast_1d(highs), strict=True)
-        return np.array([self._variance(int(low), int(high)) for low, high in pairs])
+    def variances(self, queries: Steps) -> Reals:
+        """The variance of the estimate of each query over the cells at noise of variance one; O(n log n) each.
 
-    def _variance(self, low: int, high: int) -> float:
-        if not 0 <= low <= high <= self.cells:
-            raise QueryError("a range reaches outside its column")
-        query = np.zeros(self.transform.period - 1)
-        query[self._places[low:high] - 1] = 1 / self.transform.cell_weights[low:high]
-        seen = self._covary(query)
-        known = seen[self._empty - 1]
-        spared = float(known @ scipy.linalg.cho_solve(self._empty_factor, known)) if len(known) else 0.0
-        return float(query @ seen) - spared
+        The estimate weighs measured row k by a_k = fold/scale_k sum_s sin(pi k s/M) w_s/c_s, and its variance is |a|^2;
+        less what is spared because positions without a cell are known to hold nothing.
+        """
+        if queries.size != self.cells:
+            raise QueryError("these queries are not over the cells of the strategy")
+        step = max(1, NUMBERS_AT_ONCE // self.transform.period)
+        blocks = [range(low, min(low + step, queries.rows)) for low in range(0, queries.rows, step)]
+        return np.concatenate([np.zeros(0), *(self._variances(queries.take(block)) for block in blocks)])
+
+    def _variances(self, queries: Steps) -> Reals:
+        placed = np.zeros((queries.rows, self.transform.period - 1))
+        placed[:, self._places - 1] = queries.at_cells(np.arange(self.cells)) / self.transform.cell_weights
+        weights = self._sines(placed)[:, self.transform.frequencies - 1] * (self._fold / self._row_scale)
+        variances: Reals = np.square(weights).sum(axis=1)
+        if not len(self._empty):
+            return variances
+        known = self._at_empty(weights * (self._fold / self._row_scale)).T
+        spared: Reals = np.einsum("ij,ij->j", known, scipy.linalg.cho_solve(self._empty_factor, known))
+        return variances - spared
+
+    def _at_empty(self, spectra: Reals) -> Reals:
+        """sum_k sin(pi k s/M) y_k at every empty position s."""
+        if self._empty_sines is not None:
+            return spectra @ self._empty_sines
+        return self._sines(self._at_frequencies(spectra))[:, self._empty - 1]
+
+    @cached_property
+    def _empty_sines(self) -> Reals | None:
+        if self.transform.rows * len(self._empty) > SINES_KEPT:
+            return None
+        turns = np.outer(self.transform.frequencies, self._empty) % (2 * self.transform.period)
+        return np.asarray(np.sin(np.pi / self.transform.period * turns))
 
     @cached_property
     def total_variance(self) -> float:
@@ -197,8 +247,8 @@ class SineStrategy:
         return self._fold * self._sines(self._at_frequencies(spectrum * self._fold / np.square(self._row_scale)))
 
     def _at_frequencies(self, spectrum: Reals) -> Reals:
-        full = np.zeros(self.transform.period - 1)
-        full[self.transform.frequencies - 1] = spectrum
+        full = np.zeros((*spectrum.shape[:-1], self.transform.period - 1))
+        full[..., self.transform.frequencies - 1] = spectrum
         return full
 
     def _sines(self, vector: Reals) -> Reals:

@@ -108,7 +108,7 @@ def _one(name: str, size: int, ordered: bool, mode: Mode) -> OneColumn:
         trees = [tree(V, branching=k, power=1) for k in BRANCHINGS]
         rows = to_integers(min(trees, key=lambda A: pure_error(V, A)), V, power=1).rows
     A = rows.astype(np.float64)
-    covariance = np.linalg.inv(A.T @ A)
+    covariance: Reals = np.asarray(np.linalg.inv(A.T @ A), np.float64)
     low, high = _worst_range(covariance)
     inverse = covariance @ A.T
     mask = Mask((name,), (size,), Steps.dense(rows))

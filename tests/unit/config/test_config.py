@@ -267,7 +267,7 @@ WRONG = [
     ("confidence = 0.95", "confidence = 95", "confidence", "strictly between 0 and 1", 'confidence = "95%"'),
     ("confidence = 0.95", 'confidence = "100%"', "confidence", "strictly between", 'confidence = "95%"'),
     ("confidence = 0.95", "confidence = true", "confidence", "must be a number, not true", "confidence = 0.95"),
-    ('"per-query"', '"simultaneous"', "contract", "declared family of questions", 'contract = "per-query"'),
+    ('"per-query"', '"simultaneous"', "contract", "declared family of questions", 'family = ["age"'),
     ('"per-query"', '"per query"', "contract", "cannot be", 'did you mean "per-query"?'),
     ('"per-query"', '"per-query', "contract", "not valid TOML", ""),
     ("[columns.sex]", "[columns.age]", "[columns.age]", "not valid TOML: Cannot declare", "once"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -144,3 +146,39 @@ def test_one_cell_of_billions_is_a_cell(billions: float) -> None:
     assert state.spans(cell)
     assert (cell @ state.estimate).tolist() == pytest.approx([4900.0])
     assert (almost @ state.estimate).tolist() == pytest.approx([100.0])
+
+
+@quick
+@given(blocks)
+def test_the_information_is_that_of_all_rows(found: Blocks) -> None:
+    state = grown(found)
+    matrix = np.concatenate([np.array(rows, float) for rows, _, _ in found])
+    precision = np.concatenate([np.full(len(rows), 1 / variance) for rows, variance, _ in found])
+    assert np.allclose(state.information, matrix.T @ (precision[:, None] * matrix))
+
+
+@pytest.mark.parametrize("before", [0, 2, 6])
+def test_rows_that_determine_everything_are_taken_at_once(before: int) -> None:
+    rng = np.random.default_rng(before)
+    early, rows = rng.integers(-2, 3, (before, 6)).astype(float), rng.integers(-2, 3, (12, 6)).astype(float)
+    told, values = rng.integers(0, 99, before).astype(float), rng.integers(0, 99, 12).astype(float)
+    whole, single = GaussianState.empty(np.ones(6)), GaussianState.empty(np.ones(6))
+    for state in (whole, single):
+        state.take(early, told, 3.0)
+    whole.take(rows, values, 8.0)
+    for row, value in zip(rows, values, strict=True):
+        single.take(row[None], np.array([value]), 8.0)
+    assert whole.complete
+    assert np.allclose(whole.estimate, single.estimate)
+    assert np.allclose(whole.covariance, single.covariance)
+    assert np.allclose(whole.information, single.information)
+    assert np.allclose(single.span, np.eye(6))
+
+
+def test_a_state_never_writes_to_what_it_shares() -> None:
+    state = grown([([[1, 1, 0, 0, 0]], 1.0, [5, 0, 0])])
+    twin, before = copy.copy(state), [array.copy() for array in (state.covariance, state.span, state.information)]
+    for rows in (np.eye(SIZE)[:1], np.eye(SIZE)[3:], np.ones((9, SIZE)), np.arange(45.0).reshape(9, 5) ** 0.5):
+        twin.take(rows, np.ones(len(rows)), 2.0)
+    for array, was in zip((state.covariance, state.span, state.information), before, strict=True):
+        assert np.array_equal(array, was)

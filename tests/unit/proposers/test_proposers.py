@@ -8,6 +8,7 @@ import pytest
 from bursar.inference.estimate import IndependentRows, meets
 from bursar.kernel.accounting import Noise, NoiseKind
 from bursar.kernel.budget import Budget
+from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
@@ -61,7 +62,7 @@ def test_exact_has_nothing_for_a_new_question() -> None:
 
 
 def test_reconstruct_weighs_repeated_measurements() -> None:
-    db = engine(settings=config(budget=Budget.of(epsilon=100.0)))
+    db = engine(settings=config(budget=Budget.of(epsilon=100.0)), preset=Preset("again", (Exact(), Direct())))
     for within in (50, 49):
         db.query(BY_AGE, within=within)
     request = db.prepare(BY_AGE, Wanted(within=49), None)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 from bursar.inference.estimate import WeightedRows, meets
+from bursar.kernel.accounting import Noise
 from bursar.kernel.budget import Budget
 from bursar.kernel.grant import Grant
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.proposers.strategy import Strategy
+from bursar.strategy import memory
 from harness.small import config, counts, engine
 
 RUNNING = "SELECT " + ", ".join(f"COUNT(*) FILTER (WHERE age <= {i}) AS a{i}" for i in range(10)) + " FROM people"
@@ -24,7 +24,7 @@ BUDGETS = [Budget.of(epsilon=900.0), Budget.of(rho=900.0)]
 @pytest.mark.parametrize("goal", [{"within": 50}, {"rmse": 20}])
 def test_it_beats_measuring_overlapping_questions_directly(budget: Budget, goal: dict[str, float]) -> None:
     db = engine(settings=config(budget=budget))
-    request = replace(db.prepare(RUNNING, Wanted(**goal), None), joint=True)
+    request = db.prepare(RUNNING, Wanted(**goal), None)
     (offer,) = Strategy().offers(request, db.planner.views())
     direct = min(o.bid for o in Direct().offers(request, db.planner.views()))
     assert offer.bid < 0.5 * direct
@@ -33,7 +33,7 @@ def test_it_beats_measuring_overlapping_questions_directly(budget: Budget, goal:
 
 def test_a_price_as_goal_is_kept() -> None:
     db = engine()
-    request = replace(db.prepare(RUNNING, Wanted(epsilon=0.25), None), joint=True)
+    request = db.prepare(RUNNING, Wanted(epsilon=0.25), None)
     (offer,) = Strategy().offers(request, db.planner.views())
     assert 0.24 < offer.price.at_most / 2**50 <= 0.25
 
@@ -48,7 +48,51 @@ def test_a_price_as_goal_is_kept() -> None:
 )
 def test_nothing_is_offered_where_nothing_is_gained(sql: str) -> None:
     db = engine()
-    request = replace(db.prepare(sql, Wanted(within=50), None), joint=True)
+    request = db.prepare(sql, Wanted(within=50), None)
+    assert Strategy().offers(request, db.planner.views()) == []
+
+
+OTHERS = [
+    "SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE age < 5) AS a FROM people",
+    "SELECT COUNT(*) FILTER (WHERE age < 5) AS a, COUNT(*) AS n FROM people",  # the same Gram matrix in another order
+    "SELECT sex, COUNT(*) AS n, COUNT(*) FILTER (WHERE age < 5) AS a FROM people GROUP BY sex",
+    RUNNING,
+]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "concentrated"])
+def test_a_plan_does_not_depend_on_what_was_planned_before(budget: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither on this question or goal, nor on others, nor on strategies that are remembered."""
+    db = engine(settings=config(budget=budget))
+
+    def offered(proposer: Strategy, sql: str, within: float) -> tuple[object, ...]:
+        (offer,) = proposer.offers(db.prepare(sql, Wanted(within=within), None), db.planner.views())
+        assert isinstance(offer.law, WeightedRows)
+        return tuple((e.strategy.digest, e.noise) for e in offer.price.events), offer.law.weights.tobytes()
+
+    used = Strategy()
+    for sql in OTHERS:
+        for within in (50, 8, 300):
+            offered(used, sql, within)
+    for sql in OTHERS:
+        monkeypatch.setattr(memory, "MEMORY", memory.Memory())
+        assert offered(Strategy(), sql, 50) == offered(used, sql, 50)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "concentrated"])
+def test_the_noise_is_within_two_per_cent_of_the_most_that_the_goal_allows(budget: Budget) -> None:
+    db = engine(settings=config(budget=budget))
+    request = db.prepare(RUNNING, Wanted(within=50), None)
+    (offer,) = Strategy().offers(request, db.planner.views())
+    assert isinstance(offer.law, WeightedRows)
+    louder = [Noise(kind=noise.kind, scale=1.02 * noise.scale) for noise in offer.law.noises]
+    assert meets(offer.law, request.goal)
+    assert not meets(WeightedRows(weights=offer.law.weights, noises=tuple(louder)), request.goal)
+
+
+def test_noise_that_cannot_be_drawn_is_not_offered() -> None:
+    db = engine()
+    request = db.prepare(RUNNING, Wanted(rmse=1e15), None)
     assert Strategy().offers(request, db.planner.views()) == []
 
 
@@ -57,7 +101,7 @@ def test_nothing_is_offered_where_nothing_is_gained(sql: str) -> None:
 def test_errors_have_the_stated_variance(budget: Budget, stated: float) -> None:
     """2,000 answers, at alpha 1e-6; the wrong twin states 1/1.6 of the true variance."""
     db = engine(settings=config(budget=budget))
-    request = replace(db.prepare(RUNNING, Wanted(within=60), None), joint=True)
+    request = db.prepare(RUNNING, Wanted(within=60), None)
     truth = np.cumsum(counts().sum(axis=(1, 2)))
     (offer,) = Strategy().offers(request, db.planner.views())
     assert isinstance(offer.law, WeightedRows)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bursar.errors import QueryError
 from bursar.kernel.accounting import Mode, Noise, NoiseKind
-from bursar.strategy import workloads
+from bursar.queries import Steps
+from bursar.strategy import ranges, workloads
 from bursar.strategy.measure import svd_bound, trace_error
 from bursar.strategy.ranges import Family, SineStrategy, sine_strategy
 from harness.maps import Table, domain_of
@@ -44,7 +46,9 @@ def test_reconstruction_and_variances_are_those_of_least_squares(family: Family,
     for low, high in ((0, cells), (cells // 3, cells // 2 + 1), (cells - 1, cells)):
         query = np.zeros(cells)
         query[low:high] = 1
-        assert strategy.variances([low], [high])[0] == pytest.approx(query @ covariance @ query, rel=1e-9)
+        assert strategy.variances(Steps.ranges([low], [high], cells))[0] == pytest.approx(
+            query @ covariance @ query, rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("family", Family)
@@ -109,7 +113,7 @@ def test_errors_through_the_kernel_are_as_predicted(family: Family) -> None:
     assert of_variance_one(scores)
     assert not of_variance_one(scores * 1.15)
     assert not of_variance_one(scores / 1.15)
-    spread = strategy.variances([100], [cells - 7])[0] ** 0.5 * noise.scale
+    spread = strategy.variances(Steps.ranges([100], [cells - 7], cells))[0] ** 0.5 * noise.scale
     assert abs(errors[100 : cells - 7].sum()) < 5.5 * spread
 
 
@@ -128,6 +132,41 @@ def test_too_long_columns_are_refused(family: Family, cells: int) -> None:
         made(family, cells)
 
 
-def test_a_range_outside_the_cells_is_refused() -> None:
+def test_queries_over_other_cells_are_refused() -> None:
     with pytest.raises(QueryError):
-        made(Family.RANGES, 10).variances([0], [11])
+        made(Family.RANGES, 10).variances(Steps.ranges([0], [11], 11))
+
+
+@pytest.mark.parametrize("family", Family)
+def test_many_queries_at_once_have_the_variances_of_each(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the sines at empty positions are kept or not, and however many queries are transformed together."""
+    queries = Steps.dense(np.random.default_rng(5).integers(-2, 3, (7, 75)))
+    expected = made(family, 75).variances(queries)
+    covariance = np.linalg.inv(rows(made(family, 75)).T @ rows(made(family, 75)))
+    matrix_of = queries.at_cells(np.arange(75)).astype(float)
+    assert expected == pytest.approx(np.einsum("ij,jk,ik->i", matrix_of, covariance, matrix_of), rel=1e-9)
+    monkeypatch.setattr(ranges, "SINES_KEPT", 0)
+    monkeypatch.setattr(ranges, "NUMBERS_AT_ONCE", 200)
+    assert made(family, 75).variances(queries) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("family", Family)
+@pytest.mark.parametrize("cells", SIZES)
+def test_a_strategy_is_known_by_its_transform(family: Family, cells: int) -> None:
+    strategy = made(family, cells)
+    found = SineStrategy.of(strategy.transform)
+    assert found is not None
+    assert found.family is family or cells == 1  # one cell is a range and a prefix sum
+
+
+def test_other_transforms_belong_to_no_strategy() -> None:
+    transform = made(Family.RANGES, 16).transform
+    assert SineStrategy.of(replace(transform, cell_weights=np.arange(16))) is None  # a cell that is not looked at
+    assert SineStrategy.of(replace(transform, row_weights=np.arange(16))) is None  # a frequency that is missing
+    prefixes = made(Family.PREFIXES, 16).transform
+    assert SineStrategy.of(replace(prefixes, start=prefixes.start - 1)) is None  # mirror images of each other
+
+
+def test_no_answer_is_too_large_for_the_kernel() -> None:
+    for cells in (512, 1000, 2**16, 10**6):
+        assert sine_strategy(Family.RANGES, "x", cells=cells, max_rows=2**36).transform.largest() * 2**36 <= 2**61

@@ -1,0 +1,224 @@
+"""From rows worth having to an offer: how exact they must be, which of them are refined and which are bought."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.errors import GoalError
+from bursar.goal import GoalKind
+from bursar.inference.estimate import Estimate, WeightedRows, meets
+from bursar.inference.least_squares import Block, Reconstruction
+from bursar.inference.nodes import Node
+from bursar.inference.saddle import near_threshold
+from bursar.inference.views import products_of
+from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, Refined, rows_of
+from bursar.kernel.verbs import Verbs
+from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.request import Request
+from bursar.queries import LinearMap
+from bursar.strategy.purchase import Market
+from bursar.strategy.tree import Box
+
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Bought = Measured | Refined
+
+MOST_CELLS = 1024
+"""Most merged cells that are planned over: the plan inverts a matrix of that size."""
+
+CLOSER = 2
+"""How often the variance that a goal allows is corrected by what the tails of the plan turn out to be."""
+
+AROUND = (1.0, 0.97, 0.94, 0.88, 0.75, 0.5, 0.25)
+"""Shares of that variance: the first at which the exact tails keep the goal is taken."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Wish:
+    """Rows that would answer a question, and where each stands in the log, if it does."""
+
+    rows: LinearMap
+    nodes: Sequence[Node | None]
+    boxes: Sequence[Box] = ()  # of the rows, where they are boxes
+
+    def losses(self, mode: Mode) -> Reals:
+        """The present loss of each row per unit; zero for Gaussian rows, where what is bought adds to what is known."""
+        if mode is Mode.CONCENTRATED:
+            return np.zeros(len(self.nodes))
+        return np.array([0.0 if node is None else 1 / node.noise.scale for node in self.nodes])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Purchase:
+    """Events that bring the rows of a wish to one level, and what will be known after them."""
+
+    wish: Wish
+    level: float  # the loss per unit that no row of the wish is below
+    events: tuple[Bought, ...]
+    places: tuple[Integers, ...]  # for each event, where its values go
+    after: Reconstruction  # values of events are missing
+    weights: Reals
+    law: WeightedRows
+
+    def offer(self, proposer: str, price: int, *, note: str, more: Sequence[Bought] = (), credit: int = 0) -> Offer:
+        """The offer to carry out the events, and after them `more` that nobody asked for."""
+        bought = sum(event.strategy.rows for event in self.events if isinstance(event, Measured))
+        return Offer(
+            proposer=proposer,
+            price=Price(events=(*self.events, *more), at_most=price),
+            law=self.law,
+            run=partial(self._run, more),
+            reuses=sum(node is not None for node in self.wish.nodes),
+            buys=bought,
+            note=note,
+            credit=credit,
+        )
+
+    def _run(self, more: Sequence[Bought], verbs: Verbs) -> Estimate:
+        values = self.after.values.copy()
+        for event, places in zip(self.events, self.places, strict=True):
+            values[places] = _carried_out(event, verbs)
+        for event in more:
+            _carried_out(event, verbs)
+        return Estimate(values=self.weights @ values, law=self.law)
+
+
+def _carried_out(event: Bought, verbs: Verbs) -> Integers:
+    if isinstance(event, Measured):
+        return verbs.measure(event.strategy, event.noise).values
+    return verbs.refine(event.block, event.rows.tolist(), event.after).values
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shop:
+    """One wish for one question: to which level its rows must be brought, and what that does to the question."""
+
+    wish: Wish
+    request: Request
+    views: Views
+    known: Reconstruction
+    market: Market
+
+    @staticmethod
+    def of(wish: Wish, request: Request, views: Views) -> Shop | None:
+        """None where question and rows tell too many cells apart."""
+        wanted = request.workload.map
+        known = views.reconstructions.on(views.domain.ordered([*wanted.attrs, *wish.rows.attrs])).copy()
+        parts = [*products_of(wanted), *products_of(wish.rows)]
+        if not all(known.split_by(part) for part in parts) or len(known.state.cells) > MOST_CELLS:
+            return None
+        root = np.sqrt(known.state.cells)
+        market = Market(
+            mode=views.mode,
+            information=known.state.information / np.outer(root, root),
+            asked=np.concatenate([known.coordinates(part) for part in products_of(wanted)]) / root,
+            candidates=np.concatenate([known.coordinates(part) for part in products_of(wish.rows)]) / root,
+            present=wish.losses(views.mode),
+        )
+        return Shop(wish=wish, request=request, views=views, known=known, market=market)
+
+    def level(self, share: float) -> float | None:
+        """The level at which the question has this share of the variance that the goal allows if errors are normal."""
+        goal = self.request.goal
+        if goal.kind is GoalKind.RMSE:
+            return self.market.level(share * goal.amount**2 * (1 - 1e-9), mean=True)
+        z = -NormalDist().inv_cdf(goal.beta / (2 * self.request.workload.map.rows))
+        return self.market.level(share * (goal.amount / z) ** 2, mean=False)
+
+    def cheapest(self) -> Purchase | None:
+        """The coarsest level that is found to keep the goal."""
+        share, goal = 1.0, self.request.goal
+        for _ in range(CLOSER if goal.kind is GoalKind.ERROR else 0):
+            made = self._purchase(share)
+            if made is None:
+                return None
+            share *= min((goal.amount / max(self._threshold(made), 1e-9)) ** 2, 4.0)
+        tried = (self._purchase(share * around) for around in AROUND)
+        return next((made for made in tried if made is not None and meets(made.law, goal)), None)
+
+    def events(self, level: float) -> tuple[Bought, ...] | None:
+        """What brings the rows to a level; None where that takes a noise that cannot be drawn."""
+        try:
+            return finer(self.wish, level, self.views)
+        except GoalError:
+            return None
+
+    def _threshold(self, made: Purchase) -> float:
+        """About the error that is exceeded with the goal's failure probability."""
+        kind = NoiseKind.LAPLACE if self.views.mode is Mode.PURE else NoiseKind.GAUSSIAN
+        spread = np.array([math.sqrt(n.variance() / (2 if kind is NoiseKind.LAPLACE else 1)) for n in made.law.noises])
+        return near_threshold(np.abs(made.law.weights) * spread, kind, self.request.goal.beta)
+
+    def _purchase(self, share: float) -> Purchase | None:
+        level = self.level(share)
+        events = None if level is None else self.events(level)
+        if level is None or events is None:
+            return None
+        after = self.known.copy()
+        places: list[Integers] = []
+        for event in events:
+            if isinstance(event, Refined):
+                places.append(after.refine(event.block, event.rows, np.zeros(len(event.rows)), event.after))
+                continue
+            start = len(after.values)
+            for part in products_of(event.strategy):
+                if not after.add(Block(part, np.zeros(part.rows, np.int64), event.noise)):
+                    return None
+            places.append(np.arange(start, len(after.values)))
+        weights = after.weights_of(self.request.workload.map)
+        if weights is None:
+            return None
+        return Purchase(
+            wish=self.wish,
+            level=level,
+            events=events,
+            places=tuple(places),
+            after=after,
+            weights=weights,
+            law=after.law_of(weights),
+        )
+
+
+def finer(wish: Wish, level: float | Reals, views: Views) -> tuple[Bought, ...]:
+    """What brings every row of the wish that is coarser to a level, or each to its own: refinements, then purchases."""
+    present = wish.losses(views.mode)
+    wanted = np.broadcast_to(level, present.shape)
+    refined: dict[tuple[int, Noise, Noise], list[int]] = defaultdict(list)
+    bought: dict[Noise, list[int]] = defaultdict(list)
+    for row in np.flatnonzero(wanted > present * (1 + 1e-6)).tolist():
+        node, noise = wish.nodes[row], _noise_at(float(wanted[row]), views.mode)
+        if node is None or views.mode is Mode.CONCENTRATED:
+            bought[noise].append(row)
+        else:
+            refined[node.block, node.noise, noise].append(node.row)
+    made: list[Bought] = [
+        Refined(
+            block=block,
+            measured=views.nodes.strategies[block],
+            rows=np.array(sorted(rows)),
+            before=before,
+            after=after,
+            version=views.version,
+        )
+        for (block, before, after), rows in refined.items()
+    ]
+    made += [
+        Measured(strategy=rows_of(wish.rows, np.array(rows)), noise=noise, version=views.version)
+        for noise, rows in bought.items()
+    ]
+    return tuple(made)
+
+
+def _noise_at(loss: float, mode: Mode) -> Noise:
+    """The noise whose loss per unit is this, to rounding."""
+    if mode is Mode.PURE:
+        return Noise(kind=NoiseKind.LAPLACE, scale=1 / loss)
+    return Noise(kind=NoiseKind.GAUSSIAN, scale=1 / math.sqrt(2 * loss))

@@ -1,0 +1,273 @@
+"""Proposers under the simultaneous contract: every answer comes from the rows of one purchase, free or bought now."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.errors import BudgetError, GoalError, Stale
+from bursar.goal import Goal, GoalKind
+from bursar.inference.estimate import Estimate, IndependentRows, Reals, WeightedRows, any_of, meets
+from bursar.inference.least_squares import Block, Reconstruction
+from bursar.inference.simultaneous import EveryQuestion, Family, cuts_of, share
+from bursar.inference.views import Measurements, products_of
+from bursar.kernel.accounting import Measured, Noise, NoiseKind
+from bursar.kernel.verbs import Verbs
+from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.request import Request
+from bursar.proposers.exact import Exact
+from bursar.queries import LinearMap, Product
+
+Integers = NDArray[np.int64]
+
+ANY_NOISE = Noise(kind=NoiseKind.LAPLACE, scale=1.0)
+"""Least squares over rows with one noise does not depend on which noise that is."""
+
+KEPT_BYTES = 128 * 2**20
+"""How much memory reconstructions may take; those not asked for longest go first."""
+
+OFFERED = 3
+"""How many earlier purchases are offered for one question, the most accurate first."""
+
+FINER = (1.0, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6, 0.5, 0.35, 0.25)
+"""Shares of the scale that the wrapped proposer found: the first that keeps the goal is taken."""
+
+SPARE = 1 - 1e-6
+"""A purchase is planned with a hair less than its share: asked for again with other rows, rounding must not tell."""
+
+LEAST_BETA = 2.0**-53
+"""The least failure probability that a goal can name."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Purchase:
+    """One `Measured` record of this version: its rows, their values, and its number among the purchases."""
+
+    products: tuple[Product, ...]
+    values: Integers
+    noise: Noise
+    position: int
+    number: int
+
+
+def purchases(measurements: Measurements) -> list[Purchase]:
+    """The purchases of this version, first to last. Rows that were refined since count as they were measured."""
+    blocks: dict[int, list[Block]] = {}
+    for block in (block for known in measurements.blocks.values() for block in known):
+        if isinstance(block, Block):
+            blocks.setdefault(block.position, []).append(block)
+    found: list[Purchase] = []
+    for number, position in enumerate(sorted(blocks), start=1):
+        parts = sorted(blocks[position], key=lambda block: block.first)
+        products, values = tuple(block.product for block in parts), np.concatenate([block.values for block in parts])
+        facts = {"position": position, "number": number}
+        found.append(Purchase(products=products, values=values, noise=parts[0].noise, **facts))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimator:
+    """How a question follows from the rows of one purchase: known before anything is drawn."""
+
+    weights: Reals | None  # (queries, rows); None where the rows are the queries
+    rows: int  # queries
+    questions: int  # that the purchase has to share its failure probability out to
+
+    def law(self, noise: Noise, number: int, part: float = 1.0) -> EveryQuestion:
+        """The law with the share of the purchase of this number, or a part of the share."""
+        law: IndependentRows | WeightedRows = IndependentRows(noise=noise, rows=self.rows)
+        if self.weights is not None:
+            used = np.abs(self.weights).max(axis=0, initial=0) > 0
+            law = WeightedRows(weights=self.weights[:, used], noises=(noise,) * int(used.sum()))
+        return EveryQuestion(law=law, rows=self.rows, times=self.questions / (part * share(number)))
+
+    def estimate(self, values: Integers, law: EveryQuestion) -> Estimate:
+        exact = values.astype(float)
+        return Estimate(values=exact if self.weights is None else self.weights @ exact, law=law)
+
+    @property
+    def reuses(self) -> int:
+        """How many rows take part."""
+        return self.rows if self.weights is None else int((np.abs(self.weights).max(axis=0, initial=0) > 0).sum())
+
+
+class Estimators:
+    """One estimator for each pair of a purchase and a question: least squares over the purchase's rows alone.
+
+    Where these are too many for that, only the question that consists of exactly them is answered, by the rows
+    themselves; then each row is one question.
+    """
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self._kept: OrderedDict[tuple[str, ...], Reconstruction | None] = OrderedDict()
+
+    def of(self, products: Sequence[Product], wanted: LinearMap) -> Estimator | None:
+        """None where the rows do not determine the question."""
+        asked, rows = products_of(wanted), sum(product.rows for product in products)
+        cuts, needed = cuts_of(products), cuts_of(asked)
+        if any(name not in cuts or not np.isin(needed[name], cuts[name]).all() for name in needed):
+            return None
+        same = [part.digest for part in asked] == [part.digest for part in products]
+        known = self._reconstruction(products)
+        if known is None:
+            return Estimator(weights=None, rows=rows, questions=rows) if same else None
+        weights = known.weights_of(wanted)
+        if weights is None:
+            return None
+        plain = same and np.array_equal(weights, np.eye(rows))
+        questions = self.family.determined(products)
+        return Estimator(weights=None if plain else weights, rows=wanted.rows, questions=questions)
+
+    def _reconstruction(self, products: Sequence[Product]) -> Reconstruction | None:
+        """The rows of a purchase with values of zero; always over all columns of the purchase. None where too many."""
+        key = tuple(product.digest for product in products)
+        if key not in self._kept:
+            domain = self.family.domain
+            made = Reconstruction(domain, domain.ordered(name for product in products for name in product.attrs))
+            fits = all(made.add(Block(product, np.zeros(product.rows, np.int64), ANY_NOISE)) for product in products)
+            self._kept[key] = made if fits else None
+            while (
+                len(self._kept) > 1 and sum(0 if one is None else one.bytes for one in self._kept.values()) > KEPT_BYTES
+            ):
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+
+class Reuse:
+    """Rows of one earlier purchase determine the answer, free."""
+
+    name = "reuse"
+
+    def __init__(self, estimators: Estimators) -> None:
+        self._estimators = estimators
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        wanted = request.workload.map
+        if wanted.rows == 0:
+            return Exact().offers(request, views)
+        found: list[tuple[Purchase, Estimator, EveryQuestion]] = []
+        for purchase in purchases(views.measurements):
+            estimator = self._estimators.of(purchase.products, wanted)
+            if estimator is not None:
+                found.append((purchase, estimator, estimator.law(purchase.noise, purchase.number)))
+        found.sort(key=lambda known: known[2].mean_square())
+        return [self._offer(*known) for known in found[:OFFERED]]
+
+    def _offer(self, purchase: Purchase, estimator: Estimator, law: EveryQuestion) -> Offer:
+        how = "measured before" if estimator.weights is None else "least squares over one purchase"
+        return Offer(
+            proposer=self.name,
+            price=Price(),
+            law=law,
+            run=partial(_given, estimator.estimate(purchase.values, law)),
+            reuses=estimator.reuses,
+            note=f"{how}, record {purchase.position}",
+        )
+
+
+class OnePurchase:
+    """Another proposer's plans, as far as they buy rows in one purchase that answers the question by itself.
+
+    The plan says what to measure. How much noise the goal allows is looked for again, at the failure probability that
+    this contract leaves each question, and the estimator is that of `Estimators`.
+    """
+
+    def __init__(self, inner: Proposer, estimators: Estimators) -> None:
+        self.name = inner.name
+        self._inner, self._estimators = inner, estimators
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        wanted = request.workload.map
+        if wanted.rows == 0:
+            return []
+        number = 1 + len(purchases(views.measurements))
+        made = [
+            self._promised(event, request, views, number, plan) for event, plan in self._plans(request, views, number)
+        ]
+        return [offer for offer in made if offer is not None]
+
+    def _plans(self, request: Request, views: Views, number: int) -> list[tuple[Measured, Offer]]:
+        """Plans at about the right failure probability: what is bought decides how many questions share it."""
+        determined = self._estimators.family.determined
+        own = determined(products_of(request.workload.map))
+        plans = _bought(self._inner.offers(_stricter(request, share(number) / own), views))
+        found: list[tuple[Measured, Offer]] = []
+        for event, plan in plans:
+            questions = determined(products_of(event.strategy))
+            again = []
+            if questions != own and request.goal.kind is GoalKind.ERROR:
+                again = _bought(self._inner.offers(_stricter(request, share(number) / questions), views))
+            key = (event.strategy.digest, event.noise.kind)
+            same = [known for known in again if (known[0].strategy.digest, known[0].noise.kind) == key]
+            found.append(same[0] if same else (event, plan))
+        return found
+
+    def _promised(self, event: Measured, request: Request, views: Views, number: int, plan: Offer) -> Offer | None:
+        products = products_of(event.strategy)
+        if sum(product.rows for product in products) != event.strategy.rows:
+            return None  # a transform, whose rows are not counts of cells
+        estimator = self._estimators.of(products, request.workload.map)
+        noise = None if estimator is None else _noise(estimator, event.noise, number, request.goal)
+        if estimator is None or noise is None:
+            return None
+        price, note = plan.price, plan.note
+        if noise != event.noise:
+            event = replace(event, noise=noise)
+            note = f"{noise.kind.value} noise of scale {noise.scale:.4g}"
+            try:
+                price = Price(events=(event,), at_most=views.price((event,)))
+            except BudgetError:
+                return None
+        run = partial(_buy, event, estimator, number, views.position, request.goal)
+        return replace(plan, price=price, law=estimator.law(noise, number), run=run, note=f"{note}; purchase {number}")
+
+
+def _bought(plans: Sequence[Offer]) -> list[tuple[Measured, Offer]]:
+    """The plans that are one purchase."""
+    single = [(plan.price.events[0], plan) for plan in plans if len(plan.price.events) == 1]
+    return [(event, plan) for event, plan in single if isinstance(event, Measured)]
+
+
+def _noise(estimator: Estimator, noise: Noise, number: int, goal: Goal) -> Noise | None:
+    """The noise, or somewhat less, at which the question keeps its goal under this contract."""
+    try:
+        tried = (replace(noise, scale=finer * noise.scale) for finer in FINER)
+        return next((each for each in tried if meets(estimator.law(each, number, SPARE), goal)), None)
+    except GoalError:  # a scale that cannot be drawn
+        return None
+
+
+def _stricter(request: Request, share_of_one: float) -> Request:
+    """The request with the confidence at which each of its rows fails with no more than this share of beta."""
+    rows, goal = request.workload.map.rows, request.goal
+    beta = max(any_of(SPARE * goal.beta * share_of_one, rows), LEAST_BETA)
+    confidence = 1 - beta
+    if 1 - confidence > beta:
+        confidence = math.nextafter(confidence, 1.0)
+    return replace(request, goal=replace(goal, confidence=min(confidence, 1 - LEAST_BETA)))
+
+
+def _given(estimate: Estimate, verbs: Verbs) -> Estimate:
+    return estimate
+
+
+def _buy(event: Measured, estimator: Estimator, number: int, position: int, goal: Goal, verbs: Verbs) -> Estimate:
+    """Measure, and answer with the share that the purchase has in the log.
+
+    Guarantees: a purchase that was overtaken takes a later share, and so wider bars; where these miss the goal the
+    answer is not given, and the question is planned again with what was bought now in the log.
+    """
+    record = verbs.measure(event.strategy, event.noise)
+    overtaken_by = record.position - 1 - position
+    law = estimator.law(event.noise, number + overtaken_by)
+    if overtaken_by and not meets(law, goal):
+        raise Stale("another purchase came first and took the share of the confidence that this one was planned with")
+    return estimator.estimate(record.values, law)

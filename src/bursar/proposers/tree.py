@@ -1,0 +1,157 @@
+"""Answer from the nodes of sparse trees: what one question buys, the next ones reuse and refine.
+
+A question's own rows are the cheapest thing to measure for it alone, and of little use to any other. Nodes are dearer
+for one question, and shared by all. So nodes bid below their price, with credit for what was paid for other rows on the
+same columns since nodes were last bought: the rule of ski rental, as for `invest`.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product as combinations
+
+import numpy as np
+
+from bursar.domain import Domain
+from bursar.errors import BudgetError
+from bursar.goal import GoalKind
+from bursar.inference.nodes import boxes_of, ranges_of
+from bursar.inference.views import products_of
+from bursar.kernel.accounting import Mode, from_units
+from bursar.planner.offer import Offer, Views
+from bursar.planner.request import Request
+from bursar.proposers.direct import Direct
+from bursar.proposers.proactive import proactive
+from bursar.proposers.purchase import Purchase, Shop, Wish
+from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.strategy.levels import decompose, is_node, levels
+from bursar.strategy.tree import Box, Range
+
+Columns = tuple[str, ...]
+
+MOST_NODES = 512
+"""Most nodes that one question may need."""
+
+
+class Tree:
+    """`theta` says from which share of the nodes' price on rent justifies them; 1 where they bid their price."""
+
+    name = "tree"
+
+    def __init__(self, *, theta: dict[Mode, float]) -> None:
+        self._theta = theta
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        wanted = request.workload.map
+        if request.goal.kind is GoalKind.SPEND or wanted.rows == 0:
+            return []
+        columns = views.domain.ordered(wanted.attrs)
+        wish = wish_for(wanted, columns, views)
+        shop = None if wish is None else Shop.of(wish, request, views)
+        if shop is None:
+            return []
+        theta = self._theta[views.mode]
+        rent = views.rents.since(columns, self.name, all_nodes) if theta < 1 else 0
+        purchase = shop.cheapest() if _worthwhile(shop, rent, theta) else None
+        offer = None if purchase is None else self._offer(shop, purchase, columns, rent, theta)
+        return [] if offer is None else [offer]
+
+    def _offer(self, shop: Shop, purchase: Purchase, columns: Columns, rent: int, theta: float) -> Offer | None:
+        views = shop.views
+        try:
+            price = views.price(purchase.events)
+            more = proactive(purchase, columns, views)
+            if more and views.price((*purchase.events, *more)) > price:
+                more = ()
+        except BudgetError:
+            return None
+        note = f"{len(shop.wish.nodes)} nodes of a tree"
+        if more:
+            note += f", {sum(event.strategy.rows for event in more)} more at no cost"
+        if rent:
+            note += f"; rent so far {from_units(rent):.3g}"
+        credit = price - math.ceil(theta * price) + rent
+        return purchase.offer(self.name, price, more=more, note=note, credit=credit)
+
+
+def _worthwhile(shop: Shop, rent: int, theta: float) -> bool:
+    """Whether the nodes could win at their least price, before time is spent on finding the exact one."""
+    level = shop.level(1.0)
+    events = None if level is None else shop.events(level)
+    if events is None:
+        return False
+    try:
+        least = shop.views.price(events)
+    except BudgetError:
+        return False
+    others = [offer.price.at_most for offer in Direct().offers(shop.request, shop.views)]
+    return not others or math.floor(theta * least) - rent <= min(others)
+
+
+def wish_for(wanted: LinearMap, columns: Columns, views: Views) -> Wish | None:
+    """The nodes that make up a question; None where it is not about ranges, or is made of too many nodes.
+
+    Edge cases: None as well where the nodes are the question's own rows, all new: that is asking directly.
+    """
+    parts = products_of(wanted)
+    if not columns or any(views.domain.ordered(part.attrs) != columns for part in parts):
+        return None
+    found = [_nodes_of(part, columns) for part in parts]
+    if any(nodes is None for nodes in found):
+        return None
+    boxes = list(dict.fromkeys(box for nodes in found if nodes is not None for box in combinations(*nodes)))
+    if len(boxes) > MOST_NODES:
+        return None
+    known = views.nodes.over(columns)
+    nodes = [known.get(box) for box in boxes]
+    own = [boxes_of(part, columns, views.domain) for part in parts]
+    if not any(nodes) and set(boxes) == {box for part in own for box in part or ()}:
+        return None
+    rows = rows_for(boxes, found[0] if len(parts) == 1 else None, columns, views.domain)
+    return Wish(rows=rows, nodes=nodes, boxes=boxes)
+
+
+def _nodes_of(part: Product, columns: Columns) -> list[list[Range]] | None:
+    """Per column, the nodes that make up every range between two cells that the product's rows tell apart."""
+    if any(len(mask.attrs) != 1 for mask in part.masks):
+        return None
+    found: dict[str, list[Range]] = {}
+    total = 1
+    for mask in part.masks:
+        breaks = mask.steps.breaks()
+        if len(breaks) > MOST_NODES:
+            return None
+        ends = [*breaks[1:].tolist(), mask.steps.size]
+        asked: list[bool] = np.any(mask.steps.at_cells(breaks), axis=0).tolist()
+        cuts = levels(mask.steps.size)
+        pieces = [piece for piece, some in zip(zip(breaks.tolist(), ends, strict=True), asked, strict=True) if some]
+        found[mask.attrs[0]] = [node for low, high in pieces for node in decompose(low, high, cuts)]
+        total *= len(found[mask.attrs[0]])
+        if total > MOST_NODES:
+            return None
+    return [found[name] for name in columns]
+
+
+def rows_for(boxes: list[Box], grid: list[list[Range]] | None, columns: Columns, domain: Domain) -> LinearMap:
+    """Boxes as queries: one product where they are a grid or have one column, else one each."""
+    if grid is not None:
+        return Product(tuple(_mask(name, ranges, domain) for name, ranges in zip(columns, grid, strict=True)))
+    if len(columns) == 1:
+        return Product((_mask(columns[0], [low_high for (low_high,) in boxes], domain),))
+    each = [Product(tuple(_mask(name, [own], domain) for name, own in zip(columns, box, strict=True))) for box in boxes]
+    return each[0] if len(each) == 1 else Stack(tuple(each))
+
+
+def _mask(name: str, ranges: list[Range], domain: Domain) -> Mask:
+    size = domain[name].size
+    lows, highs = np.array(ranges).T
+    return Mask((name,), (size,), Steps.ranges(lows, highs, size))
+
+
+def all_nodes(strategy: LinearMap) -> bool:
+    """Whether everything that a strategy measures is a node, or a product of nodes."""
+    masks = [mask for part in products_of(strategy) for mask in part.masks]
+    if not masks or any(len(mask.attrs) != 1 for mask in masks):
+        return False
+    rows = [(ranges_of(mask.steps), levels(mask.steps.size)) for mask in masks]
+    return all(found is not None and all(is_node(*own, cuts) for own in found) for found, cuts in rows)

@@ -1,0 +1,280 @@
+"""Answers under the simultaneous contract: from one purchase each, with its own share; others are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bursar import presets
+from bursar.domain import Domain, Integers
+from bursar.engine import Bursar
+from bursar.errors import BudgetError, GoalError, QueryError
+from bursar.inference.simultaneous import EveryQuestion, Family, share
+from bursar.kernel.accounting import Measured, Mode
+from bursar.kernel.budget import Budget
+from bursar.planner.goals import Wanted
+from bursar.planner.request import Request
+from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse, purchases
+from harness.small import DOMAIN, Silence, config, counts, engine
+
+FAMILY = Family(domain=DOMAIN, sets=(("age", "sex"), ("region",)))
+BUDGETS = {Mode.PURE: Budget.of(epsilon=20.0), Mode.CONCENTRATED: Budget.of(rho=2.0)}
+BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
+FOUR = "SELECT COUNT(*) FROM people WHERE age = 4"
+
+
+def small(*, family: Family = FAMILY, budget: Budget = BUDGETS[Mode.PURE], **rest: object) -> Bursar:
+    return engine(settings=config(family=family, budget=budget, **rest))
+
+
+def bought(db: Bursar) -> list[Measured]:
+    return [record.event for record in db.ledger.records() if isinstance(record.event, Measured)]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_rows_and_sums_of_one_purchase_are_free(mode: Mode) -> None:
+    db = small(budget=BUDGETS[mode])
+    first = db.query(BY_AGE, within=30)
+    again, one = db.query(BY_AGE, within=30), db.query(FOUR, within=30)
+    few = db.query("SELECT COUNT(*) FROM people WHERE age BETWEEN 2 AND 4", within=200)
+    assert [answer.free for answer in (first, again, one, few)] == [False, True, True, True]
+    assert again.values == first.values
+    assert one.value == first.values[4][0]
+    assert few.value == pytest.approx(sum(first.values[age][0] for age in (2, 3, 4)))
+    assert {answer.contract for answer in (first, again, one, few)} == {"simultaneous"}
+    assert one.error == first.error  # the bar of a number does not depend on what it is asked with
+    assert len(bought(db)) == 1
+
+
+def test_rows_of_two_purchases_are_not_put_together() -> None:
+    sums = "SELECT COUNT(*) FROM people WHERE age BETWEEN {} AND {}"
+    asked = {sums.format(0, 2): 20, sums.format(3, 5): 20, sums.format(0, 5): 200}
+    mixing, single = engine(settings=config(budget=BUDGETS[Mode.PURE])), small()
+    assert [mixing.query(text, within=error).reused for text, error in asked.items()] == [0, 0, 2]
+    assert [single.query(text, within=error).reused for text, error in asked.items()] == [0, 0, 0]
+
+
+def test_without_noise_every_answer_is_the_truth() -> None:
+    db = engine(settings=config(family=FAMILY, budget=BUDGETS[Mode.PURE]), randomness=Silence())
+    for low in range(10):
+        for high in range(low, 10):
+            text = f"SELECT COUNT(*) FROM people WHERE age BETWEEN {low} AND {high} AND sex = 'F'"
+            assert db.query(text, within=60).value == pytest.approx(counts()[low : high + 1, 0].sum())
+    assert {line.kind for line in db.log()} == {"version 1", "measured"}  # nothing is ever refined
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_goal_is_kept_with_the_share_of_the_purchase(mode: Mode) -> None:
+    db = small(budget=BUDGETS[mode])
+    for number, age in enumerate(range(5), start=1):
+        request = db.prepare(f"SELECT COUNT(*) FROM people WHERE age = {age}", Wanted(within=40), None)
+        offer = db.planner.choose(request)
+        assert isinstance(offer.law, EveryQuestion)
+        assert offer.law.times == pytest.approx(1 / share(number))  # one row, one question
+        answer = db.ask(request)
+        assert answer.error < 40
+        assert f"purchase {number}" in answer.note
+    prices = [line.noise for line in db.log() if line.kind == "measured"]
+    assert len(set(prices)) == 5  # each purchase has less failure probability to give, and so less noise
+
+
+def test_a_new_version_counts_from_one() -> None:
+    db = small()
+    for age in range(4):
+        db.query(f"SELECT COUNT(*) FROM people WHERE age = {age}", within=40)
+    assert [p.number for p in purchases(db.planner.views().measurements)] == [1, 2, 3, 4]
+    db.declare_version()
+    assert purchases(db.planner.views().measurements) == []
+    db.query("SELECT COUNT(*) FROM people WHERE age = 9", within=40)
+    scales = [event.noise.scale for event in bought(db)]
+    assert scales[-1] == scales[0] > scales[1]
+
+
+def test_each_purchase_is_its_own_family_and_widens_later_ones() -> None:
+    """The bars of an old purchase stay what they were, whatever is bought afterwards."""
+    db = small()
+    before = db.query(BY_AGE, within=30)
+    for sex in ("F", "M"):
+        db.query(f"SELECT COUNT(*) FROM people WHERE sex = '{sex}'", within=10)
+    assert replace(db.query(BY_AGE, within=30), left=0, charge=0) == replace(
+        before, left=0, charge=0, source="reuse", note="measured before, record 2", reused=10, bought=0
+    )
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_an_investment_answers_the_family(mode: Mode) -> None:
+    db = small(budget=BUDGETS[mode])
+    texts = [f"SELECT COUNT(*) FROM people WHERE age BETWEEN {a} AND {b}" for a in range(10) for b in range(a, 10)]
+    answers = [db.query(text, within=30) for text in texts]
+    sources = [answer.source for answer in answers]
+    place = sources.index("invest")
+    assert set(sources[place + 1 :]) == {"reuse"}
+    assert all(answer.error < 30 for answer in answers)
+
+
+def test_a_strategy_for_overlapping_questions_is_one_purchase() -> None:
+    db = small()
+    parts = ", ".join(f"COUNT(*) FILTER (WHERE age < {age})" for age in range(1, 10))
+    answer = db.query(f"SELECT {parts} FROM people", within=40)
+    assert (answer.source, len(bought(db))) == ("strategy", 1)
+    assert answer.error < 40
+
+
+def test_a_histogram_too_large_for_least_squares_answers_itself() -> None:
+    domain = Domain((Integers(name="x", lower=0, upper=2999, null=0),))
+    settings = config(domain=domain, family=Family(domain=domain, sets=(("x",),)))
+    db = engine(table=np.full(3000, 30), settings=settings)
+    text = "SELECT x, COUNT(*) FROM people GROUP BY x"
+    first, again = db.query(text, within=100), db.query(text, within=100)
+    assert (first.free, again.free, again.values) == (False, True, first.values)
+    assert not db.query("SELECT COUNT(*) FROM people WHERE x = 5", within=100).free
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "reason", "rewrite"),
+    [
+        ("SELECT COUNT(*) FROM people WHERE age IN (1, 3)", "age", "one range of neighbouring values", "GROUP BY age"),
+        ("SELECT COUNT(*) FROM people WHERE age = 1 OR sex = 'F'", "age", "for age and sex this is none", "age, sex"),
+        (
+            "SELECT age, region, COUNT(*) FROM people GROUP BY age, region",
+            "region",
+            r"no questions about age and region \(it has: age and sex; region\)",
+            "without region",
+        ),
+    ],
+)
+def test_questions_outside_the_family_are_refused(text: str, column: str, reason: str, rewrite: str) -> None:
+    db = small()
+    for ask in (db.query, db.explain):
+        with pytest.raises(QueryError, match=reason) as refused:
+            ask(text, within=50)
+        assert refused.value.position == text.index(column)
+        assert rewrite in refused.value.rewrite
+    with pytest.raises(QueryError, match=reason):
+        db.batch([BY_AGE, text], within=50)
+    assert (db.budget().spent, bought(db)) == (0, [])
+
+
+def test_what_else_is_refused() -> None:
+    db = small()
+    with pytest.raises(GoalError, match="ask for an error"):
+        db.query(BY_AGE, rmse=20)
+    with pytest.raises(GoalError, match="public_size is not declared"):
+        db.query(BY_AGE, within="2%")
+    db.query("SELECT COUNT(*) FROM people", within=50)
+    with pytest.raises(GoalError, match="public_size is not declared"):
+        db.query(BY_AGE, within="2%")
+    assert small(public_size=5000).query(BY_AGE, within="2%").error < 100
+
+
+def test_a_refusal_names_a_goal_that_is_then_accepted() -> None:
+    db = small(budget=Budget.of(epsilon=1.0))
+    with pytest.raises(BudgetError) as refused:
+        db.query(BY_AGE, within=2)
+    assert db.query(f"{BY_AGE} {refused.value.fits}").charge <= 1.0
+
+
+def test_a_price_buys_bars_that_hold_for_all_questions() -> None:
+    answer, alone = small().query(BY_AGE, epsilon=0.5), engine().query(BY_AGE, epsilon=0.5)
+    assert answer.charge == pytest.approx(0.5, rel=1e-6)
+    assert answer.error > 1.2 * alone.error  # the same noise, and a promise about 55 questions instead of ten
+
+
+def test_a_question_about_nobody_and_one_about_everybody() -> None:
+    db = small()
+    nobody = db.query("SELECT COUNT(*) FROM people WHERE age < 3 AND age > 5", within=1)
+    assert (nobody.value, nobody.free) == (0, True)
+    assert db.query("SELECT COUNT(*) FROM people", within=50).error < 50
+
+
+def test_a_batch_is_one_purchase() -> None:
+    db = small()
+    both = [BY_AGE, "SELECT region, COUNT(*) FROM people GROUP BY region"]
+    batch = db.batch(both, within=40)
+    assert len(bought(db)) == 1
+    assert all(answer.contract == "simultaneous" and answer.error < 40 for answer in batch.answers)
+    assert db.query(BY_AGE, within=40).free
+
+
+def test_explain_says_which_contract_is_in_force() -> None:
+    shown = small().explain(BY_AGE, within=50)
+    assert shown.contract == "simultaneous"
+    assert "(simultaneous)" in str(shown)
+    assert "(per-query)" in str(engine().explain(BY_AGE, within=50))
+
+
+def test_a_higher_confidence_has_wider_bars_from_the_same_rows() -> None:
+    db = small()
+    answers = [db.query(BY_AGE, within=60, confidence=sure) for sure in (0.99, 0.95, 0.5)]
+    assert [answer.free for answer in answers] == [False, True, True]
+    assert answers[0].error > answers[1].error > answers[2].error
+
+
+def test_a_purchase_that_was_overtaken_is_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The share that it was planned with belongs to the other purchase now."""
+    db = small()
+    other = engine(settings=db.config, ledger=db.ledger, analyst="bob")
+    choose, came = db.planner.choose, []
+
+    def slowly(request: Request) -> object:
+        offer = choose(request)
+        if not came:
+            came.append(other.query("SELECT COUNT(*) FROM people WHERE region = 'north'", within=30))
+        return offer
+
+    monkeypatch.setattr(db.planner, "choose", slowly)
+    answer = db.query(FOUR, within=30)
+    assert len(came) == 1
+    assert len(bought(db)) == 3  # bob's, the one that came too late for its share, and one with a share of its own
+    assert answer.error < 30
+    assert "purchase 3" in answer.note
+    laws = [offer.law for offer in db.planner.preset.proposers[0].offers(_request(db), db.planner.views())]
+    assert sorted(law.times * share(number) for law, number in zip(laws, (3, 2), strict=True)) == pytest.approx([1, 1])
+
+
+def _request(db: Bursar) -> Request:
+    return db.prepare(FOUR, Wanted(within=30), None)
+
+
+def test_a_price_cap_takes_the_later_share_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No goal is missed by wider bars, so nothing is bought twice."""
+    db = small()
+    other = engine(settings=db.config, ledger=db.ledger, analyst="bob")
+    choose = db.planner.choose
+
+    def slowly(request: Request) -> object:
+        offer = choose(request)
+        other.query("SELECT COUNT(*) FROM people WHERE region = 'north'", within=30)
+        return offer
+
+    first = small().query(FOUR, epsilon=0.5)
+    monkeypatch.setattr(db.planner, "choose", slowly)
+    later = db.query(FOUR, epsilon=0.5)
+    assert len(bought(db)) == 2
+    assert later.error > first.error
+
+
+def test_a_preset_is_wrapped_and_keeps_its_own_facts() -> None:
+    wrapped = presets.under(FAMILY, replace(presets.default, sequential=True))
+    assert presets.under(None, presets.default) is presets.default
+    assert wrapped.sequential
+    assert [one.name for one in wrapped.proposers] == ["reuse", "strategy", "invest", "direct"]
+    assert all(isinstance(one, Reuse | OnePurchase) for one in wrapped.proposers)
+
+
+def test_offers_that_mix_purchases_are_dropped() -> None:
+    """A proposer that answers from everything in the log gets no word in, even if somebody wraps it."""
+    from bursar.proposers.reconstruct import Reconstruct
+    from bursar.proposers.refine import Refine
+    from bursar.proposers.tree import Tree
+
+    db = small()
+    db.query(BY_AGE, within=30)
+    request, views = db.prepare(BY_AGE, Wanted(within=10), None), db.planner.views()
+    for inner in (Reconstruct(), Refine(), Tree(theta=presets.NODES)):
+        made = OnePurchase(inner, Estimators(FAMILY)).offers(request, views)
+        assert all(len(offer.price.events) == 1 and isinstance(offer.price.events[0], Measured) for offer in made)
+        assert all(isinstance(offer.law, EveryQuestion) for offer in made)
+    assert OnePurchase(Reconstruct(), Estimators(FAMILY)).offers(request, views) == []
