@@ -1,47 +1,75 @@
-"""Figs. 1, 3, 4, 5 and Table 2 of the Eigen-Design paper: printed as tables, and drawn where a folder is given."""
+"""Figs. 1, 3, 4, 5 and Table 2 of the Eigen-Design paper, and what goes beyond them: tables, and pictures in a folder.
+
+Here are the figures with 2048 cells, computed densely; those with 8192 are in `strategies_8192`.
+"""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import strategies_large as large
+from benchmarks import strategies_8192 as large
+from benchmarks import strategies_laplace as laplace
+from benchmarks import strategies_scaling as scaling
 from benchmarks import strategies_workloads as drawn
-from benchmarks.strategies_systems import SYSTEMS, Case, error, relative_error
+from benchmarks.published import published
+from benchmarks.strategies_relative import BOXES, FLOOR, fig_3_relative, relative_error
+from benchmarks.strategies_show import Rows, show
+from benchmarks.strategies_systems import SYSTEMS, Case, deviations, error
+from benchmarks.strategies_table_2 import table_2 as table_2_large
 from bursar.strategy import workloads
-from bursar.strategy.eigen import eigen_queries, for_relative_error, principal_weights, separated_weights
+from bursar.strategy.eigen import eigen_design, eigen_queries, for_relative_error
 from bursar.strategy.fourier import fourier_basis
 from bursar.strategy.measure import rms_error, svd_bound
+from bursar.strategy.optimal import optimum
 from bursar.strategy.wavelet import wavelet
-from bursar.strategy.weights import query_weights, weigh_basis
+from bursar.strategy.weights import weigh_basis
 
-Rows = dict[str, dict[str, float]]
-Weighing = Callable[[large.Spectrum], large.Reals]
 FOR_RANGES = ("default", "eigen", "wavelet", "hierarchical")
 FOR_MARGINALS = ("default", "eigen", "fourier", "datacube")
 EPSILONS = (0.1, 0.5, 1.0, 2.5)
-DELTA = 1e-4
-FLOOR = 0.001
-"""Relative errors are |error| / max(true answer, this share of all rows)."""
 
 FIG_1 = [[1] * 8, [1] * 4 + [0] * 4, [0] * 4 + [1] * 4, [1, 1, 0, 0] * 2, [0, 0, 1, 1] * 2]
 FIG_1 += [[0] * 6 + [1] * 2, [1] * 2 + [0] * 6, [1] * 4 + [-1] * 4]
 
 
 def paper_figures(folder: Path | None, rng: np.random.Generator) -> None:
-    """Everything, one table after the other; minutes."""
-    _show("Fig. 1: error over the bound", fig_1(), folder)
-    _show("Fig. 3: error over the bound, 2048 cells", fig_3(rng), folder)
-    _show("Fig. 3: relative error, generated census and adult, by epsilon", fig_3_relative(rng), folder)
-    for name, rows in fig_4().items():
-        _show(f"Fig. 4: {name}, 8192 cells, before completion; error over the bound and seconds", rows, folder)
-    _show("Fig. 5: design queries, 2048 cells; error over the bound", fig_5(rng), folder)
-    _show("Table 2: 2048 cells; error over the bound and relative error", table_2(rng), folder)
-    _show("Table 2: 8192 cells; error over the bound, eigen before completion", table_2_large(rng), folder)
+    """Everything, one table after the other; about a quarter of an hour on one core."""
+    at_2048(folder, rng)
+    at_8192(folder, rng)
+    show("Theorem 3: error over the optimum, and what is allowed; 256 cells", theorem_3(), folder)
+    laplace.show_all(folder, rng)
+    scaling.show_all(folder)
+    for title, rows in published().items():
+        show(title, rows, folder)
+
+
+def at_2048(folder: Path | None, rng: np.random.Generator) -> None:
+    show("Fig. 1: error over the bound", fig_1(), folder)
+    show("Fig. 3: error over the bound, 2048 cells", fig_3(rng), folder)
+    census, (adult, which) = drawn.census(drawn.CENSUS, rng), drawn.adult(drawn.ADULT, rng)
+    for name, table, sizes in (("generated census", census, drawn.CENSUS), (f"{which} adult", adult, drawn.ADULT)):
+        title = f"Fig. 3: relative error, 2048 cells, {name}, by epsilon; s = {FLOOR} of all rows"
+        show(title, fig_3_relative(table, sizes, EPSILONS, 0), folder)
+    show("Fig. 5: design queries, 2048 cells; error over the bound, before completion", fig_5(rng), folder)
+    title = f"Table 2: 2048 cells; error over the bound, relative error at s = {FLOOR}, generated census, epsilon 0.5"
+    show(title, table_2(census, rng), folder)
+
+
+def at_8192(folder: Path | None, rng: np.random.Generator) -> None:
+    show("Fig. 3: error over the bound, 8192 cells", large.fig_3(rng), folder)
+    fine, (adult, which) = drawn.census(drawn.FINE_CENSUS, rng), drawn.adult(drawn.FINE_ADULT, rng)
+    for name, table, sizes in (
+        ("generated census", fine, drawn.FINE_CENSUS),
+        (f"{which} adult", adult, drawn.FINE_ADULT),
+    ):
+        title = f"Fig. 3: relative error, 8192 cells, {name}, by epsilon; s = {FLOOR} of all rows"
+        show(title, fig_3_relative(table, sizes, (0.5,), 0), folder)
+    for name, rows in large.fig_4().items():
+        show(f"Fig. 4: {name}, 8192 cells; error over the bound before completion, and seconds", rows, folder)
+    title = f"Table 2: 8192 cells; error over the bound, relative error at s = {FLOOR}, generated census, epsilon 0.5"
+    show(title, table_2_large(fine, rng), folder)
 
 
 def fig_1() -> Rows:
@@ -64,48 +92,6 @@ def fig_3(rng: np.random.Generator) -> Rows:
     return found
 
 
-def fig_3_relative(rng: np.random.Generator) -> Rows:
-    """All boxes and 2-way marginals; strategies for queries scaled to length one, errors of the queries themselves."""
-    found: Rows = {}
-    for data, (sizes, people) in (("census", drawn.CENSUS), ("adult", drawn.ADULT)):
-        table, sets = drawn.counts(sizes, people, rng), drawn.two_way(sizes)
-        boxes = drawn.some_boxes(sizes, range(len(sizes)), 4000, rng)
-        ranges = Case(gram=workloads.all_ranges(*sizes, unit_norm=True), sizes=sizes)
-        cube = Case(gram=workloads.marginals(sizes, sets, unit_norm=True), sizes=sizes, sets=tuple(sets))
-        margins = np.concatenate([_margin_rows(sizes, s) for s in sets])
-        for kind, case, queries, names in (
-            ("ranges", ranges, boxes, FOR_RANGES),
-            ("marginals", cube, margins, FOR_MARGINALS),
-        ):
-            made = {name: SYSTEMS[name](case) for name in names}
-            for epsilon in EPSILONS:
-                found[f"{data}, {kind}, {epsilon}"] = {
-                    name: relative_error(queries, X, table, _noise(epsilon), FLOOR * people) for name, X in made.items()
-                }
-    return found
-
-
-def fig_4() -> dict[str, Rows]:
-    """What the two shortcuts cost, and what they save."""
-    cube = (16, 32, 16)
-    found: dict[str, Rows] = {}
-    for name, spectrum in (
-        ("all ranges", large.range_spectrum(8192)),
-        ("2-way marginals", large.marginal_spectrum(cube, drawn.two_way(cube), np.eye)),
-    ):
-        rows: Rows = {}
-        for label, work in {
-            "Program 1": lambda s: query_weights(s.costs, s.squares, gap=1e-3).factors,
-            **{f"groups of {g}": _in_groups(g) for g in (16, 64, 256)},
-            **{f"{share:.0%} principal": _principal(share) for share in (0.02, 0.06, 0.25)},
-        }.items():
-            start = time.process_time()
-            factors = work(spectrum)
-            rows[label] = {"error": spectrum.error(factors) / spectrum.bound, "cpu_s": time.process_time() - start}
-        found[name] = rows
-    return found
-
-
 def fig_5(rng: np.random.Generator) -> Rows:
     sizes = (16, 16, 8)
     order = rng.permutation(2048)
@@ -119,14 +105,13 @@ def fig_5(rng: np.random.Generator) -> Rows:
     return found
 
 
-def table_2(rng: np.random.Generator) -> Rows:
-    """Absolute and relative errors on the generated census, epsilon .5; the relative ones for queries of length one."""
-    sizes, people = drawn.CENSUS
-    table, flat = drawn.counts(sizes, people, rng), (2048,)
+def table_2(table: np.ndarray, rng: np.random.Generator) -> Rows:
+    """Absolute errors, and relative ones on the census at epsilon .5; the latter for queries of length one."""
+    sizes, flat = drawn.CENSUS, (2048,)
     order = rng.permutation(2048)
     ones, twos = workloads.ways(3, 1), workloads.ways(3, 2)
     some = drawn.predicates(2048, rng)
-    whole = drawn.some_boxes(flat, (0,), 4000, rng)
+    whole = drawn.box_rows(drawn.some_boxes(flat, (0,), BOXES, rng), flat)
     plans = {
         "1-D ranges, permuted": (
             Case(gram=workloads.permuted(workloads.all_ranges(2048), order), sizes=flat),
@@ -151,94 +136,42 @@ def table_2(rng: np.random.Generator) -> Rows:
         plans[name] = (
             Case(gram=workloads.range_marginals(sizes, sets), sizes=sizes, sets=tuple(sets)),
             Case(gram=workloads.range_marginals(sizes, sets, unit_norm=True), sizes=sizes, sets=tuple(sets)),
-            np.concatenate([drawn.some_boxes(sizes, s, 1000, rng) for s in sets]),
+            np.concatenate([drawn.box_rows(drawn.some_boxes(sizes, s, BOXES // 4, rng), sizes) for s in sets]),
             (*FOR_RANGES, "fourier", "datacube"),
         )
     found: Rows = {}
     for name, (case, unit, queries, names) in plans.items():
         found[name] = _ratios(case, names)
         found[f"{name}, relative"] = {
-            system: relative_error(queries, SYSTEMS[system](unit), table, _noise(0.5), FLOOR * people)
+            system: relative_error(
+                [(deviations(queries, SYSTEMS[system](unit)), queries @ table)], float(table.sum()), 0.5
+            )
             for system in names
         }
     return found
 
 
-def table_2_large(rng: np.random.Generator) -> Rows:
-    cells, cube = 8192, (16, 32, 16)
-    found: Rows = {}
-    order = rng.permutation(cells)
-    plans = {
-        "1-D ranges, permuted": (large.range_spectrum(cells), (cells,), large.range_energies(cells, order)),
-        "CDF": (large.prefix_spectrum(cells), (cells,), large.prefix_energies(cells)),
+def theorem_3() -> Rows:
+    """Eigen-Design over the optimum, and (n s_1 / SVDB)^1/4, which it cannot exceed."""
+    rng, sizes = np.random.default_rng(0), (8, 8, 4)
+    grams = {
+        "ranges": workloads.all_ranges(256),
+        "boxes 16x16": workloads.all_ranges(16, 16),
+        "CDF": workloads.prefix(256),
+        "2-way marginals": workloads.marginals(sizes, drawn.two_way(sizes)),
+        "1-way range marginals": workloads.range_marginals(sizes, workloads.ways(3, 1)),
+        "random ranges": workloads.gram_of(drawn.random_ranges((256,), rng)),
+        "random predicates": workloads.gram_of(drawn.predicates(256, rng)),
+        "normal numbers": workloads.gram_of(rng.normal(size=(512, 256))),
     }
-    for k in (1, 2):
-        sets = workloads.ways(3, k)
-        spectrum = large.marginal_spectrum(cube, sets, workloads.all_ranges)
-        plans[f"{k}-way range marginals"] = (spectrum, cube, large.set_energies(cube, sets))
-    for name, (spectrum, sizes, energies) in plans.items():
-        factors = query_weights(spectrum.costs, spectrum.squares, gap=1e-3).factors
-        found[name] = {"eigen": spectrum.error(factors) / spectrum.bound} | {
-            system: large.haar_error(sizes, energies, system) / spectrum.bound for system in ("wavelet", "hierarchical")
-        }
+    found: Rows = {}
+    for name, V in grams.items():
+        largest = float(np.linalg.eigvalsh(V)[-1])
+        ours = rms_error(V, eigen_design(V)) / optimum(V, gap=1e-5).bound
+        found[name] = {"eigen": ours, "allowed": (len(V) * largest / svd_bound(V) ** 2) ** 0.25}
     return found
 
 
 def _ratios(case: Case, names: tuple[str, ...]) -> dict[str, float]:
     bound = svd_bound(case.gram)
     return {name: error(case.gram, SYSTEMS[name](case)) / bound for name in names}
-
-
-def _noise(epsilon: float) -> float:
-    """The Gaussian mechanism of Prop. 2, per unit of sensitivity."""
-    return math.sqrt(2 * math.log(2 / DELTA)) / epsilon
-
-
-def _margin_rows(sizes: tuple[int, ...], columns: tuple[int, ...]) -> large.Reals:
-    made = np.ones((1, 1))
-    for i, size in enumerate(sizes):
-        made = np.kron(made, np.eye(size) if i in columns else np.ones((1, size)))
-    return made
-
-
-def _in_groups(group: int) -> Weighing:
-    return lambda spectrum: separated_weights(spectrum.costs, spectrum.squares, group, gap=1e-3)
-
-
-def _principal(share: float) -> Weighing:
-    return lambda s: principal_weights(s.costs, s.squares, math.ceil(share * s.squares.shape[1]), gap=1e-3)
-
-
-def _show(title: str, rows: Rows, folder: Path | None) -> None:
-    columns = list(dict.fromkeys(key for row in rows.values() for key in row))
-    print(title)
-    print(" " * 34 + "".join(f"{column:>14}" for column in columns))
-    for name, row in rows.items():
-        print(f"{name:34}" + "".join(_number(row.get(c)) for c in columns))
-    print(flush=True)
-    if folder is not None:
-        _draw(title, rows, [c for c in columns if c != "cpu_s"], folder)
-
-
-def _number(value: float | None) -> str:
-    return " " * 14 if value is None else f"{value:14.4f}" if value >= 0.1 else f"{value:14.3g}"
-
-
-def _draw(title: str, rows: Rows, columns: list[str], folder: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    folder.mkdir(parents=True, exist_ok=True)
-    figure, axes = pyplot.subplots(figsize=(max(6.0, 0.9 * len(rows)), 4.5), layout="constrained")
-    for number, column in enumerate(columns):
-        places = [i + number * 0.8 / len(columns) for i, row in enumerate(rows.values()) if column in row]
-        axes.bar(places, [row[column] for row in rows.values() if column in row], 0.8 / len(columns), label=column)
-    axes.set_xticks([i + 0.4 - 0.4 / len(columns) for i in range(len(rows))], list(rows), rotation=35, ha="right")
-    axes.set_yscale("log")
-    axes.set_title(title, fontsize=9)
-    axes.legend(fontsize=8)
-    name = "".join(c if c.isalnum() else "-" for c in title.split(";")[0].lower()).strip("-")
-    figure.savefig(folder / f"{name.replace('--', '-')}.png", dpi=120)
-    pyplot.close(figure)

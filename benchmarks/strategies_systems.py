@@ -58,10 +58,9 @@ def error(gram: Reals, information: Reals) -> float:
     return math.sqrt(float(information.diagonal().max()) * trace_error(gram, information))
 
 
-def relative_error(queries: Reals, information: Reals, counts: Reals, noise: float, floor: float) -> float:
-    """The mean over the queries of E|error| / max(true answer, floor) with Gaussian noise; X may have low rank."""
+def deviations(queries: Reals, information: Reals) -> Reals:
+    """The standard deviation of each query at noise one, per unit of sensitivity; X may have low rank."""
     values, vectors = np.linalg.eigh(information)
     kept = values > 1e-11 * values[-1]
     seen = queries @ (vectors[:, kept] / np.sqrt(values[kept]))
-    deviation = noise * math.sqrt(float(information.diagonal().max())) * np.linalg.norm(seen, axis=1)
-    return float(np.mean(math.sqrt(2 / math.pi) * deviation / np.maximum(queries @ counts, floor)))
+    return math.sqrt(float(information.diagonal().max())) * np.asarray(np.linalg.norm(seen, axis=1))

@@ -1,0 +1,164 @@
+"""Runs one system through one task: the planner and the kernel with real noise, without SQL and disk."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import product as combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.cachedp_tasks import TASKS, Task, converse
+from benchmarks.harness import peak_mb
+from benchmarks.systems import apex, apex_cache, laplace, pioneer
+from bursar import presets
+from bursar.domain import Unit
+from bursar.goal import GoalKind
+from bursar.inference.estimate import Estimate
+from bursar.inference.views import products_of
+from bursar.kernel.accounting import Measured, from_units
+from bursar.kernel.budget import Budget, charter_of
+from bursar.kernel.curator import declare_version
+from bursar.kernel.grant import Grant
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import MemoryLedger, Record
+from bursar.kernel.randomness import SystemRandomness
+from bursar.kernel.sources.duckdb import DuckDBSource
+from bursar.kernel.tables import Tables
+from bursar.planner.choose import Preset
+from bursar.planner.offer import Offer
+from bursar.planner.planner import Planner
+from bursar.planner.request import Request
+
+SYSTEMS: dict[str, Preset] = {
+    "laplace": laplace,
+    "apex": apex,
+    "apex-cache": apex_cache,
+    "pioneer": pioneer,
+    "default": presets.default,
+}
+"""What is compared, in the order of the tables; a preset that is added here takes part."""
+
+if hasattr(presets, "cachedp"):
+    SYSTEMS["cachedp"] = presets.cachedp
+
+BY_PROFILE = {"default"}
+"""Charged by the loss of each cell; all others by sequential composition, as in their papers."""
+
+BUDGET = Budget.of(epsilon=1000.0)
+
+
+@dataclass(kw_only=True)
+class Trace:
+    """What happened in one run."""
+
+    system: str
+    seed: int
+    real: bool  # whether the data are
+    epsilon: list[float] = field(default_factory=list)  # spent after each workload
+    attributes: list[int] = field(default_factory=list)  # columns of each workload
+    rows: list[int] = field(default_factory=list)  # rows in the log after each workload
+    cpu_s: list[float] = field(default_factory=list)  # planning, noise and inference of each workload
+    used: Counter[str] = field(default_factory=Counter)  # "free", or the proposer that was paid
+    failures: int = 0
+    distinct_rows: int = 0
+    peak_mb: float = 0.0
+
+
+class Kept(DuckDBSource):
+    """A source that is read once and serves all who open it with its key."""
+
+    def close(self) -> None:
+        """Nothing to do: it goes with the process."""
+
+
+class Bench:
+    """A table behind a kernel on a memory ledger, and a planner in front of it."""
+
+    def __init__(self, task: Task, preset: Preset, *, sequential: bool) -> None:
+        table, unit, randomness = task.data, Unit(), SystemRandomness()
+        rows = 10 * table.size
+        facts: Any = {"domain": table.domain, "unit": unit, "budget": BUDGET, "max_rows": rows}
+        self.ledger = MemoryLedger(charter_of(dataset=task.name, **facts))
+
+        opened: dict[bytes, Kept] = {}
+
+        def open_source(key: bytes) -> Kept:
+            if key not in opened:
+                opened[key] = Kept(table.frame, table.domain, unit, key=key, max_rows=rows)
+            return opened[key]
+
+        door: Any = {"ledger": self.ledger, "open_source": open_source, "randomness": randomness}
+        declare_version(**door)
+        self.kernel = Kernel(**facts, **door, sequential=sequential)
+        self.planner = Planner(table.domain, BUDGET.mode, preset, self.kernel, self.ledger.records)
+        (source,) = opened.values()
+        self.truth = Tables(source).counts
+
+    def ask(self, request: Request) -> tuple[Offer, Estimate]:
+        """`Bursar.ask` without the parts that are about keys, bytes and other processes."""
+        offer = self.planner.choose(request)
+        events, at_most = offer.price.events, offer.price.at_most
+        with Grant(self.kernel, request.analyst, request.text, events, at_most) as grant:
+            return offer, offer.run(grant)
+
+
+def run(task: Task, system: str, seed: int) -> Trace:
+    """All clients of a task, served by one system."""
+    bench = Bench(task, SYSTEMS[system], sequential=system not in BY_PROFILE)
+    trace = Trace(system=system, seed=seed, real=task.data.real)
+    log: list[Record] = []
+
+    def answer(request: Request) -> NDArray[np.float64]:
+        start = time.process_time()
+        offer, estimate = bench.ask(request)
+        trace.cpu_s.append(time.process_time() - start)
+        new = bench.ledger.records(len(log))
+        log.extend(new)
+        bought = sum(len(record.values) for record in new if isinstance(record.event, Measured))
+        trace.rows.append((trace.rows[-1] if trace.rows else 0) + bought)
+        paid = from_units(bench.kernel.spent()) if new or not trace.epsilon else trace.epsilon[-1]
+        trace.epsilon.append(paid)
+        trace.used["free" if offer.free else offer.proposer] += 1
+        trace.attributes.append(len(request.workload.map.attrs))
+        trace.failures += failed(request, estimate, bench)
+        return estimate.values
+
+    converse(task.clients(seed), np.random.default_rng([seed, 2**20]), answer)
+    trace.distinct_rows, trace.peak_mb = distinct(log), peak_mb()
+    return trace
+
+
+def failed(request: Request, estimate: Estimate, bench: Bench) -> bool:
+    """Whether an answer misses its goal: an error by what it is, an expected squared error by what was computed."""
+    goal = request.goal
+    if goal.kind is GoalKind.RMSE:
+        return estimate.law.mean_square() > goal.amount**2 * (1 + 1e-9)
+    errors = np.abs(estimate.values - request.workload.map.apply(bench.truth))
+    return bool(errors.max(initial=0.0) >= goal.amount)
+
+
+def distinct(log: Iterable[Record]) -> int:
+    """How many different queries the log has answers to: what a cache of them would hold."""
+    seen: set[tuple[object, ...]] = set()
+    for record in log:
+        if isinstance(record.event, Measured):
+            for part in products_of(record.event.strategy):
+                names = [tuple(_row_keys(mask.steps)) for mask in part.masks]
+                seen |= {(part.attrs, *row) for row in combinations(*names)}
+    return len(seen)
+
+
+def job(task: str, options: Mapping[str, int], system: str, seed: int) -> Trace:
+    """A run by names alone, so that it can be handed to a process of its own."""
+    return run(TASKS[task](**options), system, seed)
+
+
+def _row_keys(steps: Any) -> list[bytes]:
+    ends = steps.starts[1:-1]
+    pairs = zip(np.split(steps.at, ends), np.split(steps.jump, ends), strict=True)
+    return [at.tobytes() + jump.tobytes() for at, jump in pairs]
