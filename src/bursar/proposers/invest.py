@@ -16,13 +16,13 @@ import numpy as np
 from bursar.domain import Domain
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Estimate, WeightedRows, meets
+from bursar.inference.estimate import WeightedRows, meets
 from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, from_units
-from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
+from bursar.proposers.investment import Investment, by_itself, on_top
 from bursar.proposers.tree import all_nodes
-from bursar.queries import LinearMap, Product
+from bursar.queries import LinearMap
 
 if TYPE_CHECKING:
     from bursar.strategy.universal import Universal
@@ -40,6 +40,9 @@ MARGIN = 0.999
 """Noise is set this much finer than the reference says, for what rounding to whole numbers does."""
 
 SEARCH_STEPS = 14
+
+WORTH_A_LOOK = 4.0
+"""What is missing of a strategy is looked at once the rent is this part of what would pay for the whole of it."""
 
 
 class Invest:
@@ -66,26 +69,40 @@ class Invest:
         rent = views.rents.since(columns, self.name, partial(_is, plan.product.digest), all_nodes)
         if rent == 0:
             return None
-        unit = self._unit(plan, columns, request, views)
-        kind = NoiseKind.LAPLACE if views.mode is Mode.PURE else NoiseKind.GAUSSIAN
+        theta = self._theta[views.mode]
         try:
-            noise = Noise(kind=kind, scale=unit * plan.sensitivity)
-            event = Measured(strategy=plan.product, noise=noise, version=views.version)
-            price = Price(events=(event,), at_most=views.price((event,)))
+            made = self._investment(plan, columns, request, views, least=WORTH_A_LOOK * rent / theta)
+            price = None if made is None else _price(plan, made.noise, views)
         except (BudgetError, GoalError):
             return None
-        theta = self._theta[views.mode]
-        law = WeightedRows(weights=plan.weights(request.workload.map), noises=(noise,) * plan.product.rows)
+        if made is None or price is None:
+            return None
         return Offer(
             proposer=self.name,
             price=price,
-            law=law,
-            run=partial(_measure, plan.product, noise, law),
+            law=made.law,
+            run=made.run,
             buys=plan.product.rows,
             note=f"answers all about {', '.join(columns)}; rent so far {from_units(rent):.3g}, bought at "
             f"{theta * from_units(price.at_most):.3g}",
             credit=price.at_most - math.ceil(theta * price.at_most) + rent,
         )
+
+    def _investment(
+        self, plan: Universal, columns: tuple[str, ...], request: Request, views: Views, *, least: float
+    ) -> Investment | None:
+        """With Laplace noise the strategy for the family's worst question; with Gaussian noise what is still missing.
+
+        Laplace noise is dear to top up, so the whole is bought at once. None where the whole is far from being due.
+        """
+        scale = self._unit(plan, columns, request, views) * plan.sensitivity
+        wanted = request.workload.map
+        if views.mode is Mode.PURE:
+            return by_itself(plan, Noise(kind=NoiseKind.LAPLACE, scale=scale), wanted)
+        whole = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
+        if _price(plan, whole, views).at_most > least:
+            return None
+        return on_top(plan, views.reconstructions.on(columns), wanted, request.goal) or by_itself(plan, whole, wanted)
 
     def _plan(self, domain: Domain, columns: tuple[str, ...], mode: Mode) -> Universal | None:
         from bursar.strategy.universal import universal  # linear algebra takes a while to load
@@ -139,5 +156,6 @@ def _is(digest: str, strategy: LinearMap) -> bool:
     return strategy.digest == digest
 
 
-def _measure(strategy: Product, noise: Noise, law: WeightedRows, verbs: Verbs) -> Estimate:
-    return Estimate(values=law.weights @ verbs.measure(strategy, noise).values.astype(float), law=law)
+def _price(plan: Universal, noise: Noise, views: Views) -> Price:
+    event = Measured(strategy=plan.product, noise=noise, version=views.version)
+    return Price(events=(event,), at_most=views.price((event,)))
