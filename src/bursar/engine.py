@@ -53,16 +53,11 @@ class Bursar:
     ) -> None:
         self.config, self.ledger, self.analyst = config, ledger, analyst
         self._open_source, self._randomness = open_source, randomness
-        facts: Any = {
-            "domain": config.domain,
-            "unit": config.unit,
-            "budget": config.budget,
-            "max_rows": config.max_rows,
-        }
+        domain, unit, budget, rows = config.domain, config.unit, config.budget, config.max_rows
         door: Any = {"ledger": ledger, "open_source": open_source, "randomness": randomness}
-        self.kernel = Kernel(**facts, **door, sequential=preset.sequential)
-        preset = presets.under(config.family, preset)
-        self.planner = Planner(config.domain, config.budget.mode, preset, self.kernel, ledger.records)
+        door |= {"sequential": preset.sequential}
+        self.kernel = Kernel(domain=domain, unit=unit, budget=budget, max_rows=rows, **door)
+        self.planner = Planner(domain, budget.mode, presets.under(config.family, preset), self.kernel, ledger.records)
 
     def query(self, sql: str, *, key: str | None = None, **wanted: Any) -> Any:
         """An Answer, within=50 | "2%" (more in `Wanted`); an Explanation where the SQL begins with EXPLAIN."""

@@ -36,6 +36,9 @@ ROW_NUMBERS = 2**24
 FEW_ROWS = 16
 """Measurements of up to so many rows show which cells questions tell apart; larger ones are strategies for them."""
 
+REMEMBERED = 256
+"""Most answers that are remembered."""
+
 DUST = 1e-12
 """Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
 
@@ -80,6 +83,7 @@ class Reconstruction:
     places: dict[tuple[int, int], Integers] = field(default_factory=dict)  # of each block: (position, first row)
     state: GaussianState = field(init=False)
     sums: PrefixSums | None = None  # of the present state
+    answers: dict[str, Estimate | None] = field(default_factory=dict)  # to questions asked of the present state
 
     def __post_init__(self) -> None:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
@@ -105,7 +109,7 @@ class Reconstruction:
         self.precisions = np.concatenate([self.precisions, np.full(len(rows), 1 / variance)])
         self.places = {**self.places, (block.position, block.first): len(self.noises) + np.arange(len(rows))}
         self.noises = [*self.noises, *[block.noise] * len(rows)]
-        self.sums = None
+        self._forget()
         if block.product.rows <= FEW_ROWS:
             self.asked = told_apart(self.asked, block.product) or self.asked
         return True
@@ -134,7 +138,7 @@ class Reconstruction:
         self.values[found], self.precisions[found] = values, after
         for place in found.tolist():
             self.noises[place] = noise
-        self.sums = None
+        self._forget()
         return found
 
     def _places(self, position: int, rows: Integers) -> Integers:
@@ -169,6 +173,17 @@ class Reconstruction:
     def bytes(self) -> int:
         """About how much memory it takes."""
         return 3 * self.state.covariance.nbytes + self.rows.nbytes
+
+    def answered(self, queries: LinearMap) -> Estimate | None:
+        """As `answer`, by the quickest way, and remembered until more is known: tails that were found stay found."""
+        if queries.digest not in self.answers:
+            if len(self.answers) >= REMEMBERED:
+                self.answers.clear()
+            self.answers[queries.digest] = self.quick(queries) or self.answer(queries)
+        return self.answers[queries.digest]
+
+    def _forget(self) -> None:
+        self.sums, self.answers = None, {}
 
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries, or None where the rows do not determine them."""
@@ -220,7 +235,8 @@ class Reconstruction:
         shrink = np.sqrt(_outer(shares))
         self.state = self.state.split(parent, shrink)
         self.rows = self.rows[:, parent] * shrink
-        self.classes, self.sums = finer, None
+        self.classes = finer
+        self._forget()
 
     def _constant(self, product: Product) -> bool:
         """Whether no row of the product cuts through a merged cell."""

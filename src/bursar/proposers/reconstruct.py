@@ -20,7 +20,7 @@ class Reconstruct:
         wanted = request.workload.map
         if wanted.rows == 0:
             return []
-        answered = [found.quick(wanted) or found.answer(wanted) for found in views.reconstructions.over(wanted)]
+        answered = [found.answered(wanted) for found in views.reconstructions.over(wanted)]
         known = [*answered, *answers(views.measurements.lines, wanted)]
         estimate = min((each for each in known if each is not None), key=_mean_square, default=None)
         if estimate is None:

@@ -11,12 +11,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import BudgetError, GoalError, Stale
+from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
 from bursar.inference.estimate import Estimate, IndependentRows, Reals, WeightedRows, any_of, meets
 from bursar.inference.least_squares import Block, Reconstruction
+from bursar.inference.nodes import Nodes
 from bursar.inference.simultaneous import EveryQuestion, Family, cuts_of, share
-from bursar.inference.views import Measurements, products_of
+from bursar.inference.views import Measurements, Reconstructions, products_of
 from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
@@ -198,16 +199,17 @@ class OnePurchase:
         """Plans at about the right failure probability: what is bought decides how many questions share it."""
         determined = self._estimators.family.determined
         own = determined(products_of(request.workload.map))
-        plans = _bought(self._inner.offers(_stricter(request, share(number) / own), views))
+        alone = _unmeasured(views)
+        plans = _bought(self._inner.offers(_stricter(request, share(number) / own), alone))
         found: list[tuple[Measured, Offer]] = []
         for event, plan in plans:
             questions = determined(products_of(event.strategy))
-            again = []
-            if questions != own and request.goal.kind is GoalKind.ERROR:
-                again = _bought(self._inner.offers(_stricter(request, share(number) / questions), views))
+            if questions == own or request.goal.kind is not GoalKind.ERROR:
+                found.append((event, plan))
+                continue
             key = (event.strategy.digest, event.noise.kind)
-            same = [known for known in again if (known[0].strategy.digest, known[0].noise.kind) == key]
-            found.append(same[0] if same else (event, plan))
+            again = _bought(self._inner.offers(_stricter(request, share(number) / questions), alone))
+            found += [(more, better) for more, better in again if (more.strategy.digest, more.noise.kind) == key][:1]
         return found
 
     def _promised(self, event: Measured, request: Request, views: Views, number: int, plan: Offer) -> Offer | None:
@@ -226,8 +228,15 @@ class OnePurchase:
                 price = Price(events=(event,), at_most=views.price((event,)))
             except BudgetError:
                 return None
-        run = partial(_buy, event, estimator, number, views.position, request.goal)
+        run = partial(_buy, event, estimator, number, views.position)
         return replace(plan, price=price, law=estimator.law(noise, number), run=run, note=f"{note}; purchase {number}")
+
+
+def _unmeasured(views: Views) -> Views:
+    """The views of a log without any rows: what is planned must answer by itself. What was paid stays known."""
+    nothing = Measurements(views.domain, version=views.version)
+    unknown = Reconstructions(views.domain, nothing)
+    return replace(views, measurements=nothing, reconstructions=unknown, nodes=Nodes(views.domain))
 
 
 def _bought(plans: Sequence[Offer]) -> list[tuple[Measured, Offer]]:
@@ -259,15 +268,12 @@ def _given(estimate: Estimate, verbs: Verbs) -> Estimate:
     return estimate
 
 
-def _buy(event: Measured, estimator: Estimator, number: int, position: int, goal: Goal, verbs: Verbs) -> Estimate:
+def _buy(event: Measured, estimator: Estimator, number: int, position: int, verbs: Verbs) -> Estimate:
     """Measure, and answer with the share that the purchase has in the log.
 
-    Guarantees: a purchase that was overtaken takes a later share, and so wider bars; where these miss the goal the
-    answer is not given, and the question is planned again with what was bought now in the log.
+    Edge cases: a purchase that others overtook between plan and commit has a later share, and so wider bars than were
+    planned; the answer shows them. Each record in between counts as a purchase, which can only make the share smaller.
     """
     record = verbs.measure(event.strategy, event.noise)
     overtaken_by = record.position - 1 - position
-    law = estimator.law(event.noise, number + overtaken_by)
-    if overtaken_by and not meets(law, goal):
-        raise Stale("another purchase came first and took the share of the confidence that this one was planned with")
-    return estimator.estimate(record.values, law)
+    return estimator.estimate(record.values, estimator.law(event.noise, number + overtaken_by))

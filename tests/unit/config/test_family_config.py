@@ -75,7 +75,7 @@ NAMES = ", ".join(f'"c{i}"' for i in range(9))
     [
         ('contract = "simultaneous"\n', "", 16, "covers, and the contract is another one", "contract ="),
         ('"age",\n    ["sex", "age"],', "", 17, "goal.family is empty", "family ="),
-        ('"age",\n', '"aeg",\n', 18, 'goal.family[0] is no declared column: "aeg"', 'did you mean "age"?'),
+        ('"age",\n', '"ages",\n', 18, 'goal.family[0] is no declared column: "ages"', 'did you mean "age"?'),
         ('"age",\n', '"age, sex",\n', 18, "no declared column", "a list of columns"),
         ('"age",\n', "7,\n", 18, "must be the name of a column, not 7", "family ="),
         ('["sex", "age"]', '["sex", "q"]', 19, 'goal.family[1][1] is no declared column: "q"', "[columns.*]"),
