@@ -42,6 +42,8 @@ def under(family: Family | None, preset: Preset) -> Preset:
     if family is None:
         return preset
     estimators = Estimators(family)
-    buying = [one for one in preset.proposers if not isinstance(one, Exact | Reconstruct | Incremental | Tree | Refine)]
+    kinds = Exact | Reconstruct | Incremental | Tree | Refine
+    buying = [one for one in preset.proposers if not isinstance(one, kinds)]
+    buying = [Invest(theta=THETA, top_up=False) if isinstance(one, Invest) else one for one in buying]
     proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(one, estimators) for one in buying))
     return replace(preset, name=f"{preset.name}, simultaneous", proposers=proposers, family=family)

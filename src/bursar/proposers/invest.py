@@ -46,12 +46,15 @@ WORTH_A_LOOK = 4.0
 
 
 class Invest:
-    """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset."""
+    """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset.
+
+    Without `top_up` the strategy is bought as a whole with Gaussian noise too, and answers without other rows.
+    """
 
     name = "invest"
 
-    def __init__(self, *, theta: dict[Mode, float]) -> None:
-        self._theta = theta
+    def __init__(self, *, theta: dict[Mode, float], top_up: bool = True) -> None:
+        self._theta, self._top_up = theta, top_up
         self._plans: dict[tuple[str, tuple[str, ...], Mode], Universal | None] = {}
         self._reaches: dict[tuple[str, tuple[str, ...], Mode, float], float] = {}
 
@@ -97,8 +100,9 @@ class Invest:
         """
         scale = self._unit(plan, columns, request, views) * plan.sensitivity
         wanted = request.workload.map
-        if views.mode is Mode.PURE:
-            return by_itself(plan, Noise(kind=NoiseKind.LAPLACE, scale=scale), wanted)
+        if views.mode is Mode.PURE or not self._top_up:
+            kind = NoiseKind.LAPLACE if views.mode is Mode.PURE else NoiseKind.GAUSSIAN
+            return by_itself(plan, Noise(kind=kind, scale=scale), wanted)
         whole = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
         if _price(plan, whole, views).at_most > least:
             return None

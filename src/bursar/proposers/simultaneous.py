@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import BudgetError, GoalError
+from bursar.errors import BudgetError, GoalError, Stale
 from bursar.goal import Goal, GoalKind
 from bursar.inference.estimate import Estimate, IndependentRows, Reals, WeightedRows, any_of, meets
 from bursar.inference.least_squares import Block, Reconstruction
@@ -98,6 +99,29 @@ class Estimator:
         return self.rows if self.weights is None else int((np.abs(self.weights).max(axis=0, initial=0) > 0).sum())
 
 
+class Turns:
+    """The purchases of one process, one at a time: none may take the share that another one was planned with."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def buy(self, event: Measured, estimator: Estimator, number: int, position: int, verbs: Verbs) -> Estimate:
+        """Measure what was planned when the log ended at `position`, and answer with the share that it has in the log.
+
+        Raises Stale, before anything is drawn, where another purchase of this process came first.
+        Edge cases: a purchase that another process overtook has a later share, and so wider bars than were planned; the
+        answer shows them. Each record in between counts as a purchase, which can only make the share smaller.
+        """
+        with self._lock:
+            if self._last > position:
+                raise Stale("another purchase came first, and the share that this one was planned with is taken")
+            record = verbs.measure(event.strategy, event.noise)
+            self._last = record.position
+        overtaken_by = record.position - 1 - position
+        return estimator.estimate(record.values, estimator.law(event.noise, number + overtaken_by))
+
+
 class Estimators:
     """One estimator for each pair of a purchase and a question: least squares over the purchase's rows alone.
 
@@ -107,6 +131,7 @@ class Estimators:
 
     def __init__(self, family: Family) -> None:
         self.family = family
+        self.turns = Turns()
         self._kept: OrderedDict[tuple[str, ...], Reconstruction | None] = OrderedDict()
 
     def of(self, products: Sequence[Product], wanted: LinearMap) -> Estimator | None:
@@ -228,7 +253,7 @@ class OnePurchase:
                 price = Price(events=(event,), at_most=views.price((event,)))
             except BudgetError:
                 return None
-        run = partial(_buy, event, estimator, number, views.position)
+        run = partial(self._estimators.turns.buy, event, estimator, number, views.position)
         return replace(plan, price=price, law=estimator.law(noise, number), run=run, note=f"{note}; purchase {number}")
 
 
@@ -266,14 +291,3 @@ def _stricter(request: Request, share_of_one: float) -> Request:
 
 def _given(estimate: Estimate, verbs: Verbs) -> Estimate:
     return estimate
-
-
-def _buy(event: Measured, estimator: Estimator, number: int, position: int, verbs: Verbs) -> Estimate:
-    """Measure, and answer with the share that the purchase has in the log.
-
-    Edge cases: a purchase that others overtook between plan and commit has a later share, and so wider bars than were
-    planned; the answer shows them. Each record in between counts as a purchase, which can only make the share smaller.
-    """
-    record = verbs.measure(event.strategy, event.noise)
-    overtaken_by = record.position - 1 - position
-    return estimator.estimate(record.values, estimator.law(event.noise, number + overtaken_by))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bursar import presets
+from bursar.answer import Answer
 from bursar.domain import Domain, Integers
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, GoalError, QueryError
@@ -250,6 +252,23 @@ def test_a_purchase_that_was_overtaken_shows_the_bars_of_its_later_share(monkeyp
     assert 30 <= answer.error < 45
     again = db.query(FOUR, within=45)
     assert (again.free, again.values, again.error) == (True, answer.values, answer.error)
+
+
+def test_threads_take_turns() -> None:
+    db = small(budget=Budget.of(epsilon=100.0))
+    answers: dict[int, Answer] = {}
+
+    def ask(i: int) -> None:
+        answers[i] = db.query(f"SELECT COUNT(*) FROM people WHERE age = {i}", within=10 + i, key=str(i))
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(bought(db)) == 10
+    assert all(answers[i].error < 10 + i for i in range(10))
+    assert sorted(answer.note.split()[-1] for answer in answers.values()) == sorted(map(str, range(1, 11)))
 
 
 def test_a_preset_is_wrapped_and_keeps_its_own_facts() -> None:
