@@ -11,6 +11,11 @@ COMMANDS = (
     ("core",),
     ("ledger",),
     ("strategies",),
+    ("cachedp", "--task", "bfs"),
+    ("cachedp", "--task", "dfs"),
+    ("cachedp", "--task", "rrq"),
+    ("cachedp", "--task", "taxi"),
+    ("cachedp", "--task", "idebench"),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
@@ -30,7 +35,7 @@ def main() -> None:
         ran = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True, check=True, env=environment)
         table, _, line = ran.stdout.rstrip().rpartition("\n")
         print(table, flush=True)
-        sections.append(f"## {name}\n\n`{' '.join(words)}`\n\n```\n{table}\n```\n\n`{line}`\n")
+        sections.append(f"## {' '.join([name, *options[1:]])}\n\n`{' '.join(words)}`\n\n```\n{table}\n```\n\n`{line}`\n")
     RESULTS.write_text("\n".join(sections))
 
 
