@@ -35,7 +35,8 @@ def main() -> None:
         ran = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True, check=True, env=environment)
         table, _, line = ran.stdout.rstrip().rpartition("\n")
         print(table, flush=True)
-        sections.append(f"## {' '.join([name, *options[1:]])}\n\n`{' '.join(words)}`\n\n```\n{table}\n```\n\n`{line}`\n")
+        title = " ".join([name, *options[1:]])
+        sections.append(f"## {title}\n\n`{' '.join(words)}`\n\n```\n{table}\n```\n\n`{line}`\n")
     RESULTS.write_text("\n".join(sections))
 
 
