@@ -95,6 +95,7 @@ class WeightedRows:
     weights: Reals
     noises: tuple[Noise, ...]
     tails: dict[tuple[float, float], float] = field(default_factory=dict, repr=False)  # found before: not cheap
+    widths: dict[float, Reals] = field(default_factory=dict, repr=False)
 
     @cached_property
     def variances(self) -> Reals:
@@ -109,7 +110,9 @@ class WeightedRows:
         return self.tails[alpha, enough]
 
     def half_widths(self, beta: float) -> Reals:
-        return half_widths(self.weights, self.noises, beta)
+        if beta not in self.widths:
+            self.widths[beta] = half_widths(self.weights, self.noises, beta)
+        return self.widths[beta]
 
     def mean_square(self) -> float:
         return float(self.variances.mean()) if len(self.variances) else 0.0
