@@ -23,6 +23,7 @@ ORDER = (
     ("planner",),
     ("proposers",),
     ("presets",),
+    ("analysts",),
     ("config",),
     ("engine",),
     ("opening", "audit"),
