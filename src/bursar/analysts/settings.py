@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -27,6 +28,8 @@ class Settings:
 
     policy: str = "shared"  # one of POLICIES
     scheduler: str = "none"  # one of SCHEDULERS
+    probabilities: Mapping[str, Fraction] | None = None  # of "randomized"; None: by share
+    idle: float | None = None  # seconds without a question after which turns pass somebody over; None: turns wait
     shares: Shares = field(default_factory=Shares)
     seed: Seed | None = None  # where the policy is "seeded-cache"
 
