@@ -25,6 +25,7 @@ ORDER = (
     ("presets",),
     ("analysts",),
     ("config",),
+    ("owner",),
     ("engine",),
     ("opening", "audit"),
     ("demo", "demo_data"),

@@ -103,8 +103,8 @@ class _Stage:
             *((name, sorted(tables[name].items())) for name in ("holds", "claims", "answers")),
             ("secrets", sorted(tables["secrets"])),
         ]
-        self.run.charges = [charge for _, charge in engine.kernel.history()]
-        self.run.book = engine.kernel._book
+        self.run.charges = [charge.total for _, charge in engine.kernel.history()]
+        self.run.book = engine.kernel._accounts.total
         return self.run
 
     def _open(self, key: bytes) -> Source:

@@ -75,6 +75,10 @@ Key = Annotated[
     ),
 ]
 Analyst = Annotated[str, typer.Option("--as", metavar="NAME", help="Who asks; written into the log.")]
+Reader = Annotated[
+    str,
+    typer.Option("--as", metavar="NAME", help="Who looks: an analyst sees the own share and questions, the owner all."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 CONFIG = Path("bursar.toml")
@@ -179,9 +183,9 @@ def explain(
 
 
 @app.command()
-def budget(data: Data = CONFIG, json: Json = False) -> None:
-    """Show how much of the budget is spent and how much is left."""
-    with _open(data) as bursar:
+def budget(data: Data = CONFIG, analyst: Reader = "owner", json: Json = False) -> None:
+    """Show how much of the budget is spent and how much is left: of the data set, and of the own share."""
+    with _open(data, analyst) as bursar:
         show.budget(bursar.budget(), as_json=json)
 
 
@@ -189,10 +193,11 @@ def budget(data: Data = CONFIG, json: Json = False) -> None:
 def log(
     data: Data = CONFIG,
     last: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
+    analyst: Reader = "owner",
     json: Json = False,
 ) -> None:
     """Show who asked what, when, and what it cost; oldest first."""
-    with _open(data) as bursar:
+    with _open(data, analyst) as bursar:
         show.log(bursar.log(last), unit=bursar.budget().unit, as_json=json)
 
 
@@ -226,6 +231,18 @@ def version(
     """
     with _open(data) as bursar:
         print(f"the data are now version {bursar.declare_version(same_rows=same_rows)}")
+
+
+@app.command()
+def shares(data: Data = CONFIG, json: Json = False) -> None:
+    """For the data owner: give out the shares of the budget that the config declares.
+
+    Refused where they would take away what somebody has spent, or promise what is spent already.
+    """
+    from bursar.opening import share
+
+    with share(data) as bursar:
+        show.budget(bursar.budget(), as_json=json)
 
 
 @app.command()

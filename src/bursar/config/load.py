@@ -7,6 +7,7 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bursar.analysts.settings import Settings
 from bursar.config import sections
@@ -54,6 +55,11 @@ class Config:
     def contract(self) -> Contract:
         """What the confidence of an answer covers."""
         return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the charter and the kernel are made from: all that the privacy statement depends on."""
+        return {"domain": self.domain, "unit": self.unit, "budget": self.budget, "max_rows": self.max_rows}
 
     @property
     def ledger_path(self) -> Path:
