@@ -38,6 +38,10 @@ class Questions:
         kept = chosen[self.analysts]
         return replace(self, asked=self.asked[kept], analysts=self.analysts[kept])
 
+    def served(self, order: Integers) -> Questions:
+        """The same questions in another order."""
+        return replace(self, asked=self.asked[order], analysts=self.analysts[order])
+
     def counted(self, answered: NDArray[np.bool_]) -> Reals:
         """How many of each analyst's questions were answered."""
         return np.bincount(self.analysts[answered], minlength=self.people).astype(float)
@@ -82,14 +86,20 @@ class Laplace:
 
     each: float  # lambda, epsilon per question
     largest: float  # alpha n
+    cached: bool = False  # whether a question that was bought before is free
 
     def __call__(self, questions: Questions, collectives: Sequence[Reals]) -> Reals:
         found = []
         for brought in collectives:
             own = questions.of(brought > 0)
             payable = int(brought.sum() / self.each * (1 + HAIR))
-            good = (np.arange(len(own.asked)) < payable) & within(2 / self.each**2, self.largest)
-            found.append(own.counted(good))
+            new = np.ones(len(own.asked), bool)
+            if self.cached:
+                new[:] = False
+                new[np.unique(own.asked, return_index=True)[1]] = True
+            bought = new & (np.cumsum(new) <= payable)
+            good = np.isin(own.asked, own.asked[bought]) if self.cached else bought
+            found.append(own.counted(good & within(2 / self.each**2, self.largest)))
         return np.array(found)
 
 
@@ -99,7 +109,8 @@ class SeededCache:
 
     What is in the cache answers in every phase; reconstructed it would be no worse.
     `by_cell` charges an account the largest loss of a cell, as Bursar does, instead of the number of purchases.
-    `eager` breaks the rule that nothing is reconstructed while there is budget: for comparison.
+    Two rules can be broken, for comparison: `eager` reconstructs while there is budget, `forgetful` leaves phase 3 for
+    a question that can be paid.
     """
 
     basis: Reals  # rows of the seed, any scale
@@ -108,6 +119,7 @@ class SeededCache:
     largest: float
     by_cell: bool = False
     eager: bool = False
+    forgetful: bool = False
 
     def __call__(self, questions: Questions, collectives: Sequence[Reals]) -> Reals:
         return np.array([self.run(questions.of(brought > 0), brought) for brought in collectives])
@@ -126,7 +138,8 @@ class SeededCache:
                 continue
             query = queries[number]
             added = self.each * (query if self.by_cell else 1.0)
-            spent_up[who] |= bool((loss[who] + added).max() > own[who] * (1 + HAIR))
+            too_dear = bool((loss[who] + added).max() > own[who] * (1 + HAIR))
+            spent_up[who] = too_dear or (spent_up[who] and not self.forgetful)
             known = covariance @ query
             variance = float(query @ known)
             if spent_up[who] or (self.eager and within(variance, self.largest)):
