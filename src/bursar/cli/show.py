@@ -42,6 +42,8 @@ def budget(status: BudgetStatus, *, as_json: bool) -> None:
     for account in status.accounts:
         _account(account, status.unit)
     print(status.statement)
+    if status.sharing:
+        print(status.sharing)
 
 
 def _account(account: AccountStatus, unit: str) -> None:

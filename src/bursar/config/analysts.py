@@ -8,6 +8,7 @@ from bursar.analysts.settings import BASES, POLICIES, SCHEDULERS, Seed, Settings
 from bursar.analysts.shares import EVERYONE, Shares, check_analyst
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section, nearest, shown
+from bursar.config.turns import idle, probabilities
 from bursar.domain import Domain
 
 SHARES = "shares = { alice = 0.5, bob = 0.3 }, fractions of the budget"
@@ -28,7 +29,14 @@ def analysts(top: Section, domain: Domain) -> Settings:
         key, value = ("policy", policy) if policy != "shared" else ("scheduler", scheduler)
         reason = f"analysts.{key} = {shown(value)} needs to know who the analysts are, and analysts.shares is missing"
         section.refuse(key, reason=reason, hint=SHARES)
-    return Settings(policy=policy, scheduler=scheduler, shares=shares, seed=_seed(section, policy, domain))
+    return Settings(
+        policy=policy,
+        scheduler=scheduler,
+        probabilities=probabilities(section, scheduler, shares),
+        idle=idle(section, scheduler),
+        shares=shares,
+        seed=_seed(section, policy, domain),
+    )
 
 
 def _shares(section: Section) -> Shares:

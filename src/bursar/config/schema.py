@@ -11,7 +11,7 @@ KEYS = {
     "privacy": ("unit", "max_contributions", "neighbours", "pace"),
     "budget": ("epsilon", "delta", "rho"),
     "goal": ("error", "rmse", "confidence", "contract", "family"),
-    "analysts": ("policy", "scheduler", "shares", "seed"),
+    "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed"),
     "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null"),
 }
 
