@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bursar import presets
+from bursar.analysts.guarantee import guarantee_of
+from bursar.analysts.policy import policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
 from bursar.config import Config
@@ -28,7 +30,6 @@ from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
-from bursar.planner.planner import Planner
 from bursar.planner.request import Request
 from bursar.sql import parse
 from bursar.status import OWNER, BudgetStatus, LogLine, budget_of, log_of, payment
@@ -55,9 +56,14 @@ class Bursar(OwnersDoor):
         self._open_source, self._randomness = open_source, randomness
         door: Any = {"ledger": ledger, "open_source": open_source, "randomness": randomness}
         self.kernel = Kernel(**config.facts, **door, sequential=preset.sequential)
-        self.queue = queue_of(config.analysts, ledger)
-        preset = presets.under(config.family, preset)
-        self.planner = Planner(config.domain, config.budget.mode, preset, self.kernel, ledger.records)
+        self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
+        facts: Any = {
+            "domain": config.domain,
+            "mode": config.budget.mode,
+            "preset": presets.under(config.family, preset),
+        }
+        self.planner = self.policy.planner(**facts, prices=self.kernel, ledger=ledger, analyst=analyst)
+        self.planner.promised = guarantee_of(config.analysts, config.budget)
 
     def query(
         self, sql: str, *, key: str | None = None, wait: bool = True, ticket: int | None = None, **wanted: Any
@@ -108,6 +114,7 @@ class Bursar(OwnersDoor):
             if (done := self._answered(request)) is not None:
                 return done  # somebody else answered this key meanwhile
             try:
+                self.policy.begin(self.kernel)
                 offer = self.planner.choose(request)
                 with self._grant(request, offer) as grant:
                     estimate = offer.run(grant)
@@ -120,7 +127,7 @@ class Bursar(OwnersDoor):
 
     def budget(self) -> BudgetStatus:
         """What may be spent, what is spent, what is left: of the data set, and of the own share."""
-        return budget_of(self.kernel, self.analyst)
+        return budget_of(self.kernel, self.analyst, promised=self.planner.promised)
 
     def log(self, last: int | None = None) -> list[LogLine]:
         """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""

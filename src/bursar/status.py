@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -56,6 +56,7 @@ class BudgetStatus:
     description: str
     statement: str
     accounts: tuple[AccountStatus, ...] = ()  # under shares: the analyst's own; for the data owner, everybody's
+    sharing: str = ""  # under shares: what analysts can rely on
 
     @staticmethod
     def of(budget: Budget, *, spent: int, held: int, accounts: Iterable[AccountStatus] = ()) -> BudgetStatus:
@@ -73,14 +74,18 @@ class BudgetStatus:
         )
 
 
-def budget_of(money: Money, analyst: str) -> BudgetStatus:
-    """The budget as the analyst may see it: the data set's, and the own share; the data owner sees all shares."""
+def budget_of(money: Money, analyst: str, *, promised: object = "") -> BudgetStatus:
+    """The budget as the analyst may see it: the data set's, and the own share; the data owner sees all shares.
+
+    `promised` is what analysts can rely on, shown where there are shares.
+    """
     shares = money.shares()
     if shares and analyst != OWNER:
         money.account(analyst)  # refuses somebody who has none
     seen = [name for name in shares if analyst in (OWNER, name)]
     accounts = [_account(money, name, shares[name]) for name in seen]
-    return BudgetStatus.of(money.budget, spent=money.spent(), held=money.held(), accounts=accounts)
+    status = BudgetStatus.of(money.budget, spent=money.spent(), held=money.held(), accounts=accounts)
+    return replace(status, sharing=str(promised)) if shares else status
 
 
 def _account(money: Money, analyst: str, share: Fraction) -> AccountStatus:

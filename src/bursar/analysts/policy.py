@@ -20,7 +20,6 @@ from bursar.errors import ConfigError
 from bursar.kernel.accounting import Measured, Mode, Refined
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Ledger, Record
-from bursar.planner.admit import admit
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Views
@@ -62,10 +61,8 @@ class OwnPlanner(Planner):
     def views(self, analyst: str = "") -> Views:
         return replace(super().views(analyst), total=None)
 
-    def explain(self, request: Request) -> Explanation:
-        admit(self.preset.family, request)
-        with self._lock:
-            return explain(self.preset, request, super().views(request.analyst))
+    def _explained(self, request: Request) -> Explanation:
+        return explain(self.preset, request, super().views(request.analyst))
 
 
 class Independent:

@@ -11,7 +11,7 @@ from bursar.analysts.settings import Seed
 from bursar.analysts.shares import EVERYONE
 from bursar.domain import Attribute, Domain
 from bursar.errors import BudgetError, Busy
-from bursar.kernel.accounting import Book, Event, Measured, Mode, from_units
+from bursar.kernel.accounting import Book, Measured, Mode, from_units
 from bursar.kernel.grant import Grant
 from bursar.kernel.kernel import Kernel
 from bursar.queries import Mask, Product, Steps
@@ -56,30 +56,21 @@ def events_of(plan: Plan, cap: int, *, version: int, empty_book: Callable[[], Bo
         unit *= (over if plan.mode is Mode.PURE else math.sqrt(over)) * (1 + 1e-9)
 
 
-def planted(kernel: Kernel) -> bool:
-    """Whether the seed of the present version of the data is there, as far as it will ever be."""
-    version = kernel.version()
-    return any(
-        record.analyst == EVERYONE and isinstance(record.event, Measured) and record.event.version == version
-        for record in kernel.ledger.records()
-    )
-
-
 def plant(kernel: Kernel, seed: Seed) -> None:
-    """Measure the seed of the present version, for what is left to everyone; nothing where it is there or unpayable.
+    """Measure the seed, once, with all that everyone's account has.
 
-    Busy is raised where another process is about to measure it.
+    Edge cases: a version of the data that is declared later gets no seed, as the account is empty by then. Busy is
+    raised where another process is about to measure it.
     """
     if EVERYONE not in kernel.shares():
         return  # the data owner has not given out shares yet
     account = kernel.account(EVERYONE)
-    if planted(kernel) or account.left < account.cap:
-        return  # the seed of an earlier version was paid for: a new one would be another budget
+    if account.spent > 0:
+        return
     plan = plan_of(seed, kernel.domain, kernel.budget.mode, max_rows=kernel.max_rows)
     events = events_of(plan, account.cap, version=kernel.version(), empty_book=kernel.empty_book)
-    planned: tuple[Event, ...] = events
     try:
-        with Grant(kernel, EVERYONE, PURPOSE, planned, account.cap) as grant:
+        with Grant(kernel, EVERYONE, PURPOSE, events, account.cap) as grant:
             for event in events:
                 grant.measure(event.strategy, event.noise)
     except BudgetError as fault:

@@ -160,11 +160,10 @@ class SeededCachePlanner(Planner):
                 raise refusal(self.preset, request, views, None)
             raise self._spent_up(request, views, bought)
 
-    def explain(self, request: Request) -> Explanation:
-        """What would happen now; asking is free here, and ends no phase."""
-        with self._lock:
-            reconstructing = self._phases.reconstructing(self._analyst)
-            return explain(self.preset if reconstructing else self._buying, request, self.views(request.analyst))
+    def _explained(self, request: Request) -> Explanation:
+        """What would happen now; to look ends no phase."""
+        reconstructing = self._phases.reconstructing(self._analyst)
+        return explain(self.preset if reconstructing else self._buying, request, self.views(request.analyst))
 
     def _spent_up(self, request: Request, views: Views, bought: Offer) -> BudgetError:
         goal = fits(self.preset, request, views, views.left)

@@ -44,6 +44,7 @@ class Explanation:
     left: float  # of whoever pays
     analyst: str | None = None  # whose account pays; None where the data set's budget does
     total_left: float | None = None  # of the data set
+    sharing: str = ""  # what analysts can rely on, in one line, where there are shares
 
     @property
     def price(self) -> float:
@@ -72,7 +73,7 @@ class Explanation:
         if self.analyst is not None:
             left += f" of the share of {self.analyst}, {self.total_left:.6g} of the data set's budget"
         lines.append(f"left: {left}; the price shown is exactly what would be charged now")
-        return "\n".join(lines)
+        return "\n".join([*lines, self.sharing] if self.sharing else lines)
 
 
 def explain(preset: Preset, request: Request, views: Views) -> Explanation:

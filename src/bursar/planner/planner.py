@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -40,8 +41,18 @@ class Prices(Protocol):
     def empty_book(self) -> Book: ...
 
 
+class Promised(Protocol):
+    """What a policy promises between analysts."""
+
+    @property
+    def short(self) -> str:
+        """In one line."""
+
+
 class Planner:
     """Sees the log and the prices, never the data."""
+
+    promised: Promised | None = None  # what analysts can rely on, for EXPLAIN where there are shares
 
     def __init__(
         self,
@@ -73,7 +84,13 @@ class Planner:
     def explain(self, request: Request) -> Explanation:
         admit(self.preset.family, request)
         with self._lock:
-            return explain(self.preset, request, self.views(request.analyst))
+            found = self._explained(request)
+        if self.promised is None or not self._prices.shares():
+            return found
+        return replace(found, sharing=self.promised.short)
+
+    def _explained(self, request: Request) -> Explanation:
+        return explain(self.preset, request, self.views(request.analyst))
 
     def measured_size(self, beta: float) -> float | None:
         """A number of rows that the truth falls short of with probability at most beta, if the log tells one."""
