@@ -18,7 +18,7 @@ class MultiplicativeWeights:
     synthetic histogram with the exact one. Above the threshold the question is bought with Laplace noise, and the
     histogram moves: x <- x exp(q (y - q x) step / n), scaled to n. Each such update costs 3/b + 1/l; when the budget
     does not pay for one more, the synthetic histogram answers everything. n is public.
-    The constants are those with the most answers, p = .1 and all three epsilon together, of 60 combinations tried on
+    The constants are those with the most answers, p = .1 and all three epsilon together, of 106 combinations tried on
     the sequences of seeds 100 to 102.
     """
 
