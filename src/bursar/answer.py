@@ -41,9 +41,12 @@ class Answer:
     reused: int  # rows of the log it was computed from
     bought: int  # rows measured for it
     unit: str  # "epsilon" or "rho"
-    charge: float
-    left: float
-    total: float
+    charge: float  # to whoever pays
+    left: float  # of `total`
+    total: float  # what whoever pays may spend in all
+    payer: str | None = None  # whose share pays; None where it is the data set's budget
+    whole_charge: float | None = None  # to the data set's budget, where a share pays
+    whole_left: float | None = None  # of the data set's budget, where a share pays
 
     @staticmethod
     def of(workload: Workload, estimate: Estimate, *, wanted: Goal, **rest: Any) -> Answer:
@@ -64,7 +67,8 @@ class Answer:
 
     @property
     def free(self) -> bool:
-        return self.charge == 0
+        """Whether it used up nothing: no share, and not the data set's budget."""
+        return self.charge == 0 and self.whole_charge in (None, 0)
 
     @property
     def error(self) -> float:
@@ -138,9 +142,16 @@ class Answer:
         cost = "free" if self.free else f"{self.unit} {self.charge:.6g}"
         return [
             f"error  ±{self.error:.4g} or less {together}, with {sure} confidence ({self.contract})",
-            f"cost   {cost}; {self.left:.6g} of {self.total:.6g} is left",
+            f"cost   {cost}; {self.money_left()}",
             f"from   {self.source}: {self.note}",
         ]
+
+    def money_left(self) -> str:
+        """What is left, in words."""
+        left = f"{self.left:.6g} of {self.total:.6g} is left"
+        if self.payer is None:
+            return left
+        return f"{left} to {self.payer} (data set: {self.whole_charge:.6g}, {self.whole_left:.6g} is left)"
 
     def _repr_html_(self) -> str:
         cells = [

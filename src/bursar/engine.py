@@ -7,38 +7,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
 from bursar import presets
+from bursar.analysts.guarantee import guarantee_of
+from bursar.analysts.policy import policy_of
+from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
 from bursar.config import Config
 from bursar.errors import Busy, LedgerError, Stale
 from bursar.inference.estimate import Estimate
-from bursar.kernel.accounting import from_units, left_of
-from bursar.kernel.curator import declare_version
+from bursar.kernel.accounts import Charge
 from bursar.kernel.grant import Grant, new_claim
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Health, Ledger
+from bursar.kernel.ledger import Ledger
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.sources.source import Source
+from bursar.owner import OwnersDoor
 from bursar.pace import paced
 from bursar.planner.batch import Batch, split, together
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
-from bursar.planner.planner import Planner
 from bursar.planner.request import Request
 from bursar.sql import parse
-from bursar.status import BudgetStatus, LogLine, log_lines
+from bursar.status import OWNER, BudgetStatus, LogLine, budget_of, log_of, payment
 from bursar.workload import compile as compile_query
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
 
 
-class Bursar:
+class Bursar(OwnersDoor):
     """A data set behind a budget. Ask with `query`, look ahead with `explain`, look back with `budget` and `log`."""
 
     def __init__(
@@ -48,49 +49,72 @@ class Bursar:
         *,
         open_source: Callable[[bytes], Source],
         randomness: Randomness,
-        analyst: str = "owner",
+        analyst: str = OWNER,
         preset: Preset = presets.default,
     ) -> None:
         self.config, self.ledger, self.analyst = config, ledger, analyst
         self._open_source, self._randomness = open_source, randomness
-        domain, unit, budget, rows = config.domain, config.unit, config.budget, config.max_rows
         door: Any = {"ledger": ledger, "open_source": open_source, "randomness": randomness}
-        door |= {"sequential": preset.sequential}
-        self.kernel = Kernel(domain=domain, unit=unit, budget=budget, max_rows=rows, **door)
-        self.planner = Planner(domain, budget.mode, presets.under(config.family, preset), self.kernel, ledger.records)
+        self.kernel = Kernel(**config.facts, **door, sequential=preset.sequential)
+        self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
+        facts: Any = {
+            "domain": config.domain,
+            "mode": config.budget.mode,
+            "preset": presets.under(config.family, preset),
+        }
+        self.planner = self.policy.planner(**facts, prices=self.kernel, ledger=ledger, analyst=analyst)
+        self.planner.promised = guarantee_of(config.analysts, config.budget)
 
-    def query(self, sql: str, *, key: str | None = None, **wanted: Any) -> Any:
+    def query(
+        self, sql: str, *, key: str | None = None, wait: bool = True, ticket: int | None = None, **wanted: Any
+    ) -> Any:
         """An Answer, within=50 | "2%" (more in `Wanted`); an Explanation where the SQL begins with EXPLAIN."""
         with paced(self.config.pace):
-            request = self.prepare(sql, Wanted(**wanted), key)
+            request = self.prepare(sql, Wanted(**wanted), key, wait=wait, ticket=ticket)
             return self.planner.explain(request) if request.explain else self.ask(request)
 
     def explain(self, sql: str, **wanted: Any) -> Explanation:
         """Every way to answer, with its price and error. Free."""
         return self.planner.explain(self.prepare(sql, Wanted(**wanted), None))
 
-    def batch(self, questions: Sequence[str], *, key: str | None = None, **wanted: Any) -> Batch:
-        """Many questions planned together for one price, with one goal; a `Batch` of Answers."""
-        requests = [self.prepare(sql, Wanted(**wanted), None) for sql in questions]
+    def batch(
+        self,
+        questions: Sequence[str],
+        *,
+        key: str | None = None,
+        wait: bool = True,
+        ticket: int | None = None,
+        **wanted: Any,
+    ) -> Batch:
+        """Many questions planned together for one price, with one goal, in one turn; a `Batch` of Answers."""
+        requests = [self.prepare(sql, Wanted(**wanted), None, wait=wait, ticket=ticket) for sql in questions]
         alone = sum(self.planner.explain(request).price for request in requests)
         return split(self.ask(together(requests, key)), requests, alone)
 
-    def prepare(self, text: str, wanted: Wanted, key: str | None) -> Request:
+    def prepare(self, text: str, wanted: Wanted, key: str | None, **place: Any) -> Request:
         """Parse, compile, and settle on one goal in counts."""
         query = parse(text)
         workload = compile_query(query, self.config.domain, self.config.table)
         asked = resolve(wanted, query.goal, self.config.goal, mode=self.config.budget.mode)
         goal = in_counts(asked, self.config.public_size, self.planner.measured_size)
         facts: Any = {"text": text, "workload": workload, "asked": asked, "goal": goal, "explain": query.explain}
-        return Request(**facts, analyst=self.analyst, key=key)
+        return Request(**facts, **place, analyst=self.analyst, key=key)
 
     def ask(self, request: Request) -> Answer:
-        """The flow: answered before? else choose an offer, run it under a grant, release what is stored."""
+        """The flow: answered before? else wait for the turn, if there is a queue, and answer."""
+        if (done := self._answered(request)) is not None:
+            return done  # same key, same question: the same bytes, no charge
+        with self.queue.turn(request):
+            return self._ask_now(request)
+
+    def _ask_now(self, request: Request) -> Answer:
+        """Choose an offer, run it under a grant, release what is stored."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < give_up:
             if (done := self._answered(request)) is not None:
-                return done  # same key, same question: the same bytes, no charge
+                return done  # somebody else answered this key meanwhile
             try:
+                self.policy.begin(self.kernel)
                 offer = self.planner.choose(request)
                 with self._grant(request, offer) as grant:
                     estimate = offer.run(grant)
@@ -102,33 +126,12 @@ class Bursar:
         raise LedgerError("the ledger is too busy to answer now; try again")
 
     def budget(self) -> BudgetStatus:
-        """What may be spent, what is spent, what is left."""
-        return BudgetStatus.of(self.config.budget, spent=self.kernel.spent(), held=self.kernel.held())
+        """What may be spent, what is spent, what is left: of the data set, and of the own share."""
+        return budget_of(self.kernel, self.analyst, promised=self.planner.promised)
 
     def log(self, last: int | None = None) -> list[LogLine]:
-        """Who paid how much for what, oldest first."""
-        lines = log_lines(self.kernel.history())
-        return lines[len(lines) - min(last, len(lines)) :] if last is not None else lines
-
-    def declare_version(self, *, same_rows: bool = False) -> int:
-        """For the data owner: the data have changed, and are what they are now."""
-        return declare_version(self.ledger, self._open_source, self._randomness, same_rows=same_rows)
-
-    def verify(self) -> Health:
-        return self.ledger.verify()
-
-    def recover(self) -> Health:
-        return self.ledger.recover()
-
-    def close(self) -> None:
-        self.kernel.close()
-        self.ledger.close()
-
-    def __enter__(self) -> Bursar:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+        """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""
+        return log_of(self.kernel, self.analyst, last)
 
     def _answered(self, request: Request) -> Answer | None:
         who, key = request.analyst, request.key
@@ -140,10 +143,7 @@ class Bursar:
         claim = None if key is None else new_claim(self._randomness, analyst=who, key=key, question=request.question)
         return Grant(self.kernel, who, request.text, offer.price.events, offer.price.at_most, claim)
 
-    def _answer(self, request: Request, offer: Offer, estimate: Estimate, charged: int) -> bytes:
-        goal, budget, contract = request.goal, self.config.budget, self.planner.preset.contract
-        asked = {"question": request.text, "goal": goal.describe(), "confidence": goal.confidence}
-        origin = {"source": offer.proposer, "note": offer.note, "reused": offer.reuses, "bought": offer.buys}
-        money = {"charge": from_units(charged), "left": left_of(self.kernel.left()), "total": budget.amount}
-        facts: Any = {**asked, **origin, **money, "unit": budget.mode.value, "contract": contract.value}
-        return Answer.of(request.workload, estimate, wanted=goal, **facts).to_bytes()
+    def _answer(self, request: Request, offer: Offer, estimate: Estimate, charged: Charge) -> bytes:
+        facts: Any = {**request.facts, **offer.facts, **payment(self.kernel, request.analyst, charged)}
+        contract = self.planner.preset.contract.value
+        return Answer.of(request.workload, estimate, wanted=request.goal, contract=contract, **facts).to_bytes()

@@ -5,6 +5,8 @@ BursarError
 ├── QueryError         the question is wrong               (position in the text, a rewrite that works)
 ├── GoalError          the accuracy asked for makes no sense
 ├── BudgetError        the question is right and too dear  (asked, left, the cheapest goal that fits)
+├── AnalystError       who asks has no share, or shares cannot be given out as asked
+├── Waiting            it is somebody else's turn          (a ticket that keeps the place)
 ├── KeyConflict        the same key was used for another question
 ├── SourceError        the data cannot be read; one text for every cause, whatever the data hold
 ├── LedgerError        the ledger is missing, locked, foreign or damaged
@@ -82,6 +84,26 @@ class BudgetError(BursarError):
         asked, left = f"{self.asked:.{digits}g}", f"{self.left:.{digits}g}"
         text = f"this needs {self.unit} {asked}, and {left} {self.limit}; nothing was spent"
         return f"{text}\ntry: {self.fits}" if self.fits else text
+
+
+class AnalystError(BursarError):
+    """Somebody without a share asks, or shares cannot be given out like this; nothing was spent or changed."""
+
+
+@dataclass
+class Waiting(BursarError):
+    """It is not this analyst's turn, and the caller would not wait; nothing was spent."""
+
+    ticket: int
+    situation: str  # what the queue waits for
+
+    exit_code = 5
+
+    def __str__(self) -> str:
+        return (
+            f"your turn has not come: ticket {self.ticket} keeps your place; {self.situation}\n"
+            f"try: the same again with --ticket {self.ticket}, which waits for the turn unless you add --no-wait"
+        )
 
 
 class KeyConflict(BursarError):

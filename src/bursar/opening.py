@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from bursar.analysts.shares import Shares
 from bursar.config import Config, load
 from bursar.engine import Bursar
+from bursar.errors import BursarError, LedgerError
 from bursar.kernel.budget import charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import Charter, SqliteLedger
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.kernel.sources.source import Source
+from bursar.status import OWNER
 
 
 def open(
     path: str | Path = "bursar.toml",
     *,
-    analyst: str = "owner",
+    analyst: str = OWNER,
     data: object | None = None,
     expect: tuple[int, str] | None = None,
 ) -> Bursar:
@@ -27,9 +30,26 @@ def open(
     `data` is a data frame (pandas, polars, Arrow) to use instead of the file that the config names. `expect` is the
     number of records and the head that `verify` printed once: an older ledger is then refused.
     """
-    config = load(path)
-    ledger = SqliteLedger.open(config.ledger_path, _charter(config), expect=expect)
-    return Bursar(config, ledger, open_source=_source(config, data), randomness=SystemRandomness(), analyst=analyst)
+    bursar = _opened(load(path), analyst, data, expect)
+    declared, wanted = Shares(bursar.kernel.shares()), bursar.config.analysts.accounts
+    if declared != wanted:
+        bursar.close()
+        raise LedgerError(
+            f"the shares in {path} ({wanted}) are not those that the ledger keeps ({declared})\n"
+            "try: if you own the data and the config is right, bursar shares"
+        )
+    return bursar
+
+
+def share(path: str | Path = "bursar.toml") -> Bursar:
+    """For the data owner, after the shares in the config were changed: give them out."""
+    bursar = _opened(load(path), OWNER, None, None)
+    try:
+        bursar.declare_shares()
+    except BursarError:
+        bursar.close()
+        raise
+    return bursar
 
 
 def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> Bursar:
@@ -39,17 +59,18 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
     source(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
     ledger = SqliteLedger.create(config.ledger_path, _charter(config))
     declare_version(ledger, source, randomness)
-    return Bursar(config, ledger, open_source=source, randomness=randomness)
+    bursar = Bursar(config, ledger, open_source=source, randomness=randomness)
+    bursar.declare_shares()
+    return bursar
+
+
+def _opened(config: Config, analyst: str, data: object | None, expect: tuple[int, str] | None) -> Bursar:
+    ledger = SqliteLedger.open(config.ledger_path, _charter(config), expect=expect)
+    return Bursar(config, ledger, open_source=_source(config, data), randomness=SystemRandomness(), analyst=analyst)
 
 
 def _charter(config: Config) -> Charter:
-    return charter_of(
-        dataset=config.dataset,
-        domain=config.domain,
-        unit=config.unit,
-        budget=config.budget,
-        max_rows=config.max_rows,
-    )
+    return charter_of(dataset=config.dataset, **config.facts)
 
 
 def _source(config: Config, data: object | None) -> Callable[[bytes], Source]:

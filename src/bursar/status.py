@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Protocol
 
-from bursar.kernel.accounting import Event, Measured, Refined, Versioned, from_units, left_of
+from bursar.kernel.accounting import Allotted, Event, Measured, Refined, Versioned, from_units, left_of
+from bursar.kernel.accounts import Account, Charge
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Record
+
+OWNER = "owner"
+"""The data owner, who sees everything; who asks under no other name."""
+
+
+class Money(Protocol):
+    """What is asked of the kernel: functions of the log and the holds."""
+
+    budget: Budget
+
+    def spent(self) -> int: ...
+
+    def held(self, analyst: str | None = None) -> int: ...
+
+    def shares(self) -> Mapping[str, Fraction]: ...
+
+    def account(self, analyst: str) -> Account: ...
+
+    def history(self) -> list[tuple[Record, Charge]]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AccountStatus:
+    """What one analyst may spend, has caused to be spent, and has left; nothing about what was asked."""
+
+    analyst: str
+    share: float
+    total: float
+    spent: float
+    left: float
+    held: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +55,11 @@ class BudgetStatus:
     held: float  # set aside for plans that are running
     description: str
     statement: str
+    accounts: tuple[AccountStatus, ...] = ()  # under shares: the analyst's own; for the data owner, everybody's
+    sharing: str = ""  # under shares: what analysts can rely on
 
     @staticmethod
-    def of(budget: Budget, *, spent: int, held: int) -> BudgetStatus:
+    def of(budget: Budget, *, spent: int, held: int, accounts: Iterable[AccountStatus] = ()) -> BudgetStatus:
         pure = budget.delta is None and budget.epsilon is not None
         gauge = "this is a guarantee at any time" if pure else "this is a gauge; what is guaranteed is the cap"
         return BudgetStatus(
@@ -34,7 +70,44 @@ class BudgetStatus:
             held=from_units(held),
             description=budget.describe(),
             statement=f"whatever is asked, nobody's presence is revealed beyond {budget.describe()}; spent: {gauge}",
+            accounts=tuple(accounts),
         )
+
+
+def budget_of(money: Money, analyst: str, *, promised: object = "") -> BudgetStatus:
+    """The budget as the analyst may see it: the data set's, and the own share; the data owner sees all shares.
+
+    `promised` is what analysts can rely on, shown where there are shares.
+    """
+    shares = money.shares()
+    if shares and analyst != OWNER:
+        money.account(analyst)  # refuses somebody who has none
+    seen = [name for name in shares if analyst in (OWNER, name)]
+    accounts = [_account(money, name, shares[name]) for name in seen]
+    status = BudgetStatus.of(money.budget, spent=money.spent(), held=money.held(), accounts=accounts)
+    return replace(status, sharing=str(promised)) if shares else status
+
+
+def _account(money: Money, analyst: str, share: Fraction) -> AccountStatus:
+    account, held = money.account(analyst), money.held(analyst)
+    return AccountStatus(
+        analyst=analyst,
+        share=float(share),
+        total=left_of(account.cap),
+        spent=from_units(account.spent),
+        left=left_of(max(account.left - held, 0)),
+        held=from_units(held),
+    )
+
+
+def payment(money: Money, analyst: str, charge: Charge) -> dict[str, str | float]:
+    """What an answer says about its cost: to whoever pays, and where a share pays to the data set too."""
+    account, whole = money.account(analyst), left_of(max(money.budget.units - money.spent(), 0))
+    amounts = {"charge": from_units(charge.account), "left": left_of(account.left), "total": left_of(account.cap)}
+    paid: dict[str, str | float] = {"unit": money.budget.mode.value, **amounts}
+    if not money.shares():
+        return {**paid, "total": money.budget.amount}
+    return {**paid, "payer": analyst, "whole_charge": from_units(charge.total), "whole_left": whole}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +121,22 @@ class LogLine:
     kind: str
     rows: int
     noise: str
-    charge: float
+    charge: float  # by how much it raised what is spent on the data set
+    paid: float  # by how much it raised what its analyst has caused; the same where there were no shares
 
 
-def log_lines(history: Iterable[tuple[Record, int]]) -> list[LogLine]:
-    """Records and their charges (in units of 2^-50) as lines."""
+def log_of(money: Money, analyst: str, last: int | None) -> list[LogLine]:
+    """The log as the analyst may see it, oldest first: the own lines; the data owner sees all."""
+    lines = [line for line in log_lines(money.history()) if analyst in (OWNER, line.analyst)]
+    return lines[len(lines) - min(last, len(lines)) :] if last is not None else lines
+
+
+def log_lines(history: Iterable[tuple[Record, Charge]]) -> list[LogLine]:
+    """Records and their charges as lines."""
     return [_line(record, charge) for record, charge in history]
 
 
-def _line(record: Record, charge: int) -> LogLine:
+def _line(record: Record, charge: Charge) -> LogLine:
     kind, noise = _described(record.event)
     return LogLine(
         position=record.position,
@@ -66,7 +146,8 @@ def _line(record: Record, charge: int) -> LogLine:
         kind=kind,
         rows=len(record.values),
         noise=noise,
-        charge=from_units(charge),
+        charge=from_units(charge.total),
+        paid=from_units(charge.account),
     )
 
 
@@ -79,3 +160,5 @@ def _described(event: Event) -> tuple[str, str]:
             return f"refined #{block}", f"{after.kind.value} {before.scale:.6g} -> {after.scale:.6g}"
         case Versioned(version=version, same_rows=same_rows):
             return f"version {version}" + (" (rows added)" if same_rows else ""), ""
+        case Allotted(shares=shares):
+            return "shares: " + (", ".join(f"{name} {float(share):.6g}" for name, share in shares) or "none"), ""

@@ -238,6 +238,7 @@ def test_a_closed_ledger_refuses(ledger: Ledger) -> None:
         ledger.records,
         ledger.verify,
         ledger.recover,
+        ledger.queue,
         lambda: ledger.commit(note),
         lambda: ledger.answered(analyst="a", key="k", question="q"),
     ):
@@ -443,6 +444,34 @@ def test_an_answer_whose_claim_was_dropped_is_still_welcome(ledger: Ledger) -> N
     assert ledger.commit(lambda t: t.answer(claim_of(1), b"late")) == b"late"
     with pytest.raises(KeyConflict):
         ledger.answered(analyst="ann", key="k", question="other")
+
+
+# -- the queue ----------------------------------------------------------------------------------------------
+
+
+def test_the_queue_has_rows_that_come_and_go(ledger: Ledger) -> None:
+    assert ledger.queue() == {}
+    ledger.commit(lambda t: (t.put_in_queue("ticket 1", b"ann"), t.put_in_queue("ticket 2", b"bob")))
+    ledger.commit(lambda t: (t.put_in_queue("ticket 2", b"cat"), t.drop_from_queue("ticket 7")))
+    assert ledger.queue() == ledger.commit(lambda t: t.queue()) == {"ticket 1": b"ann", "ticket 2": b"cat"}
+    ledger.commit(lambda t: t.drop_from_queue("ticket 1"))
+    assert ledger.queue() == {"ticket 2": b"cat"}
+    ledger.verify()
+
+
+def test_a_work_that_raises_leaves_the_queue_alone(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.put_in_queue("ticket 1", b"ann"))
+    with pytest.raises(Nope):
+        ledger.commit(refuse(lambda t: (t.put_in_queue("ticket 2", b"bob"), t.drop_from_queue("ticket 1"))))
+    assert ledger.queue() == {"ticket 1": b"ann"}
+
+
+def test_the_queue_is_read_beside_a_commit_without_what_is_not_durable_yet(ledger: Ledger) -> None:
+    def work(transaction: Transaction) -> tuple[int, int]:
+        transaction.put_in_queue("ticket 1", b"ann")
+        return len(ledger.queue()), len(transaction.queue())
+
+    assert ledger.commit(work) == (0, 1)
 
 
 # -- secrets and recovery -----------------------------------------------------------------------------------

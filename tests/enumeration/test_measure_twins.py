@@ -10,7 +10,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting import AddRemove, Book, Event, Footprint, Measured, Noise, NoiseKind
+from bursar.kernel.accounting import AddRemove, Event, Footprint, Measured, Noise, NoiseKind
 from bursar.kernel.accounting.accountant import Accountant
 from bursar.kernel.kernel import Kernel
 from bursar.queries import Mask, Product, Steps
@@ -132,7 +132,7 @@ def with_accountant(accountant: type[Accountant]) -> type[Kernel]:
         def __init__(self, **parts: object) -> None:
             super().__init__(**parts)
             self._accountant = accountant(mode=self.budget.mode, unit=self._accountant.unit)
-            self._book = Book(self._accountant, self._new_profile)
+            self._accounts = self._empty_accounts()
 
     return Twin
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting import Book, Event, Footprint, Noise, Refined
+from bursar.kernel.accounting import Event, Footprint, Noise, Refined
 from bursar.kernel.accounting.accountant import Accountant
 from bursar.kernel.blocks import Blocks
 from bursar.kernel.kernel import Kernel
@@ -105,7 +105,7 @@ class RefinesForFree(Kernel):
     def __init__(self, **parts: object) -> None:
         super().__init__(**parts)
         self._accountant = Gratis(mode=self.budget.mode, unit=self._accountant.unit)
-        self._book = Book(self._accountant, self._new_profile)
+        self._accounts = self._empty_accounts()
 
 
 def once(session: Session) -> None:

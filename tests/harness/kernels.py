@@ -119,7 +119,7 @@ class Played:
             )
             session = Session(kernel, declare)
             self.adversary(session)
-            spent, book = Fraction(kernel.spent(), 2**UNIT_BITS), kernel._book
+            spent, book = Fraction(kernel.spent(), 2**UNIT_BITS), kernel._accounts.total
         return tuple(session.seen), lambda left, right: _decimal(min(spent, claimed(book, DOMAIN, left, right)))
 
 

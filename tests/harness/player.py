@@ -18,7 +18,8 @@ import numpy as np
 
 from bursar.domain import Domain
 from bursar.errors import BursarError, LedgerError, SourceError
-from bursar.kernel.accounting import Book, Event, Noise, Refined, Versioned
+from bursar.kernel.accounting import Book, Event, Measured, Noise, Refined
+from bursar.kernel.accounts import Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Charter, MemoryLedger, Record, Transaction
 from bursar.kernel.ledger.codec import encode_record
@@ -208,13 +209,19 @@ def watched(kernel: type[Kernel], player: Player) -> type[Kernel]:
             player.run.seen.append(("price", [_facts(event) for event in listed], units))
             return units
 
-        def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+        def charge(self, events: Iterable[Event], analyst: str) -> Charge:
+            listed = list(events)
+            units = super().charge(listed, analyst)
+            player.run.seen.append(("charge", [_facts(event) for event in listed], units))
+            return units
+
+        def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, Charge]:
             with player.verb("measure", strategy, noise, *sorted(rest.items())) as call:
                 record, charge = super().measure(strategy, noise, **rest)
                 call.record, call.ended = record, (encode_record(record), charge)
             return record, charge
 
-        def refine(self, block: int, rows: Sequence[int], noise: Noise, **rest: Any) -> tuple[Record, int]:
+        def refine(self, block: int, rows: Sequence[int], noise: Noise, **rest: Any) -> tuple[Record, Charge]:
             measured = self.ledger.records(block - 1)[0].event.strategy
             given = (block, *map(int, rows), noise, *sorted(rest.items()))
             with player.verb("refine", measured.take(rows), *given) as call:
@@ -226,7 +233,7 @@ def watched(kernel: type[Kernel], player: Player) -> type[Kernel]:
 
 
 def _facts(event: Event) -> tuple[Any, ...]:
-    assert not isinstance(event, Versioned)
+    assert isinstance(event, Measured | Refined)
     if isinstance(event, Refined):
         return (event.block, *map(int, event.rows), event.before, event.after, event.version)
     return (event.strategy.digest, event.noise, event.version)

@@ -27,7 +27,7 @@ from harness.clock import same_clock
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source
 from harness.player import Player, Run, WatchedLedger, WatchedSource, refused, spelt, watched
 from harness.small import charter
-from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Squat, Step
+from harness.steps import Allot, Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Squat, Step
 
 CRASHED = "crashed"
 
@@ -75,6 +75,8 @@ class _Stage:
         match step:
             case Ask():
                 self.run.seen.append(_ended("asked", lambda: _answered(engine, step)))
+            case Allot():
+                self.run.seen.append(_ended("shares", lambda: engine.kernel.allot(dict(step.shares))))
             case Refine():
                 self.run.seen.append(_ended("refined", lambda: _refined(engine, step)))
             case Overtake():
@@ -103,8 +105,8 @@ class _Stage:
             *((name, sorted(tables[name].items())) for name in ("holds", "claims", "answers")),
             ("secrets", sorted(tables["secrets"])),
         ]
-        self.run.charges = [charge for _, charge in engine.kernel.history()]
-        self.run.book = engine.kernel._book
+        self.run.charges = [charge.total for _, charge in engine.kernel.history()]
+        self.run.book = engine.kernel._accounts.total
         return self.run
 
     def _open(self, key: bytes) -> Source:
@@ -145,7 +147,8 @@ def _refined(engine: Bursar, step: Refine) -> tuple[Any, ...]:
     place: Any = {"block": block.position, "measured": block.event.strategy, "version": block.event.version}
     pieces = [np.array(piece) for piece in np.array_split(rows, min(step.parts, len(rows)))]
     plan = tuple(Refined(**place, rows=piece, before=before, after=after) for piece in pieces)
-    with Grant(engine.kernel, engine.analyst, "finer", plan, engine.kernel.price(plan)) as grant:
+    price = engine.kernel.charge(plan, engine.analyst).account
+    with Grant(engine.kernel, engine.analyst, "finer", plan, price) as grant:
         return tuple(encode_record(grant.refine(block.position, piece.tolist(), after)) for piece in pieces)
 
 

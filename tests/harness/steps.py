@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 
@@ -39,6 +40,13 @@ class Declare:
     same_rows: bool
 
 
+@dataclass(frozen=True)
+class Allot:
+    """The data owner gives out shares of the budget."""
+
+    shares: tuple[tuple[str, Fraction], ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Refine:
     """Rows of a measurement get finer noise: every n-th of those that have the noise of the first of them."""
@@ -54,8 +62,8 @@ class Overtake:
     """Something is committed after the next verb has read the data and before it commits: somebody else's question,
     the same analyst's in another process, or a new version of the data."""
 
-    step: Ask | Declare | Refine
+    step: Ask | Declare | Refine | Allot
     analyst: str = "bob"
 
 
-Step = Ask | Refine | Overtake | LoseCommit | FailSource | Squat | Declare
+Step = Ask | Allot | Refine | Overtake | LoseCommit | FailSource | Squat | Declare

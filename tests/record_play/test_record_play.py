@@ -215,14 +215,14 @@ def nothing_more(self: Accountant, before: Noise, after: Noise) -> tuple[int, in
 DIFFERENCE = Accountant._difference
 
 
-def never_a_new_generation(self: Book, event: Event) -> None:
-    ADD(self, event)
+def never_a_new_generation(self: Book, event: Event, position: int | None = None) -> None:
+    ADD(self, event, position)
     self.generations = dict.fromkeys(self.generations, 1)
 
 
-def every_added_row_shares(self: Book, event: Event) -> None:
+def every_added_row_shares(self: Book, event: Event, position: int | None = None) -> None:
     """As if a unit of several rows were always counted by the same ones."""
-    ADD(self, event)
+    ADD(self, event, position)
     if isinstance(event, Versioned) and event.same_rows:
         self.generations[event.version] = self.generations[event.version - 1]
 

@@ -9,7 +9,7 @@ from bursar.errors import BursarError
 
 
 def main() -> None:
-    """Run one command. Exit codes: 0 done, 2 bad input, 3 the budget does not allow it, 4 data or ledger."""
+    """Run one command. Exit codes: 0 done, 2 bad input, 3 over budget, 4 data or ledger, 5 not your turn."""
     from bursar.cli.app import app
 
     for stream in (sys.stdin, sys.stdout, sys.stderr):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bursar import __version__
-from bursar.cli import show
+from bursar.cli import show, show_queue
 from bursar.errors import LedgerError, QueryError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ app = typer.Typer(
     "that uses up least, and a question that was asked before costs nothing.\n\n"
     "New here? Run: bursar demo",
     epilog="Exit codes: 0 done, 2 the question or the config is wrong, 3 the budget does not allow it, "
-    "4 the data or the ledger cannot be used.",
+    "4 the data or the ledger cannot be used, 5 it is not your turn yet.",
 )
 
 Sql = Annotated[
@@ -75,6 +75,16 @@ Key = Annotated[
     ),
 ]
 Analyst = Annotated[str, typer.Option("--as", metavar="NAME", help="Who asks; written into the log.")]
+Reader = Annotated[
+    str,
+    typer.Option("--as", metavar="NAME", help="Who looks: an analyst sees the own share and questions, the owner all."),
+]
+NoWait = Annotated[
+    bool, typer.Option("--no-wait", help="If it is not your turn, print a ticket that keeps your place, and end.")
+]
+Ticket = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="The ticket that an earlier call with --no-wait printed.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 CONFIG = Path("bursar.toml")
@@ -106,6 +116,8 @@ def query(
     rho: Rho = None,
     max_cost: MaxCost = None,
     key: Key = None,
+    no_wait: NoWait = False,
+    ticket: Ticket = None,
     analyst: Analyst = "owner",
     json: Json = False,
 ) -> None:
@@ -114,7 +126,7 @@ def query(
     Example: bursar query "SELECT region, COUNT(*) FROM people GROUP BY region" --within 50
     """
     text = _read(sql)
-    with _open(data, analyst) as bursar:
+    with _open(data, analyst) as bursar, show_queue.ticket(as_json=json):
         answer = bursar.query(
             text,
             within=within,
@@ -124,6 +136,8 @@ def query(
             rho=rho,
             max_cost=max_cost,
             key=key,
+            wait=not no_wait,
+            ticket=ticket,
         )
         show.result(answer, as_json=json)
 
@@ -141,6 +155,8 @@ def release(
     rho: Rho = None,
     max_cost: MaxCost = None,
     key: Key = None,
+    no_wait: NoWait = False,
+    ticket: Ticket = None,
     analyst: Analyst = "owner",
     json: Json = False,
 ) -> None:
@@ -151,9 +167,10 @@ def release(
     from bursar.sql.script import questions_of
 
     questions = questions_of(_read_file(file))
-    goal = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}
-    with _open(data, analyst) as bursar:
-        show.result(bursar.batch(questions, key=key, max_cost=max_cost, **goal), as_json=json)
+    goal: Any = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}
+    place: Any = {"wait": not no_wait, "ticket": ticket}
+    with _open(data, analyst) as bursar, show_queue.ticket(as_json=json):
+        show.result(bursar.batch(questions, key=key, max_cost=max_cost, **place, **goal), as_json=json)
 
 
 @app.command()
@@ -179,9 +196,9 @@ def explain(
 
 
 @app.command()
-def budget(data: Data = CONFIG, json: Json = False) -> None:
-    """Show how much of the budget is spent and how much is left."""
-    with _open(data) as bursar:
+def budget(data: Data = CONFIG, analyst: Reader = "owner", json: Json = False) -> None:
+    """Show how much of the budget is spent and how much is left: of the data set, and of the own share."""
+    with _open(data, analyst) as bursar:
         show.budget(bursar.budget(), as_json=json)
 
 
@@ -189,11 +206,34 @@ def budget(data: Data = CONFIG, json: Json = False) -> None:
 def log(
     data: Data = CONFIG,
     last: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
+    analyst: Reader = "owner",
     json: Json = False,
 ) -> None:
     """Show who asked what, when, and what it cost; oldest first."""
-    with _open(data) as bursar:
+    with _open(data, analyst) as bursar:
         show.log(bursar.log(last), unit=bursar.budget().unit, as_json=json)
+
+
+@app.command()
+def queue(data: Data = CONFIG, analyst: Reader = "owner", json: Json = False) -> None:
+    """Show whose turn it is, your own tickets, and how many others wait."""
+    with _open(data, analyst) as bursar:
+        show_queue.queue(bursar.queue.status(analyst), as_json=json)
+
+
+@app.command(name="pass")
+def let_go(
+    data: Data = CONFIG,
+    away: Annotated[bool, typer.Option("--away", help="Let every turn go until you ask again.")] = False,
+    analyst: Analyst = "owner",
+    json: Json = False,
+) -> None:
+    """Let your turn go: the present one, or the next if it is not your turn.
+
+    Others can then go on. A turn that was let go is not made up for later.
+    """
+    with _open(data, analyst) as bursar:
+        show_queue.queue(bursar.queue.let_go(analyst, away=away), as_json=json)
 
 
 @app.command()
@@ -226,6 +266,18 @@ def version(
     """
     with _open(data) as bursar:
         print(f"the data are now version {bursar.declare_version(same_rows=same_rows)}")
+
+
+@app.command()
+def shares(data: Data = CONFIG, json: Json = False) -> None:
+    """For the data owner: give out the shares of the budget that the config declares.
+
+    Refused where they would take away what somebody has spent, or promise what is spent already.
+    """
+    from bursar.opening import share
+
+    with share(data) as bursar:
+        show.budget(bursar.budget(), as_json=json)
 
 
 @app.command()
@@ -294,7 +346,9 @@ def _open(data: Path, analyst: str = "owner", expect: str | None = None) -> Burs
             f"{data} has no ledger yet, so there is no budget to spend\n"
             f"try: if you own the data, bursar create -d {data}; otherwise ask their owner for the place of the ledger"
         )
-    return bursar.open(data, analyst=analyst, expect=None if expect is None else _head(expect))
+    opened = bursar.open(data, analyst=analyst, expect=None if expect is None else _head(expect))
+    opened.queue.tell = show_queue.waiting
+    return opened
 
 
 def _head(text: str) -> tuple[int, str]:

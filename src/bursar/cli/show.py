@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from bursar.audit import Audit
     from bursar.kernel.ledger import Health
-    from bursar.status import BudgetStatus, LogLine
+    from bursar.status import AccountStatus, BudgetStatus, LogLine
 
 
 class Result(Protocol):
@@ -39,7 +39,17 @@ def budget(status: BudgetStatus, *, as_json: bool) -> None:
     print(f"spent   {status.unit} {status.spent:.6g}{held}")
     print(f"left    {status.unit} {status.left:.6g}")
     print(f"        [{'#' * filled}{'.' * (40 - filled)}]")
+    for account in status.accounts:
+        _account(account, status.unit)
     print(status.statement)
+    if status.sharing:
+        print(status.sharing)
+
+
+def _account(account: AccountStatus, unit: str) -> None:
+    held = f", {account.held:.6g} set aside" if account.held else ""
+    spent, left = f"{unit} {account.spent:.6g} spent{held}", f"{account.left:.6g} left"
+    print(f"share   {_plain(account.analyst)}: {account.share:.6g} of it, {unit} {account.total:.6g}; {spent}, {left}")
 
 
 def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
@@ -47,10 +57,14 @@ def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
     if as_json:
         _json([{**asdict(line), "at": _time(line.at)} for line in lines])
         return
-    rows = [("#", "time (UTC)", "analyst", unit, "what", "question")]
+    shared = any(line.paid != line.charge for line in lines)
+    paid = ("paid",) if shared else ()
+    rows = [("#", "time (UTC)", "analyst", *paid, unit, "what", "question")]
     for line in lines:
         what = f"{line.kind}: {line.rows} numbers, {line.noise}" if line.noise else line.kind
-        rows.append((str(line.position), _time(line.at), line.analyst, f"{line.charge:.6g}", what, line.purpose))
+        paid = (f"{line.paid:.6g}",) if shared else ()
+        cost = f"{line.charge:.6g}"
+        rows.append((str(line.position), _time(line.at), line.analyst, *paid, cost, what, line.purpose))
     shown = [[_plain(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:

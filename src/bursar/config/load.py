@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from bursar.analysts.settings import Settings
 from bursar.config import sections
+from bursar.config.analysts import analysts
 from bursar.config.lines import line_numbers
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section
@@ -46,11 +49,17 @@ class Config:
     goal: Goal | None = None  # for questions that name none
     family: Family | None = None  # the questions that the simultaneous contract covers; None: per-query
     pace: float = 0.0  # seconds; see `bursar.pace`
+    analysts: Settings = field(default_factory=Settings)  # who shares the budget, and how
 
     @property
     def contract(self) -> Contract:
         """What the confidence of an answer covers."""
         return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the charter and the kernel are made from: all that the privacy statement depends on."""
+        return {"domain": self.domain, "unit": self.unit, "budget": self.budget, "max_rows": self.max_rows}
 
     @property
     def ledger_path(self) -> Path:
@@ -91,6 +100,7 @@ def load(path: str | os.PathLike[str]) -> Config:
         goal=goal,
         family=family,
         pace=sections.pace(top),
+        analysts=analysts(top, domain),
     )
 
 

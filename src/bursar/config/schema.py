@@ -6,11 +6,12 @@ KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"))
 """The keys that tell the four kinds of column apart."""
 
 KEYS = {
-    "": ("dataset", "partition", "source", "privacy", "budget", "goal", "columns"),
+    "": ("dataset", "partition", "source", "privacy", "budget", "goal", "analysts", "columns"),
     "source": ("path", "table", "max_rows", "public_size"),
     "privacy": ("unit", "max_contributions", "neighbours", "pace"),
     "budget": ("epsilon", "delta", "rho"),
     "goal": ("error", "rmse", "confidence", "contract", "family"),
+    "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed"),
     "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null"),
 }
 

@@ -42,11 +42,10 @@ class Measurements:
                 self.finest.clear()  # rows are reused within their version only
                 self.blocks.clear()
                 self.lines.clear()
-            elif event.version == self.version:
-                if isinstance(event, Measured):
-                    self._take(event, record)
-                else:
-                    self._refine(event, record)
+            elif isinstance(event, Measured) and event.version == self.version:
+                self._take(event, record)
+            elif isinstance(event, Refined) and event.version == self.version:
+                self._refine(event, record)
 
     def _take(self, event: Measured, record: Record) -> None:
         digest = event.strategy.digest

@@ -34,7 +34,7 @@ class Blocks:
             self.refined.clear()
         elif isinstance(event, Measured):
             self.measured[record.position] = event, record.values
-        else:
+        elif isinstance(event, Refined):
             try:
                 self.values(event)
             except Stale as fault:

@@ -13,6 +13,7 @@ import numpy as np
 
 from bursar.errors import Stale, Unsupported
 from bursar.kernel.accounting import Event, Noise, Refined
+from bursar.kernel.accounts import FREE, Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Claim, Hold, Record, Transaction
 from bursar.kernel.randomness import Randomness
@@ -32,7 +33,8 @@ def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str) 
 class Grant:
     """Holds the worst case of a plan of several verbs; a plan of one verb needs no hold, its commit admits it.
 
-    Guarantees: what is charged under a grant is at most `at_most` units; leaving the `with` block drops the hold.
+    Guarantees: what whoever pays is charged under a grant is at most `at_most` units; leaving the `with` block drops
+    the hold.
     """
 
     kernel: Kernel
@@ -41,7 +43,7 @@ class Grant:
     events: Sequence[Event]
     at_most: int
     claim: Claim | None = None
-    charged: int = 0
+    charged: Charge = FREE
     _hold: Hold | None = field(default=None, init=False)
 
     def __enter__(self) -> Grant:
@@ -67,15 +69,15 @@ class Grant:
                 return self._charged(partial(self.kernel.refine, block, rows, noise, before=event.before))
         raise Stale("this refinement is not part of the plan")
 
-    def _charged(self, verb: Callable[..., tuple[Record, int]]) -> Record:
+    def _charged(self, verb: Callable[..., tuple[Record, Charge]]) -> Record:
         record, charge = verb(
             analyst=self.analyst,
             purpose=self.purpose,
-            at_most=self.at_most - self.charged,
+            at_most=self.at_most - self.charged.account,
             claim=self.claim,
             fence=None if self._hold is None else self._hold.fence,
         )
-        self.charged += charge
+        self.charged = self.charged.plus(charge)
         return record
 
     def above(self, query: LinearMap, threshold: int) -> NoReturn:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from itertools import zip_longest
 
 import numpy as np
 
 from bursar.domain import Domain, Neighbours, Unit
-from bursar.errors import BudgetError, QueryError, SourceError, Stale
+from bursar.errors import QueryError, SourceError, Stale
 from bursar.kernel.accounting import (
     Accountant,
     AddRemove,
@@ -28,10 +29,9 @@ from bursar.kernel.accounting import (
     ReplaceOne,
     Sequential,
     Versioned,
-    from_units,
-    left_of,
     same_purchase,
 )
+from bursar.kernel.accounts import REST, Account, Accounts, Charge, Owned
 from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
@@ -66,11 +66,11 @@ class Kernel:
         self.domain, self.budget, self.max_rows, self.ledger = domain, budget, max_rows, ledger
         self._open_source, self._randomness = open_source, randomness
         self._accountant, self._sequential = Accountant(mode=budget.mode, unit=unit), sequential
-        self._book = Book(self._accountant, self._new_profile)
+        self._accounts = self._empty_accounts()
         self._blocks = Blocks()
         self._position = 0
-        self._group: tuple[int, Sequence[Record], Book] = (0, (), self._book)  # see `_book_with`
-        self._lock = threading.RLock()  # guards book and blocks; works take it, so whoever holds it must not commit
+        self._group: tuple[int, Sequence[Record], Accounts] = (0, (), self._accounts)  # see `_accounts_with`
+        self._lock = threading.RLock()  # guards accounts and blocks; works take it, so whoever holds it must not commit
         self._opening = threading.RLock()  # guards the data; no work takes it
         self._version = 0  # the last one declared in the log
         self._data: tuple[int, Source, Tables] | None = None  # opened at the first purchase: free answers need none
@@ -79,34 +79,44 @@ class Kernel:
 
     def price(self, events: Iterable[Event]) -> int:
         """What the events would add to what is spent, in units of 2^-50; looks at the log only."""
+        return self.charge(events, REST).total
+
+    def charge(self, events: Iterable[Event], analyst: str) -> Charge:
+        """What the events would add to what is spent, and to what the analyst has caused; looks at the log only."""
+        more = self._accountant.all_footprints(events)
         with self._lock:
-            self._advance(self.ledger.records(self._position))
-            return self._book.price(events)
+            return self._advanced().price(analyst, more)
 
     def spent(self) -> int:
         """The bound of the profile over everything in the log, in units of 2^-50."""
         with self._lock:
-            self._advance(self.ledger.records(self._position))
-            return self._book.spent()
+            return self._advanced().spent()
 
     def left(self) -> int:
         """What the profile may still grow by, in units of 2^-50; holds are not counted, admission does that."""
         return max(self.budget.units - self.spent(), 0)
 
-    def held(self) -> int:
-        """What plans that are running have set aside, in units of 2^-50."""
+    def held(self, analyst: str | None = None) -> int:
+        """What plans that are running have set aside, in units of 2^-50: all of them, or one analyst's account."""
         holds = self.ledger.commit(lambda transaction: transaction.holds(time.time()))
-        return self.price([event for hold in holds for event in hold.events])
+        events = [event for hold in holds if analyst in (None, hold.analyst) for event in hold.events]
+        return self.price(events) if analyst is None else self.charge(events, analyst).account
 
-    def history(self) -> list[tuple[Record, int]]:
-        """Every record with what it was charged, in units of 2^-50: the log played again from the start."""
-        book = self.empty_book()
-        result: list[tuple[Record, int]] = []
-        for record in self.ledger.records():
-            before = book.spent()
-            book.add(record.event)
-            result.append((record, max(book.spent() - before, 0)))
-        return result
+    def shares(self) -> dict[str, Fraction]:
+        """The fractions of the budget that analysts have, as the log declares them; none where all spend together."""
+        with self._lock:
+            return dict(self._advanced().shares)
+
+    def account(self, analyst: str) -> Account:
+        """What the analyst may spend and has spent; AnalystError where there are shares, and none for this one."""
+        with self._lock:
+            accounts = self._advanced()
+            return Account(spent=accounts.book_of(analyst).spent(), cap=accounts.cap_of(analyst))
+
+    def history(self) -> list[tuple[Record, Charge]]:
+        """Every record with what it was charged: the log played again from the start."""
+        accounts = self._empty_accounts()
+        return [(record, accounts.play(record)) for record in self.ledger.records()]
 
     def empty_book(self) -> Book:
         """A book as it was when nothing had been spent, to add up what some events cost by themselves."""
@@ -115,7 +125,7 @@ class Kernel:
     def version(self) -> int:
         """The version of the data that verbs run on: the last one declared."""
         with self._lock:
-            self._advance(self.ledger.records(self._position))
+            self._advanced()
             return self._version
 
     def check(self, strategy: LinearMap) -> None:
@@ -142,18 +152,19 @@ class Kernel:
         at_most: int,
         claim: Claim | None = None,
         fence: int | None = None,
-    ) -> tuple[Record, int]:
+    ) -> tuple[Record, Charge]:
         """Noisy answers to all rows of a strategy, one commit; with what it was charged, in units of 2^-50.
 
-        Stale is raised, and nothing charged, where the price has risen above `at_most` or the data version changed.
+        Stale is raised, and nothing charged, where it would cost whoever pays more than `at_most` or the data version
+        changed.
         """
         self.check(strategy)
         version, tables = self._opened()
         event = Measured(strategy=strategy, noise=noise, version=version)
         exact = strategy.apply(tables.counts)
 
-        def work(transaction: Transaction) -> tuple[Record, int]:
-            charge = self._admit(transaction, event, at_most=at_most, claim=claim, fence=fence)
+        def work(transaction: Transaction) -> tuple[Record, Charge]:
+            charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
             values = exact + self._randomness.draw(noise, strategy.rows)
             return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
 
@@ -171,7 +182,7 @@ class Kernel:
         at_most: int,
         claim: Claim | None = None,
         fence: int | None = None,
-    ) -> tuple[Record, int]:
+    ) -> tuple[Record, Charge]:
         """Finer noise for rows of the measurement at a position of the log, one commit; with what it was charged.
 
         `before` is the noise that all of the rows have now, and the new noise is drawn under it. Stale is raised, and
@@ -188,11 +199,11 @@ class Kernel:
             raise Stale("the data version changed meanwhile")
         exact = measured.apply(tables.counts)[event.rows]
 
-        def work(transaction: Transaction) -> tuple[Record, int]:
+        def work(transaction: Transaction) -> tuple[Record, Charge]:
             with self._lock:
                 self._advance(transaction.committed(self._position))
                 shown = self._blocks.values(event, transaction.pending())
-            charge = self._admit(transaction, event, at_most=at_most, claim=claim, fence=fence)
+            charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
             values = exact + self._randomness.refine(shown - exact, before, noise)
             return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
 
@@ -203,13 +214,26 @@ class Kernel:
 
         def work(transaction: Transaction) -> Hold:
             planned = self._accountant.all_footprints(events)
-            self._require_budget(self._book_with(transaction), self._held(transaction), planned)
+            self._require_budget(self._accounts_with(transaction), analyst, self._held(transaction), planned)
             expires = time.time() + seconds
             hold = Hold(fence=transaction.next_fence(), analyst=analyst, expires=expires, events=tuple(events))
             transaction.put_hold(hold, replace=False)
             return hold
 
         return self.ledger.commit(work)
+
+    def allot(self, shares: Mapping[str, Fraction]) -> None:
+        """For the data owner: give out shares of the budget, one commit; AnalystError where they cannot be given."""
+
+        def work(transaction: Transaction) -> None:
+            accounts, held = self._accounts_with(transaction), self._held(transaction)
+            with self._lock:
+                event = accounts.allotment(shares, held)
+            if dict(event.shares) != accounts.shares:
+                nothing = np.zeros(0, np.int64)
+                transaction.append(analyst="owner", purpose="declared the shares", event=event, values=nothing)
+
+        self.ledger.commit(work)
 
     # -- inside a commit -----------------------------------------------------------------------------------------
 
@@ -218,62 +242,63 @@ class Kernel:
         transaction: Transaction,
         event: Measured | Refined,
         *,
+        analyst: str,
         at_most: int,
         claim: Claim | None,
         fence: int | None,
-    ) -> int:
+    ) -> Charge:
         if claim is not None and transaction.claim(claim, time.time()) is not None:
             raise Stale("this key has been answered meanwhile")
-        book = self._book_with(transaction)
+        accounts = self._accounts_with(transaction)
         declared = [record for record in transaction.pending() if isinstance(record.event, Versioned)]
         if declared or event.version != self._version:
             raise Stale("the data version changed meanwhile")
         others = self._held(transaction, besides=fence)
         if fence is not None:
-            others += self._accountant.all_footprints(self._take_from_hold(transaction, event, fence))
+            others += self._owned([self._take_from_hold(transaction, event, fence)])
         more = self._accountant.footprints(event)
-        charge = self._require_budget(book, others, more)
+        charge = self._require_budget(accounts, analyst, others, more)
         if others:
             # As the log will tell it: beside what is only held, each part of a plan could look free.
-            charge = self._require_budget(book, [], more)
-        if charge > at_most:
+            charge = self._require_budget(accounts, analyst, [], more)
+        if charge.account > at_most:
             raise Stale("the price has risen meanwhile")
         return charge
 
-    def _book_with(self, transaction: Transaction) -> Book:
-        """The book with everything durable, and with this group's earlier members although they are not durable yet.
+    def _accounts_with(self, transaction: Transaction) -> Accounts:
+        """The accounts with everything durable, and with this group's earlier members, which are not durable yet.
 
         The members are added to a copy, which is carried on from work to work of the same group. A group that failed
-        leaves nothing behind: its records never come again, and the copy of the next group begins with the book.
+        leaves nothing behind: its records never come again, and the copy of the next group begins with the accounts.
         """
         with self._lock:
             self._advance(transaction.committed(self._position))
             pending = transaction.pending()
             if not pending:
-                return self._book
-            position, known, book = self._group
+                return self._accounts
+            position, known, accounts = self._group
             if position != self._position or any(a is not b for a, b in zip_longest(known, pending[: len(known)])):
-                known, book = (), self._book.copy()
+                known, accounts = (), self._accounts.copy()
             for record in pending[len(known) :]:
-                book.add(record.event)
-            self._group = (self._position, pending, book)
-            return book
+                accounts.add(record)
+            self._group = (self._position, pending, accounts)
+            return accounts
 
-    def _held(self, transaction: Transaction, besides: int | None = None) -> list[Footprint]:
+    def _held(self, transaction: Transaction, besides: int | None = None) -> list[Owned]:
         """What the holds of other plans keep aside."""
-        holds = [hold for hold in transaction.holds(time.time()) if hold.fence != besides]
-        return self._accountant.all_footprints(event for hold in holds for event in hold.events)
+        return self._owned(hold for hold in transaction.holds(time.time()) if hold.fence != besides)
 
-    def _require_budget(self, book: Book, others: list[Footprint], more: Iterable[Footprint]) -> int:
+    def _owned(self, holds: Iterable[Hold]) -> list[Owned]:
+        return [(hold.analyst, more) for hold in holds for more in self._accountant.all_footprints(hold.events)]
+
+    def _require_budget(
+        self, accounts: Accounts, analyst: str, others: Sequence[Owned], more: Sequence[Footprint]
+    ) -> Charge:
         with self._lock:
-            before, after = book.spent(others), book.spent([*others, *more])
-        if after > self.budget.units:
-            left = left_of(max(self.budget.units - before, 0))
-            raise BudgetError(asked=from_units(after - before), left=left, unit=self.budget.mode.value)
-        return max(after - before, 0)  # a bound can fall when more columns come into use
+            return accounts.admit(analyst, others, more)
 
-    def _take_from_hold(self, transaction: Transaction, event: Measured | Refined, fence: int) -> list[Event]:
-        """Replace the hold by what remains of its plan; an event that was not planned does not fit."""
+    def _take_from_hold(self, transaction: Transaction, event: Measured | Refined, fence: int) -> Hold:
+        """Replace the hold by what remains of its plan, and return that; what was not planned does not fit."""
         hold = next((h for h in transaction.holds(time.time()) if h.fence == fence), None)
         if hold is None:
             raise Stale("the hold has expired")
@@ -282,7 +307,7 @@ class Kernel:
                 rest = (*hold.events[:place], *hold.events[place + 1 :])
                 remaining = Hold(fence=fence, analyst=hold.analyst, expires=hold.expires, events=rest)
                 transaction.put_hold(remaining, replace=True)
-                return list(rest)
+                return remaining
         raise Stale("this is not part of the plan that was held")
 
     # -- data and log --------------------------------------------------------------------------------------------
@@ -321,10 +346,17 @@ class Kernel:
         replaced = self._accountant.unit.neighbours is Neighbours.REPLACE_ONE
         return ReplaceOne(self.domain, around) if replaced else around
 
+    def _empty_accounts(self) -> Accounts:
+        return Accounts(self.budget, self.empty_book, self.empty_book())
+
+    def _advanced(self) -> Accounts:
+        self._advance(self.ledger.records(self._position))
+        return self._accounts
+
     def _advance(self, records: Sequence[Record]) -> None:
         for record in records:
             self._blocks.add(record)
-            self._book.add(record.event)
+            self._accounts.add(record)
             if isinstance(record.event, Versioned):
                 self._version = record.event.version
             self._position = record.position

@@ -30,8 +30,7 @@ class Batch:
         first = self.answers[0]
         cost = f"{self.unit} {self.charge:.6g} for all" if self.charge else "free"
         alone = f"(one by one, each with a confidence of its own: {self.one_by_one:.6g})"
-        left = f"{first.left:.6g} of {first.total:.6g} is left"
-        return f"{shown}\n\n{first.footer()[0]}\ncost   {cost} {alone}; {left}\n{first.footer()[2]}"
+        return f"{shown}\n\n{first.footer()[0]}\ncost   {cost} {alone}; {first.money_left()}\n{first.footer()[2]}"
 
     def to_json(self) -> dict[str, Any]:
         answers = [answer.to_json() for answer in self.answers]

@@ -31,7 +31,7 @@ class Preset:
 def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
     """All offers, proposer by proposer, computed as they are asked for."""
     for proposer in preset.proposers:
-        yield from proposer.offers(request, views)
+        yield from map(views.completed, proposer.offers(request, views))
 
 
 def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
@@ -45,7 +45,7 @@ def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
             if offer.free and request.goal.kind is not GoalKind.SPEND:
                 return offer
             found.append(offer)
-    payable = [offer for offer in found if offer.price.at_most <= views.left]
+    payable = [offer for offer in found if views.payable(offer)]
     if payable:
         return best(payable, request.goal)
     return min(found, key=lambda offer: offer.price.at_most, default=None)
@@ -70,10 +70,17 @@ def spending_cap(goal: Goal) -> int | None:
 
 
 def best(found: Sequence[Offer], goal: Goal) -> Offer | None:
-    """Least bid first; where the goal is a price, least error first. Python's min keeps the preset's order in ties."""
+    """Least bid first; where the goal is a price, least error first. Python's min keeps the preset's order in ties.
+
+    Where an account pays, bids are about the account, and of equal bids the one that costs the data set less wins.
+    """
     if goal.kind is GoalKind.SPEND:
-        return min(found, key=lambda offer: (widest(offer, goal), offer.bid), default=None)
-    return min(found, key=lambda offer: offer.bid, default=None)
+        return min(found, key=lambda offer: (widest(offer, goal), *_bids(offer)), default=None)
+    return min(found, key=_bids, default=None)
+
+
+def _bids(offer: Offer) -> tuple[int, int]:
+    return offer.bid, 0 if offer.price.total is None else offer.price.total
 
 
 def widest(offer: Offer, goal: Goal) -> float:
@@ -89,7 +96,7 @@ def fits(preset: Preset, request: Request, views: Views, cap: int) -> Goal | Non
 
     def affordable(amount: float) -> bool:
         found = choose(preset, replace(request, goal=_with_amount(request.goal, amount)), capped)
-        return found is not None and found.price.at_most <= cap
+        return found is not None and capped.payable(found)
 
     low, high = request.goal.amount, request.goal.amount
     while not affordable(high):

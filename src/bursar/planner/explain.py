@@ -28,6 +28,7 @@ class Line:
     reuses: int
     buys: int
     note: str
+    total: float | None = None  # what the data set would be charged, where an account pays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,10 @@ class Explanation:
     unit: str
     offers: tuple[Line, ...]
     chosen: int | None  # place in `offers`
-    left: float
+    left: float  # of whoever pays
+    analyst: str | None = None  # whose account pays; None where the data set's budget does
+    total_left: float | None = None  # of the data set
+    sharing: str = ""  # what analysts can rely on, in one line, where there are shares
 
     @property
     def price(self) -> float:
@@ -51,33 +55,38 @@ class Explanation:
         return asdict(self)
 
     def __str__(self) -> str:
-        head = f"{'':2}{'answer from':<14}{self.unit:>12}{'error ±':>12}{'goal met':>10}{'reuses':>9}{'buys':>8}"
+        whole = "" if self.analyst is None else f"{'of all':>12}"
+        head = f"{'':2}{'answer from':<14}{self.unit:>12}{whole}{'error ±':>12}{'goal met':>10}{'reuses':>9}{'buys':>8}"
         lines = [f"{self.goal} ({self.contract})", head]
         for place, line in enumerate(self.offers):
             mark = "->" if place == self.chosen else "  "
-            price = f"{line.price:.6f}" if line.price else "free"
+            price = f"{_amount(line.price):>12}" + ("" if line.total is None else f"{_amount(line.total):>12}")
             met = "yes" if line.meets else "no"
             error = f"{line.error:.6g}" if line.exact else f"~{line.error:.3g}"
             lines.append(
-                f"{mark}{line.proposer:<14}{price:>12}{error:>12}{met:>10}{line.reuses:>9}{line.buys:>8}"
+                f"{mark}{line.proposer:<14}{price}{error:>12}{met:>10}{line.reuses:>9}{line.buys:>8}"
                 + (f"  {line.note}" if line.note else "")
             )
         if self.chosen is None:
             lines.append("nothing meets the goal for what may be spent")
-        lines.append(f"left: {self.unit} {self.left:.6g}; the price shown is exactly what would be charged now")
-        return "\n".join(lines)
+        left = f"{self.unit} {self.left:.6g}"
+        if self.analyst is not None:
+            left += f" of the share of {self.analyst}, {self.total_left:.6g} of the data set's budget"
+        lines.append(f"left: {left}; the price shown is exactly what would be charged now")
+        return "\n".join([*lines, self.sharing] if self.sharing else lines)
 
 
 def explain(preset: Preset, request: Request, views: Views) -> Explanation:
     """All offers of the preset, and which one would be taken."""
     found = list(offers(preset, request, views))
     met = [meets(offer.law, request.goal) for offer in found]
-    payable = [offer.price.at_most <= views.left and within_cap(offer, request.goal) for offer in found]
+    payable = [views.payable(offer) and within_cap(offer, request.goal) for offer in found]
     winner = best([offer for offer, *good in zip(found, met, payable, strict=True) if all(good)], request.goal)
     lines = tuple(
         Line(
             proposer=offer.proposer,
             price=from_units(offer.price.at_most),
+            total=None if offer.price.total is None else from_units(offer.price.total),
             meets=kept,
             error=widest(offer, request.goal) if offer is winner else about(offer, request.goal),
             exact=offer is winner,
@@ -95,7 +104,13 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
         offers=lines,
         chosen=None if winner is None else found.index(winner),
         left=left_of(views.left),
+        analyst=views.analyst,
+        total_left=left_of(views.left if views.analyst is None else views.total_left),
     )
+
+
+def _amount(price: float) -> str:
+    return f"{price:.6f}" if price else "free"
 
 
 def about(offer: Offer, goal: Goal) -> float:

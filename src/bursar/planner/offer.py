@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bursar.domain import Domain
@@ -18,10 +18,11 @@ from bursar.planner.request import Request
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What a plan would add to what is spent: its events, and the bound in units of 2^-50 that it is admitted under."""
+    """What a plan would add to what is spent: its events, and bounds in units of 2^-50."""
 
     events: tuple[Event, ...] = ()
-    at_most: int = 0
+    at_most: int = 0  # of whoever pays: the analyst's account under shares, else the data set
+    total: int | None = None  # of the data set, where an account pays
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,12 +40,18 @@ class Offer:
 
     @property
     def free(self) -> bool:
-        return self.price.at_most == 0
+        """Whether it uses up nothing: no account's budget, and not the data set's."""
+        return self.price.at_most == 0 and self.price.total in (None, 0)
 
     @property
     def bid(self) -> int:
         """What the offer competes with, in units of 2^-50; below zero where the credit exceeds the price."""
         return self.price.at_most - self.credit
+
+    @property
+    def facts(self) -> dict[str, str | int]:
+        """What an answer says about where it came from."""
+        return {"source": self.proposer, "note": self.note, "reused": self.reuses, "bought": self.buys}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +62,32 @@ class Views:
     mode: Mode
     version: int
     position: int  # of the last record of the log
-    left: int  # units of 2^-50
+    left: int  # what whoever pays may still spend, in units of 2^-50
     measurements: Measurements
     reconstructions: Reconstructions
     rents: Rents
     nodes: Nodes
-    price: Callable[[tuple[Event, ...]], int]
+    price: Callable[[tuple[Event, ...]], int]  # what whoever pays would be charged
+    analyst: str | None = None  # whose account pays; None where there are no shares, and the data set pays
+    total_left: int = 0  # what the data set may still spend, where an account pays
+    total: Callable[[tuple[Event, ...]], int] | None = None  # what the data set would be charged, where an account pays
+
+    def slack(self, events: tuple[Event, ...], more: tuple[Event, ...]) -> bool:
+        """Whether `more` costs nothing beside the events: neither whoever pays, nor the data set."""
+        both = (*events, *more)
+        spare = self.total is None or self.total(both) <= self.total(events)
+        return spare and self.price(both) <= self.price(events)
+
+    def payable(self, offer: Offer) -> bool:
+        """Whether what is left can pay for an offer: of the account, and of the data set."""
+        price = offer.price
+        return price.at_most <= self.left and (price.total is None or price.total <= self.total_left)
+
+    def completed(self, offer: Offer) -> Offer:
+        """The offer with the data set's price beside the account's."""
+        if self.total is None:
+            return offer
+        return replace(offer, price=replace(offer.price, total=self.total(offer.price.events)))
 
 
 class Proposer(Protocol):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Protocol
 
 from bursar.domain import Domain
 from bursar.errors import GoalError
@@ -12,6 +14,7 @@ from bursar.inference.nodes import Nodes
 from bursar.inference.size import measured_size
 from bursar.inference.views import Measurements, Reconstructions
 from bursar.kernel.accounting import Book, Event, Mode
+from bursar.kernel.accounts import Account, Charge
 from bursar.kernel.ledger import Record
 from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose
@@ -29,11 +32,27 @@ class Prices(Protocol):
 
     def left(self) -> int: ...
 
+    def shares(self) -> Mapping[str, Fraction]: ...
+
+    def account(self, analyst: str) -> Account: ...
+
+    def charge(self, events: Iterable[Event], analyst: str) -> Charge: ...
+
     def empty_book(self) -> Book: ...
+
+
+class Promised(Protocol):
+    """What a policy promises between analysts."""
+
+    @property
+    def short(self) -> str:
+        """In one line."""
 
 
 class Planner:
     """Sees the log and the prices, never the data."""
+
+    promised: Promised | None = None  # what analysts can rely on, for EXPLAIN where there are shares
 
     def __init__(
         self,
@@ -56,41 +75,59 @@ class Planner:
         """The offer to take; raises the refusal, which names a goal that would fit, where there is none."""
         admit(self.preset.family, request)
         with self._lock:
-            views = self.views()
+            views = self.views(request.analyst)
             offer = choose(self.preset, request, views)
-            if offer is None or offer.price.at_most > views.left:
+            if offer is None or not views.payable(offer):
                 raise refusal(self.preset, request, views, offer)
             return offer
 
     def explain(self, request: Request) -> Explanation:
         admit(self.preset.family, request)
         with self._lock:
-            return explain(self.preset, request, self.views())
+            found = self._explained(request)
+        if self.promised is None or not self._prices.shares():
+            return found
+        return replace(found, sharing=self.promised.short)
+
+    def _explained(self, request: Request) -> Explanation:
+        return explain(self.preset, request, self.views(request.analyst))
 
     def measured_size(self, beta: float) -> float | None:
         """A number of rows that the truth falls short of with probability at most beta, if the log tells one."""
         if self.preset.family is not None:
             raise GoalError(NO_MEASURED_SIZE)
         with self._lock:
-            self.views()
+            self._advance()
             return measured_size(self._measurements, self._reconstructions, beta)
 
-    def views(self) -> Views:
-        """The log as it is now, ready for proposers."""
-        records = self._records(self._position)
-        self._measurements.advance(records)
-        self._rents.advance(records)
-        self._nodes.advance(records)
-        self._position = records[-1].position if records else self._position
+    def views(self, analyst: str = "") -> Views:
+        """The log as it is now, ready for proposers, with the prices that the analyst would pay."""
+        self._advance()
+        prices = self._prices
+        money: Any = {"left": prices.left(), "price": prices.price}
+        if prices.shares():
+            money = {
+                "analyst": analyst,
+                "left": prices.account(analyst).left,
+                "price": lambda events: prices.charge(events, analyst).account,
+                "total_left": prices.left(),
+                "total": lambda events: prices.charge(events, analyst).total,
+            }
         return Views(
             domain=self._domain,
             mode=self._mode,
             version=self._measurements.version,
             position=self._position,
-            left=self._prices.left(),
             measurements=self._measurements,
             reconstructions=self._reconstructions,
             rents=self._rents,
             nodes=self._nodes,
-            price=self._prices.price,
+            **money,
         )
+
+    def _advance(self) -> None:
+        records = self._records(self._position)
+        self._measurements.advance(records)
+        self._rents.advance(records)
+        self._nodes.advance(records)
+        self._position = records[-1].position if records else self._position

@@ -22,13 +22,24 @@ def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None)
     if offer is None:
         hint = "" if goal is None else f"\ntry: {goal.describe()}"
         return GoalError(f"no answer can be that exact: {request.goal.describe()}{hint}")
+    asked, left, limit = _binding(offer, views, cap)
     return BudgetError(
-        asked=from_units(offer.price.at_most),
-        left=left_of(affordable),
+        asked=from_units(asked),
+        left=left_of(left),
         unit=views.mode.value,
         fits="" if goal is None else goal.describe(),
-        limit="is left" if cap is None or cap > views.left else "is the most you would pay",
+        limit=limit,
     )
+
+
+def _binding(offer: Offer, views: Views, cap: int | None) -> tuple[int, int, str]:
+    """What is asked for, how much there is, and whose limit that is."""
+    asked, total = offer.price.at_most, offer.price.total
+    if cap is not None and cap <= views.left:
+        return asked, cap, "is the most you would pay"
+    if total is not None and asked <= views.left:
+        return total, views.total_left, "is left of the data set's budget"
+    return asked, views.left, "is left" if views.analyst is None else f"is left of the share of {views.analyst}"
 
 
 def _without_cap(preset: Preset, request: Request, views: Views) -> Offer | None:

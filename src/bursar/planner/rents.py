@@ -28,7 +28,7 @@ class Rents:
             if isinstance(record.event, Versioned):
                 self.events.clear()  # what was bought on other data answers nothing now
                 self.kept.clear()
-            else:
+            elif isinstance(record.event, Measured | Refined):
                 self.events.append((frozenset(record.event.strategy.attrs), record.event))
 
     def sets(self) -> list[frozenset[str]]:

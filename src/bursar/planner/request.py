@@ -20,6 +20,13 @@ class Request:
     analyst: str
     key: str | None = None
     explain: bool = False
+    wait: bool = True  # whether to stand in line until the turn comes
+    ticket: int | None = None  # the place in line, from a call that would not wait
+
+    @property
+    def facts(self) -> dict[str, str | float]:
+        """What an answer says about the question."""
+        return {"question": self.text, "goal": self.goal.describe(), "confidence": self.goal.confidence}
 
     @cached_property
     def question(self) -> str:

@@ -61,7 +61,7 @@ class Tree:
         try:
             price = views.price(purchase.events)
             more = proactive(purchase, columns, views)
-            if more and views.price((*purchase.events, *more)) > price:
+            if more and not views.slack(purchase.events, more):
                 more = ()
         except BudgetError:
             return None

@@ -30,7 +30,7 @@ EIGHT = Noise(kind=NoiseKind.LAPLACE, scale=8.0)
 
 def measure(kernel: Kernel, strategy: LinearMap = BY_AGE, **options: Any) -> int:
     """One measurement; returns its charge."""
-    return kernel.measure(strategy, EIGHT, analyst="ana", purpose="why", at_most=2**60, **options)[1]
+    return kernel.measure(strategy, EIGHT, analyst="ana", purpose="why", at_most=2**60, **options)[1].total
 
 
 def together(ledger: SqliteLedger, calls: list[Callable[[], int]]) -> list[int | Exception]:

@@ -70,7 +70,8 @@ def refine(
     kernel: Kernel, block: int, rows: Sequence[int], before: float, after: float, **rest: Any
 ) -> tuple[Record, int]:
     facts = {"before": laplace(before), "analyst": "ana", "purpose": "finer", "at_most": PLENTY, **rest}
-    return kernel.refine(block, rows, laplace(after), **facts)
+    record, charge = kernel.refine(block, rows, laplace(after), **facts)
+    return record, charge.total
 
 
 def test_finer_noise_is_drawn_under_the_noise_that_was_shown(db: Bursar, told: Told) -> None:
@@ -85,7 +86,7 @@ def test_finer_noise_is_drawn_under_the_noise_that_was_shown(db: Bursar, told: T
     refine(db.kernel, block, [0, 2, 3], 8.0, 2.0)
     assert told.asked[1:] == [([-2], 4.0, 1.0), ([5, 5, 5], 8.0, 2.0)]
     assert db.kernel.spent() == ONE
-    assert [charge for _, charge in db.kernel.history()] == [0, ONE // 8, ONE // 8, ONE * 3 // 4, 0]
+    assert [charge.total for _, charge in db.kernel.history()] == [0, ONE // 8, ONE // 8, ONE * 3 // 4, 0]
 
 
 def test_the_record_says_what_was_refined(db: Bursar) -> None:
@@ -189,7 +190,7 @@ def test_a_plan_of_one_refinement(db: Bursar) -> None:
         for place, rows, scale in ((block, [0], 2.0), (block, [0, 3], 1.0), (9, [0, 3], 2.0)):
             with pytest.raises(Stale, match="not part of the plan"):
                 allowed.refine(place, rows, laplace(scale))
-    assert allowed.charged == ONE // 2 - ONE // 8 == db.kernel.spent() - ONE // 8
+    assert allowed.charged.total == ONE // 2 - ONE // 8 == db.kernel.spent() - ONE // 8
 
 
 def test_a_hold_of_measurements_and_refinements_is_used_up_step_by_step(db: Bursar) -> None:

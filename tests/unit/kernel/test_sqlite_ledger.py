@@ -205,6 +205,20 @@ def test_a_truncated_file_is_found_out(place: Path, ledger: SqliteLedger) -> Non
     verified(place)
 
 
+def test_a_ledger_of_the_first_format_gets_its_queue_when_it_is_opened(place: Path, ledger: SqliteLedger) -> None:
+    ledger.commit(measure)
+    head = ledger.verify().head
+    ledger.close()
+    connection = sqlite3.connect(place)
+    connection.executescript("DROP TABLE queue; PRAGMA user_version = 1")
+    connection.close()
+    with closing(SqliteLedger.open(place, CHARTER)) as opened:
+        assert opened.verify().head == head
+        opened.commit(lambda t: t.put_in_queue("ticket 1", b"ann"))
+        assert opened.queue() == {"ticket 1": b"ann"}
+    assert verified(place).head == head
+
+
 @pytest.mark.parametrize(
     "harm",
     [
@@ -239,7 +253,9 @@ def test_a_truncated_file_is_found_out(place: Path, ledger: SqliteLedger) -> Non
         "CREATE TABLE more (x)",
         "CREATE INDEX more ON log (chain)",
         "PRAGMA application_id = 0",
-        "PRAGMA user_version = 2",
+        "PRAGMA user_version = 3",
+        "UPDATE queue SET body = zeroblob(4)",
+        "DELETE FROM queue",
         "PRAGMA journal_mode = DELETE",
     ],
 )
@@ -250,6 +266,7 @@ def test_whatever_is_changed_is_found_out(place: Path, ledger: SqliteLedger, har
         ledger.commit(lambda t, k=key: answer(t, k, b"body"))
         ledger.commit(lambda t, k=key: t.put_secret({"k1": "a", "k2": "b"}[k], k.encode()))
     ledger.commit(lambda t: t.put_hold(Hold(fence=9, analyst="ann", expires=1e12, events=()), replace=False))
+    ledger.commit(lambda t: t.put_in_queue("ticket 1", b"ann"))
     ledger.close()
     verified(place)
     connection = sqlite3.connect(place)

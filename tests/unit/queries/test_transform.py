@@ -280,7 +280,7 @@ def test_the_kernel_measures_a_transform_and_charges_its_norm() -> None:
     record, charge = bursar.kernel.measure(transform, GAUSSIAN, analyst="ana", purpose="", at_most=2**60)
     assert record.values.tolist() == transform.apply(lambda attrs: bursar.kernel._opened()[1].counts(attrs)).tolist()
     exact = Fraction(transform.norms(2)[0].largest()) / (2 * 2000**2)
-    assert exact <= Fraction(charge, 2**50) < exact * (1 + Fraction(1, 2**19))
+    assert exact <= Fraction(charge.total, 2**50) < exact * (1 + Fraction(1, 2**19))
     stored = bursar.kernel.ledger.records()[-1].event
     assert isinstance(stored, Measured)
     assert stored.strategy.digest == transform.digest

@@ -105,7 +105,7 @@ def test_errors_through_the_kernel_are_as_predicted(family: Family) -> None:
     noise = Noise(kind=NoiseKind.GAUSSIAN, scale=strategy.sensitivity * 5)
     kernel = kernel_over(domain, TableSource(counts, domain), Mode.CONCENTRATED)
     record, charge = kernel.measure(strategy.transform, noise, analyst="ana", purpose="", at_most=2**60)
-    assert charge / 2**50 == pytest.approx(1 / 50, rel=1e-5)
+    assert charge.total / 2**50 == pytest.approx(1 / 50, rel=1e-5)
     errors = strategy.reconstruct(record.values) - counts
     scores = rows(strategy) @ errors / noise.scale  # A (x^ - x) is the noise, where no position is empty
     if len(scores) > cells:  # else its part in the space of the columns

@@ -3,7 +3,7 @@
 from bursar.kernel.accounting.accountant import Accountant, Mode, from_units, left_of, to_units
 from bursar.kernel.accounting.book import Book
 from bursar.kernel.accounting.conversion import epsilon_of, rho_of
-from bursar.kernel.accounting.events import Event, Measured, Refined, Versioned, same_purchase
+from bursar.kernel.accounting.events import Allotted, Event, Measured, Refined, Versioned, same_purchase
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.accounting.profile import AddRemove, Footprint, Profile
 from bursar.kernel.accounting.replace_one import ReplaceOne
@@ -13,6 +13,7 @@ from bursar.kernel.accounting.sequential import Sequential
 __all__ = [
     "Accountant",
     "AddRemove",
+    "Allotted",
     "Book",
     "Event",
     "Footprint",

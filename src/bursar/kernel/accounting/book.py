@@ -25,10 +25,11 @@ class Book:
     new_profile: Callable[[], Profile]
     profiles: dict[int, Profile] = field(default_factory=dict)
     generations: dict[int, int] = field(default_factory=dict)  # version -> the version whose profile it shares
-    entries: int = 0  # how many events were added; where the log is added from its start, the last one's position
+    entries: int = 0  # the position of the last event; how many there were, where none was given
 
-    def add(self, event: Event) -> None:
-        self.entries += 1
+    def add(self, event: Event, position: int | None = None) -> None:
+        """Add an event, and say where it stands in the log if others before it were left out."""
+        self.entries = self.entries + 1 if position is None else position
         if isinstance(event, Versioned):
             row_is_unit = self.accountant.unit.column is None
             shares = event.same_rows and row_is_unit and event.version - 1 in self.generations

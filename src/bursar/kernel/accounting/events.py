@@ -9,10 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import QueryError, Unsupported
+from bursar.errors import ConfigError, QueryError, Unsupported
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.rows import gathered, rows_of
 from bursar.queries import LinearMap, Transform
+
+MOST_PARTS = 10**60
+"""Largest denominator of a share."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,7 +81,27 @@ class Versioned:
     same_rows: bool = False
 
 
-Event = Measured | Refined | Versioned
+@dataclass(frozen=True, kw_only=True)
+class Allotted:
+    """The data owner gave out shares of the budget; those of the last such event are in force. No shares: one budget.
+
+    Guarantees: everybody has one share, above 0; together they are at most 1.
+    Edge cases: refused are fractions of more than 60 digits, which the ledger would not read back.
+    """
+
+    shares: tuple[tuple[str, Fraction], ...]
+
+    def __post_init__(self) -> None:
+        names, fractions = [name for name, _ in self.shares], [fraction for _, fraction in self.shares]
+        if not all(names) or len(set(names)) < len(names):
+            raise ConfigError("every analyst has a name of their own")
+        if any(fraction <= 0 for fraction in fractions) or sum(fractions) > 1:
+            raise ConfigError("shares lie above 0 and are at most 1 together")
+        if any(fraction.denominator > MOST_PARTS for fraction in fractions):
+            raise ConfigError("a share has too many digits")
+
+
+Event = Measured | Refined | Versioned | Allotted
 
 
 def same_purchase(one: Event, other: Event) -> bool:

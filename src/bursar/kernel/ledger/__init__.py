@@ -1,4 +1,4 @@
-"""TRUSTED. The one place where spending is decided and remembered: log, holds, keyed answers, secrets.
+"""TRUSTED. The one place where spending is decided and remembered: log, holds, keyed answers, secrets; and the queue.
 
 `ledger` is the protocol; `SqliteLedger` (a file) and `MemoryLedger` keep it. `transaction` says what each verb
 means over named rows and a log, `group` lets threads share a disk write, `medium` and `memory` are the two places

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.errors import BursarError, LedgerError
-from bursar.kernel.accounting.events import Event, Measured, Refined, Versioned
+from bursar.kernel.accounting.events import Allotted, Event, Measured, Refined, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger.ledger import Claim, Hold, Record
 from bursar.queries import LinearMap, decode, encode
@@ -145,12 +147,18 @@ def _event_fields(event: Event) -> dict[str, Any]:
             return {"kind": "refined", "before": before.scale.hex(), "after": after.scale.hex(), **place}
         case Versioned(version=version, same_rows=same_rows):
             return {"kind": "versioned", "version": version, "same_rows": same_rows}
+        case Allotted(shares=shares):
+            return {"kind": "allotted", "shares": {name: str(fraction) for name, fraction in shares}}
     raise LedgerError(f"an event of kind {type(event).__name__} cannot be stored")
 
 
 def _event(fields: dict[str, Any], strategies: Strategies) -> Event:
+    kind = fields.pop("kind")
+    if kind == "allotted":
+        shares = sorted((name, _fraction(text)) for name, text in fields.pop("shares").items())
+        return Allotted(shares=tuple(shares), **fields)
     _typed(fields["version"], int)
-    match fields.pop("kind"):
+    match kind:
         case "measured":
             noise = Noise(kind=_NOISES[fields.pop("noise")], scale=float.fromhex(fields.pop("scale")))
             return Measured(strategy=strategies(fields.pop("strategy")), noise=noise, **fields)
@@ -164,6 +172,13 @@ def _event(fields: dict[str, Any], strategies: Strategies) -> Event:
             _typed(fields["same_rows"], bool)
             return Versioned(**fields)
     raise LedgerError("an event of an unknown kind: this ledger was written by a newer release")
+
+
+def _fraction(text: str) -> Fraction:
+    """A fraction in lowest terms; no other text stands for it, and none that would fill the memory."""
+    if re.fullmatch(r"[1-9][0-9]{0,99}(/[1-9][0-9]{0,99})?", text) is None or str(Fraction(text)) != text:
+        raise LedgerError("a fraction cannot be read")
+    return Fraction(text)
 
 
 def _laplace(scale: str) -> Noise:

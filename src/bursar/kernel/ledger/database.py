@@ -25,21 +25,19 @@ MOST_DECODED = 4096
 """How many decoded strategies are kept for the next record that refers to them."""
 
 APPLICATION = 0x42555253  # "BURS", the application id in the header of the file
-FORMAT = 1
+FORMAT = 2
 
 # FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary tables stay
 # in memory because secrets may be in them.
 SETTINGS = ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=MEMORY")
 
+_TABLE = "CREATE TABLE {} (name TEXT PRIMARY KEY, body BLOB NOT NULL, seal BLOB NOT NULL) WITHOUT ROWID"
 SEALED = (*TABLES, "meta")
 SCHEMA = (
     "CREATE TABLE log (position INTEGER PRIMARY KEY, body BLOB NOT NULL, chain BLOB NOT NULL)",
     "CREATE TABLE strategies (digest TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE directory (entry TEXT PRIMARY KEY) WITHOUT ROWID",
-    *(
-        f"CREATE TABLE {table} (name TEXT PRIMARY KEY, body BLOB NOT NULL, seal BLOB NOT NULL) WITHOUT ROWID"
-        for table in SEALED
-    ),
+    *(_TABLE.format(table) for table in SEALED),
 )
 
 # Also what Python makes of SQLite running out of memory, and of an error text that quotes damaged bytes.
@@ -148,6 +146,14 @@ class Database:
         self.write("meta", "charter", charter)
         self.put_state(State(commits=0, fence=0, position=0, chain=self.charter_hash))
         self.run("COMMIT")
+
+    def upgrade(self) -> None:
+        """Bring a ledger of an earlier format to this one: format 1 had no queue. It happens whole or not at all."""
+        if (self.run("PRAGMA application_id"), self.run("PRAGMA user_version")) == ([(APPLICATION,)], [(1,)]):
+            self.run("BEGIN IMMEDIATE")
+            self.run(_TABLE.format("IF NOT EXISTS queue"))  # another process may have been faster
+            self.run(f"PRAGMA user_version={FORMAT}")
+            self.run("COMMIT")
 
     def recognise(self) -> Charter:
         """Check that this is a ledger of this release, and read its charter, on which all other checks rest."""

@@ -1,4 +1,4 @@
-"""The ledger's protocol: an append-only log, holds, keyed answers and secrets, changed by serial commits only."""
+"""The ledger's protocol: an append-only log, holds, keyed answers, secrets, a queue; changed by serial commits only."""
 
 from __future__ import annotations
 
@@ -108,6 +108,15 @@ class Transaction(Protocol):
     def put_secret(self, name: str, value: bytes) -> None:
         """Store or replace a kernel secret."""
 
+    def queue(self) -> Mapping[str, bytes]:
+        """The rows of the queue by name. Who asks when is decided by them, and nothing about what may be spent."""
+
+    def put_in_queue(self, name: str, body: bytes) -> None:
+        """Store or replace a row of the queue; a name is plain ASCII."""
+
+    def drop_from_queue(self, name: str) -> None:
+        """Forget a row of the queue; one that is gone already is no error."""
+
 
 class Ledger(Protocol):
     """Guarantees: `commit` runs the work alone, and returns its result only when everything in it is durable; if
@@ -129,6 +138,9 @@ class Ledger(Protocol):
 
     def answered(self, *, analyst: str, key: str, question: str) -> bytes | None:
         """The stored answer of a key, without taking the write lock; KeyConflict for another question."""
+
+    def queue(self) -> Mapping[str, bytes]:
+        """The durable rows of the queue, without taking the write lock."""
 
     def verify(self) -> Health:
         """Read everything and check it; raises LedgerError at the first fault."""

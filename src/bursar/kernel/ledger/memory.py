@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -134,6 +134,11 @@ class MemoryLedger:
         self._check_open()
         with self._medium.visible:
             return stored_answer(self._medium.durable, analyst=analyst, key=key, question=question)
+
+    def queue(self) -> Mapping[str, bytes]:
+        self._check_open()
+        with self._medium.visible:
+            return dict(self._medium.tables["queue"])
 
     def verify(self) -> Health:
         self._check_open()

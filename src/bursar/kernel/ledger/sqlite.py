@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -114,6 +114,7 @@ class SqliteLedger:
         self._decoded: dict[str, LinearMap] = {}
         self._notes: tuple[str, ...] = ()
         with closing(Database(path, timeout=busy_timeout, factory=self.factory, decoded=self._decoded)) as database:
+            database.upgrade()
             self._charter: Charter = MappingProxyType(dict(database.recognise()))
         self._charter_hash = database.charter_hash
         if charter is not None:
@@ -141,6 +142,10 @@ class SqliteLedger:
     def answered(self, *, analyst: str, key: str, question: str) -> bytes | None:
         with self._reading() as database:
             return stored_answer(database.read, analyst=analyst, key=key, question=question)
+
+    def queue(self) -> Mapping[str, bytes]:
+        with self._reading() as database:
+            return dict(database.scan("queue"))
 
     def verify(self) -> Health:
         self._check_history(None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from bursar.kernel.ledger import codec
 from bursar.kernel.ledger.ledger import Claim, Hold, Record
 from bursar.queries import LinearMap
 
-TABLES = ("holds", "claims", "answers", "secrets")
+TABLES = ("holds", "claims", "answers", "secrets", "queue")
 
 Read = Callable[[str, str], bytes | None]
 """Gives the body of the row of a table and a name, None where there is none."""
@@ -166,6 +166,15 @@ class RowTransaction:
 
     def put_secret(self, name: str, value: bytes) -> None:
         self.medium.rows.write("secrets", _name(name), value)
+
+    def queue(self) -> Mapping[str, bytes]:
+        return dict(self.medium.rows.scan("queue"))
+
+    def put_in_queue(self, name: str, body: bytes) -> None:
+        self.medium.rows.write("queue", name, body)
+
+    def drop_from_queue(self, name: str) -> None:
+        self.medium.rows.erase("queue", name)
 
     def _store(self, events: Iterable[Event]) -> None:
         for event in events:

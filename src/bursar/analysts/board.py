@@ -1,0 +1,161 @@
+"""The board of the queue: who waits, whose turn it is, who is away. Plain values and pure functions of the time.
+
+A turn belongs to an analyst and is used by one of the analyst's tickets. It ends when the question is answered or
+refused, when its owner lets it go, when the client that uses it dies (its lease runs out), or by the idle rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from bursar.analysts.scheduler import Scheduler
+
+
+class State(StrEnum):
+    WAITING = "waiting"  # a client stands there and takes the turn when it comes
+    PARKED = "parked"  # a place in line; nobody stands there until the ticket is redeemed
+    RUNNING = "running"  # the turn is being used
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ticket:
+    """A place in line. It has no word of the question: whoever redeems it brings that along."""
+
+    number: int
+    analyst: str
+    state: State
+    at: float  # when it was drawn; seconds since 1970
+    expires: float  # when its client counts as dead, unless it is heard of before; a parked ticket has none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """The scheduler, and after how many seconds without a question an analyst is passed over; None: never."""
+
+    scheduler: Scheduler
+    idle: float | None = None
+
+    @property
+    def analysts(self) -> frozenset[str]:
+        return frozenset(self.scheduler.weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    weights: str = ""  # of the scheduler that counted the turns, as text; with others, counting begins anew
+    begun: float = 0.0
+    last: int = 0  # the last ticket number given out
+    turn: str | None = None
+    since: float = 0.0  # when the turn came
+    turns: Mapping[str, int] = field(default_factory=dict)
+    seen: Mapping[str, float] = field(default_factory=dict)  # when each last asked or was answered
+    passing: frozenset[str] = frozenset()  # who lets the next turn go
+    away: frozenset[str] = frozenset()  # who lets every turn go until asking again
+    tickets: tuple[Ticket, ...] = ()  # in the order of their numbers
+
+    def ticket(self, number: int) -> Ticket | None:
+        return next((ticket for ticket in self.tickets if ticket.number == number), None)
+
+    def of(self, analyst: str, *states: State) -> tuple[Ticket, ...]:
+        return tuple(t for t in self.tickets if t.analyst == analyst and t.state in states)
+
+    @property
+    def running(self) -> Ticket | None:
+        return next((ticket for ticket in self.tickets if ticket.state is State.RUNNING), None)
+
+    def put(self, ticket: Ticket) -> Board:
+        rest = tuple(other for other in self.tickets if other.number != ticket.number)
+        return replace(self, tickets=tuple(sorted((*rest, ticket), key=lambda each: each.number)))
+
+    def drop(self, *gone: Ticket) -> Board:
+        return replace(self, tickets=tuple(ticket for ticket in self.tickets if ticket not in gone))
+
+    def heard(self, analyst: str, now: float) -> Board:
+        """A sign of life: the idle rule counts from here, and whoever was away is back."""
+        seen = {**self.seen, analyst: now}
+        return replace(self, seen=seen, passing=self.passing - {analyst}, away=self.away - {analyst})
+
+
+def settle(board: Board, rules: Rules, now: float) -> Board:
+    """The board as it stands now: turns that are over have ended, and somebody has the turn if anybody can.
+
+    Guarantees: while a client waits, somebody has the turn, and it moves on unless its owner is idle and the idle rule
+    is to wait. A dead client uses up one turn at most.
+    """
+    board = _under(board, rules, now)
+    running = board.running
+    if running is not None:
+        if running.expires > now:
+            return board
+        board = replace(board.drop(running), turn=None)
+    if board.turn is not None:
+        who = board.turn
+        if not _lets_go(board, rules, who, now):
+            return _without_dead(board, who, now)
+        board = _turn_over(board, rules, who, now)
+    return _choose(board, rules, now)
+
+
+def first_in_line(board: Board) -> Ticket | None:
+    """The ticket that may use the turn, if its client stands there and nobody is at it already."""
+    if board.turn is None or board.running is not None:
+        return None
+    return next(iter(board.of(board.turn, State.WAITING)), None)
+
+
+def _under(board: Board, rules: Rules, now: float) -> Board:
+    """Begin to count anew where shares or scheduler are not what they were; tickets keep their places."""
+    scheduler = rules.scheduler
+    weights = f"{type(scheduler).__name__} " + ", ".join(f"{n!r} {w}" for n, w in sorted(scheduler.weights.items()))
+    if board.weights == weights:
+        return board
+    known = tuple(ticket for ticket in board.tickets if ticket.analyst in rules.analysts)
+    return Board(weights=weights, begun=now, last=board.last, seen=board.seen, away=board.away, tickets=known)
+
+
+def _lets_go(board: Board, rules: Rules, who: str, now: float) -> bool:
+    return who in board.passing or _passed_over(board, rules, who, now) or _dead_only(board, who, now)
+
+
+def _turn_over(board: Board, rules: Rules, who: str, now: float) -> Board:
+    """The turn has not been used. A parked ticket that nobody came to redeem in time has lapsed."""
+    lapsed = _passed_over(board, rules, who, now) and who not in board.away
+    board = board.drop(*board.of(who, State.PARKED)) if lapsed else board
+    return replace(_without_dead(board, who, now), turn=None, passing=board.passing - {who})
+
+
+def _choose(board: Board, rules: Rules, now: float) -> Board:
+    while ready := [who for who in rules.analysts if not _passed_over(board, rules, who, now)]:
+        who, turns = rules.scheduler.next(board.turns, ready)
+        board = replace(board, turns=turns, turn=who, since=now)
+        if not _lets_go(board, rules, who, now):
+            return _without_dead(board, who, now)
+        board = _turn_over(board, rules, who, now)
+    return board
+
+
+def _passed_over(board: Board, rules: Rules, who: str, now: float) -> bool:
+    """Whether no turn is to wait for this analyst: away, or without a question for longer than the idle rule allows.
+
+    A parked ticket is given that long from when its turn came, since nobody can know that beforehand.
+    """
+    if who in board.away:
+        return True
+    if rules.idle is None or board.of(who, State.WAITING, State.RUNNING):
+        return False
+    heard = board.seen.get(who, board.begun)
+    if board.of(who, State.PARKED):
+        heard = max(heard, board.since if board.turn == who else now)
+    return now - heard >= rules.idle
+
+
+def _dead_only(board: Board, who: str, now: float) -> bool:
+    """Whether nobody stands there but clients that have died."""
+    waiting = board.of(who, State.WAITING)
+    return bool(waiting) and all(ticket.expires <= now for ticket in waiting) and not board.of(who, State.PARKED)
+
+
+def _without_dead(board: Board, who: str, now: float) -> Board:
+    return board.drop(*(ticket for ticket in board.of(who, State.WAITING) if ticket.expires <= now))

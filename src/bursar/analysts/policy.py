@@ -1,0 +1,120 @@
+"""Policies: whose measurements an analyst's planner may use, and who pays for what.
+
+    shared         everybody uses everything; who asks first is served first
+    independent    everybody has an own share and sees the own measurements only
+    seeded-cache   Seeded Cache and Reconstruct: own shares, a seed for everyone, identical questions are free
+
+What is bought is charged to the account of whoever asked for it, under every policy; the seed to that of `everyone`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from bursar.analysts.seeded_cache import Phases, SeededCachePlanner
+from bursar.analysts.settings import Seed, Settings
+from bursar.domain import Domain
+from bursar.errors import ConfigError
+from bursar.kernel.accounting import Measured, Mode, Refined
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Ledger, Record
+from bursar.planner.choose import Preset
+from bursar.planner.explain import Explanation, explain
+from bursar.planner.offer import Views
+from bursar.planner.planner import Planner, Prices
+from bursar.planner.request import Request
+
+Records = Callable[[int], Sequence[Record]]
+
+
+class Policy(Protocol):
+    """What the engine asks: who plans for an analyst, and what is measured before the first question."""
+
+    name: str
+
+    def planner(
+        self, *, domain: Domain, mode: Mode, preset: Preset, prices: Prices, ledger: Ledger, analyst: str
+    ) -> Planner:
+        """The planner of one analyst's questions; `prices` are those of this analyst's account."""
+
+    def begin(self, kernel: Kernel) -> None:
+        """Called before a question is planned; measures what the policy owes everyone, once."""
+
+
+class Shared:
+    name = "shared"
+
+    def planner(
+        self, *, domain: Domain, mode: Mode, preset: Preset, prices: Prices, ledger: Ledger, analyst: str
+    ) -> Planner:
+        return Planner(domain, mode, preset, prices, ledger.records)
+
+    def begin(self, kernel: Kernel) -> None:
+        """Nothing is owed to anybody."""
+
+
+class OwnPlanner(Planner):
+    """Sees the own account alone: not even ties are decided by what others have spent."""
+
+    def views(self, analyst: str = "") -> Views:
+        return replace(super().views(analyst), total=None)
+
+    def _explained(self, request: Request) -> Explanation:
+        return explain(self.preset, request, super().views(request.analyst))
+
+
+class Independent:
+    name = "independent"
+
+    def planner(
+        self, *, domain: Domain, mode: Mode, preset: Preset, prices: Prices, ledger: Ledger, analyst: str
+    ) -> Planner:
+        return OwnPlanner(domain, mode, preset, prices, own_records(ledger.records, analyst))
+
+    def begin(self, kernel: Kernel) -> None:
+        """Nothing is owed to anybody."""
+
+
+@dataclass(frozen=True)
+class SeededCache:
+    seed: Seed
+    name = "seeded-cache"
+
+    def planner(
+        self, *, domain: Domain, mode: Mode, preset: Preset, prices: Prices, ledger: Ledger, analyst: str
+    ) -> Planner:
+        if preset.family is not None:
+            raise ConfigError(
+                'policy = "seeded-cache" cannot keep contract = "simultaneous": there the noise of a purchase depends '
+                'on how many others have bought before\ntry: policy = "independent", or contract = "per-query"'
+            )
+        phases = Phases(ledger)
+        return SeededCachePlanner(domain, mode, preset, prices, ledger.records, phases=phases, analyst=analyst)
+
+    def begin(self, kernel: Kernel) -> None:
+        """Phase 1."""
+        from bursar.analysts.seed import plant  # strategies are slow to import, and this happens once
+
+        plant(kernel, self.seed)
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The policy that a config names."""
+    if settings.policy == "seeded-cache" and settings.seed is not None:
+        return SeededCache(settings.seed)
+    return Independent() if settings.policy == "independent" else Shared()
+
+
+def own_records(records: Records, analyst: str) -> Records:
+    """The log as an analyst sees it who shares nothing: other people's measurements are not there."""
+
+    def own(after: int) -> Sequence[Record]:
+        return [record for record in records(after) if _own(record, analyst)]
+
+    return own
+
+
+def _own(record: Record, analyst: str) -> bool:
+    return record.analyst == analyst or not isinstance(record.event, Measured | Refined)

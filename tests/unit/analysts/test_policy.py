@@ -1,0 +1,73 @@
+"""Policies: whose measurements answer whose questions, and who pays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bursar import presets
+from bursar.analysts.policy import Independent, SeededCache, Shared, policy_of
+from bursar.analysts.settings import Settings
+from bursar.errors import ConfigError
+from bursar.inference.simultaneous import Family
+from harness.collective import LINE, Collective, settings_of
+
+HALVES = {"ana": 0.5, "bob": 0.5}
+ERROR = 10.0
+FREE = ("exact", "reconstruct")
+
+
+def test_the_config_names_the_policy() -> None:
+    assert isinstance(policy_of(Settings()), Shared)
+    assert isinstance(policy_of(settings_of(HALVES, policy="independent")), Independent)
+    assert isinstance(policy_of(settings_of(HALVES)), SeededCache)
+
+
+def test_shared_measurements_answer_everybody() -> None:
+    people = Collective(settings_of(HALVES, policy="shared"))
+    people.ask("ana", 0b0011, ERROR)
+    assert people.ask("bob", 0b0011, ERROR) in FREE
+    assert people.spent("bob") == 0 < people.spent("ana")
+
+
+def test_independent_analysts_see_nothing_of_each_other() -> None:
+    people = Collective(settings_of(HALVES, policy="independent"))
+    people.ask("ana", 0b0011, ERROR)
+    first = people.spent("ana")
+    assert people.ask("bob", 0b0011, ERROR) not in FREE
+    assert people.spent("bob") == first > 0
+    assert people.ask("ana", 0b0011, ERROR) in FREE
+    assert people.spent("ana") == first
+
+
+def test_what_independent_analysts_get_does_not_depend_on_others() -> None:
+    questions = [0b1, 0b11, 0b110, 0b1111, 0b101, 0b11, 0b10000]
+    alone = Collective(settings_of({"ana": 0.5}, policy="independent"))
+    before = [(alone.ask("ana", mask, ERROR), alone.spent("ana")) for mask in questions]
+    people = Collective(settings_of(HALVES, policy="independent"))
+    found = []
+    for mask in questions:
+        people.ask("bob", mask ^ 0b111, 1.5 * ERROR)
+        found.append((people.ask("ana", mask, ERROR), people.spent("ana")))
+    assert found == before
+
+
+def test_seeded_cache_refuses_the_simultaneous_contract() -> None:
+    people = Collective(settings_of(HALVES))
+    family = Family(domain=LINE, sets=(("age",),))
+    preset = presets.under(family, presets.default)
+    facts = {"domain": LINE, "mode": people.owner.config.budget.mode, "prices": people.owner.kernel}
+    with pytest.raises(ConfigError, match="simultaneous"):
+        people.owner.policy.planner(**facts, preset=preset, ledger=people.owner.ledger, analyst="ana")
+
+
+def test_budget_and_explain_say_what_is_promised() -> None:
+    people = Collective(settings_of(HALVES))
+    ana = people.engines["ana"]
+    assert "analyst monotonicity" in ana.budget().sharing
+    sql = "SELECT COUNT(*) FROM people WHERE age < 3"
+    assert "seeded-cache" in str(ana.explain(sql, within=50))
+    bare = Collective(replace(settings_of(HALVES, policy="shared"), shares=Settings().shares))
+    assert bare.owner.budget().sharing == ""
+    assert "sharing" not in str(bare.owner.explain(sql, within=50))
