@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from bursar.analysts.shares import Shares
+from bursar.analysts.shares import EVERYONE, Shares
 from bursar.config import Config, load
 from bursar.engine import Bursar
-from bursar.errors import BursarError, LedgerError
+from bursar.errors import AnalystError, BursarError, LedgerError
 from bursar.kernel.budget import charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import Charter, SqliteLedger
@@ -65,6 +65,8 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
 
 
 def _opened(config: Config, analyst: str, data: object | None, expect: tuple[int, str] | None) -> Bursar:
+    if analyst == EVERYONE:
+        raise AnalystError(f'nobody can ask as "{EVERYONE}": it is the account that all analysts have in common')
     ledger = SqliteLedger.open(config.ledger_path, _charter(config), expect=expect)
     return Bursar(config, ledger, open_source=_source(config, data), randomness=SystemRandomness(), analyst=analyst)
 

@@ -29,6 +29,7 @@ ORDER = (
     ("engine",),
     ("opening", "audit"),
     ("demo", "demo_data"),
+    ("simulate",),
     ("cli",),
 )
 """Lower never imports higher. Rooms of one line may import each other only if that makes no circle."""

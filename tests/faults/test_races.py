@@ -22,6 +22,7 @@ from bursar.engine import Bursar
 from bursar.errors import BudgetError, LedgerError
 from bursar.inference.estimate import Estimate, IndependentRows
 from bursar.kernel.accounting import Measured, Noise, NoiseKind
+from bursar.kernel.accounts import Charge
 from bursar.kernel.grant import HOLD_SECONDS
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Record, SqliteLedger
@@ -163,7 +164,7 @@ def test_groups_that_fail_give_everything_back(place: Path, monkeypatch: pytest.
 class CheckThenAct(Kernel):
     """A wrong twin: looks at the budget first, and draws and writes in a commit of its own."""
 
-    def measure(self, strategy: LinearMap, noise: Noise, **named: Any) -> tuple[Record, int]:
+    def measure(self, strategy: LinearMap, noise: Noise, **named: Any) -> tuple[Record, Charge]:
         event = Measured(strategy=strategy, noise=noise, version=self.version())
         price, left = self.price([event]), self.left()
         if price > left:
@@ -171,7 +172,7 @@ class CheckThenAct(Kernel):
         time.sleep(0.01)  # where another client comes in
         values = np.zeros(strategy.rows, np.int64)
         text = {"analyst": named["analyst"], "purpose": named["purpose"]}
-        return self.ledger.commit(lambda t: t.append(**text, event=event, values=values)), price
+        return self.ledger.commit(lambda t: t.append(**text, event=event, values=values)), Charge(price, price)
 
 
 def test_a_kernel_that_checks_and_then_acts_grants_too_much(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

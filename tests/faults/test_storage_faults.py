@@ -67,14 +67,14 @@ def ask_under_a_limit(place: Path) -> None:
     clock = Clock()
     with clock.running(), reopened(place) as bursar:
         largest = max(file.stat().st_size for file in place.parent.iterdir())
-        for extra in range(0, 256 * 1024, 5000):
+        for extra in range(0, 256 * 1024, 1000):
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest + extra, resource.RLIM_INFINITY))
             met = refusal(lambda: LARGE.of(bursar))
             if met is None:
                 break
             assert "nothing was released" in met
             clock.off += HOUR
-        assert extra > 5000, "the limit never stood in the way"
+        assert extra > 1000, "the limit never stood in the way"
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         note(place, LARGE, LARGE.of(bursar))
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bursar.kernel.accounting import AddRemove, Noise, Profile
+from bursar.kernel.accounts import Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Record
 from bursar.kernel.randomness import Randomness
@@ -28,7 +29,7 @@ def drawing(redraw: Redraw) -> type[Kernel]:
     """A kernel whose noise depends on the exact answers."""
 
     class Drawing(Kernel):
-        def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+        def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, Charge]:
             true, answers = self._randomness, exact(self, strategy)
 
             class Faulty:
@@ -68,7 +69,7 @@ def drawn_again(true: Randomness, answers: Numbers, noise: Noise) -> Numbers:
 class GroupsFromTheData(Kernel):
     """Empty groups are left out."""
 
-    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, Charge]:
         return super().measure(strategy.take(np.flatnonzero(exact(self, strategy))), noise, **rest)
 
 

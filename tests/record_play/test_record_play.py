@@ -19,6 +19,7 @@ from bursar.errors import BudgetError
 from bursar.kernel.accounting import Event, Mode, Noise, Refined, Versioned
 from bursar.kernel.accounting.accountant import Accountant
 from bursar.kernel.accounting.book import Book
+from bursar.kernel.accounts import Charge
 from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
 from bursar.kernel.kernel import Kernel
@@ -104,7 +105,7 @@ def test_a_new_row_may_take_the_place_of_a_counted_one(source: MakeSource) -> No
 
 
 class ScaleFromTheData(Kernel):
-    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, Charge]:
         crowded = exact(self, strategy).max(initial=0) > 1
         return super().measure(strategy, replace(noise, scale=noise.scale * 2) if crowded else noise, **rest)
 
@@ -112,7 +113,7 @@ class ScaleFromTheData(Kernel):
 class RowsFromTheData(Kernel):
     """Only rows that somebody is in get finer noise."""
 
-    def refine(self, block: int, rows: Sequence[int], noise: Noise, **rest: Any) -> tuple[Record, int]:
+    def refine(self, block: int, rows: Sequence[int], noise: Noise, **rest: Any) -> tuple[Record, Charge]:
         answers = exact(self, self._blocks.find(block).strategy)
         return super().refine(block, [row for row in rows if answers[row] > 0] or rows, noise, **rest)
 
@@ -139,7 +140,7 @@ class PriceFromTheData(Kernel):
 class NothingToHide(Kernel):
     """Where nobody is, zeros are returned without a charge."""
 
-    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, Charge]:
         answers = exact(self, strategy)
         if answers.any():
             return super().measure(strategy, noise, **rest)
@@ -148,7 +149,7 @@ class NothingToHide(Kernel):
 
 
 class CountsInTheLog(Kernel):
-    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, int]:
+    def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, Charge]:
         rest["purpose"] += f" ({exact(self, strategy).sum()} rows)"
         return super().measure(strategy, noise, **rest)
 

@@ -298,6 +298,43 @@ def recover(data: Data = CONFIG, expect: Expect = None, json: Json = False) -> N
 
 
 @app.command()
+def simulate(
+    mix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="An analyst, and a file of SELECTs with semicolons; once per analyst."),
+    ] = None,
+    often: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=3", help="How often an analyst asks, in proportion; 1 unless named."),
+    ] = None,
+    replay: Annotated[bool, typer.Option("--replay", help="Instead of --mix: the questions of the log.")] = False,
+    seed_on: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMNS", help="Columns of a seed, with commas; unless named, the seed of the config."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a picture, a PNG file.")] = None,
+    data: Data = CONFIG,
+    within: Within = None,
+    confidence: Confidence = None,
+    rmse: Rmse = None,
+    json: Json = False,
+) -> None:
+    """For the data owner: what each policy would mean for the analysts. Costs nothing.
+
+    The questions are asked on made-up people, again for each policy; your data and your budget are not touched.
+    """
+    from bursar.cli.simulation import Choice, run
+
+    choice = Choice(mix=mix or [], often=often or [], seed_on=seed_on, plot=plot)
+    goal = {"within": within, "confidence": confidence, "rmse": rmse}
+    if replay:
+        with _open(data) as bursar:
+            run(data, choice, goal, log=bursar.log(), as_json=json)
+    else:
+        run(data, choice, goal, log=None, as_json=json)
+
+
+@app.command()
 def audit(
     data: Data = CONFIG,
     trials: Annotated[int, typer.Option(min=100, max=1_000_000, help="Answers per made-up table.")] = 5_000,

@@ -123,3 +123,71 @@ def test_without_a_scheduler(
     assert shell("pass")[0] == 2
     assert shell("query", COUNT, "--within", "500", "--no-wait")[0] == 0
     assert shell("query", COUNT, "--within", "500", "--ticket", "1")[0] == 2
+
+
+# -- bursar simulate ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> tuple[str, ...]:
+    (tmp_path / "ann.sql").write_text(f"{COUNT} WHERE age < 30; {COUNT} WHERE age < 50")
+    (tmp_path / "bob.sql").write_text(COUNT)
+    return ("simulate", "--mix", f"ann={tmp_path / 'ann.sql'}", "--mix", f"bob={tmp_path / 'bob.sql'}")
+
+
+def test_policies_side_by_side(shell: Shell, scripts: tuple[str, ...], tmp_path: Path) -> None:
+    picture = tmp_path / "policies.png"
+    before = shell("log", "--json")[1]
+    code, out, _ = shell(*scripts, "--often", "ann=2", "--within", "200", "--plot", str(picture))
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].split() == ["policy", "answered", "of", "ratio", "error", "interference", "steps"]
+    assert [line[:11].strip() for line in lines[1:-1]] == [
+        "one budget", "shared", "round-robin", "randomized", "independent",
+    ]  # fmt: skip
+    assert "--seed-on COLUMNS" in lines[-1]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    found = json.loads(shell(*scripts, "--within", "200", "--seed-on", "age", "--json")[1])
+    assert found[-1]["policy"] == "seeded-cache"
+    assert found[-1]["utility"].keys() == {"ann", "bob"}
+    assert shell("log", "--json")[1] == before
+    assert json.loads(shell("budget", "--json")[1])["spent"] == 0
+
+
+def test_the_log_is_replayed(shell: Shell) -> None:
+    assert shell("query", COUNT, "--within", "500", "--as", "ann")[0] == 0
+    code, out, _ = shell("simulate", "--replay", "--within", "500", "--json")
+    assert code == 0
+    assert {one["asked"] for one in json.loads(out)} == {1}
+    assert all(one["utility"] == {"ann": 1.0} for one in json.loads(out))
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "try: --mix alice=alice.sql, or --replay"),
+        (("--mix", "ann"), "--mix takes NAME=..."),
+        (("--mix", "ann=nowhere.sql"), "cannot be read as text"),
+        (("--mix", "ann={bob}", "--mix", "ann={bob}"), "names an analyst twice"),
+        (("--mix", "ann={bob}", "--often", "ann=x"), "--often takes a number above 0"),
+        (("--mix", "ann={bob}", "--often", "ann=0"), "--often takes a number above 0"),
+        (("--mix", "ann={bob}", "--often", "cat=1"), "'cat' has a rate, and no questions"),
+        (("--mix", "eve={bob}"), "'eve' has no share in the config"),
+        (("--mix", "ann={bob}", "--seed-on", "size"), "--seed-on names a column that is not declared: 'size'"),
+        (("--replay", "--mix", "ann={bob}"), "leave --mix and --often out"),
+        (("--replay",), "the log has no question"),
+    ],
+)
+def test_what_cannot_be_simulated(
+    shell: Shell, scripts: tuple[str, ...], tmp_path: Path, words: tuple[str, ...], reason: str
+) -> None:
+    code, _, err = shell("simulate", *(word.format(bob=tmp_path / "bob.sql") for word in words), "--within", "200")
+    assert code == 2
+    assert reason in err
+
+
+def test_a_picture_needs_matplotlib(shell: Shell, scripts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, _, err = shell(*scripts, "--within", "200", "--plot", "policies.png")
+    assert code == 2
+    assert "pip install 'bursar[plot]'" in err

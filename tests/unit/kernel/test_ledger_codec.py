@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.errors import LedgerError
-from bursar.kernel.accounting.events import Measured, Refined, Versioned
+from bursar.kernel.accounting.events import Allotted, Measured, Refined, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger import Claim, Hold, Record, codec
 from bursar.queries import LinearMap, Mask, Product, Steps
@@ -53,6 +54,48 @@ def test_the_form_is_fixed() -> None:
         b'{"after":"0x1.0000000000000p-1","analyst":"ann","at":1700000000.0,"before":"0x1.4000000000000p+1","block":2,'
         b'"kind":"refined","purpose":"why","rows":[0,2,3,4],"strategy":"%b","version":3}\n' % STRATEGY.digest.encode()
     ) + b"".join(n.to_bytes(8, "little") for n in (7, 8, 10))
+
+
+def allotted(**shares: Fraction) -> Record:
+    return record(event=Allotted(shares=tuple(sorted(shares.items()))), values=np.zeros(0, np.int64))
+
+
+def test_shares_are_fractions_in_lowest_terms() -> None:
+    before = allotted(bob=Fraction(2, 4), ann=Fraction(1, 10**60))
+    body = codec.encode_record(before)
+    assert body.startswith(b'{"analyst":"ann","at":1700000000.0,"kind":"allotted","purpose":"why","shares":{"ann":"1/1')
+    assert codec.decode_record(9, body, strategies).event == before.event
+    everything = codec.encode_record(allotted(ann=Fraction(1)))
+    assert b'"shares":{"ann":"1"}' in everything
+    assert codec.decode_record(9, everything, strategies).event == allotted(ann=Fraction(1)).event
+    assert codec.decode_record(9, codec.encode_record(allotted()), strategies).event == Allotted(shares=())
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        b'{"ann":"2/4"}',
+        b'{"ann":"0"}',
+        b'{"ann":"1/0"}',
+        b'{"ann":"0.5"}',
+        b'{"ann":"-1/2"}',
+        b'{"ann":" 1/2"}',
+        b'{"ann":"1/2\\n"}',
+        b'{"ann":0.5}',
+        b'{"ann":null}',
+        b'{"ann":"1/1%s"}' % (b"0" * 200),
+        b'{"ann":"2/3","bob":"2/3"}',
+        b'{"":"1/2"}',
+        b'["ann"]',
+        b"null",
+        b'{"ann":"1/2"},"version":1',
+    ],
+)
+def test_shares_that_are_not_understood_are_refused(shares: bytes) -> None:
+    good = codec.encode_record(allotted(ann=Fraction(1, 2)))
+    assert b'{"ann":"1/2"}' in good
+    with pytest.raises(LedgerError):
+        codec.decode_record(9, good.replace(b'{"ann":"1/2"}', shares), strategies)
 
 
 @given(rows=st.sets(st.integers(0, 3), min_size=1), scale=st.floats(2.0**-6, 2.0))

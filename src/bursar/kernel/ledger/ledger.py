@@ -1,4 +1,4 @@
-"""The ledger's protocol: an append-only log, holds, keyed answers, secrets, a queue; changed by serial commits only."""
+"""The ledger's protocol: an append-only log, holds, keyed answers, secrets, a queue, changed by serial commits only."""
 
 from __future__ import annotations
 
