@@ -16,6 +16,7 @@ COMMANDS = (
     ("cachedp", "--task", "rrq"),
     ("cachedp", "--task", "taxi"),
     ("cachedp", "--task", "idebench"),
+    ("analysts",),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
