@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from statistics import fmean, stdev
 
 from benchmarks.cachedp_plots import ablation, by_attributes, curves
-from benchmarks.cachedp_run import SYSTEMS, Trace, job
+from benchmarks.cachedp_run import SYSTEMS, WITHOUT, Trace, job
 from benchmarks.cachedp_tasks import TASKS
 from benchmarks.harness import Figures, options, report
 
@@ -85,7 +85,7 @@ def main() -> None:
     args = options(
         __doc__ or "",
         task={"choices": list(QUICK), "default": "bfs"},
-        systems={"nargs": "+", "choices": list(SYSTEMS), "default": None},
+        systems={"nargs": "+", "choices": [*SYSTEMS, *WITHOUT], "default": None},
     )
     setting = QUICK[args.task] if args.quick else FULL
     left_out = TASKS[args.task](**setting).without

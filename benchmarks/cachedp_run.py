@@ -33,18 +33,24 @@ from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
 from bursar.planner.request import Request
+from bursar.proposers.cachedp import modules
 
 SYSTEMS: dict[str, Preset] = {
     "laplace": laplace,
     "apex": apex,
     "apex-cache": apex_cache,
     "pioneer": pioneer,
+    "cachedp": presets.cachedp,
     "default": presets.default,
 }
 """What is compared, in the order of the tables; a preset that is added here takes part."""
 
-if hasattr(presets, "cachedp"):
-    SYSTEMS["cachedp"] = presets.cachedp
+WITHOUT: dict[str, Preset] = {
+    "cachedp-no-se": Preset("cachedp-no-se", modules(expander=False), sequential=True),
+    "cachedp-no-pq": Preset("cachedp-no-pq", modules(proactive=False), sequential=True),
+    "cachedp-no-rp": Preset("cachedp-no-rp", modules(relax=False), sequential=True),
+}
+"""CacheDP without one of its modules (Fig. 8); they take part where --systems names them."""
 
 BY_PROFILE = {"default"}
 """Charged by the loss of each cell; all others by sequential composition, as in their papers."""
@@ -109,7 +115,7 @@ class Bench:
 
 def run(task: Task, system: str, seed: int) -> Trace:
     """All clients of a task, served by one system."""
-    bench = Bench(task, SYSTEMS[system], sequential=system not in BY_PROFILE)
+    bench = Bench(task, {**SYSTEMS, **WITHOUT}[system], sequential=system not in BY_PROFILE)
     trace = Trace(system=system, seed=seed, real=task.data.real)
     log: list[Record] = []
 
