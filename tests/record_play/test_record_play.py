@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -35,7 +36,10 @@ from harness.stage import AS_IT_IS, Under, play
 from harness.steps import Ask, Declare
 from harness.twins import GroupsFromTheData, PricesAddRemove, clipped, drawing, drawn_again, exact, sparing
 
-QUICK, HEAVY, FOUND_WITHIN = 25, 1000, 50
+QUICK, FOUND_WITHIN = 25, 50
+HEAVY = int(os.environ.get("BURSAR_SCENES", "80"))
+"""Scenes of each kind in the heavy test. A thousand take the better part of an hour: BURSAR_SCENES=1000."""
+
 STORED = Under(source=stored_source)
 
 
@@ -53,8 +57,8 @@ def test_neighbours_look_the_same(kind: str) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_thousand_neighbours_look_the_same(kind: str) -> None:
-    check(kind, range(HEAVY))
+def test_many_neighbours_look_the_same(kind: str) -> None:
+    check(kind, range(QUICK, QUICK + HEAVY))
 
 
 def test_the_scenes_are_worth_playing() -> None:
