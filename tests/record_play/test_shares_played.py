@@ -15,7 +15,7 @@ from harness.record_play import faults
 from harness.stage import Under, play
 from harness.steps import Allot, Overtake, Step
 
-QUICK, HEAVY = 12, 40
+QUICK, HEAVY = 12, 20
 SHARES = tuple(
     tuple((name, Fraction(share, 8)) for name, share in (("ann", ann), ("bob", bob)) if share)
     for ann, bob in ((4, 4), (6, 2), (2, 6), (1, 7), (8, 0), (0, 8))
