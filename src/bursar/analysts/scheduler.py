@@ -6,14 +6,20 @@ where the mechanism behind it is efficient enough (Theorems 7 and 9); never non-
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+from bursar.kernel.randomness import SystemRandomness
+
 Turns = Mapping[str, int]
 """How many turns each analyst has had, taken or let go; 0 where one is missing."""
+
+
+def lot() -> Fraction:
+    """Uniform in [0, 1), in steps of 2^-64, from where all randomness comes from."""
+    return Fraction(int.from_bytes(SystemRandomness().secret(8), "big"), 2**64)
 
 
 class Scheduler(Protocol):
@@ -62,7 +68,7 @@ class Randomized:
     """
 
     weights: Mapping[str, Fraction]
-    draw: Callable[[], float] = random.SystemRandom().random  # uniform in [0, 1)
+    draw: Callable[[], Fraction | float] = lot
 
     def next(self, turns: Turns, among: Collection[str]) -> tuple[str, Turns]:
         names = sorted(among)
