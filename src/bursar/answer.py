@@ -72,13 +72,13 @@ class Answer:
 
     @property
     def error(self) -> float:
-        """The widest error bar."""
+        """The widest error bar, to nine digits: its ends are rounded beside values of any size."""
         spans = [
             h - v
             for highs, values in zip(self.high, self.values, strict=True)
             for h, v in zip(highs, values, strict=True)
         ]
-        return max(spans, default=0.0)
+        return float(f"{max(spans, default=0.0):.9g}")
 
     @property
     def rows(self) -> list[dict[str, Value]]:
