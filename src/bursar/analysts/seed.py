@@ -25,10 +25,13 @@ PURPOSE = "the seed: measured once for everyone"
 
 
 def plan_of(seed: Seed, domain: Domain, mode: Mode, *, max_rows: int) -> Plan:
-    """What to measure; any question about the seed's columns follows from it.
+    """What to measure; any question about the seed's columns follows from it, or those of its workload.
 
-    `best` is the best strategy known for all ranges of ordered columns and all values of the others.
+    `best` is the best strategy known: for the declared workload, else for all ranges of ordered columns and all values
+    of the others.
     """
+    if seed.workload is not None:
+        return best_strategy(seed.workload, mode)
     columns = [domain[name] for name in seed.columns]
     if seed.basis == "best":
         if len(columns) == 1 and columns[0].ordered:

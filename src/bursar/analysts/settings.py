@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from bursar.analysts.shares import Shares
+from bursar.queries import LinearMap
 
 POLICIES = ("shared", "independent", "seeded-cache")
 SCHEDULERS = ("none", "round-robin", "randomized")
@@ -15,11 +16,15 @@ BASES = ("histogram", "hierarchical", "wavelet", "best")
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """What is measured once for everyone: a strategy on some columns, for a fraction of the whole budget."""
+    """What is measured once for everyone: a strategy on some columns, for a fraction of the whole budget.
+
+    With a `workload` the strategy is the best one known for it, and `columns` are those that it looks at.
+    """
 
     fraction: Fraction
     basis: str = "histogram"  # one of BASES
     columns: tuple[str, ...]
+    workload: LinearMap | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from bursar.analysts.settings import BASES, POLICIES, SCHEDULERS, Seed, Settings
+from bursar.analysts.settings import POLICIES, SCHEDULERS, Settings
 from bursar.analysts.shares import EVERYONE, Shares, check_analyst
 from bursar.config.schema import HOMES, KEYS
-from bursar.config.section import Section, nearest, shown
+from bursar.config.section import Section, shown
+from bursar.config.seed import seed
 from bursar.config.turns import idle, probabilities
 from bursar.domain import Domain
 
 SHARES = "shares = { alice = 0.5, bob = 0.3 }, fractions of the budget"
-SEED = 'seed = { fraction = 0.25, basis = "histogram", columns = ["age"] }'
-SEEDED = "seeded-cache"
 
 
-def analysts(top: Section, domain: Domain) -> Settings:
+def analysts(top: Section, domain: Domain, table: str) -> Settings:
     """The settings; those of one common budget where the section is missing."""
     if "analysts" not in top:
         return Settings()
@@ -35,7 +32,7 @@ def analysts(top: Section, domain: Domain) -> Settings:
         probabilities=probabilities(section, scheduler, shares),
         idle=idle(section, scheduler),
         shares=shares,
-        seed=_seed(section, policy, domain),
+        seed=seed(section, policy, domain, table),
     )
 
 
@@ -56,31 +53,3 @@ def _shares(section: Section) -> Shares:
     with section.located("shares"):
         return Shares.of(listed.entries)
 
-
-def _seed(section: Section, policy: str, domain: Domain) -> Seed | None:
-    if policy != SEEDED:
-        if "seed" in section:
-            reason = f'analysts.seed says what policy = "{SEEDED}" measures for everyone, and the policy is another one'
-            section.refuse("seed", reason=reason, hint=f'policy = "{SEEDED}"')
-        return None
-    if "seed" not in section:
-        section.refuse("policy", reason=f'analysts.policy = "{SEEDED}" needs analysts.seed', hint=SEED)
-    inner = section.section("seed", SEED)
-    inner.only(("fraction", "basis", "columns"))
-    fraction = inner.positive("fraction", SEED, most=1.0)
-    if fraction == 1:
-        inner.refuse("fraction", reason="a seed for the whole budget leaves nothing for the analysts", hint=SEED)
-    names = inner.items("columns", SEED)
-    if not names:
-        inner.refuse("columns", reason="analysts.seed.columns names no column", hint=SEED)
-    for place, name in enumerate(names):
-        if not isinstance(name, str) or name not in domain:
-            near = nearest(name, domain.names) if isinstance(name, str) else ""
-            hint = f'did you mean "{near}"?' if near else "name one of the [columns.*]"
-            label = inner.label("columns", place)
-            inner.refuse("columns", place, reason=f"{label} is no declared column: {shown(name)}", hint=hint)
-    columns = domain.ordered(names)
-    if len(columns) < len(names):
-        inner.refuse("columns", reason="analysts.seed.columns names a column twice", hint=SEED)
-    basis = inner.word("basis", BASES, "histogram")
-    return Seed(fraction=Fraction(str(fraction)), basis=basis, columns=columns)

@@ -100,7 +100,7 @@ def load(path: str | os.PathLike[str]) -> Config:
         goal=goal,
         family=family,
         pace=sections.pace(top),
-        analysts=analysts(top, domain),
+        analysts=analysts(top, domain, table),
     )
 
 

@@ -124,6 +124,12 @@ def products_of(strategy: LinearMap) -> tuple[Product, ...]:
     return tuple(part for part in parts if isinstance(part, Product))
 
 
+def joined(maps: Iterable[LinearMap]) -> Stack:
+    """The products of all of the maps, each once."""
+    products = {product.digest: product for each in maps for product in products_of(each)}
+    return Stack(tuple(products.values()))
+
+
 def noise_of(record: Record) -> Noise:
     assert isinstance(record.event, Measured)
     return record.event.noise

@@ -10,9 +10,8 @@ import numpy as np
 
 from bursar.answer import Answer
 from bursar.errors import GoalError, QueryError
-from bursar.inference.views import products_of
+from bursar.inference.views import joined, products_of
 from bursar.planner.request import Request
-from bursar.queries import Product, Stack
 from bursar.workload.workload import Workload
 
 
@@ -46,12 +45,10 @@ def together(requests: Sequence[Request], key: str | None) -> Request:
         raise GoalError(
             "the questions of a batch share one goal; leave the goals in the SQL out, and give one beside it"
         )
-    products: dict[str, Product] = {}
-    for request in requests:
-        products |= {product.digest: product for product in products_of(request.workload.map)}
-    rows = sum(product.rows for product in products.values())
+    needed = joined(request.workload.map for request in requests)
+    rows = needed.rows
     everything = Workload(
-        map=Stack(tuple(products.values())),
+        map=needed,
         keys=("row",),
         labels=tuple((row,) for row in range(rows)),
         outputs=("value",),

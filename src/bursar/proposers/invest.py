@@ -86,8 +86,7 @@ class Invest:
             law=made.law,
             run=made.run,
             buys=plan.product.rows,
-            note=f"answers all about {', '.join(columns)}; rent so far {from_units(rent):.3g}, bought at "
-            f"{theta * from_units(price.at_most):.3g}",
+            note=_note(columns, rent, theta * from_units(price.at_most), views),
             credit=price.at_most - math.ceil(theta * price.at_most) + rent,
         )
 
@@ -128,6 +127,13 @@ class Invest:
             self._reaches[key] = _reach(plan, beta)
         amount = max(goal.amount - 0.5, goal.amount / 2)  # whole numbers reach an error half a step sooner
         return MARGIN * amount * REFERENCE / (self._reaches[key] * plan.sensitivity)
+
+
+def _note(columns: tuple[str, ...], rent: int, due: float, views: Views) -> str:
+    """Under shares it says nothing of the columns and the rent: both would tell what other analysts have asked."""
+    if views.analyst is not None:
+        return "answers many questions at once, where enough has been spent on them one by one"
+    return f"answers all about {', '.join(columns)}; rent so far {from_units(rent):.3g}, bought at {due:.3g}"
 
 
 def _candidates(request: Request, views: Views) -> list[tuple[str, ...]]:

@@ -68,7 +68,7 @@ class Tree:
         note = f"{len(shop.wish.nodes)} nodes of a tree"
         if more:
             note += f", {sum(event.strategy.rows for event in more)} more at no cost"
-        if rent:
+        if rent and views.analyst is None:  # under shares the rent would tell what other analysts have asked
             note += f"; rent so far {from_units(rent):.3g}"
         credit = price - math.ceil(theta * price) + rent
         return purchase.offer(self.name, price, more=more, note=note, credit=credit)

@@ -71,3 +71,16 @@ def test_budget_and_explain_say_what_is_promised() -> None:
     bare = Collective(replace(settings_of(HALVES, policy="shared"), shares=Settings().shares))
     assert bare.owner.budget().sharing == ""
     assert "sharing" not in str(bare.owner.explain(sql, within=50))
+
+
+def test_explain_never_tells_what_others_have_asked() -> None:
+    people = Collective(settings_of(HALVES, policy="shared"))
+    for mask in (0b0001, 0b0110, 0b1011):
+        people.ask("ana", mask, ERROR)
+    shown = str(people.engines["bob"].explain("SELECT COUNT(*) FROM people WHERE age < 3", within=ERROR / 2))
+    assert "rent" not in shown
+    assert "answers many questions at once" in shown
+    bare = Collective(replace(settings_of(HALVES, policy="shared"), shares=Settings().shares))
+    for ages in ("0", "1, 2", "0, 1, 3"):
+        bare.owner.query(f"SELECT COUNT(*) FROM people WHERE age IN ({ages})", within=3 * ERROR)
+    assert "rent so far" in str(bare.owner.explain("SELECT COUNT(*) FROM people WHERE age < 3", within=ERROR))

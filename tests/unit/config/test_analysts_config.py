@@ -107,3 +107,38 @@ def test_a_scheduler_needs_to_know_the_analysts(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="needs to know who the analysts are") as met:
         read(tmp_path, text.replace("seed = {", "# seed = {"))
     assert met.value.line == 15
+
+
+YOUNG, BY_SEX = "SELECT COUNT(*) FROM people WHERE age < 30", "SELECT sex, COUNT(*) FROM people GROUP BY sex"
+ASKED = f'basis = "best", questions = ["{YOUNG}", "{BY_SEX}"]'
+
+
+def test_a_seed_can_be_for_declared_questions(tmp_path: Path) -> None:
+    seed = read(tmp_path, TEXT.replace('basis = "wavelet", columns = ["sex", "age"]', ASKED)).analysts.seed
+    assert seed is not None
+    assert seed.workload is not None
+    assert (seed.basis, seed.columns, seed.workload.rows) == ("best", ("age", "sex"), 5)  # with NULL and other
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason", "hint"),
+    [
+        ('basis = "best", ', "", 'go with basis = "best"', "seed ="),
+        ("questions = [", 'columns = ["age"], questions = [', "name the columns themselves", "seed ="),
+        ("WHERE age < 30", "WHERE height < 30", "analysts.seed.questions[0] cannot be asked", "height"),
+        ("SELECT COUNT(*)", "SELECT name", "analysts.seed.questions[0] cannot be asked", "name"),
+        ('"SELECT COUNT(*) FROM people WHERE age < 30"', "3", "[0] must be SQL in quotes", "seed ="),
+    ],
+)
+def test_questions_that_cannot_be_a_seed(tmp_path: Path, old: str, new: str, reason: str, hint: str) -> None:
+    text = TEXT.replace('basis = "wavelet", columns = ["sex", "age"]', ASKED)
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, text.replace(old, new))
+    assert reason in str(refused.value)
+    assert hint in str(refused.value)
+
+
+def test_a_seed_for_no_question_is_refused(tmp_path: Path) -> None:
+    nothing = 'basis = "best", questions = []'
+    with pytest.raises(ConfigError, match="ask nothing"):
+        read(tmp_path, TEXT.replace('basis = "wavelet", columns = ["sex", "age"]', nothing))
