@@ -27,6 +27,7 @@ from bursar.kernel.budget import Budget, charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import MemoryLedger
 from bursar.kernel.randomness import Randomness, SystemRandomness
+from bursar.kernel.seals import Axis
 from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.kernel.sources.source import Source
 from bursar.planner.choose import Preset
@@ -181,7 +182,8 @@ def _ask_again_and_again(
         rows = scratch.max_rows
         charter = charter_of(dataset="audit", domain=config.domain, unit=unit, budget=budget, max_rows=rows)
         ledger = MemoryLedger(charter)
-        declare_version(ledger=ledger, open_source=lambda key: source, randomness=randomness)
+        axis, last = Axis.of(config.domain, unit), config.domain.partitions - 1
+        declare_version(ledger, lambda key: source, randomness, axis=axis, through=last)
         db = Bursar(scratch, ledger, open_source=lambda key: source, randomness=randomness, preset=preset)
         request = db.prepare(text, spend, None)
         for _ in range(PER_LEDGER):
@@ -212,7 +214,7 @@ class _Kept:
     def fingerprint(self) -> str:
         return self.inner.fingerprint()
 
-    def content(self) -> str:
+    def content(self) -> tuple[str, ...]:
         return self.inner.content()
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:

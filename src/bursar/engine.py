@@ -31,9 +31,8 @@ from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
-from bursar.sql import parse
 from bursar.status import OWNER, BudgetStatus, LogLine, budget_of, log_of, payment
-from bursar.workload import compile as compile_query
+from bursar.workload.remembered import Compiled
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
@@ -53,7 +52,7 @@ class Bursar(OwnersDoor):
         preset: Preset = presets.default,
     ) -> None:
         self.config, self.ledger, self.analyst = config, ledger, analyst
-        self._open_source, self._randomness = open_source, randomness
+        self._open_source, self._randomness, self._compiled = open_source, randomness, Compiled()
         door: Any = {"ledger": ledger, "open_source": open_source, "randomness": randomness}
         self.kernel = Kernel(**config.facts, **door, sequential=preset.sequential)
         self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
@@ -93,8 +92,8 @@ class Bursar(OwnersDoor):
 
     def prepare(self, text: str, wanted: Wanted, key: str | None, **place: Any) -> Request:
         """Parse, compile, and settle on one goal in counts."""
-        query = parse(text)
-        workload = compile_query(query, self.config.domain, self.config.table)
+        sealed = self.kernel.sealed()
+        query, workload = self._compiled(text, self.config.domain, self.config.table, sealed)
         asked = resolve(wanted, query.goal, self.config.goal, mode=self.config.budget.mode)
         goal = in_counts(asked, self.config.public_size, self.planner.measured_size)
         facts: Any = {"text": text, "workload": workload, "asked": asked, "goal": goal, "explain": query.explain}

@@ -9,10 +9,12 @@ from bursar.analysts.shares import EVERYONE, Shares
 from bursar.config import Config, load
 from bursar.engine import Bursar
 from bursar.errors import AnalystError, BursarError, LedgerError
+from bursar.ingest import found
 from bursar.kernel.budget import charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import Charter, SqliteLedger
 from bursar.kernel.randomness import SystemRandomness
+from bursar.kernel.seals import Axis
 from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.kernel.sources.source import Source
 from bursar.status import OWNER
@@ -38,6 +40,7 @@ def open(
             f"the shares in {path} ({wanted}) are not those that the ledger keeps ({declared})\n"
             "try: if you own the data and the config is right, bursar shares"
         )
+    bursar.seal_due()
     return bursar
 
 
@@ -55,12 +58,16 @@ def share(path: str | Path = "bursar.toml") -> Bursar:
 def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> Bursar:
     """For the data owner, once: begin a ledger with a full budget, and declare the data as they are now."""
     config = load(path)
+    if data is None:
+        found(config)
     source, randomness = _source(config, data), SystemRandomness()
     source(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
     ledger = SqliteLedger.create(config.ledger_path, _charter(config))
-    declare_version(ledger, source, randomness)
+    last = -1 if config.sealing.growing else config.domain.partitions - 1
+    declare_version(ledger, source, randomness, axis=Axis.of(config.domain, config.unit), through=last)
     bursar = Bursar(config, ledger, open_source=source, randomness=randomness)
     bursar.declare_shares()
+    bursar.seal_due()
     return bursar
 
 

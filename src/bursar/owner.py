@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from bursar.config import Config
-from bursar.kernel.curator import declare_version
+from bursar.config.partition import cell_named
+from bursar.domain import Attribute, Value
+from bursar.errors import ConfigError, QueryError, SourceError
+from bursar.ingest import curating, ingest
+from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Health, Ledger
 from bursar.kernel.randomness import Randomness
+from bursar.kernel.seals import Axis
+from bursar.kernel.sources.intake import Taken
 from bursar.kernel.sources.source import Source
 
 
@@ -25,7 +34,36 @@ class OwnersDoor:
 
     def declare_version(self, *, same_rows: bool = False) -> int:
         """For the data owner: the data have changed, and are what they are now."""
-        return declare_version(self.ledger, self._open_source, self._randomness, same_rows=same_rows)
+        axis = Axis.of(self.config.domain, self.config.unit)
+        with curating(self.config):
+            return declare_version(self.ledger, self._open_source, self._randomness, same_rows=same_rows, axis=axis)
+
+    def seal(self, through: object | None = None) -> Value:
+        """For the data owner: seal the partitions up to a value of the partition column; returns the last sealed one.
+
+        Without a value, all that are over by the calendar, where there is one; else the next one.
+        """
+        column = self._partition()
+        place = self._next(column) if through is None else cell_named(column, str(through))
+        return column.label(self._seal(place) - 1)
+
+    def seal_due(self, today: date | None = None) -> int | None:
+        """Seal what is over by the calendar, if the config says so; returns how many partitions are sealed.
+
+        Where the data cannot be read, nothing is sealed: what was asked before can still be answered.
+        """
+        sealed = self.kernel.sealed()
+        if sealed is None:
+            return None
+        due = self.config.sealing.due(self._partition(), today or datetime.now(UTC).date())
+        with suppress(SourceError):
+            return self._seal(due - 1) if due > sealed else sealed
+        return sealed
+
+    def ingest(self, file: str | Path) -> Taken:
+        """For the data owner: add the rows of a file, first sealing what is over; the numbers are not for analysts."""
+        self.seal_due()
+        return ingest(self.config, Path(file), self.kernel.sealed)
 
     def declare_shares(self) -> None:
         """For the data owner: the shares of the config are in force from now on, if they can be given out."""
@@ -40,6 +78,24 @@ class OwnersDoor:
     def close(self) -> None:
         self.kernel.close()
         self.ledger.close()
+
+    def _partition(self) -> Attribute:
+        if self.config.domain.partition is None:
+            hint = '[partition]\ncolumn = "joined"'
+            raise ConfigError(f"these data have no partitions\ntry: {hint}", str(self.config.path))
+        return self.config.domain[self.config.domain.partition]
+
+    def _next(self, column: Attribute) -> int:
+        sealed, due = self.kernel.sealed() or 0, self.config.sealing.due(column, datetime.now(UTC).date())
+        if sealed >= column.declared:
+            raise QueryError(f"every partition of {column.name} is sealed")
+        return max(sealed, due - 1)
+
+    def _seal(self, place: int) -> int:
+        axis = Axis.of(self.config.domain, self.config.unit)
+        assert axis is not None
+        with curating(self.config):
+            return seal(self.ledger, self._open_source, axis=axis, through=place)
 
     def __enter__(self) -> Self:
         return self

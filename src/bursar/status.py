@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
-from bursar.kernel.accounting import Allotted, Event, Measured, Refined, Versioned, from_units, left_of
+from bursar.domain import Domain
+from bursar.kernel.accounting import Allotted, Event, Measured, Refined, Sealed, Versioned, from_units, left_of
 from bursar.kernel.accounts import Account, Charge
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Record
@@ -20,6 +21,7 @@ class Money(Protocol):
     """What is asked of the kernel: functions of the log and the holds."""
 
     budget: Budget
+    domain: Domain
 
     def spent(self) -> int: ...
 
@@ -30,6 +32,10 @@ class Money(Protocol):
     def account(self, analyst: str) -> Account: ...
 
     def history(self) -> list[tuple[Record, Charge]]: ...
+
+    def sealed(self) -> int | None: ...
+
+    def spent_by_partition(self) -> list[int]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +51,14 @@ class AccountStatus:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartitionStatus:
+    """A sealed partition, and what is spent on the rows in it."""
+
+    partition: str
+    spent: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class BudgetStatus:
     """How much may be spent, how much is spent, what that means."""
 
@@ -57,6 +71,8 @@ class BudgetStatus:
     statement: str
     accounts: tuple[AccountStatus, ...] = ()  # under shares: the analyst's own; for the data owner, everybody's
     sharing: str = ""  # under shares: what analysts can rely on
+    sealed: str = ""  # where the data have partitions: which can be asked about
+    partitions: tuple[PartitionStatus, ...] = ()  # for the data owner: the sealed ones, in their order
 
     @staticmethod
     def of(budget: Budget, *, spent: int, held: int, accounts: Iterable[AccountStatus] = ()) -> BudgetStatus:
@@ -85,7 +101,27 @@ def budget_of(money: Money, analyst: str, *, promised: object = "") -> BudgetSta
     seen = [name for name in shares if analyst in (OWNER, name)]
     accounts = [_account(money, name, shares[name]) for name in seen]
     status = BudgetStatus.of(money.budget, spent=money.spent(), held=money.held(), accounts=accounts)
+    status = replace(status, sealed=_sealed(money), partitions=_partitions(money) if analyst == OWNER else ())
     return replace(status, sharing=str(promised)) if shares else status
+
+
+def _sealed(money: Money) -> str:
+    sealed, domain = money.sealed(), money.domain
+    if sealed is None or domain.partition is None:
+        return ""
+    column = domain[domain.partition]
+    last = f", the last one {column.label(min(sealed, column.declared) - 1)}" if sealed > 0 else ""
+    return f"{min(sealed, column.declared)} of {column.declared} partitions of {column.name}{last}"
+
+
+def _partitions(money: Money) -> tuple[PartitionStatus, ...]:
+    if money.domain.partition is None:
+        return ()
+    column, spent = money.domain[money.domain.partition], money.spent_by_partition()[: money.sealed()]
+    return tuple(
+        PartitionStatus(partition=str(column.label(place)), spent=from_units(units))
+        for place, units in enumerate(spent)
+    )
 
 
 def _account(money: Money, analyst: str, share: Fraction) -> AccountStatus:
@@ -162,3 +198,5 @@ def _described(event: Event) -> tuple[str, str]:
             return f"version {version}" + (" (rows added)" if same_rows else ""), ""
         case Allotted(shares=shares):
             return "shares: " + (", ".join(f"{name} {float(share):.6g}" for name, share in shares) or "none"), ""
+        case Sealed(through=through):
+            return f"sealed {through + 1} partitions", ""

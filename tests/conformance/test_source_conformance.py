@@ -462,10 +462,39 @@ def test_every_store_gives_the_same_content_hash() -> None:
 
 
 @each_store
+@pytest.mark.parametrize("unit", [Unit(), Unit(column="id", max_contributions=2)], ids=["row", "person"])
+def test_every_partition_has_a_content_hash_of_its_own(store: Callable[..., Any], unit: Unit) -> None:
+    """Rows that come into a partition change its hash, and those of no earlier one; where each row is a unit, of no
+    other one."""
+    table, domain = people()
+
+    def contents(*days: date, raised: date | None = None) -> tuple[str, ...]:
+        rows = [*zip(*(column.values for column in table.values()), strict=True)]
+        rows = [(who, 44 if day == raised else age, town, day) for who, age, town, day in rows]
+        rows += [("ann", 3, "x", day) for day in days]
+        grown = {
+            name: Column(type=column.type, values=tuple(row[place] for row in rows))
+            for place, (name, column) in enumerate(table.items())
+        }
+        with opened(store, grown, domain, unit) as source:
+            return source.content()
+
+    before = contents()
+    assert len(before) == len(set(before)) == domain["day"].size
+    for month in (1, 2, 3):
+        day = date(2021, month, 1)
+        for after in (contents(day), contents(raised=day)):
+            assert after[: month - 1] == before[: month - 1]
+            assert after[month - 1] != before[month - 1] or unit.column is not None
+            assert after[month:] == before[month:] or unit.column is not None
+    assert contents(date(2021, 4, 1))[:3] == before[:3]
+
+
+@each_store
 def test_no_rows_are_fine(store: Callable[..., Any]) -> None:
     table, domain = people()
     empty = {name: Column(type=column.type, values=()) for name, column in table.items()}
     with opened(store, empty, domain, Unit(column="id", max_contributions=2)) as source:
         assert source.table(("town", "age")).sum() == 0
         assert source.table(()).tolist() == 0
-        assert len(source.content()) == 64
+        assert [len(content) for content in source.content()] == [64] * domain["day"].size

@@ -25,6 +25,7 @@ ORDER = (
     ("presets",),
     ("analysts",),
     ("config",),
+    ("ingest",),
     ("owner",),
     ("engine",),
     ("opening", "audit"),

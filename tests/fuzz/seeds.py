@@ -116,7 +116,10 @@ CLAUSES = {
 
 CONFIG = """\
 dataset = "people"
-partition = "joined"
+[partition]
+column = "joined"
+seal = "calendar"
+grace_days = 2
 [source]
 path = "people.csv"
 table = "people"
@@ -125,7 +128,7 @@ public_size = 500
 [privacy]
 unit = { column = "person" }
 max_contributions = 2
-neighbours = "replace-one"
+neighbours = "add-remove"
 pace = 0.001
 [budget]
 epsilon = 1.0

@@ -47,8 +47,12 @@ def _cell_loss(profile: AddRemove, domain: Domain, cell: Cell) -> int:
 
 
 def _pair_loss(profile: ReplaceOne, domain: Domain, cell: Cell, other: Cell) -> int:
-    total = 0
-    for columns, matrix in profile.pairs.items():
+    """A replaced row stays in its partition."""
+    total, place = 0, 0
+    if domain.partition is not None:
+        place = cell[domain.place(domain.partition)]
+        assert place == other[domain.place(domain.partition)]
+    for columns, matrix in profile.parts[place].kept.items() if place in profile.parts else ():
         v, w = (_flat(domain, columns, which) for which in (cell, other))
         total += int(matrix[v, w])
     return total

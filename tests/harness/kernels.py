@@ -13,11 +13,12 @@ from bursar.errors import BursarError
 from bursar.kernel.accounting import Noise, NoiseKind
 from bursar.kernel.accounting.noise import UNIT_BITS
 from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version
+from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import MemoryLedger
 from bursar.kernel.ledger.codec import encode_record
 from bursar.kernel.randomness import Randomness
+from bursar.kernel.seals import Axis
 from bursar.queries import LinearMap
 from harness.cells import Cell, Numbers, table_of
 from harness.claims import claimed
@@ -43,8 +44,8 @@ Versions = tuple[tuple[Cell, ...], ...]
 class Session:
     """What an adversary has of the kernel: verbs, and what they return; everything seen is written down."""
 
-    def __init__(self, kernel: Kernel, declare: Callable[[bool], None]) -> None:
-        self._kernel, self._declare = kernel, declare
+    def __init__(self, kernel: Kernel, declare: Callable[[bool], None], seal: Callable[[int], object]) -> None:
+        self._kernel, self._declare, self._seal = kernel, declare, seal
         self.seen: list[tuple[object, ...]] = []
         self.block = 0  # where the last measurement stands in the log
 
@@ -76,6 +77,11 @@ class Session:
         """The data owner declares the next version of the data."""
         self._declare(same_rows)
 
+    def seal(self, through: int) -> None:
+        """The data owner seals partitions; what the log says about it can be seen."""
+        self._seal(through)
+        self.seen.append((encode_record(self._kernel.ledger.records()[-1]), self._kernel.sealed()))
+
 
 Adversary = Callable[[Session], None]
 KernelClass = type[Kernel]
@@ -90,26 +96,29 @@ class Played:
     unit: Unit = ROW
     budget: Budget = PLENTY
     kernel: KernelClass = Kernel
+    domain: Domain = DOMAIN
     tape: Wrap = lambda tape: tape
 
     def __call__(self, data: Versions, tape: BranchingTape) -> tuple[Transcript, Claims[Versions]]:
-        settings = config(domain=DOMAIN, unit=self.unit, budget=self.budget, max_rows=1000)
+        settings = config(domain=self.domain, unit=self.unit, budget=self.budget, max_rows=1000)
         ledger = MemoryLedger(charter(settings))
         randomness = self.tape(tape)
         declared = 0
 
         def open_source(key: bytes) -> TableSource:
-            return TableSource(table_of(DOMAIN, data[declared]), DOMAIN, content=str(declared))
+            return TableSource(table_of(DOMAIN, data[declared]), self.domain, content=str(declared))
+
+        axis = Axis.of(self.domain, self.unit)
 
         def declare(same_rows: bool) -> None:
             nonlocal declared
             declared += bool(ledger.records())
-            declare_version(ledger=ledger, open_source=open_source, randomness=randomness, same_rows=same_rows)
+            declare_version(ledger, open_source, randomness, same_rows=same_rows, axis=axis)
 
         with same_clock():
             declare(False)
             kernel = self.kernel(
-                domain=DOMAIN,
+                domain=self.domain,
                 unit=self.unit,
                 budget=self.budget,
                 max_rows=1000,
@@ -117,10 +126,10 @@ class Played:
                 open_source=open_source,
                 randomness=randomness,
             )
-            session = Session(kernel, declare)
+            session = Session(kernel, declare, lambda through: seal(ledger, open_source, axis=axis, through=through))
             self.adversary(session)
             spent, book = Fraction(kernel.spent(), 2**UNIT_BITS), kernel._accounts.total
-        return tuple(session.seen), lambda left, right: _decimal(min(spent, claimed(book, DOMAIN, left, right)))
+        return tuple(session.seen), lambda left, right: _decimal(min(spent, claimed(book, self.domain, left, right)))
 
 
 def enumerated(adversary: Adversary, *, reach: int, margin: int = 1, **setting: object) -> Enumerated[Versions]:

@@ -24,6 +24,9 @@ DOMAIN = Domain(
         Bins(name="income", edges=(0.0, 10.0, 20.0, 50.0), outside=Stray.OTHER),
     )
 )
+GROWING = Domain(DOMAIN.attributes, partition="age")
+"""The same columns, where the data come in by age."""
+
 RAW: tuple[tuple[str | None, ...], ...] = (
     ("F", "M", "F", "M", "F", "M", "x", "", "f", None),
     ("0", "1", "2", "3", "4", "2.7", "-3", "99", "old", "nan", None),
@@ -60,15 +63,15 @@ class Pair:
     right: History
 
 
-def settings_of(rng: Random, *, several_rows: bool) -> Config:
-    """Any mode and either notion of neighbours; units of one row, or of several."""
+def settings_of(rng: Random, *, several_rows: bool, growing: bool = False) -> Config:
+    """Any mode and either notion of neighbours; units of one row, or, where that can be, of several."""
     neighbours = rng.choice(list(Neighbours))
     unit = Unit(neighbours=neighbours)
-    if several_rows:
+    if several_rows and not (growing and neighbours is Neighbours.REPLACE_ONE):
         unit = Unit(column="person", max_contributions=rng.choice([1, 2, 2, 3]), neighbours=neighbours)
     known = neighbours is Neighbours.REPLACE_ONE or rng.random() < 0.2
     return config(
-        domain=DOMAIN,
+        domain=GROWING if growing else DOMAIN,
         unit=unit,
         budget=rng.choice(BUDGETS),
         max_rows=1000,
@@ -95,6 +98,8 @@ def pair_of(rng: Random, seed: str, settings: Config, *, versions: int = 1, same
             ours, theirs = (_later(rng, person, several, same_rows) for person in (ours, theirs))
         size = len(ours.rows)
         theirs = Person(name="eve", rows=(theirs.rows * size)[:size])
+        if settings.domain.partition is not None and replaced:
+            theirs = _in_the_partitions_of(theirs, ours)
         place = rng.randrange(len(others) + 1)
         left.append((*others[:place], theirs, *others[place:]) if replaced else tuple(others))
         right.append((*others[:place], ours, *others[place:]))
@@ -145,7 +150,7 @@ def plain_source(settings: Config, people: People, key: bytes) -> Source:
             rows = [] if name is None else _chosen(rows, name, key, settings.unit.max_contributions)
         cells += rows
     digest = hashlib.blake2b(repr(sorted(cells)).encode(), key=key).hexdigest()
-    return TableSource(table_of(DOMAIN, cells), DOMAIN, content=digest)
+    return TableSource(table_of(DOMAIN, cells), settings.domain, content=digest)
 
 
 def stored_source(settings: Config, people: People, key: bytes) -> Source:
@@ -156,10 +161,17 @@ def stored_source(settings: Config, people: People, key: bytes) -> Source:
 
     lines = [(person.name, *row) for person in people for row in person.rows]
     frame = pandas.DataFrame(lines, columns=["person", *DOMAIN.names], dtype=object)
-    return DuckDBSource(frame, DOMAIN, settings.unit, key=key, max_rows=settings.max_rows)
+    return DuckDBSource(frame, settings.domain, settings.unit, key=key, max_rows=settings.max_rows)
 
 
 MakeSource = Callable[[Config, People, bytes], Source]
+
+
+def _in_the_partitions_of(person: Person, other: Person) -> Person:
+    """The person's rows, each in the partition of a row of the other's: sizes of partitions are public."""
+    place = DOMAIN.place("age")
+    rows = [(*mine[:place], own[place], *mine[place + 1 :]) for mine, own in zip(person.rows, other.rows, strict=True)]
+    return Person(name=person.name, rows=tuple(rows))
 
 
 def _person(rng: Random, name: str | None, several: bool) -> Person:

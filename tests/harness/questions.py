@@ -9,7 +9,7 @@ from typing import Any
 
 from bursar.kernel.accounting import Mode
 from harness.people import Pair, pair_of, settings_of
-from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Squat, Step
+from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Seal, Squat, Step
 
 SIMPLE = (
     "sex = 'F'",
@@ -61,7 +61,8 @@ def scene(kind: str, number: int) -> Scene:
     """The scene of a kind with a number: always the same."""
     seed = f"{kind}/{number}"
     rng = Random(seed)
-    settings = settings_of(rng, several_rows=rng.random() < 0.35 or kind == "several rows")
+    several = rng.random() < 0.35 or kind == "several rows"
+    settings = settings_of(rng, several_rows=several, growing=kind == "growing")
     steps = KINDS[kind](rng, settings.budget.mode)
     taken = [step.step if isinstance(step, Overtake) else step for step in steps]
     declared = [step.same_rows for step in taken if isinstance(step, Declare)]
@@ -211,6 +212,16 @@ def _refined(rng: Random, mode: Mode) -> list[Step]:
     return [_any(rng), refine(), refine(), accident, refine(), _any(rng), refine()]
 
 
+def _growing(rng: Random, mode: Mode) -> list[Step]:
+    """Partitions are sealed between the questions, and while one is asked; some never are."""
+    first, second, third = sorted(rng.randrange(6) for _ in range(3))
+    by_age = Ask(sql=_select("COUNT(*)", rng.choice(["", *SIMPLE[:3]]), "age"), wanted=_error(rng))
+    other: Step = rng.choice([Seal(third), _any(rng), Declare(same_rows=rng.random() < 0.5)])
+    between: list[Step] = [Overtake(step=Seal(second))] if rng.random() < 0.5 else [Seal(second)]
+    early: list[Step] = [_any(rng)] if rng.random() < 0.3 else []
+    return [*early, Seal(first), by_age, _any(rng), *between, _any(rng), other, by_age, _any(rng)]
+
+
 def _mixed(rng: Random, mode: Mode) -> list[Step]:
     return [_any(rng), _any(rng)]
 
@@ -233,6 +244,7 @@ KINDS: dict[str, Kind] = {
     "lost": _lost,
     "versions": _versions,
     "refined": _refined,
+    "growing": _growing,
     "several rows": _mixed,
     "stored": _mixed,
 }

@@ -19,7 +19,7 @@ from bursar.kernel.accounting.noise import UNIT_BITS
 from bursar.kernel.ledger import Record
 from harness.cells import Cell, Numbers
 from harness.claims import claimed
-from harness.people import DOMAIN, Pair, table_faults
+from harness.people import Pair, table_faults
 from harness.player import Run, spelt
 from harness.stage import AS_IT_IS, CRASHED, Under, play
 from harness.steps import Step
@@ -99,7 +99,7 @@ def _underpriced(pair: Pair, left: Run, right: Run) -> list[str]:
         return ["more was charged than the budget allows"]
     assert left.book is not None
     versions = [[_cells(table) for table in run.tables] for run in (left, right)]
-    booked = claimed(left.book, DOMAIN, *versions)
+    booked = claimed(left.book, pair.settings.domain, *versions)
     return [] if loss <= booked else ["the pair can be told apart better than is booked on its cells"]
 
 

@@ -15,6 +15,7 @@ from bursar.kernel.budget import Budget, charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import Ledger, MemoryLedger
 from bursar.kernel.randomness import Randomness, SystemRandomness
+from bursar.kernel.seals import Axis
 from bursar.planner.choose import Preset
 
 DOMAIN = Domain(
@@ -35,8 +36,11 @@ class TableSource:
     def fingerprint(self) -> str:
         return self.stamp
 
-    def content(self) -> str:
-        return self.stamp
+    def content(self) -> tuple[str, ...]:
+        if self.domain.partition is None:
+            return (self.stamp,)
+        parts = np.moveaxis(self.counts, self.domain.place(self.domain.partition), 0)
+        return tuple(f"{self.stamp} {part.ravel().tolist()}" for part in parts)
 
     def table(self, attrs: tuple[str, ...]) -> np.ndarray:
         gone = tuple(i for i, name in enumerate(self.domain.names) if name not in attrs)
@@ -97,13 +101,14 @@ def engine(
     preset: Preset = presets.default,
     analyst: str = "ana",
 ) -> Bursar:
-    """An engine on a memory ledger, with version 1 declared."""
+    """An engine on a memory ledger, with version 1 declared and every partition sealed."""
     settings = settings or config()
     source = TableSource(counts() if table is None else table, settings.domain)
     randomness = randomness or SystemRandomness()
     if ledger is None:
         ledger = MemoryLedger(charter(settings))
-        declare_version(ledger=ledger, open_source=lambda key: source, randomness=randomness)
+        axis, last = Axis.of(settings.domain, settings.unit), settings.domain.partitions - 1
+        declare_version(ledger, lambda key: source, randomness, axis=axis, through=last)
     return Bursar(
         settings, ledger, open_source=lambda key: source, randomness=randomness, analyst=analyst, preset=preset
     )

@@ -15,10 +15,11 @@ from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError
 from bursar.kernel.accounting import Measured, Noise, Refined
-from bursar.kernel.curator import declare_version
+from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.grant import Grant, new_claim
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger.codec import encode_record
+from bursar.kernel.seals import Axis
 from bursar.kernel.sources.source import Source
 from bursar.planner.goals import Wanted
 from bursar.queries import LinearMap
@@ -27,7 +28,7 @@ from harness.clock import same_clock
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source
 from harness.player import Player, Run, WatchedLedger, WatchedSource, refused, spelt, watched
 from harness.small import charter
-from harness.steps import Allot, Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Squat, Step
+from harness.steps import Allot, Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Seal, Squat, Step
 
 CRASHED = "crashed"
 
@@ -89,14 +90,24 @@ class _Stage:
                 self._squat(engine, step.ask)
             case Declare():
                 self.declare(same_rows=step.same_rows)
+            case Seal():
+                self.run.seen.append(_ended("sealed", lambda: self._seal(step.through)))
 
     def declare(self, *, same_rows: bool) -> None:
         self._version += 1
-        declare_version(ledger=self.ledger, open_source=self._open, randomness=self.player, same_rows=same_rows)
+        declare_version(self.ledger, self._open, self.player, same_rows=same_rows, axis=self._axis())
         key = self.ledger.commit(lambda transaction: transaction.secret("data key"))
         counted = self.under.source(self.pair.settings, self.people[self._version], key)
         self.run.tables.append(counted.table(DOMAIN.names))
         counted.close()
+
+    def _axis(self) -> Axis | None:
+        return Axis.of(self.pair.settings.domain, self.pair.settings.unit)
+
+    def _seal(self, through: int) -> int:
+        axis = self._axis()
+        assert axis is not None
+        return seal(self.ledger, self._open, axis=axis, through=through)
 
     def close(self, engine: Bursar) -> Run:
         tables = self.ledger._medium.tables

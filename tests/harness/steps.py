@@ -41,6 +41,13 @@ class Declare:
 
 
 @dataclass(frozen=True)
+class Seal:
+    """The data owner seals the partitions up to one."""
+
+    through: int
+
+
+@dataclass(frozen=True)
 class Allot:
     """The data owner gives out shares of the budget."""
 
@@ -62,8 +69,8 @@ class Overtake:
     """Something is committed after the next verb has read the data and before it commits: somebody else's question,
     the same analyst's in another process, or a new version of the data."""
 
-    step: Ask | Declare | Refine | Allot
+    step: Ask | Declare | Refine | Allot | Seal
     analyst: str = "bob"
 
 
-Step = Ask | Allot | Refine | Overtake | LoseCommit | FailSource | Squat | Declare
+Step = Ask | Allot | Refine | Overtake | LoseCommit | FailSource | Squat | Declare | Seal

@@ -12,7 +12,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from bursar.domain import Domain
-from bursar.kernel.accounting import AddRemove, Footprint, Profile, ReplaceOne, grid, profile, replace_one
+from bursar.kernel.accounting import AddRemove, Footprint, Profile, ReplaceOne, grid, pairs, profile, replace_one
 from bursar.kernel.accounting.grid import LARGEST_SUM, Grid
 from bursar.kernel.accounting.profile import LARGEST_LOSS, Columns
 from bursar.queries import LinearMap, Norm, Product, Stack, norm
@@ -120,7 +120,7 @@ def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("pair_cells", PAIR_CELLS)
 def test_replace_one_lies_between(pair_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(norm, "PAIR_CELLS", pair_cells)
-    monkeypatch.setattr(replace_one, "PAIR_CELLS", pair_cells)
+    monkeypatch.setattr(pairs, "PAIR_CELLS", pair_cells)
     monkeypatch.setattr(grid, "FINEST", 5 if pair_cells == 1 else 2**17)
 
     @settings(max_examples=20, deadline=None)
@@ -165,7 +165,7 @@ def test_asking_beforehand_and_adding_agree(
     monkeypatch.setattr(profile, "KEPT_BOUNDS", 3 if joint_sets == 1 else 256)
     if finest == 3:
         monkeypatch.setattr(norm, "PAIR_CELLS", 6)
-        monkeypatch.setattr(replace_one, "PAIR_CELLS", 6)
+        monkeypatch.setattr(pairs, "PAIR_CELLS", 6)
         monkeypatch.setattr(replace_one, "KEPT_PAIRS", 40)
 
     @settings(max_examples=15, deadline=None)
@@ -305,7 +305,7 @@ class Halved(ReplaceOne):
 
 
 def test_a_replacement_that_counts_too_little_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replace_one, "PAIR_CELLS", 1)
+    monkeypatch.setattr(pairs, "PAIR_CELLS", 1)
     find(
         histories(power=2),
         lambda history: not between(history, lambda: Halved(DOMAIN, AddRemove(DOMAIN)), exact_replace_one),
@@ -321,7 +321,7 @@ def test_sums_that_wrap_around_would_be_found(monkeypatch: pytest.MonkeyPatch) -
     assert between(history, add_remove, exact_add_remove)
     assert between(history, replaced, exact_replace_one)
     monkeypatch.setattr(profile, "added", wrapping)
-    monkeypatch.setattr(replace_one, "added", wrapping)
+    monkeypatch.setattr(pairs, "added", wrapping)
     assert not between(history, add_remove, exact_add_remove)
     assert not between(history, replaced, exact_replace_one)
 

@@ -18,7 +18,7 @@ def test_versions_declared_together_have_numbers_of_their_own() -> None:
     reading, held = threading.Barrier(3), threading.Event()
 
     class Slow(TableSource):
-        def content(self) -> str:
+        def content(self) -> tuple[str, ...]:
             reading.wait()
             held.wait()
             return super().content()

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from bursar.config import Config
-from bursar.domain import Unit
+from bursar.domain import Domain, Unit
 from bursar.engine import Bursar
 from bursar.errors import BudgetError
-from bursar.kernel.accounting import Event, Mode, Noise, Refined, Versioned
+from bursar.kernel.accounting import Event, Footprint, Mode, Noise, Refined, ReplaceOne, Versioned
 from bursar.kernel.accounting.accountant import Accountant
 from bursar.kernel.accounting.book import Book
 from bursar.kernel.accounts import Charge
@@ -25,6 +25,7 @@ from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Record
+from bursar.kernel.seals import Axis
 from bursar.kernel.sources.source import Source
 from bursar.queries import LinearMap, Norm, Stack, Steps
 from harness.cells import Numbers
@@ -89,6 +90,22 @@ def test_the_refinements_are_worth_playing() -> None:
         endings |= {seen[2] for seen in run.seen if seen[0] == "refined" and seen[1] == "refused"}
     assert refined > 20
     assert endings >= {"Stale", "Unsupported", "BudgetError", "LedgerError"}
+
+
+def test_the_partitions_are_worth_playing() -> None:
+    """Partitions are sealed, between questions and while one is asked; questions about others are refused."""
+    sealed, bought, endings = 0, 0, set()
+    for number in range(QUICK):
+        played = scene("growing", number)
+        run = play(played.pair, played.pair.left, played.steps)
+        bought += sum(call.record is not None for call in run.calls)
+        endings |= {seen[3] for seen in run.seen if seen[0] == "asked" and seen[1] == "refused"}
+        (log,) = (seen for seen in run.seen if seen[0] == "ledger")
+        sealed += sum(b'"kind":"sealed"' in record for record in log[2:])
+    assert sealed > 40
+    assert bought > 50
+    assert any("no partition of age is sealed" in ending for ending in endings)
+    assert any("the last sealed one is" in ending for ending in endings)
 
 
 @pytest.mark.parametrize("source", [plain_source, stored_source], ids=["plain", "stored"])
@@ -178,7 +195,7 @@ class Growing(TableSource):
 
 def growing_source(settings: Config, people: People, key: bytes) -> Source:
     plain = plain_source(settings, people, key)
-    return Growing(plain.table(DOMAIN.names), DOMAIN, content=plain.content())
+    return Growing(plain.table(DOMAIN.names), DOMAIN, content=plain.content()[0])
 
 
 def boundless_source(settings: Config, people: People, key: bytes) -> Source:
@@ -191,6 +208,23 @@ def crowding_source(settings: Config, people: People, key: bytes) -> Source:
     """Which rows of a unit are kept depends on who else is there."""
     key = bytes(byte ^ len(people) for byte in key)
     return plain_source(settings, people, key)
+
+
+def sizes_for_all(domain: Domain, unit: Unit) -> Axis | None:
+    """The sizes of partitions are told, also where they are private."""
+    axis = AXIS(domain, unit)
+    return None if axis is None else replace(axis, public_sizes=True)
+
+
+AXIS = Axis.of
+
+
+def first_partition_only(self: ReplaceOne, footprint: Footprint) -> list[tuple[Footprint, list[int]]]:
+    """Of all partitions that a question looks at, the first one pays."""
+    return [(own, places[:1]) for own, places in SLICES(self, footprint)[:1]]
+
+
+SLICES = ReplaceOne._slices
 
 
 def last_cell_forgotten(self: Steps, power: int) -> Numbers:
@@ -274,6 +308,12 @@ PLANTS = {
     ),
     "a unit's rows not in the price": Plant(
         patched=lambda: patch.object(Accountant, "units", rows_of_a_unit_forgotten), kinds=("several rows",)
+    ),
+    "sizes of partitions in the log": Plant(
+        patched=lambda: patch.object(Axis, "of", staticmethod(sizes_for_all)), kinds=("growing",)
+    ),
+    "only the first partition pays": Plant(
+        patched=lambda: patch.object(ReplaceOne, "_slices", first_partition_only), kinds=("growing",)
     ),
     "versions in one profile": Plant(
         patched=lambda: patch.object(Book, "add", never_a_new_generation), kinds=("versions",)

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from bursar.domain import Domain
 from bursar.errors import BudgetError
 from bursar.inference.nodes import Nodes
+from bursar.inference.shelves import Shelves
 from bursar.inference.views import Measurements, Reconstructions
 from bursar.kernel.accounting import Measured, Mode, from_units, left_of
 from bursar.kernel.ledger import Ledger, Record
@@ -107,6 +108,7 @@ class Alone:
             reconstructions=Reconstructions(views.domain, measurements),
             rents=Rents(views.domain, self._prices.empty_book),
             nodes=Nodes(views.domain),
+            shelves=Shelves(views.domain, self._prices.empty_book),
             price=self._prices.empty_book().price,
             total=None,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -266,6 +267,54 @@ def version(
     """
     with _open(data) as bursar:
         print(f"the data are now version {bursar.declare_version(same_rows=same_rows)}")
+
+
+@app.command()
+def seal(
+    data: Data = CONFIG,
+    through: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VALUE",
+            help="The last partition to seal: a value of the partition column, or any day of a week or month. Without "
+            "it: all that are over by the calendar, where the config has one; else the next one.",
+        ),
+    ] = None,
+) -> None:
+    """For the data owner: declare that partitions are complete.
+
+    From then on they can be asked about, and take no more rows. Nothing can be unsealed.
+    """
+    with _open(data) as bursar:
+        print(f"sealed through {bursar.seal(through)}")
+
+
+@app.command()
+def ingest(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="CSV or Parquet files with rows to add.", show_default=False)
+    ] = None,
+    data: Data = CONFIG,
+    watch: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="After these, the files of a folder, as they come; Ctrl-C ends it."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """For the data owner: add the rows of files to data that grow.
+
+    A file is added as a whole or not at all, and only once. Rows of partitions that are sealed are set aside. The
+    numbers printed here are exact: they are not for analysts.
+    """
+    from bursar.ingest import Watcher
+
+    with _open(data) as bursar:
+        for file in files or ():
+            show.taken(bursar.ingest(file), as_json=json)
+        if watch is not None:
+            told: Any = {"tell": lambda found: show.taken(found, as_json=json), "between": bursar.seal_due}
+            with suppress(KeyboardInterrupt):
+                Watcher(bursar.config, watch, bursar.ingest, **told).watch()
 
 
 @app.command()

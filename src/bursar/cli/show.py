@@ -9,9 +9,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from bursar.errors import SourceError
+
 if TYPE_CHECKING:
     from bursar.audit import Audit
     from bursar.kernel.ledger import Health
+    from bursar.kernel.sources.intake import Taken
     from bursar.status import AccountStatus, BudgetStatus, LogLine
 
 
@@ -39,6 +42,11 @@ def budget(status: BudgetStatus, *, as_json: bool) -> None:
     print(f"spent   {status.unit} {status.spent:.6g}{held}")
     print(f"left    {status.unit} {status.left:.6g}")
     print(f"        [{'#' * filled}{'.' * (40 - filled)}]")
+    if status.sealed:
+        print(f"sealed  {status.sealed}")
+    if status.partitions:
+        amounts = [partition.spent for partition in status.partitions]
+        print(f"        {status.unit} {min(amounts):.6g} to {max(amounts):.6g} spent on each")
     for account in status.accounts:
         _account(account, status.unit)
     print(status.statement)
@@ -80,6 +88,17 @@ def health(found: Health, *, as_json: bool) -> None:
     print("        (write it down elsewhere, to notice if an older ledger is ever put in its place)")
     for note in found.notes:
         print(f"note    {note}")
+
+
+def taken(found: Taken | SourceError, *, as_json: bool = False) -> None:
+    """What became of the rows of a file, or why it was refused; for the data owner."""
+    if isinstance(found, SourceError):
+        print(found, file=sys.stderr)
+    elif as_json:
+        _json(asdict(found))
+    else:
+        aside = f"; set aside: {found.late} late, {found.outside} outside" if found.late or found.outside else ""
+        print(f"{found.file}: {found.added} rows added{aside}", flush=True)
 
 
 def audit(found: Audit, *, as_json: bool) -> None:

@@ -3,7 +3,11 @@
 Everything in it is public. A complete example, with every kind of column:
 
     dataset = "people"            # the data-set id: the ledger, and with it the budget, is bound to it
-    partition = "joined"          # optional: the column along which the data grow
+
+    [partition]                   # optional: the column along which the data grow
+    column = "joined"
+    seal = "calendar"             # or "all", the default: the data are complete; or "command"
+    grace_days = 2                # how long after its last day a month is sealed
 
     [source]
     path = "people.csv"           # CSV, Parquet or a DuckDB file; relative to this file

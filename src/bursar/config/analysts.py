@@ -52,4 +52,3 @@ def _shares(section: Section) -> Shares:
             section.refuse("shares", name, reason=reason, hint="a fraction of the budget, or leave this analyst out")
     with section.located("shares"):
         return Shares.of(listed.entries)
-

@@ -13,6 +13,7 @@ from bursar.analysts.settings import Settings
 from bursar.config import sections
 from bursar.config.analysts import analysts
 from bursar.config.lines import line_numbers
+from bursar.config.partition import Sealing, partition
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section
 from bursar.domain import Domain, Unit
@@ -20,6 +21,7 @@ from bursar.errors import ConfigError
 from bursar.goal import Contract, Goal
 from bursar.inference.simultaneous import Family
 from bursar.kernel.budget import Budget
+from bursar.kernel.seals import Axis
 
 LARGEST_FILE = 16 * 2**20
 LARGEST_ROWS = 10**12
@@ -48,6 +50,7 @@ class Config:
     public_size: int | None = None
     goal: Goal | None = None  # for questions that name none
     family: Family | None = None  # the questions that the simultaneous contract covers; None: per-query
+    sealing: Sealing = field(default_factory=Sealing)  # when partitions of the data are complete
     pace: float = 0.0  # seconds; see `bursar.pace`
     analysts: Settings = field(default_factory=Settings)  # who shares the budget, and how
 
@@ -86,6 +89,9 @@ def load(path: str | os.PathLike[str]) -> Config:
         hint = "a public number of rows, at most max_rows; leave it out if the number is private"
         public_size = source.integer("public_size", hint, least=1, most=max_rows)
     domain = sections.domain(top)
+    unit = sections.unit(top, public_size=public_size, max_rows=max_rows)
+    with top.located("privacy", "neighbours"):
+        Axis.of(domain, unit)
     goal, family = sections.goal(top, domain, public_size=public_size)
     return Config(
         path=home,
@@ -93,12 +99,13 @@ def load(path: str | os.PathLike[str]) -> Config:
         location=Path(os.path.abspath(home.parent / location)),
         table=table,
         domain=domain,
-        unit=sections.unit(top, public_size=public_size, max_rows=max_rows),
+        unit=unit,
         budget=sections.budget(top),
         max_rows=max_rows,
         public_size=public_size,
         goal=goal,
         family=family,
+        sealing=partition(top)[1],
         pace=sections.pace(top),
         analysts=analysts(top, domain, table),
     )

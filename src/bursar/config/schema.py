@@ -7,6 +7,7 @@ KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"))
 
 KEYS = {
     "": ("dataset", "partition", "source", "privacy", "budget", "goal", "analysts", "columns"),
+    "partition": ("column", "seal", "grace_days"),
     "source": ("path", "table", "max_rows", "public_size"),
     "privacy": ("unit", "max_contributions", "neighbours", "pace"),
     "budget": ("epsilon", "delta", "rho"),

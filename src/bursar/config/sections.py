@@ -7,8 +7,9 @@ from typing import Any
 
 from bursar.config.columns import column
 from bursar.config.family import family
+from bursar.config.partition import check_partition, partition
 from bursar.config.schema import HOMES, KEYS
-from bursar.config.section import Section, nearest, shown
+from bursar.config.section import Section, shown
 from bursar.domain import Domain, Neighbours, Unit
 from bursar.goal import Goal, GoalKind
 from bursar.inference.simultaneous import Family
@@ -29,13 +30,9 @@ def domain(top: Section) -> Domain:
             reason = f"{columns.label(name)} and {columns.label(twin)} are one column: SQL ignores the case of names"
             columns.refuse(name, reason=reason)
     attributes = tuple(column(columns.section(name, hint)) for name in columns.entries)
-    partition = top.text("partition", 'partition = "joined"') if "partition" in top else None
-    if partition is not None and partition not in columns:
-        near = nearest(partition, columns.entries)
-        hint = f'did you mean "{near}"?' if near else "name one of the [columns.*]"
-        top.refuse("partition", reason=f"partition names a column that is not declared: {shown(partition)}", hint=hint)
-    with top.located("columns"):
-        return Domain(attributes, partition)
+    check_partition(top, {attribute.name: attribute for attribute in attributes})
+    with top.located("partition"):
+        return Domain(attributes, partition(top)[0])
 
 
 def unit(top: Section, *, public_size: int | None, max_rows: int) -> Unit:

@@ -13,6 +13,8 @@ from typing import Any
 from bursar.domain.attribute import Attribute
 from bursar.errors import ConfigError
 
+MOST_PARTITIONS = 2**14
+
 
 @dataclass(frozen=True)
 class Domain:
@@ -27,6 +29,9 @@ class Domain:
             raise ConfigError("two columns have the same name")
         if self.partition is not None and self.partition not in names:
             raise ConfigError(f"the partition column {self.partition} is not declared")
+        if self.partitions > MOST_PARTITIONS:
+            reason = f"the partition column {self.partition} has {self.partitions} cells"
+            raise ConfigError(f"{reason}; at most {MOST_PARTITIONS} are possible")
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -44,6 +49,11 @@ class Domain:
 
     def place(self, name: str) -> int:
         return self._places[name]
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the data have: one for each cell of the partition column, in their order; else 1."""
+        return 1 if self.partition is None else self[self.partition].size
 
     def ordered(self, names: Iterable[str]) -> tuple[str, ...]:
         """The given columns, each once, in the order of the domain."""

@@ -20,6 +20,9 @@ Reals = NDArray[np.float64]
 STEPS = 30
 ROUNDS = 15
 
+CENTRE = 1e-3
+"""Below so many standard deviations the normal tail does, and the correction to it would be lost in rounding."""
+
 
 def near_threshold(scales: Reals, kind: NoiseKind, beta: float) -> float:
     """About the t with sum_i Pr[|S_i| >= t] = beta, S_i the sum of draws of the given scales, one row for each sum.
@@ -30,41 +33,58 @@ def near_threshold(scales: Reals, kind: NoiseKind, beta: float) -> float:
     if not len(rows):
         return 0.0
     spread = math.sqrt(float(np.square(rows).sum(axis=1).max()) * (1 if kind is NoiseKind.GAUSSIAN else 2))
-    t = -NormalDist().inv_cdf(beta / 2) * spread  # as if the widest row were alone, and normal
+    t = -NormalDist().inv_cdf(min(beta, 1.0) / 2) * spread  # as if the widest row were alone, and normal
+    t = max(t, CENTRE * spread)
     low, high = 0.0, math.inf
     for _ in range(ROUNDS):
-        s, tails = _tails(rows, kind, t)
+        s, tails = _tails(rows, kind, np.full(len(rows), t))
         total = float(tails.sum())
         low, high = (t, high) if 2 * total > beta else (low, t)
-        # Newton's step, as the logarithm of a tail falls by about s for each unit of t; within what is known.
-        t += math.log(2 * total / beta) / float(s @ tails / total)
+        # Newton's step, as the logarithm of a tail falls by about s for each unit of t; within what is known. Near the
+        # centre, where s is close to zero, it would go much too far.
+        t += min(math.log(2 * total / beta) / float(s @ tails / total), 2 * spread)
         if not low < t < high:
-            t = math.sqrt(low * high) if high < math.inf else 2 * low
+            t = 2 * low if high == math.inf else math.sqrt(low * high) if low > 0 else high / 2
         if high < (1 + 1e-4) * low:
             break
     return t
 
 
-def _tails(rows: Reals, kind: NoiseKind, t: float) -> tuple[Reals, Reals]:
+def near_tails(scales: Reals, kind: NoiseKind, thresholds: Reals) -> Reals:
+    """About Pr[|S_i| >= t_i], each t_i > 0, for sums of draws of the given scales, one row for each.
+
+    Edge cases: 0 for a row without a positive scale.
+    """
+    some = scales.max(axis=1, initial=0.0) > 0
+    found = np.zeros(len(scales))
+    if some.any():
+        _, tails = _tails(scales[some], kind, thresholds[some])
+        found[some] = np.minimum(2 * tails, 1.0)
+    return found
+
+
+def _tails(rows: Reals, kind: NoiseKind, t: Reals) -> tuple[Reals, Reals]:
     """The tilt s and Pr[S >= t], for each row."""
     s = _first(rows, kind, t)
     for _ in range(STEPS):
         _, slope, bend = _cumulants(rows, kind, s)
         s, before = s - (slope - t) / bend, s
-        if np.allclose(s, before, rtol=1e-9):
+        if np.all(np.abs(s - before) <= 1e-8 * s):
             break
     value, _, bend = _cumulants(rows, kind, s)
-    w, v = np.sqrt(2 * np.maximum(s * t - value, 1e-12)), s * np.sqrt(bend)
-    normal = np.array([math.erfc(each / math.sqrt(2)) / 2 for each in w])
-    return s, np.maximum(normal + np.exp(-np.square(w) / 2) / math.sqrt(2 * math.pi) * (1 / v - 1 / w), 1e-300)
+    w, v = np.sqrt(2 * np.maximum(s * t - value, 0.0)), s * np.sqrt(bend)
+    normal = np.array([math.erfc(each) for each in w / math.sqrt(2)]) / 2
+    off = np.minimum(w, v) > CENTRE
+    more = np.divide(w - v, w * v, out=np.zeros_like(w), where=off)
+    return s, np.maximum(normal + np.exp(-np.square(w) / 2) / math.sqrt(2 * math.pi) * more, 1e-300)
 
 
-def _first(rows: Reals, kind: NoiseKind, t: float) -> Reals:
+def _first(rows: Reals, kind: NoiseKind, t: Reals) -> Reals:
     """A tilt not below the right one: K' is convex, and from there Newton's steps do not turn back."""
     if kind is NoiseKind.GAUSSIAN:
         return np.asarray(t / np.square(rows).sum(axis=1))
     widest = rows.max(axis=1)  # alone it has K' = 2s/(widest^-2 - s^2), and the others add to that
-    return np.asarray((np.sqrt(1 + np.square(t / widest)) - 1) / t)
+    return np.asarray(t / np.square(widest) / (1 + np.hypot(1, t / widest)))
 
 
 def _cumulants(rows: Reals, kind: NoiseKind, s: Reals) -> tuple[Reals, Reals, Reals]:

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from bursar.errors import GoalError
 from bursar.inference.characteristic import Array, Sums
 from bursar.inference.inversion import Inversion, chernoff_exponent, chernoff_width
+from bursar.inference.near_lattice import NearLattice
 from bursar.inference.single_draw import (
     FARTHEST,
     beyond,
@@ -42,6 +45,12 @@ DEEP = 1e-30
 """Chernoff's bound is not improved below this: it moves a threshold by less than 3 %."""
 NEAR = 2.0**-20
 """Rows whose weights agree to 2^-36 share one bound, at a threshold that is lower by this part."""
+SLIGHT = 2.0**-14
+"""What a sum has beside its lattice may take up this part of a tail, or of a failure probability."""
+NARROW = 0.001
+"""And this part of a half-width."""
+KEPT, KEPT_TERMS = 4096, 64
+"""How many bounds are remembered, each a function of its sum alone, and of how many kinds of terms at most."""
 LARGEST_WEIGHT = 2.0**300
 BLOCK = 1 << 18
 TINY = sys.float_info.min
@@ -157,33 +166,89 @@ class _Rows:
             place=place,
         )
 
+    @cached_property
+    def spreads(self) -> Array:
+        return np.sqrt([noise.variance() for noise in self.noises])
+
     def tail(self, i: int, alpha: float, chernoff: float) -> float:
         """The tightest bound on Pr[|S_i| >= alpha]."""
-        present = np.flatnonzero(self.matrix[i])
-        if present.size == 1:
-            return beyond(self.noises[present[0]], steps(alpha, float(self.matrix[i, present[0]])))
-        if chernoff < DEEP:
-            return chernoff
-        return min(chernoff, Inversion.of(self.sums.row(i), alpha).upper(alpha))
+        weights = self.matrix[i]
+        if np.count_nonzero(weights) > 1:
+            if chernoff < DEEP:
+                return chernoff
+            near = NearLattice.of(weights, self.noises, self.spreads)
+            place, beside = (alpha, 1.0) if near is None else near.split(alpha)
+            if near is not None and beside <= SLIGHT * chernoff:
+                return min(chernoff, outward(_tail(near.whole, self.noises, place) + beside))
+        return min(chernoff, _tail(weights, self.noises, alpha))
 
     def width(self, i: int, beta: float, outer: float) -> float:
         """The least h, or a little more, with Pr[|S_i| > h] <= beta; `outer` is Chernoff's."""
-        present = np.flatnonzero(self.matrix[i])
-        if present.size == 1:
-            return _multiple(int(half_width(self.noises[present[0]], beta)), float(self.matrix[i, present[0]]))
-        if beta < DEEP:
-            return outer
-        row, made_for, covers = self.sums.row(i), math.inf, outer
-        while 1e-6 * outer < covers < 0.7 * made_for:
-            made_for, fails = covers, 0.0
-            inversion = Inversion.of(row, made_for)
-            while 1e-6 * outer < covers and covers - fails > 0.002 * covers:
-                middle = 0.5 * (fails + covers)
-                fails, covers = (fails, middle) if inversion.upper(middle) <= beta else (middle, covers)
-        if inversion.pitch is None:
-            return covers
-        # No value of S lies strictly between two points of its lattice.
-        return _multiple(steps(covers, inversion.pitch) - 1, inversion.pitch)
+        weights = self.matrix[i]
+        if np.count_nonzero(weights) > 1:
+            if beta < DEEP:
+                return outer
+            near = NearLattice.of(weights, self.noises, self.spreads)
+            beside = math.inf if near is None else near.reach(SLIGHT * beta)
+            if near is not None and beside <= NARROW * outer:
+                width = _width(near.whole, self.noises, (1.0 - SLIGHT) * beta)
+                return min(outer, math.nextafter(width + beside, math.inf))
+        return _width(weights, self.noises, beta)
+
+
+def _tail(weights: Array, noises: Sequence[Noise], alpha: float) -> float:
+    """The tightest bound on Pr[|S| >= alpha] for one sum with a weight that is not zero."""
+    terms = _terms(weights, noises)
+    return (_tail_of if len(terms) <= KEPT_TERMS else _tail_of.__wrapped__)(terms, alpha)
+
+
+def _width(weights: Array, noises: Sequence[Noise], beta: float) -> float:
+    """The least h, or a little more, with Pr[|S| > h] <= beta, for one sum with a weight that is not zero."""
+    terms = _terms(weights, noises)
+    return (_width_of if len(terms) <= KEPT_TERMS else _width_of.__wrapped__)(terms, beta)
+
+
+Terms = tuple[tuple[float, Noise, int], ...]
+"""A sum: weights, none of them zero, each with the noise that it weighs and the number of such terms."""
+
+
+def _terms(weights: Array, noises: Sequence[Noise]) -> Terms:
+    present = np.flatnonzero(weights).tolist()
+    counts = Counter(zip(weights[present].tolist(), (noises[j] for j in present), strict=True))
+    return tuple((weight, noise, count) for (weight, noise), count in counts.items())
+
+
+@lru_cache(maxsize=KEPT)
+def _tail_of(terms: Terms, alpha: float) -> float:
+    weight, noise, count = terms[0]
+    if len(terms) == count == 1:
+        return beyond(noise, steps(alpha, weight))
+    return Inversion.of(_row(terms), alpha).upper(alpha)
+
+
+@lru_cache(maxsize=KEPT)
+def _width_of(terms: Terms, beta: float) -> float:
+    weight, noise, count = terms[0]
+    if len(terms) == count == 1:
+        return _multiple(int(half_width(noise, beta)), weight)
+    row = _row(terms)
+    outer = float(chernoff_width(row, beta)[0])
+    made_for, covers = math.inf, outer
+    while 1e-6 * outer < covers < 0.7 * made_for:
+        made_for, fails = covers, 0.0
+        inversion = Inversion.of(row, made_for)
+        while 1e-6 * outer < covers and covers - fails > 0.002 * covers:
+            middle = 0.5 * (fails + covers)
+            fails, covers = (fails, middle) if inversion.upper(middle) <= beta else (middle, covers)
+    if inversion.pitch is None:
+        return covers
+    # No value of S lies strictly between two points of its lattice.
+    return _multiple(steps(covers, inversion.pitch) - 1, inversion.pitch)
+
+
+def _row(terms: Terms) -> Sums:
+    weights = np.array([[weight for weight, _, count in terms for _ in range(count)]])
+    return Sums.of(weights, [noise for _, noise, count in terms for _ in range(count)]).row(0)
 
 
 def _multiple(k: int, unit: float) -> float:

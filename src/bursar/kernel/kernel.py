@@ -36,7 +36,8 @@ from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
 from bursar.kernel.randomness import Randomness
-from bursar.kernel.sources.source import MOST_CELLS, Source
+from bursar.kernel.seals import Axis, Seals, check_sealed, content_names
+from bursar.kernel.sources.source import CHANGED, MOST_CELLS, UNDECLARED, Source
 from bursar.kernel.tables import Tables
 from bursar.queries import LinearMap, Transform
 
@@ -68,6 +69,7 @@ class Kernel:
         self._accountant, self._sequential = Accountant(mode=budget.mode, unit=unit), sequential
         self._accounts = self._empty_accounts()
         self._blocks = Blocks()
+        self._axis, self._seals = Axis.of(domain, unit), Seals()
         self._position = 0
         self._group: tuple[int, Sequence[Record], Accounts] = (0, (), self._accounts)  # see `_accounts_with`
         self._lock = threading.RLock()  # guards accounts and blocks; works take it, so whoever holds it must not commit
@@ -91,6 +93,11 @@ class Kernel:
         """The bound of the profile over everything in the log, in units of 2^-50."""
         with self._lock:
             return self._advanced().spent()
+
+    def spent_by_partition(self) -> list[int]:
+        """What is spent on the rows of each partition, in units of 2^-50; one number where there are none."""
+        with self._lock:
+            return self._advanced().total.spent_by_partition()
 
     def left(self) -> int:
         """What the profile may still grow by, in units of 2^-50; holds are not counted, admission does that."""
@@ -128,6 +135,18 @@ class Kernel:
             self._advanced()
             return self._version
 
+    def sealed(self) -> int | None:
+        """How many partitions, from the first one on, can be asked about; None where the data have no partitions."""
+        with self._lock:
+            self._advanced()
+            return None if self._axis is None else self._seals.sealed
+
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of rows of the sealed partitions, where these are public; else nothing."""
+        with self._lock:
+            self._advanced()
+            return self._seals.sizes
+
     def check(self, strategy: LinearMap) -> None:
         """Refuse, from public sizes alone, what could overflow or not fit in memory."""
         parts = [self.domain.cells(norm.columns) for norm in strategy.norms(1)]
@@ -160,6 +179,7 @@ class Kernel:
         """
         self.check(strategy)
         version, tables = self._opened()
+        check_sealed(strategy, self.domain, tables.sealed)
         event = Measured(strategy=strategy, noise=noise, version=version)
         exact = strategy.apply(tables.counts)
 
@@ -197,6 +217,7 @@ class Kernel:
         opened, tables = self._opened()
         if opened != version:
             raise Stale("the data version changed meanwhile")
+        check_sealed(measured, self.domain, tables.sealed)
         exact = measured.apply(tables.counts)[event.rows]
 
         def work(transaction: Transaction) -> tuple[Record, Charge]:
@@ -253,6 +274,8 @@ class Kernel:
         declared = [record for record in transaction.pending() if isinstance(record.event, Versioned)]
         if declared or event.version != self._version:
             raise Stale("the data version changed meanwhile")
+        looking = event.measured if isinstance(event, Refined) else event.strategy
+        check_sealed(looking, self.domain, self._seals.sealed)
         others = self._held(transaction, besides=fence)
         if fence is not None:
             others += self._owned([self._take_from_hold(transaction, event, fence)])
@@ -313,22 +336,34 @@ class Kernel:
     # -- data and log --------------------------------------------------------------------------------------------
 
     def _opened(self) -> tuple[int, Tables]:
-        """The current version and its counts; data that are not what the log says they are stop the data set."""
+        """The current version and its counts; data that are not what the log says they are stop the data set.
+
+        They are read again when partitions were sealed since: what those held before is not what they hold for good.
+        """
+        if self._axis is not None:
+            self.version()  # what was sealed since the log was read last can be asked about
         with self._opening:
-            if self._data is None or self._data[0] != self._version:
-                version = self.version()
+            known = None if self._data is None else (self._data[0], self._data[2].sealed)
+            if self._data is None or known != (self._version, self._seals.sealed):
+                with self._lock:
+                    self._advanced()
+                    version, sealed = self._version, self._seals.sealed
                 self.close()
                 source = self._open_source(self._secret("data key"))
-                if source.content().encode() != self._secret(f"content {version}"):
+                names = content_names(version, self._axis, sealed)
+                if [content.encode() for content in source.content()[: len(names)]] != self._secrets(names):
                     source.close()
                     raise SourceError(CHANGED)
-                self._data = version, source, Tables(source)
+                self._data = version, source, Tables(source, sealed=sealed)
             return self._data[0], self._data[2]
 
+    def _secrets(self, names: Sequence[str]) -> list[bytes | None]:
+        return self.ledger.commit(lambda transaction: [transaction.secret(name) for name in names])
+
     def _secret(self, name: str) -> bytes:
-        value = self.ledger.commit(lambda transaction: transaction.secret(name))
+        (value,) = self._secrets([name])
         if value is None:
-            raise SourceError("no version of the data has been declared; the data owner runs: bursar version")
+            raise SourceError(UNDECLARED)
         return value
 
     def close(self) -> None:
@@ -357,12 +392,7 @@ class Kernel:
         for record in records:
             self._blocks.add(record)
             self._accounts.add(record)
+            self._seals.add(record.event)
             if isinstance(record.event, Versioned):
                 self._version = record.event.version
             self._position = record.position
-
-
-CHANGED = (
-    "the data are not the ones that were declared; the data owner looks at what happened and, if the change is "
-    "meant, declares it: bursar version"
-)

@@ -23,11 +23,14 @@ Counts = NDArray[np.int64]
 class Tables:
     """Tables of one source, whose rows do not change; keeps at most `most_bytes` of them.
 
+    `sealed` is how many partitions were sealed when the source was opened: only these are what the log says they are.
+
     Guarantees: `counts` equals `source.table`, whatever is kept; what it returns cannot be written to. Safe to use
     from several threads. What is kept depends on the tables asked for and on public sizes, never on counts.
     """
 
-    def __init__(self, source: Source, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, source: Source, most_bytes: int = MOST_BYTES, *, sealed: int = 0) -> None:
+        self.sealed = sealed
         self._source = source
         self._most_bytes = most_bytes
         self._kept: OrderedDict[frozenset[str], tuple[tuple[str, ...], Counts]] = OrderedDict()

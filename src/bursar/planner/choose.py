@@ -29,9 +29,9 @@ class Preset:
 
 
 def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
-    """All offers, proposer by proposer, computed as they are asked for."""
+    """All offers that the kernel can run, proposer by proposer, computed as they are asked for."""
     for proposer in preset.proposers:
-        yield from map(views.completed, proposer.offers(request, views))
+        yield from map(views.completed, filter(views.possible, proposer.offers(request, views)))
 
 
 def choose(preset: Preset, request: Request, views: Views) -> Offer | None:

@@ -8,9 +8,12 @@ from typing import Protocol
 
 from bursar.domain import Domain
 from bursar.inference.estimate import ErrorLaw, Estimate
+from bursar.inference.histograms import Histograms
 from bursar.inference.nodes import Nodes
+from bursar.inference.shelves import Shelves
 from bursar.inference.views import Measurements, Reconstructions
-from bursar.kernel.accounting import Event, Mode
+from bursar.kernel.accounting import Event, Measured, Mode
+from bursar.kernel.seals import looked_at
 from bursar.kernel.verbs import Verbs
 from bursar.planner.rents import Rents
 from bursar.planner.request import Request
@@ -67,10 +70,13 @@ class Views:
     reconstructions: Reconstructions
     rents: Rents
     nodes: Nodes
+    histograms: Histograms
+    shelves: Shelves
     price: Callable[[tuple[Event, ...]], int]  # what whoever pays would be charged
     analyst: str | None = None  # whose account pays; None where there are no shares, and the data set pays
     total_left: int = 0  # what the data set may still spend, where an account pays
     total: Callable[[tuple[Event, ...]], int] | None = None  # what the data set would be charged, where an account pays
+    sealed: int = 0  # how many partitions can be asked about, where the data have any
 
     def slack(self, events: tuple[Event, ...], more: tuple[Event, ...]) -> bool:
         """Whether `more` costs nothing beside the events: neither whoever pays, nor the data set."""
@@ -82,6 +88,11 @@ class Views:
         """Whether what is left can pay for an offer: of the account, and of the data set."""
         price = offer.price
         return price.at_most <= self.left and (price.total is None or price.total <= self.total_left)
+
+    def possible(self, offer: Offer) -> bool:
+        """Whether what an offer would measure is about sealed partitions only; the kernel refuses anything else."""
+        measured = [event.strategy for event in offer.price.events if isinstance(event, Measured)]
+        return all(looked_at(strategy, self.domain) <= self.sealed for strategy in measured)
 
     def completed(self, offer: Offer) -> Offer:
         """The offer with the data set's price beside the account's."""

@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 from bursar.domain import Domain
 from bursar.errors import GoalError
+from bursar.inference.histograms import Histograms
 from bursar.inference.nodes import Nodes
+from bursar.inference.shelves import Shelves
 from bursar.inference.size import measured_size
 from bursar.inference.views import Measurements, Reconstructions
 from bursar.kernel.accounting import Book, Event, Mode
@@ -40,6 +42,8 @@ class Prices(Protocol):
 
     def empty_book(self) -> Book: ...
 
+    def sealed(self) -> int | None: ...
+
 
 class Promised(Protocol):
     """What a policy promises between analysts."""
@@ -68,6 +72,8 @@ class Planner:
         self._reconstructions = Reconstructions(domain, self._measurements)
         self._rents = Rents(domain, prices.empty_book)
         self._nodes = Nodes(domain)
+        self._histograms = Histograms()
+        self._shelves = Shelves(domain, prices.empty_book)
         self._position = 0
         self._lock = threading.Lock()
 
@@ -122,6 +128,9 @@ class Planner:
             reconstructions=self._reconstructions,
             rents=self._rents,
             nodes=self._nodes,
+            sealed=prices.sealed() or 0,
+            histograms=self._histograms,
+            shelves=self._shelves,
             **money,
         )
 
@@ -130,4 +139,6 @@ class Planner:
         self._measurements.advance(records)
         self._rents.advance(records)
         self._nodes.advance(records)
+        self._histograms.advance(records)
+        self._shelves.advance(records)
         self._position = records[-1].position if records else self._position

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from weakref import WeakKeyDictionary
 
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
@@ -22,12 +23,24 @@ ROUNDED = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
 
 
+_MADE: WeakKeyDictionary[Request, tuple[Views, list[Offer]]] = WeakKeyDictionary()
+"""The offers of requests that are being planned."""
+
+
 class Direct:
     """Laplace noise in pure mode; Laplace or Gaussian, whichever is cheaper, in concentrated mode."""
 
     name = "direct"
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
+        """What others compare themselves with, and so made once for each request, as long as the views are the same."""
+        seen, made = _MADE.get(request, (None, []))
+        if seen is not views:
+            made = self._offers(request, views)
+            _MADE[request] = views, made
+        return made
+
+    def _offers(self, request: Request, views: Views) -> list[Offer]:
         wanted = request.workload.map
         if wanted.rows == 0:
             return []

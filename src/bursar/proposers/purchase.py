@@ -6,25 +6,26 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import GoalError
+from bursar.errors import BudgetError, GoalError
 from bursar.goal import GoalKind
 from bursar.inference.estimate import Estimate, WeightedRows, meets
 from bursar.inference.least_squares import Block, Reconstruction
+from bursar.inference.near_lattice import pitches
 from bursar.inference.nodes import Node
-from bursar.inference.saddle import near_threshold
+from bursar.inference.saddle import near_tails
 from bursar.inference.views import products_of
 from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, Refined, rows_of
 from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.queries import LinearMap
-from bursar.strategy.purchase import Market
+from bursar.strategy.purchase import After, Market
 from bursar.strategy.tree import Box
 
 Reals = NDArray[np.float64]
@@ -34,11 +35,23 @@ Bought = Measured | Refined
 MOST_CELLS = 1024
 """Most merged cells that are planned over: the plan inverts a matrix of that size."""
 
-CLOSER = 2
-"""How often the variance that a goal allows is corrected by what the tails of the plan turn out to be."""
+TRIES = 16
+"""Most purchases whose exact tails are looked at. The first one is right nearly always."""
 
-AROUND = (1.0, 0.97, 0.94, 0.88, 0.75, 0.5, 0.25)
-"""Shares of that variance: the first at which the exact tails keep the goal is taken."""
+STEP = 2e-3
+"""By how much the second level that is tried differs from the first; twice as much from each to the next one."""
+
+ROOM = 0.01
+"""Room that is not worth another try, as a share of the level."""
+
+COARSE = 1.5
+"""Below this scale whole numbers count, and the first level that keeps the goal may leave much room."""
+
+FINE = 2e-3
+"""Lattices are taken into account where a whole step is more than this share of the error."""
+
+NEARLY = 0.1
+"""And where other draws take a sum off its lattice by less than this share of a step."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,24 +138,38 @@ class Shop:
         )
         return Shop(wish=wish, request=request, views=views, known=known, market=market)
 
-    def level(self, share: float) -> float | None:
-        """The level at which the question has this share of the variance that the goal allows if errors are normal."""
+    @cached_property
+    def level(self) -> float | None:
+        """About the least level that keeps the goal; for a goal on tails by the saddlepoint approximation."""
         goal = self.request.goal
         if goal.kind is GoalKind.RMSE:
-            return self.market.level(share * goal.amount**2 * (1 - 1e-9), mean=True)
+            return self.market.level(goal.amount**2 * (1 - 1e-9), mean=True)
         z = -NormalDist().inv_cdf(goal.beta / (2 * self.request.workload.map.rows))
-        return self.market.level(share * (goal.amount / z) ** 2, mean=False)
+        return self.market.level_by(self._excess, (goal.amount / z) ** 2)
 
     def cheapest(self) -> Purchase | None:
-        """The coarsest level that is found to keep the goal."""
-        share, goal = 1.0, self.request.goal
-        for _ in range(CLOSER if goal.kind is GoalKind.ERROR else 0):
-            made = self._purchase(share)
-            if made is None:
-                return None
-            share *= min((goal.amount / max(self._threshold(made), 1e-9)) ** 2, 4.0)
-        tried = (self._purchase(share * around) for around in AROUND)
-        return next((made for made in tried if made is not None and meets(made.law, goal)), None)
+        """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide."""
+        level, step, fails = self.level, STEP, 0.0
+        best: Purchase | None = None
+        for _ in range(TRIES):
+            made = None if level is None else self._purchase(level)
+            if level is None or made is None:
+                break
+            if meets(made.law, self.request.goal):
+                best = made
+                if fails == 0 and _noise_at(level, self.views.mode).scale > COARSE:
+                    break
+            else:
+                fails = level
+            if best is None:
+                level, step = level * (1 + step), 2 * step
+            elif fails == 0:
+                level, step = level / (1 + step), 2 * step
+            elif best.level > (1 + ROOM) * fails:
+                level = math.sqrt(fails * best.level)
+            else:
+                break
+        return best
 
     def events(self, level: float) -> tuple[Bought, ...] | None:
         """What brings the rows to a level; None where that takes a noise that cannot be drawn."""
@@ -151,16 +178,46 @@ class Shop:
         except GoalError:
             return None
 
-    def _threshold(self, made: Purchase) -> float:
-        """About the error that is exceeded with the goal's failure probability."""
-        kind = NoiseKind.LAPLACE if self.views.mode is Mode.PURE else NoiseKind.GAUSSIAN
-        spread = np.array([math.sqrt(n.variance() / (2 if kind is NoiseKind.LAPLACE else 1)) for n in made.law.noises])
-        return near_threshold(np.abs(made.law.weights) * spread, kind, self.request.goal.beta)
+    @cached_property
+    def least(self) -> int | None:
+        """About the least price of what keeps the goal; None where there is nothing to buy, or too much."""
+        events = None if self.level is None else self.events(self.level)
+        try:
+            return None if events is None else self.views.price(events)
+        except BudgetError:
+            return None
 
-    def _purchase(self, share: float) -> Purchase | None:
-        level = self.level(share)
-        events = None if level is None else self.events(level)
-        if level is None or events is None:
+    def price(self, made: Purchase) -> int | None:
+        """What a purchase costs; None where that is beyond any budget."""
+        try:
+            return self.least if made.level == self.level else self.views.price(made.events)
+        except BudgetError:
+            return None
+
+    def _excess(self, after: After) -> float:
+        """How far about the failure probability p is from the goal's, in log(-log p): that is linear in the log loss.
+
+        What is not bought counts as one more draw.
+        """
+        laplace, amount = self.views.mode is Mode.PURE, self.request.goal.amount
+        weights, spreads = np.abs(after.weights()), 1 / np.sqrt(after.own)
+        rest = np.sqrt(np.maximum(after.variances() - np.square(weights) @ np.square(spreads), 0.0))
+        scales = np.column_stack([weights * spreads, rest]) / (math.sqrt(2) if laplace else 1.0)
+        reached = np.full(len(weights), amount)
+        if (
+            weights.max(initial=0.0) > FINE * amount
+        ):  # on a lattice a tail falls in steps: about its value half a step on
+            pitch = pitches(weights, spreads)
+            on = (pitch > 0) & (rest <= NEARLY * pitch)
+            reached[on] = pitch[on] * (np.ceil(amount / pitch[on] - NEARLY) - 0.5)
+        kind = NoiseKind.LAPLACE if laplace else NoiseKind.GAUSSIAN
+        each = float(near_tails(scales, kind, reached).mean())
+        aim = self.request.goal.beta / len(weights)
+        return math.log(math.log(aim) / math.log(min(max(each, 1e-300), 1 - 1e-6)))
+
+    def _purchase(self, level: float) -> Purchase | None:
+        events = self.events(level)
+        if events is None:
             return None
         after = self.known.copy()
         places: list[Integers] = []

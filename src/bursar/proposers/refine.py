@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bursar.errors import BudgetError
 from bursar.goal import GoalKind
 from bursar.inference.nodes import Node, boxes_of
 from bursar.inference.views import products_of
@@ -29,11 +28,8 @@ class Refine:
         known = sum(node is not None for node in nodes)
         shop = Shop.of(Wish(rows=wanted, nodes=nodes), request, views) if known else None
         purchase = None if shop is None else shop.cheapest()
-        if purchase is None:
-            return []
-        try:
-            price = views.price(purchase.events)
-        except BudgetError:
+        price = None if shop is None or purchase is None else shop.price(purchase)
+        if purchase is None or price is None:
             return []
         note = f"{known} of {wanted.rows} rows were measured before"
         return [purchase.offer(self.name, price, note=note)]

@@ -32,6 +32,9 @@ Columns = tuple[str, ...]
 MOST_NODES = 512
 """Most nodes that one question may need."""
 
+ABOUT = 0.85
+"""The exact price is hardly ever below this share of what the approximate tails say."""
+
 
 class Tree:
     """`theta` says from which share of the nodes' price on rent justifies them; 1 where they bid their price."""
@@ -57,14 +60,14 @@ class Tree:
         return [] if offer is None else [offer]
 
     def _offer(self, shop: Shop, purchase: Purchase, columns: Columns, rent: int, theta: float) -> Offer | None:
-        views = shop.views
-        try:
-            price = views.price(purchase.events)
-            more = proactive(purchase, columns, views)
-            if more and not views.slack(purchase.events, more):
-                more = ()
-        except BudgetError:
+        views, price = shop.views, shop.price(purchase)
+        if price is None:
             return None
+        more = proactive(purchase, columns, views)
+        try:
+            more = more if more and views.slack(purchase.events, more) else ()
+        except BudgetError:
+            more = ()
         note = f"{len(shop.wish.nodes)} nodes of a tree"
         if more:
             note += f", {sum(event.strategy.rows for event in more)} more at no cost"
@@ -75,17 +78,11 @@ class Tree:
 
 
 def _worthwhile(shop: Shop, rent: int, theta: float) -> bool:
-    """Whether the nodes could win at their least price, before time is spent on finding the exact one."""
-    level = shop.level(1.0)
-    events = None if level is None else shop.events(level)
-    if events is None:
-        return False
-    try:
-        least = shop.views.price(events)
-    except BudgetError:
+    """Whether the nodes could win at about their least price, before time is spent on finding the exact one."""
+    if shop.least is None:
         return False
     others = [offer.price.at_most for offer in Direct().offers(shop.request, shop.views)]
-    return not others or math.floor(theta * least) - rent <= min(others)
+    return not others or math.floor(ABOUT * theta * shop.least) - rent <= min(others)
 
 
 def wish_for(wanted: LinearMap, columns: Columns, views: Views) -> Wish | None:

@@ -45,6 +45,17 @@ class Mask:
     def take(self, rows: Sequence[int] | Integers) -> Mask:
         return Mask(self.attrs, self.sizes, self.steps.take(rows))
 
+    def sliced(self, name: str, cell: int) -> Mask:
+        """The rows where the column has this value, over the other columns; rows that are zero there are left out."""
+        axis = self.attrs.index(name)
+        inside = np.arange(self.steps.size).reshape(self.sizes).take(cell, axis).ravel()
+        step = max(1, CLASS_WORK // len(inside))
+        portions = [np.arange(first, min(first + step, self.rows)) for first in range(0, self.rows, step)]
+        found = [self.steps.take(rows).at_cells(inside) for rows in portions]
+        rows = np.concatenate([np.zeros((0, len(inside)), np.int64), *(part[np.any(part, axis=1)] for part in found)])
+        left = [i for i in range(len(self.attrs)) if i != axis]
+        return Mask(tuple(self.attrs[i] for i in left), tuple(self.sizes[i] for i in left), Steps.dense(rows))
+
     def at(self, cells: Mapping[str, Integers]) -> Integers:
         """The values of the rows on the grid spanned by the given cells of each column: (rows, grid cells)."""
         grid = np.ravel_multi_index(np.ix_(*(cells[name] for name in self.attrs)), self.sizes)

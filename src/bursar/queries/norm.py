@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,25 @@ class Norm:
     def pair_factor(self) -> int:
         """A pair of cells loses at most so many times the largest norm of a cell."""
         return 2 if self.power == 1 or self.one_sign else 4
+
+    def at(self, column: str, cell: int) -> Norm:
+        """The norm of rows that have this value of a column, over the other columns."""
+        masks = (mask.sliced(column, cell) if column in mask.attrs else mask for mask in self.masks)
+        return replace(self, masks=tuple(masks))
+
+    def slices(self, column: str, size: int) -> list[tuple[Norm, Integers]]:
+        """The norms at the values of a column of this size, each with the values that have it.
+
+        Guarantees: a value that is not listed has the norm 0 everywhere.
+        """
+        own = next((mask for mask in self.masks if column in mask.attrs), None)
+        if own is None:
+            return [(self, np.arange(size))]
+        classes = own.classes(column, own.sizes[own.attrs.index(column)])
+        alike = np.arange(size) if classes is None else classes
+        cells = [np.flatnonzero(alike == number) for number in np.unique(alike)]
+        found = [(self.at(column, int(each[0])), each) for each in cells]
+        return [(norm, each) for norm, each in found if norm.largest() > 0]
 
     def pairs(self) -> Integers | None:
         """sum_j |q_j(v) - q_j(v')|^power for all pairs of cells; None where there are more than 2,048 cells.

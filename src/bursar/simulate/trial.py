@@ -20,6 +20,7 @@ from bursar.kernel.budget import Budget, charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import MemoryLedger
 from bursar.kernel.randomness import SystemRandomness
+from bursar.kernel.seals import Axis
 from bursar.kernel.sources.source import table_shape
 from bursar.simulate.mix import Asked
 
@@ -48,8 +49,8 @@ class Nobody:
     def fingerprint(self) -> str:
         return "nobody"
 
-    def content(self) -> str:
-        return "nobody"
+    def content(self) -> tuple[str, ...]:
+        return ("nobody",) * self._domain.partitions
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
         return np.zeros(table_shape(self._domain, attrs), np.int64)
@@ -78,7 +79,7 @@ def utilities(
     config = replace(config, budget=brought, analysts=policy.settings(own, seed), pace=0.0)
     ledger = MemoryLedger(charter_of(dataset=config.dataset, **config.facts))
     door: Any = {"open_source": lambda key: Nobody(config.domain), "randomness": SystemRandomness()}
-    declare_version(ledger, **door)
+    declare_version(ledger, **door, axis=Axis.of(config.domain, config.unit), through=config.domain.partitions - 1)
     Bursar(config, ledger, **door).declare_shares()
     engines = {who: Bursar(config, ledger, analyst=who, **door) for who in shares}
     answered = dict.fromkeys(shares, 0)

@@ -15,6 +15,7 @@ from bursar.workload.masks import Cells, count_groups, grouped
 from bursar.workload.names import resolve
 from bursar.workload.regions import regions
 from bursar.workload.repair import repairs
+from bursar.workload.sealed import ended, within_sealed
 from bursar.workload.shared_rows import SharedRows
 from bursar.workload.truth import check_types
 from bursar.workload.workload import Workload
@@ -23,24 +24,25 @@ MOST_ANSWERS = 100_000
 """Most answers of one question: lines times aggregates, counted from public sizes before anything is built."""
 
 
-def compile(query: Query, domain: Domain, table: str) -> Workload:
-    """The workload that a question asks for.
+def compile(query: Query, domain: Domain, table: str, sealed: int | None = None) -> Workload:
+    """The workload that a question asks for; `sealed` is how many partitions can be asked about, None for all data.
 
     Guarantees: the lines are all groups that the WHERE leaves possible, whatever the data hold, in the order of the
     domain; applied to exact counts, the rows give what DuckDB would answer over the public view. A rewrite that a
     refusal offers is itself accepted.
     """
     try:
-        return _compile(query, domain, table)
+        return _compile(query, domain, table, sealed)
     except QueryError as refusal:
-        raise replace(refusal, text=query.text, rewrite=_rewrite(query, domain, table)) from None
+        raise replace(refusal, text=query.text, rewrite=_rewrite(query, domain, table, sealed)) from None
 
 
-def _compile(query: Query, domain: Domain, table: str) -> Workload:
+def _compile(query: Query, domain: Domain, table: str, sealed: int | None) -> Workload:
     query = resolve(query, domain, table)
     for condition in (query.where, *(aggregate.condition for aggregate in query.aggregates)):
         for leaf in leaves(condition):
             check_types(domain[leaf.column.text], leaf)
+    query = within_sealed(query, domain, sealed)
     groups = domain.ordered(key.column.text for key in query.keys)
     lines = _lines(query, groups, domain)
     index = np.full((len(lines), len(query.aggregates)), -1, np.int64)
@@ -95,12 +97,13 @@ def _labels(query: Query, lines: Cells, groups: tuple[str, ...], domain: Domain)
     return tuple(zip(*columns, strict=True)) if columns else ((),) * len(lines)
 
 
-def _rewrite(query: Query, domain: Domain, table: str) -> str:
-    for candidate in repairs(query, domain, table):
-        try:
-            text = render(candidate)
-            _compile(parse(text), domain, table)
-            return text
-        except QueryError:
-            continue
+def _rewrite(query: Query, domain: Domain, table: str, sealed: int | None) -> str:
+    for repaired in repairs(query, domain, table):
+        for candidate in (repaired, ended(repaired, domain, sealed)):
+            try:
+                text = render(candidate)
+                _compile(parse(text), domain, table, sealed)
+                return text
+            except QueryError:
+                continue
     return ""

@@ -66,7 +66,7 @@ def test_the_order_of_columns_does_not_matter() -> None:
     found = profile()
     found.add([forth, back])
     assert found.spent() == 10
-    assert list(found.pairs) == [("a", "b")]
+    assert list(found.parts[0].kept) == [("a", "b")]
     elsewhere = footprint({"b": [[0, 0, 1]], "a": [[0, 0, 0, 1]]}, 1)
     assert spent(forth, back, elsewhere) == 11
     assert spent(forth, footprint({"a": [[0, 1, 1, 1]]}, 2)) == 6
@@ -102,10 +102,10 @@ def test_column_sets_that_come_late_keep_their_largest_only(monkeypatch: pytest.
     found = profile()
     found.add([EYE])
     found.add([footprint({"b": [[1, 0, -1]]}, 2)])
-    assert list(found.pairs) == [("a",)]
-    assert found.large == {("b",): 4}
+    assert list(found.parts[0].kept) == [("a",)]
+    assert found.parts[0].large == {("b",): 4}
     found.add([footprint({"b": [[1, 0, -1]]}, 2), EYE])
-    assert found.large == {("b",): 8}
+    assert found.parts[0].large == {("b",): 8}
     assert found.spent() == 28
 
 
@@ -138,4 +138,4 @@ def test_a_full_pair_matrix_is_kept_up_to_the_limit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(norm, "PAIR_CELLS", 11)
     found = profile()
     found.add([footprint({"ab": [[1, *[0] * 11]]}, 4)])
-    assert (found.pairs, found.large) == ({}, {("a", "b"): 8})
+    assert (found.parts[0].kept, found.parts[0].large) == ({}, {("a", "b"): 8})

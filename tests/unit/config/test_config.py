@@ -15,15 +15,20 @@ from hypothesis import strategies as st
 
 import bursar.config
 from bursar.config import load
+from bursar.config.partition import Seal, Sealing, cell_named
 from bursar.config.schema import KEYS
 from bursar.domain import Bins, Categories, Dates, Integers, Neighbours, Period, Stray
-from bursar.errors import ConfigError
+from bursar.errors import ConfigError, QueryError
 from bursar.goal import Contract, Goal, GoalKind
 from bursar.kernel.accounting import Mode
 
 GOOD = """\
 dataset = "people"            # a comment with "quotes" and [brackets] = 1
-partition = "joined"
+
+[partition]
+column = "joined"
+seal = "calendar"
+grace_days = 2
 
 [source]
 path = "people.csv"
@@ -109,6 +114,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert config.contract is Contract.PER_QUERY
     assert config.ledger_path == tmp_path / "people.bursar" / "ledger.sqlite"
     assert config.domain.partition == "joined"
+    assert config.sealing == Sealing(seal=Seal.CALENDAR, grace_days=2)
     assert config.domain.attributes == (
         Categories(name="sex", values=("F", "M")),
         Integers(name="age", lower=0, upper=99),
@@ -119,7 +125,10 @@ def test_everything_is_read(tmp_path: Path) -> None:
 
 def test_the_optional_parts_may_be_absent(tmp_path: Path) -> None:
     text = re.sub(
-        r"\[goal\].*?(?=\[columns.sex\])|partition.*?\n|public_size.*?\n|neighbours.*?\n", "", GOOD, flags=re.S
+        r"\[goal\].*?(?=\[columns.sex\])|\[partition\].*?(?=\[source\])|public_size.*?\n|neighbours.*?\n",
+        "",
+        GOOD,
+        flags=re.S,
     )
     config = load(write(tmp_path, text))
     assert (config.goal, config.public_size, config.domain.partition) == (None, None, None)
@@ -217,9 +226,22 @@ WRONG = [
     ('dataset = "people"', 'dataset = ""', 'dataset = ""', "dataset must be printable text", ""),
     ('dataset = "people"', 'dataset = "a\\nb"', "dataset =", "dataset must be printable text", ""),
     ('dataset = "people"', "dataset = people", "dataset =", "Invalid value", "put text in quotes"),
-    ('partition = "joined"', 'partition = "join"', "partition", "not declared", 'did you mean "joined"?'),
-    ('partition = "joined"', 'partition = "zebra"', "partition", "not declared", "name one of the [columns.*]"),
-    ('partition = "joined"', "partition = true", "partition", "must be text", "partition ="),
+    ('column = "joined"', 'column = "join"', "column", "not declared", 'did you mean "joined"?'),
+    ('column = "joined"', 'column = "zebra"', "column", "not declared", "name one of the [columns.*]"),
+    ('column = "joined"', "column = true", "column", "must be text", "column ="),
+    ('column = "joined"\n', "", "[partition]", "partition.column is missing", 'column = "joined"'),
+    ('column = "joined"', 'column = "age"', 'seal = "calendar"', "needs a column of dates", 'seal = "command"'),
+    ('seal = "calendar"', 'seal = "calender"', "seal", "cannot be", 'did you mean "calendar"?'),
+    ('seal = "calendar"', 'seal = "command"', "grace_days", "needs a calendar", "grace_days = 2"),
+    ("grace_days = 2", "grace_days = -1", "grace_days", "must lie between 0 and 3650", "grace_days = 2"),
+    ("[partition]", "[partitions]", "[partitions]", "partitions is not known", "did you mean partition?"),
+    (
+        'unit = "row"\nneighbours = "add-remove"',
+        'unit = "age"\nneighbours = "replace-one"',
+        "neighbours",
+        "rows in several",
+        "",
+    ),
     ('path = "people.csv"', "path = []", "path = []", "source.path must be text in quotes, not a list", "path ="),
     ('path = "people.csv"', 'path = "a\\u0000b"', "path =", "source.path must be printable", ""),
     ('path = "people.csv"\n', "", "[source]", "source.path is missing", 'path = "people.csv"'),
@@ -501,3 +523,37 @@ def test_every_key_is_documented_where_it_belongs(section: str, key: str) -> Non
     headings = [part.split("\n")[0] for part in sections]
     named = f"| `{key}` |" in text
     assert named or (section == "" and any(f"`[{key}" in heading for heading in headings))
+
+
+WEEKS = Dates(name="day", first=date(2024, 1, 1), last=date(2024, 1, 31), by=Period.WEEK)
+
+
+@pytest.mark.parametrize(
+    ("today", "grace", "sealed"),
+    [
+        (date(2023, 12, 31), 0, 0),
+        (date(2024, 1, 7), 0, 0),  # the last day of the first week is not over yet
+        (date(2024, 1, 8), 0, 1),
+        (date(2024, 1, 8), 2, 0),
+        (date(2024, 1, 10), 2, 1),
+        (date(2024, 2, 4), 0, 4),
+        (date(2024, 2, 5), 0, 5),
+        (date(2030, 1, 1), 0, 5),
+    ],
+)
+def test_a_period_is_sealed_when_it_is_over(today: date, grace: int, sealed: int) -> None:
+    assert Sealing(seal=Seal.CALENDAR, grace_days=grace).due(WEEKS, today) == sealed
+    assert Sealing(seal=Seal.COMMAND).due(WEEKS, today) == 0
+    assert Sealing().due(WEEKS, today) == 0
+
+
+def test_partitions_are_named_by_their_values() -> None:
+    numbers, words = Integers(name="n", lower=-2, upper=3), Categories(name="w", values=("b", "a"))
+    bins = Bins(name="x", edges=(0.0, 1.0, 2.5))
+    assert [cell_named(WEEKS, day) for day in ("2024-01-01", "2024-01-07", "2024-01-08", "2024-02-04")] == [0, 0, 1, 4]
+    assert [cell_named(numbers, text) for text in ("-2", "3")] == [0, 5]
+    assert [cell_named(words, text) for text in ("b", "a")] == [0, 1]
+    assert cell_named(bins, "[1, 2.5]") == 1
+    for column, text in ((WEEKS, "2023-12-31"), (WEEKS, "monday"), (numbers, "4"), (words, "c"), (bins, "1")):
+        with pytest.raises(QueryError, match="is no partition of"):
+            cell_named(column, text)

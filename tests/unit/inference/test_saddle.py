@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference.saddle import near_threshold
+from bursar.inference.saddle import near_tails, near_threshold
 from bursar.inference.tails import tail
 from bursar.kernel.accounting import Noise, NoiseKind
 
@@ -34,3 +34,28 @@ def test_nothing_uncertain_has_the_threshold_zero() -> None:
     assert near_threshold(with_zeros, NoiseKind.LAPLACE, 0.05) == near_threshold(
         np.ones((1, 4)), NoiseKind.LAPLACE, 0.05
     )
+
+
+@pytest.mark.parametrize("kind", NoiseKind)
+@pytest.mark.parametrize("weights", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("height", [1.5, 3.0, 6.0])
+def test_tails_are_right_to_five_per_cent(weights: np.ndarray, kind: NoiseKind, height: float) -> None:
+    scale = 1000.0
+    noise = Noise(kind=kind, scale=scale)
+    spreads = np.sqrt(np.square(weights).sum(axis=1) * noise.variance())
+    found = near_tails(weights * scale, kind, height * spreads)
+    exact = [tail(row, [noise] * len(row), height * spread) for row, spread in zip(weights, spreads, strict=True)]
+    assert found == pytest.approx(exact, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", NoiseKind)
+@pytest.mark.parametrize("beta", [0.9999999, 0.999, 0.7])
+def test_hardly_any_confidence_divides_nothing_by_zero(kind: NoiseKind, beta: float) -> None:
+    with np.errstate(divide="raise", invalid="raise", over="raise"):
+        for weights in SHAPES.values():
+            assert 0 < near_threshold(weights, kind, beta) < 30
+        assert near_tails(np.ones((2, 3)), kind, np.array([1e-12, 1e-3])) == pytest.approx([1.0, 1.0], rel=1e-2)
+
+
+def test_a_row_without_noise_has_no_tail() -> None:
+    assert near_tails(np.array([[0.0], [1.0]]), NoiseKind.LAPLACE, np.array([1.0, 1.0]))[0] == 0

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.errors import LedgerError
-from bursar.kernel.accounting.events import Allotted, Measured, Refined, Versioned
+from bursar.kernel.accounting.events import Allotted, Measured, Refined, Sealed, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger import Claim, Hold, Record, codec
 from bursar.queries import LinearMap, Mask, Product, Steps
@@ -96,6 +96,40 @@ def test_shares_that_are_not_understood_are_refused(shares: bytes) -> None:
     assert b'{"ann":"1/2"}' in good
     with pytest.raises(LedgerError):
         codec.decode_record(9, good.replace(b'{"ann":"1/2"}', shares), strategies)
+
+
+def sealed(sizes: tuple[int, ...] | None) -> Record:
+    return record(event=Sealed(through=2, version=3, sizes=sizes), values=np.zeros(0, np.int64))
+
+
+@pytest.mark.parametrize("sizes", [None, (), (0, 5)])
+def test_seals_come_back(sizes: tuple[int, ...] | None) -> None:
+    body = codec.encode_record(sealed(sizes))
+    assert codec.decode_record(9, body, strategies).event == sealed(sizes).event
+    assert codec.encode_record(sealed((0, 5))) == (
+        b'{"analyst":"ann","at":1700000000.0,"kind":"sealed","purpose":"why","sizes":[0,5],"through":2,"version":3}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"[0,5]", b"[0,5.0]"),
+        (b"[0,5]", b"[0,true]"),
+        (b"[0,5]", b"[-1]"),
+        (b"[0,5]", b"7"),
+        (b'"through":2', b'"through":-1'),
+        (b'"through":2', b'"through":"2"'),
+        (b'"version":3', b'"version":3,"more":1'),
+        (b',"version":3', b""),
+        (b'"sizes":[0,5],', b""),
+    ],
+)
+def test_seals_that_are_not_understood_are_refused(old: bytes, new: bytes) -> None:
+    good = codec.encode_record(sealed((0, 5)))
+    assert old in good
+    with pytest.raises(LedgerError):
+        codec.decode_record(9, good.replace(old, new), strategies)
 
 
 @given(rows=st.sets(st.integers(0, 3), min_size=1), scale=st.floats(2.0**-6, 2.0))

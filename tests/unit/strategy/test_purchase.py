@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting import Mode
-from bursar.strategy.purchase import Market
+from bursar.kernel.accounting import Mode, Noise, NoiseKind
+from bursar.strategy.purchase import After, Market
 
 CELLS = 8
 HALVES = np.array([[1.0] * 4 + [0.0] * 4, [0.0] * 4 + [1.0] * 4])
@@ -14,7 +16,7 @@ SINGLES = np.eye(CELLS)
 
 
 def precision(losses: np.ndarray, mode: Mode) -> np.ndarray:
-    return losses**2 / 2 if mode is Mode.PURE else 2 * losses
+    return 2 * np.sinh(losses / 2) ** 2 if mode is Mode.PURE else 2 * losses
 
 
 def variances(market: Market, losses: np.ndarray) -> np.ndarray:
@@ -65,7 +67,49 @@ def test_a_question_that_the_rows_do_not_determine_has_no_level() -> None:
 
 
 def test_a_single_new_row_needs_what_its_noise_says() -> None:
-    """Laplace noise of variance 2 b^2 = 50 has a loss of 1/b = .2."""
+    """The level is one over the scale of the noise that has the variance."""
     asked = np.array([[1.0] + [0.0] * (CELLS - 1)])
     sold = market(Mode.PURE, np.zeros((CELLS, CELLS)), np.zeros(CELLS), asked)
-    assert sold.level(50.0, mean=False) == pytest.approx(0.2, rel=1e-3)
+    level = sold.level(50.0, mean=False)
+    assert level is not None
+    assert Noise(kind=NoiseKind.LAPLACE, scale=1 / level).variance() == pytest.approx(50.0, rel=1e-3)
+
+
+def test_where_all_rows_are_known_the_level_is_sought_above_them() -> None:
+    """Below what every row has already, nothing changes with the level: a search must not creep along there."""
+    present = np.full(CELLS, 0.05)
+    known = np.diag(precision(present, Mode.PURE))
+    asked = np.ones((1, CELLS))
+    sold = market(Mode.PURE, known, present, asked)
+    before = float(variances(sold, present)[0])
+    tried: list[float] = []
+
+    def excess(after: After) -> float:
+        tried.append(float(after.variances()[0]))
+        return math.log(tried[-1] / (0.998 * before))
+
+    level = sold.level_by(excess, 1.5 * before)
+    assert level == pytest.approx(0.05 / math.sqrt(0.998), rel=1e-3)
+    assert len(tried) < 20
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_weights_are_those_of_least_squares(mode: Mode) -> None:
+    rng = np.random.default_rng(3)
+    asked = rng.integers(0, 2, (3, CELLS)).astype(float)
+    known = HALVES.T @ HALVES * 0.02
+    sold = market(mode, known, np.zeros(CELLS), asked)
+    found: list[After] = []
+
+    def seen(after: After) -> float:
+        found.append(after)
+        return -1e-5
+
+    level = sold.level_by(seen, 50.0)
+    assert level is not None
+    after = found[-1]
+    covariance = np.linalg.inv(known + SINGLES.T @ np.diag(after.own) @ SINGLES)
+    assert after.weights() == pytest.approx(asked @ covariance @ SINGLES.T * after.own, rel=1e-5, abs=1e-6)
+    assert after.variances() == pytest.approx(np.diag(asked @ covariance @ asked.T), rel=1e-5)
+    rest = after.variances() - np.square(after.weights()) @ (1 / after.own)
+    assert np.all(rest > 0)  # the halves take part too

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from bursar.domain import Unit
 from bursar.errors import BudgetError, Unsupported
-from bursar.kernel.accounting.events import Allotted, Event, Measured, Refined, Versioned
+from bursar.kernel.accounting.events import Allotted, Event, Measured, Refined, Sealed, Versioned
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.profile import HALF, Footprint
 from bursar.queries import Product, Stack, Transform
@@ -68,7 +68,7 @@ class Accountant:
             case Refined(priced=strategy, before=before, after=after):
                 units, finer = self._difference(before, after)
                 filed = event.block
-            case Versioned() | Allotted():
+            case Versioned() | Allotted() | Sealed():
                 return ()
             case _:
                 raise Unsupported(f"no accountant knows events of kind {type(event).__name__}")

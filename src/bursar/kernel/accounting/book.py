@@ -42,6 +42,14 @@ class Book:
         more = self._by_generation(plus)
         return sum(self._profile(g).spent(more.get(g, ())) for g in sorted({*self.profiles, *more}))
 
+    def spent_by_partition(self) -> list[int]:
+        """What is spent on rows of each partition that stay there in all versions; in units of 2^-50.
+
+        The largest of these is what is spent, where there is one generation of rows.
+        """
+        spent = (profile.spent_by_partition() for profile in self.profiles.values())
+        return [sum(each) for each in zip(self.new_profile().spent_by_partition(), *spent, strict=True)]
+
     def copy(self) -> Book:
         """A book with the same entries; what is added to one does not show in the other."""
         profiles = {generation: profile.copy() for generation, profile in self.profiles.items()}

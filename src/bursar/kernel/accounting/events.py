@@ -101,7 +101,24 @@ class Allotted:
             raise ConfigError("a share has too many digits")
 
 
-Event = Measured | Refined | Versioned | Allotted
+@dataclass(frozen=True, kw_only=True)
+class Sealed:
+    """The data owner sealed the partitions up to the one with the number `through`: they can be asked about.
+
+    `sizes` are the numbers of rows of the partitions sealed by this event, where sizes are public (replace-one); None
+    elsewhere, since a size would reveal whether somebody is there.
+    """
+
+    through: int
+    version: int
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.through < 0 or any(size < 0 for size in self.sizes or ()):
+            raise ConfigError("partitions and their sizes are counted from 0")
+
+
+Event = Measured | Refined | Versioned | Allotted | Sealed
 
 
 def same_purchase(one: Event, other: Event) -> bool:

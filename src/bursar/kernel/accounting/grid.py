@@ -1,7 +1,8 @@
 """Grids: how finely the loss over some columns' joint cells is kept.
 
 Up to 2^17 joint cells every cell is kept; above that neighbouring values share a block, which carries the largest
-loss of its cells. Block widths are powers of two, so blocks of two grids are nested along every column.
+loss of its cells. Block widths are powers of two, so blocks of two grids are nested along every column. Different
+partitions share a block only where every other column is one block already.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ class Grid:
         names = domain.ordered(attrs)
         sizes = domain.sizes(names)
         widths = [1] * len(sizes)
-        while math.prod(_blocks(n, w) for n, w in zip(sizes, widths, strict=True)) > FINEST:
-            longest = max(range(len(sizes)), key=lambda i: _blocks(sizes[i], widths[i]))
+        while math.prod(blocks := [_blocks(n, w) for n, w in zip(sizes, widths, strict=True)]) > FINEST:
+            inner = [i for i, name in enumerate(names) if blocks[i] > 1 and name != domain.partition]
+            longest = max(inner or range(len(sizes)), key=lambda i: blocks[i])
             widths[longest] *= 2
         return Grid(names, sizes, tuple(widths))
 

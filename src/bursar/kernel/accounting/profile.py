@@ -2,7 +2,8 @@
 
 For each set S of columns that was ever measured, L_S(v) is the loss of a unit in cell v of dom(S). For any set P of
 columns, max_p sum_S (max over S \\ P, broadcast on P) L_S bounds the loss of every unit; what is spent is the least
-of these bounds over a few P.
+of these bounds over a few P. Where there are partitions, every P has their column, and the least bound is taken for the
+units of each partition by themselves.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from bursar.domain import Domain
 from bursar.errors import BudgetError, QueryError
-from bursar.kernel.accounting.grid import Grid, added
+from bursar.kernel.accounting.grid import LARGEST_SUM, Grid, added
 from bursar.kernel.accounting.noise import UNIT_BITS
 from bursar.queries import MOST_COLUMNS, Norm
 
@@ -92,6 +93,9 @@ class Profile(Protocol):
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int: ...
 
+    def spent_by_partition(self, plus: Iterable[Footprint] = ()) -> list[int]:
+        """What `spent(plus)` is the largest of: a bound for the units of each partition; one for all without any."""
+
     def copy(self) -> Profile:
         """A profile of its own with the same losses; cheap, since arrays are shared and none is ever written to."""
 
@@ -120,19 +124,25 @@ class AddRemove:
         return AddRemove(self.domain, dict(self.losses), self.grids, dict(self.bounds))
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
+        return max(self.spent_by_partition(plus))
+
+    def spent_by_partition(self, plus: Iterable[Footprint] = ()) -> list[int]:
         placed = self._placed(plus)
         sets = dict.fromkeys([*self.losses, *placed])
-        if not sets:
-            return 0
-        return min(self._bound(onto, placed) for onto in self._projections(sets))
+        least = np.full(self.domain.partitions, LARGEST_SUM if sets else 0)
+        for onto in self._projections(sets):
+            least = np.minimum(least, self._bound(onto, placed))
+        found: list[int] = least.tolist()
+        return found
 
-    def _bound(self, onto: Columns, placed: dict[Columns, Integers]) -> int:
+    def _bound(self, onto: Columns, placed: dict[Columns, Integers]) -> Integers:
+        """The largest loss of each partition; a single number where there are none."""
         total = self._accumulated(onto)
         for columns, more in placed.items():
             before = self.losses.get(columns)
             after = more if before is None else added(before, more)
             total = added(total, self._change(self._grid(columns), before, after, onto))
-        return int(total.max(initial=0))
+        return self._grid(onto).project(total, self._partitions)
 
     def _change(self, grid: Grid, before: Integers | None, after: Integers, onto: Columns) -> Integers:
         target = self._grid(onto)
@@ -151,14 +161,26 @@ class AddRemove:
         return self.bounds[onto]
 
     def _projections(self, sets: Iterable[Columns]) -> list[Columns]:
-        """Which P are tried. If all columns in use fit together exactly, only they: that bound is the exact maximum."""
-        listed = list(sets)
-        union = self.domain.ordered(name for columns in listed for name in columns)
+        """Which P are tried. If all columns in use fit together exactly, only they: that bound is the exact maximum.
+
+        A single set needs no column but the partition's: whatever is projected away, the largest loss stays.
+        """
+        listed, always = list(sets), self._partitions.attrs
+        if len(listed) <= 1:
+            return [always]
+        union = self.domain.ordered([*always, *(name for columns in listed for name in columns)])
         joint = [union] if len(union) <= MOST_COLUMNS else []
         if joint and self._grid(union).exact:
             return joint
-        singles = [(name,) for name in union]
-        return list(dict.fromkeys([(), *singles, *joint, *listed[:JOINT_SETS]]))
+        tried = [(), *((name,) for name in union), *joint, *listed[:JOINT_SETS]]
+        return list(dict.fromkeys(self.domain.ordered([*always, *columns]) for columns in tried))
+
+    @property
+    def _partitions(self) -> Grid:
+        """One block for each partition; a single one without a column where there are none."""
+        if self.domain.partition is None:
+            return Grid((), (), ())
+        return Grid((self.domain.partition,), (self.domain.partitions,), (1,))
 
     def _grid(self, columns: Columns) -> Grid:
         if columns not in self.grids:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.errors import BursarError, LedgerError
-from bursar.kernel.accounting.events import Allotted, Event, Measured, Refined, Versioned
+from bursar.kernel.accounting.events import Allotted, Event, Measured, Refined, Sealed, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger.ledger import Claim, Hold, Record
 from bursar.queries import LinearMap, decode, encode
@@ -149,6 +149,8 @@ def _event_fields(event: Event) -> dict[str, Any]:
             return {"kind": "versioned", "version": version, "same_rows": same_rows}
         case Allotted(shares=shares):
             return {"kind": "allotted", "shares": {name: str(fraction) for name, fraction in shares}}
+        case Sealed(through=through, version=version, sizes=sizes):
+            return {"kind": "sealed", "through": through, "version": version, "sizes": sizes}
     raise LedgerError(f"an event of kind {type(event).__name__} cannot be stored")
 
 
@@ -171,6 +173,10 @@ def _event(fields: dict[str, Any], strategies: Strategies) -> Event:
         case "versioned":
             _typed(fields["same_rows"], bool)
             return Versioned(**fields)
+        case "sealed":
+            _typed(fields["through"], int)
+            sizes = fields.pop("sizes")
+            return Sealed(sizes=None if sizes is None else tuple(_typed(size, int) for size in sizes), **fields)
     raise LedgerError("an event of an unknown kind: this ledger was written by a newer release")
 
 

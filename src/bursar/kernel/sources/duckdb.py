@@ -10,6 +10,7 @@ import hashlib
 import math
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -59,7 +60,7 @@ class DuckDBSource:
         self._domain = domain
         self._key = key
         self._path = Path(location).absolute() if isinstance(location, str | os.PathLike) else None
-        self._content: str | None = None
+        self._content: tuple[str, ...] | None = None
         self._connection = attempt(_connect, "DuckDB cannot be started")
         try:
             before = self._stamp()
@@ -79,8 +80,8 @@ class DuckDBSource:
             raise SourceError(FAILED)
         return self._hash("fingerprint", [repr(stamp).encode()])
 
-    def content(self) -> str:
-        """A keyed BLAKE2b of the coded rows in sorted order, each with how often it occurs."""
+    def content(self) -> tuple[str, ...]:
+        """A keyed BLAKE2b of the coded rows of each partition in sorted order, each with how often it occurs."""
         if self._content is None:
             self._content = attempt(self._hashed_cells, FAILED)
         return self._content
@@ -103,10 +104,19 @@ class DuckDBSource:
         counts[cells] = found["rows"]
         return counts.reshape(shape)
 
-    def _hashed_cells(self) -> str:
-        columns = self._fetch("SELECT * FROM cells ORDER BY ALL").values()
-        numbers = [np.ascontiguousarray(column, dtype="<i8").tobytes() for column in columns]
-        return self._hash("content", [self._domain.digest.encode(), *numbers])
+    def _hashed_cells(self) -> tuple[str, ...]:
+        columns = [f"c{place}" for place in range(len(self._domain.attributes))]
+        if self._domain.partition is None:
+            return (self._hashed(self._fetch(f"SELECT * FROM cells ORDER BY {', '.join(columns)}")),)
+        partition = f"c{self._domain.place(self._domain.partition)}"
+        found = self._fetch(f"SELECT * FROM cells ORDER BY {', '.join([partition, *columns])}")
+        ends = np.searchsorted(found[partition], np.arange(self._domain.partitions + 1))
+        parts = ({name: column[low:high] for name, column in found.items()} for low, high in pairwise(ends))
+        return tuple(self._hashed(part, str(place).encode()) for place, part in enumerate(parts))
+
+    def _hashed(self, rows: dict[str, NDArray[np.int64]], *place: bytes) -> str:
+        numbers = [np.ascontiguousarray(column, dtype="<i8").tobytes() for column in rows.values()]
+        return self._hash("content", [self._domain.digest.encode(), *place, *numbers])
 
     def _fetch(self, sql: str) -> dict[str, NDArray[np.int64]]:
         """The columns of a query's result. Every query has a cursor of its own, as threads must."""

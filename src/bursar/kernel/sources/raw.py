@@ -10,15 +10,21 @@ import csv
 import glob
 import gzip
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import duckdb
+
 from bursar.errors import SourceError
 
 T = TypeVar("T")
 Connection = Any  # duckdb.DuckDBPyConnection; DuckDB comes without types
+PATIENCE_SECONDS = 10.0
+"""How long a file is waited for that another process is writing to."""
+
 SUFFIXES = ".csv, .csv.gz, .parquet, .duckdb or .db"
 
 
@@ -57,6 +63,18 @@ def attempt(work: Callable[[], T], text: str) -> T:
     except Exception:
         pass
     raise SourceError(text)
+
+
+def patiently(work: Callable[[], T]) -> T:
+    """Do the work, again and again while another process has locked the DuckDB file that it needs."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return work()
+        except duckdb.Error as fault:
+            if "lock" not in str(fault) or time.monotonic() > give_up:
+                raise
+        time.sleep(0.02)
 
 
 def open_raw(connection: Connection, location: object, table: str | None) -> Raw:
@@ -122,7 +140,8 @@ def _database(connection: Connection, path: Path, table: str | None) -> Raw:
     """
     text = f"{path} cannot be read as a DuckDB file, or another process is writing to it"
     where = literal(str(path.absolute()))
-    attempt(lambda: connection.execute(f"ATTACH {where} AS stored (READ_ONLY, TYPE duckdb)"), text)
+    attach = f"ATTACH {where} AS stored (READ_ONLY, TYPE duckdb)"
+    attempt(lambda: patiently(lambda: connection.execute(attach)), text)
     listing = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'stored' AND NOT internal"
     tables: list[tuple[str, str]] = attempt(lambda: connection.execute(listing).fetchall(), text)
     fitting = [(schema, name) for schema, name in tables if table in (None, name)]

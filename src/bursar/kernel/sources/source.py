@@ -12,6 +12,12 @@ from bursar.errors import QueryError
 
 MOST_CELLS = 2**26
 
+CHANGED = (
+    "the data are not the ones that were declared; the data owner looks at what happened and, if the change is "
+    "meant, declares it: bursar version"
+)
+UNDECLARED = "no version of the data has been declared; the data owner runs: bursar version"
+
 
 class Source(Protocol):
     """Rows behind the row -> cell rule of the domain, bounded to the unit's contributions.
@@ -24,8 +30,12 @@ class Source(Protocol):
     def fingerprint(self) -> str:
         """Cheap; different whenever the stored data may have changed since they were read (size, time, ...)."""
 
-    def content(self) -> str:
-        """A keyed hash of the multiset of (bounded) cells: equal for equal data, whatever their order in storage."""
+    def content(self) -> tuple[str, ...]:
+        """A keyed hash of the multiset of (bounded) cells of each partition, in the order of the partition column's
+        cells, or a single one of all cells: equal for equal data, whatever their order in storage.
+
+        Guarantees: rows of later partitions do not enter into the hash of an earlier one.
+        """
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
         """How many rows fall into each joint cell of the columns, one axis per column in the given order.

@@ -1,0 +1,263 @@
+"""Where data come in partitions: a strategy for all questions about some columns is bought partition by partition.
+
+An answer about a window of partitions adds up what is known of each. What is missing is bought by the rule of ski
+rental, as for `invest`, with the rent that each partition has paid. With Laplace noise a coarser measurement is
+refined, so that a partition is charged for its finest noise only; with Gaussian noise a fresh one adds to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.errors import BudgetError, GoalError
+from bursar.goal import Goal, GoalKind
+from bursar.inference.estimate import Estimate, meets
+from bursar.inference.grouped_rows import GroupedRows, Term, Terms
+from bursar.inference.shelves import Integers, Reals, Shelf
+from bursar.inference.views import products_of
+from bursar.kernel.accounting import Mode, Noise, NoiseKind, from_units
+from bursar.kernel.verbs import Verbs
+from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.request import Request
+from bursar.proposers.basket import Basket, basket_of
+from bursar.queries import LinearMap, Product
+from bursar.strategy.universal import Universal, universal
+
+MOST_ROWS = 2048
+"""Most answers of a question that is put together partition by partition."""
+
+TRIED_SETS = 4
+"""How many sets of columns are considered for one question: its own, and larger ones that were asked about."""
+
+REFERENCE = 2.0**20
+"""The noise scale, large enough to be like continuous noise, at which a family's worst question is looked at once."""
+
+MARGIN = 0.995
+"""Noise is set this much finer than the reference says, for what rounding to whole numbers does."""
+
+SEARCH_STEPS = 16
+
+Columns = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Piece:
+    """Rows of a question: windows of partitions, each with every row of a product over the other columns."""
+
+    windows: Integers  # (windows, partitions)
+    rest: Product
+    shape: tuple[int, ...]  # rows of each mask of the question's product
+    place: int  # of the windows among them
+
+    def arranged(self, grid: NDArray[Any]) -> NDArray[Any]:
+        """An array of (windows, rows of the rest) in the order of the workload's rows."""
+        rest = [rows for place, rows in enumerate(self.shape) if place != self.place]
+        return np.moveaxis(grid.reshape(len(self.windows), *rest), 0, self.place).reshape(-1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Asked:
+    """A piece with the weights of its rows on a strategy."""
+
+    piece: Piece
+    weights: Reals
+    sizes: tuple[tuple[tuple[float, int], ...], ...]  # per row of the rest: the different |weights|, and how many
+
+
+class ByPartition:
+    """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset."""
+
+    name = "partitions"
+
+    def __init__(self, *, theta: dict[Mode, float]) -> None:
+        self._theta = theta
+        self._plans: dict[tuple[str, Columns, Mode], Universal | None] = {}
+        self._asked: dict[tuple[str, str], tuple[Reals, tuple[tuple[tuple[float, int], ...], ...]]] = {}
+        self._reaches: dict[tuple[str, Mode, int, float], float] = {}
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        pieces = _pieces(request.workload.map, views.domain.partition)
+        if not pieces or request.goal.kind is GoalKind.SPEND:
+            return []
+        made = []
+        for columns in _candidates(pieces, views):
+            plan = self._plan(columns, views)
+            offer = None if plan is None else self._offer(plan, columns, pieces, request, views)
+            if offer is not None and offer.free:
+                return [offer]
+            made += [] if offer is None else [offer]
+        return sorted(made, key=lambda offer: offer.bid)[:1]
+
+    def _offer(
+        self, plan: Universal, columns: Columns, pieces: Sequence[Piece], request: Request, views: Views
+    ) -> Offer | None:
+        shelf = views.shelves.shelf(plan.product)
+        asked = [self._weighed(piece, plan) for piece in pieces]
+        window = np.flatnonzero(np.any([np.any(piece.windows, axis=0) for piece in pieces], axis=0))
+        if np.all(np.isfinite(shelf.scales[window])):
+            law = _law(asked, shelf, views.mode)
+            if meets(law, request.goal):
+                known = Estimate(values=_values(asked, shelf), law=law)
+                rows = len(window) * shelf.strategy.rows
+                note = f"put together from {len(window)} partitions"
+                return Offer(
+                    proposer=self.name, price=Price(), law=law, run=lambda verbs: known, reuses=rows, note=note
+                )
+        try:
+            basket = basket_of(shelf, window, self._scale(plan, len(window), request, views), views)
+            return self._purchase(basket, shelf, asked, window, columns, request, views)
+        except (BudgetError, GoalError):
+            return None
+
+    def _purchase(
+        self,
+        basket: Basket,
+        shelf: Shelf,
+        asked: Sequence[Asked],
+        window: Integers,
+        columns: Columns,
+        request: Request,
+        views: Views,
+    ) -> Offer | None:
+        law = _law(asked, basket.planned(shelf), views.mode)
+        if not basket.events or not meets(law, request.goal):
+            return None
+        price = views.price(basket.events)
+        rent = int(views.shelves.rent(columns, shelf.strategy)[window].mean())
+        if rent == 0 and price > 0:
+            return None
+        alone = views.shelves.empty_book().price(basket.events)
+        due = math.ceil(self._theta[views.mode] * alone)
+        return Offer(
+            proposer=self.name,
+            price=Price(events=basket.events, at_most=price),
+            law=law,
+            run=partial(_run, basket, shelf, asked, law),
+            reuses=basket.reuses,
+            buys=basket.buys,
+            note=_note(columns, window, rent, due, views),
+            credit=price - due + rent,
+        )
+
+    def _plan(self, columns: Columns, views: Views) -> Universal | None:
+        key = (views.domain.digest, columns, views.mode)
+        if key not in self._plans:
+            self._plans[key] = universal(views.domain, columns, views.mode)
+        return self._plans[key]
+
+    def _weighed(self, piece: Piece, plan: Universal) -> Asked:
+        key = (piece.rest.digest, plan.product.digest)
+        if key not in self._asked:
+            weights = plan.weights(piece.rest)
+            found = [np.unique(row[row > 0], return_counts=True) for row in np.abs(weights)]
+            sizes = tuple(tuple(zip(size.tolist(), count.tolist(), strict=True)) for size, count in found)
+            self._asked[key] = weights, sizes
+        weights, sizes = self._asked[key]
+        return Asked(piece=piece, weights=weights, sizes=sizes)
+
+    def _scale(self, plan: Universal, window: int, request: Request, views: Views) -> float:
+        """The noise at which the family's worst question keeps the goal.
+
+        The family are the questions about this window; where the goal is a percentage, those about one partition, which
+        has its share of the error.
+        """
+        goal, amount, span = request.goal, request.goal.amount, window
+        if request.asked.percent:
+            amount, span = amount / window, 1
+        if goal.kind is GoalKind.RMSE:
+            each = 2.0 if views.mode is Mode.PURE else 1.0
+            return MARGIN * amount / math.sqrt(each * span * float(np.square(plan.worst).sum()))
+        key = (plan.product.digest, plan.mode, span, goal.beta / request.workload.map.rows)
+        if key not in self._reaches:
+            self._reaches[key] = _reach(plan, *key[2:])
+        return MARGIN * max(amount - 0.5, amount / 2) * REFERENCE / self._reaches[key]
+
+
+def _pieces(wanted: LinearMap, column: str | None) -> list[Piece] | None:
+    """The question by products; None where it is not windows of partitions times other columns."""
+    products = products_of(wanted)
+    if column is None or not 1 <= wanted.rows <= MOST_ROWS or sum(part.rows for part in products) < wanted.rows:
+        return None
+    pieces = []
+    for part in products:
+        own = [mask for mask in part.masks if column in mask.attrs]
+        if len(own) != 1 or own[0].attrs != (column,):
+            return None
+        (mask,) = own
+        rest = Product(tuple(other for other in part.masks if other is not mask))
+        windows = mask.steps.at_cells(np.arange(mask.sizes[0]))
+        shape = tuple(each.rows for each in part.masks)
+        pieces.append(Piece(windows=windows, rest=rest, shape=shape, place=part.masks.index(mask)))
+    return pieces
+
+
+def _candidates(pieces: Sequence[Piece], views: Views) -> list[Columns]:
+    """The question's own columns; then all that were asked about, and the sets in between."""
+    own = frozenset(name for piece in pieces for name in piece.rest.attrs)
+    asked = views.shelves.asked
+    between = sorted(
+        (columns for columns in asked if own < columns), key=lambda columns: (len(columns), sorted(columns))
+    )
+    sets = dict.fromkeys([own, own.union(*asked), *between])
+    return [views.domain.ordered(columns) for columns in sets][:TRIED_SETS]
+
+
+def _law(asked: Sequence[Asked], shelf: Shelf, mode: Mode) -> GroupedRows:
+    kind = NoiseKind.LAPLACE if mode is Mode.PURE else NoiseKind.GAUSSIAN
+    rows: list[Terms] = []
+    for part in asked:
+        grid = np.empty((len(part.piece.windows), len(part.sizes)), object)
+        for place, window in enumerate(part.piece.windows):
+            used = np.flatnonzero(window)
+            found, counts = np.unique(
+                np.stack([np.abs(window[used]), shelf.scales[used], shelf.merged[used]]), axis=1, return_counts=True
+            )
+            for row, sizes in enumerate(part.sizes):
+                grid[place, row] = tuple(
+                    Term(times * size, Noise(kind=kind, scale=scale), count * number, bool(merged))
+                    for (times, scale, merged), count in zip(found.T.tolist(), counts.tolist(), strict=True)
+                    for size, number in sizes
+                )
+        rows += part.piece.arranged(grid).tolist()
+    return GroupedRows(rows=tuple(rows))
+
+
+def _values(asked: Sequence[Asked], shelf: Shelf) -> Reals:
+    made = [part.piece.arranged((part.piece.windows @ shelf.values) @ part.weights.T) for part in asked]
+    return np.concatenate(made)
+
+
+def _run(basket: Basket, shelf: Shelf, asked: Sequence[Asked], law: GroupedRows, verbs: Verbs) -> Estimate:
+    return Estimate(values=_values(asked, basket.bought(shelf, verbs)), law=law)
+
+
+def _reach(plan: Universal, span: int, beta: float) -> float:
+    """How far the worst question's error reaches, with probability beta, at noise of the reference scale."""
+    kind = NoiseKind.LAPLACE if plan.mode is Mode.PURE else NoiseKind.GAUSSIAN
+    noise = Noise(kind=kind, scale=REFERENCE)
+    size, count = np.unique(np.abs(plan.worst)[plan.worst != 0], return_counts=True)
+    terms = (Term(each, noise, span * number) for each, number in zip(size.tolist(), count.tolist(), strict=True))
+    law = GroupedRows(rows=(tuple(terms),))
+    low = math.sqrt(law.mean_square())
+    high = 64 * low
+    for _ in range(SEARCH_STEPS):
+        middle = math.sqrt(low * high)
+        goal = Goal(kind=GoalKind.ERROR, amount=middle, confidence=1 - beta)
+        low, high = (low, middle) if meets(law, goal) else (middle, high)
+    return high
+
+
+def _note(columns: Columns, window: Integers, rent: int, due: int, views: Views) -> str:
+    """Under shares it says nothing of the columns and the rent: both would tell what other analysts have asked."""
+    about = f"of {len(window)} partitions" if len(window) > 1 else "of one partition"
+    if views.analyst is not None:
+        return f"answers many questions {about} at once, where enough has been spent on them one by one"
+    names = ", ".join(columns)
+    return f"answers all about {names} {about}; rent so far {from_units(rent):.3g}, bought at {from_units(due):.3g}"

@@ -1,0 +1,45 @@
+"""Questions that were compiled before: the same text over the same columns is the same workload."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from bursar.domain import Domain
+from bursar.sql import Query, parse
+from bursar.workload.compile import compile as compile_query
+from bursar.workload.workload import Workload
+
+REMEMBERED = 256
+"""How many questions are remembered; the one not asked for longest goes first."""
+
+LARGEST = 4096
+"""Most answers of a question that is remembered. Larger ones take long to answer anyway, and much memory to keep."""
+
+
+class Compiled:
+    """Text to query and workload, each compiled once. Shared by the threads of a process.
+
+    Guarantees: what is remembered is what `compile` would return. Everything that it depends on is part of the key, and
+    no data are. Refusals are not remembered.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str, str, int | None], tuple[Query, Workload]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __call__(self, text: str, domain: Domain, table: str, sealed: int | None = None) -> tuple[Query, Workload]:
+        key = (text, domain.digest, table, sealed)
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+        query = parse(text)
+        workload = compile_query(query, domain, table, sealed)
+        if workload.index.size <= LARGEST:
+            workload.index.setflags(write=False)
+            with self._lock:
+                self._known[key] = query, workload
+                while len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
+        return query, workload
