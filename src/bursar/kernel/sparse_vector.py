@@ -27,6 +27,7 @@ KEY_BYTES = 64
 """So many more than a digest has that every threshold is as likely behind every digest."""
 
 ENDED = "closed: its threshold is lost, or its last test did not end"
+TOO_LARGE = "a tested query has larger entries than the scope of its sparse vector"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,27 +190,28 @@ def check_query(opened: Opened, query: LinearMap, estimate: int, *, one_sign: bo
     Every factor of the query is compared with the factors of the scope on the same columns, |q_f(v)| <= D_f(v) in all
     cells v; on columns that the query does not look at it is 1. `one_sign` also refuses negative entries.
     """
-    unused = list(zip(opened.scope.masks, opened.norms[1].vectors, strict=True))
-    asked = check_row(query, estimate)
+    asked, unused = check_row(query, estimate), list(range(len(opened.scope.masks)))
     for mask in asked.masks:
-        own = [(limit, vector) for limit, vector in unused if set(limit.attrs) <= set(mask.attrs)]
-        unused = [(limit, vector) for limit, vector in unused if not set(limit.attrs) <= set(mask.attrs)]
-        sizes = {name: size for limit, _ in own for name, size in zip(limit.attrs, limit.sizes, strict=True)}
+        own = [place for place in unused if set(opened.scope.masks[place].attrs) <= set(mask.attrs)]
+        unused = [place for place in unused if place not in own]
+        limits = [opened.scope.masks[place] for place in own]
+        sizes = {name: size for limit in limits for name, size in zip(limit.attrs, limit.sizes, strict=True)}
         if sizes != dict(zip(mask.attrs, mask.sizes, strict=True)):
             raise QueryError("a tested query looks at columns beyond the scope of its sparse vector")
-        if mask.steps.largest() > math.prod(int(vector.min()) for _, vector in own) and _exceeds(mask, own):
-            raise QueryError("a tested query has larger entries than the scope of its sparse vector")
+        small = mask.steps.largest() <= math.prod(opened.least[place] for place in own)
+        if not small and _exceeds(mask, limits, [opened.norms[1].vectors[place] for place in own]):
+            raise QueryError(TOO_LARGE)
         if one_sign and np.any(mask.steps.levels < 0):
             raise QueryError("where neighbours replace a row, a tested query has no negative entries")
-    if any(vector.min() < 1 for _, vector in unused):
-        raise QueryError("a tested query has larger entries than the scope of its sparse vector")
+    if any(opened.least[place] < 1 for place in unused):
+        raise QueryError(TOO_LARGE)
     return asked
 
 
-def _exceeds(mask: Mask, limits: Sequence[tuple[Mask, NDArray[np.int64]]]) -> bool:
-    """Whether |q_f(v)| > D_f(v) in some cell."""
+def _exceeds(mask: Mask, limits: Sequence[Mask], vectors: Sequence[NDArray[np.int64]]) -> bool:
+    """Whether |q_f(v)| > D_f(v) in some cell v, where D_f is the product of some factors of the scope."""
     most, names = np.ones((), np.int64), list[str]()
-    for limit, vector in limits:
+    for limit, vector in zip(limits, vectors, strict=True):
         most = np.multiply.outer(most, vector.reshape(limit.sizes))
         names += limit.attrs
     ordered = np.transpose(most, [names.index(name) for name in mask.attrs])

@@ -141,6 +141,11 @@ class Opened:
         """D(v)^power by power: priced over and over while a plan is made, so computed once."""
         return {power: Ceiling(self.scope.masks, power) for power in (1, 2)}
 
+    @cached_property
+    def least(self) -> tuple[int, ...]:
+        """The least entry of each factor of the scope: queries that stay below it need no look at single cells."""
+        return tuple(int(vector.min()) for vector in self.norms[1].vectors)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Failed:
