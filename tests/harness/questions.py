@@ -226,7 +226,7 @@ def _tested(rng: Random, mode: Mode) -> list[Step]:
             query=rows(asked, rng.choice([(0, 1), (0, 1), (0, 1), (-1, 0, 1), (0, 2)])),
             estimate=rng.choice([0, 1, 3, rng.randint(-9, 9), 10**6]),
             cut=rng.choice([0, 3, 50, -5]),
-            scales=(rng.choice([0.8, 4.0, 30.0]), rng.choice([0.8, 8.0, 30.0])),
+            scales=(rng.choice([0.8, 30.0, 100.0, 400.0]), rng.choice([8.0, 50.0, 100.0, 400.0])),
             anew=anew,
             own=rng.random() < 0.8,
             times=rng.choice([1, 1, 3]),
