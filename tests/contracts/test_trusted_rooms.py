@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
-CEILINGS = {"domain": 240, "queries": 640, "kernel": 3070}
+CEILINGS = {"domain": 240, "queries": 640, "kernel": 3440}
 """Most lines of code of each trusted room. The aim is 2,500 in all: raise a number only with a reason."""
 
 SUITES = ("unit/domain", "unit/queries", "unit/accounting", "unit/kernel", "unit/test_engine.py", "conformance")
