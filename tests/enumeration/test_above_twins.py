@@ -71,7 +71,7 @@ class Halved(Comparing):
 class NeverEnds(SparseVectors):
     """(2) A test that is above leaves the instance open, with the same threshold."""
 
-    def end(self, transaction: Transaction, event: Failed | Closed, **facts: str) -> None:
+    def end(self, transaction: Transaction, event: Failed | Closed, facts: Any) -> None:
         assert isinstance(event, Failed)
 
 

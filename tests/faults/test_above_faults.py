@@ -135,7 +135,7 @@ def test_one_of_many_threads_sees_the_one_test_that_is_above(place: Path) -> Non
 class Unleased(SparseVectors):
     """A wrong twin: any plan may test at any time, and believes what its process has read of the log."""
 
-    def draw_for(self, transaction: Transaction, instance: int, fence: int) -> int:
+    def threshold_for(self, transaction: Transaction, instance: int, fence: int) -> int:
         body = self.bodies.setdefault(instance, transaction.secret(f"sparse vector {instance}"))
         return Threshold.of(body).noisy
 
@@ -152,7 +152,7 @@ def test_a_kernel_that_leases_nothing_is_above_twice(place: Path) -> None:
             twin = Unleased(dict(bursar.kernel._vectors.opened))
             twin.bodies = {}
             bursar.kernel._vectors = twin
-            bursar.ledger.commit(lambda t, twin=twin: twin.draw_for(t, INSTANCE, 0))
+            bursar.ledger.commit(lambda t, twin=twin: twin.threshold_for(t, INSTANCE, 0))
             bursar.kernel._advance = lambda records: None  # type: ignore[method-assign]
         for bursar in (one, other):
             facts = {"analyst": "ana", "purpose": "", "fence": 0}

@@ -185,7 +185,7 @@ class RefinesTheFirst(Kernel):
 class NeverEnds(SparseVectors):
     """A test that is above leaves the instance open."""
 
-    def end(self, transaction: Transaction, event: Failed | Closed, **facts: str) -> None: ...
+    def end(self, transaction: Transaction, event: Failed | Closed, facts: Any) -> None: ...
 
 
 class Forgetful(SparseVectors):

@@ -41,7 +41,7 @@ from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.seals import Axis, Seals, check_sealed, content_names
 from bursar.kernel.sources.source import CHANGED, MOST_CELLS, UNDECLARED, Source
-from bursar.kernel.sparse_vector import KEY_BYTES, SparseVectors, Threshold, check_query
+from bursar.kernel.sparse_vector import Facts, SparseVectors, check_query
 from bursar.kernel.tables import Tables
 from bursar.queries import LinearMap, Product, Transform
 
@@ -268,11 +268,8 @@ class Kernel:
 
         def work(transaction: Transaction) -> tuple[Record, Charge]:
             charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
-            noisy = event.cut + int(self._randomness.draw(event.threshold, 1)[0])
-            threshold = Threshold(noisy=noisy, key=self._randomness.secret(KEY_BYTES), holder=fence)
-            record = transaction.append(analyst=analyst, purpose=purpose, event=event, values=threshold.digest())
-            self._vectors.start(transaction, record, threshold)
-            return record, charge
+            facts: Facts = {"analyst": analyst, "purpose": purpose}
+            return self._vectors.start(transaction, self._randomness, event, fence, facts), charge
 
         record, charge = self.ledger.commit(work)
         with self._lock:
@@ -301,6 +298,8 @@ class Kernel:
         asked = self.check_test(opened, query, estimate)
         version, tables = self._opened()
         distance = abs(int(asked.apply(tables.counts)[0]) - estimate)
+        event = Failed(instance=instance, query=asked, estimate=estimate, version=version)
+        facts: Facts = {"analyst": analyst, "purpose": purpose}
 
         def work(transaction: Transaction) -> bool:
             self._require_key(transaction, claim)
@@ -308,12 +307,7 @@ class Kernel:
                 self._advance(transaction.committed(self._position))
                 if version != self._version:
                     raise Stale("the data version changed meanwhile")
-                threshold = self._vectors.draw_for(transaction, instance, fence)
-            above = distance + int(self._randomness.draw(opened.test, 1)[0]) >= threshold
-            if above:
-                event = Failed(instance=instance, query=asked, estimate=estimate, version=version)
-                self._vectors.end(transaction, event, analyst=analyst, purpose=purpose)
-            return above
+                return self._vectors.run(transaction, self._randomness, event, distance, fence, facts)
 
         above = self.ledger.commit(work)
         self._vectors.returned(instance)

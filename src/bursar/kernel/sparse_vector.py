@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from bursar.kernel.accounting import Closed, Failed, Opened, Versioned
 from bursar.kernel.accounting.events import DIGEST_NUMBERS, check_row
 from bursar.kernel.ledger import Record, Transaction
 from bursar.kernel.ledger.codec import from_json, to_json
+from bursar.kernel.randomness import Randomness
 from bursar.queries import LinearMap, Mask, Product
 
 KEY_BYTES = 64
@@ -28,6 +30,13 @@ KEY_BYTES = 64
 
 ENDED = "closed: its threshold is lost, or its last test did not end"
 TOO_LARGE = "a tested query has larger entries than the scope of its sparse vector"
+
+
+class Facts(TypedDict):
+    """What a record says besides its event."""
+
+    analyst: str
+    purpose: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +96,6 @@ class SparseVectors:
 
     # -- leases, inside a commit ---------------------------------------------------------------------------------
 
-    def start(self, transaction: Transaction, record: Record, threshold: Threshold) -> None:
-        """Keep the secret of an instance that was just opened, leased to the plan that opened it."""
-        transaction.put_secret(_name(record.position), threshold.to_bytes())
-
     def close_stranded(self, transaction: Transaction, found: Sequence[tuple[Record, Opened]], now: float) -> bool:
         """Close those of the instances that nobody may go on with; whether there were any. Busy where another plan has
         the lease of one and is still running.
@@ -118,14 +123,14 @@ class SparseVectors:
         for instance in instances:
             self._hand(transaction, instance, fence)
 
-    def end(self, transaction: Transaction, event: Failed | Closed, *, analyst: str, purpose: str) -> None:
+    def end(self, transaction: Transaction, event: Failed | Closed, facts: Facts) -> None:
         """Close an instance, and forget its secret; what was paid stays paid."""
-        transaction.append(analyst=analyst, purpose=purpose, event=event, values=np.zeros(0, np.int64))
+        transaction.append(**facts, event=event, values=np.zeros(0, np.int64))
         transaction.drop_secret(_name(event.instance))
 
     def _close(self, transaction: Transaction, record: Record, opened: Opened) -> None:
         event = Closed(instance=record.position, version=opened.version)
-        self.end(transaction, event, analyst=record.analyst, purpose=ENDED)
+        self.end(transaction, event, {"analyst": record.analyst, "purpose": ENDED})
 
     def give_back(self, transaction: Transaction, fence: int) -> None:
         """End a lease: instances are free for the next plan, or closed where a test has not been returned."""
@@ -150,19 +155,46 @@ class SparseVectors:
 
     # -- tests ---------------------------------------------------------------------------------------------------
 
-    def draw_for(self, transaction: Transaction, instance: int, fence: int) -> int:
-        """The noisy threshold for one test, to be drawn now; `returned` says that its outcome has been returned.
+    def start(
+        self, transaction: Transaction, randomness: Randomness, event: Opened, fence: int, facts: Facts
+    ) -> Record:
+        """Draw the threshold of a new instance, leased to the plan that opens it; only its digest is in the log."""
+        noisy = event.cut + int(randomness.draw(event.threshold, 1)[0])
+        threshold = Threshold(noisy=noisy, key=randomness.secret(KEY_BYTES), holder=fence)
+        record = transaction.append(**facts, event=event, values=threshold.digest())
+        transaction.put_secret(_name(record.position), threshold.to_bytes())
+        return record
 
-        Stale where the instance is not open, not leased under this fence by this process, or has a test that was drawn
-        and never returned.
+    def run(
+        self,
+        transaction: Transaction,
+        randomness: Randomness,
+        event: Failed,
+        distance: int,
+        fence: int,
+        facts: Facts,
+    ) -> bool:
+        """One test: distance + noise >= noisy threshold. If so, the event ends the instance in the same commit.
+
+        Whoever calls says so, by `returned`, when the outcome is durable. Stale is raised, before anything is drawn,
+        where the instance is not open, not leased under this fence by this process, or has a test that was drawn and
+        never returned.
         """
-        self.find(instance, transaction.pending())
+        _, opened = self.find(event.instance, transaction.pending())
+        threshold = self.threshold_for(transaction, event.instance, fence)
+        self._unsettled.add(event.instance)
+        above = distance + int(randomness.draw(opened.test, 1)[0]) >= threshold
+        if above:
+            self.end(transaction, event, facts)
+        return above
+
+    def threshold_for(self, transaction: Transaction, instance: int, fence: int) -> int:
+        """The noisy threshold, for whoever has the lease; Stale for everybody else."""
         threshold = _threshold(transaction, instance)
         if threshold is None or threshold.holder != fence or instance not in self.leases.get(fence, ()):
             raise Stale("this plan has not leased the sparse vector that it tests")
         if instance in self._unsettled:
             raise Stale("a test of this sparse vector did not end")
-        self._unsettled.add(instance)
         return threshold.noisy
 
     def returned(self, instance: int) -> None:
