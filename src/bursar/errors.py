@@ -11,7 +11,7 @@ BursarError
 ├── SourceError        the data cannot be read; one text for every cause, whatever the data hold
 ├── LedgerError        the ledger is missing, locked, foreign or damaged
 │   ├── Stale          a plan was overtaken; plan again (never reaches a person)
-│   └── Busy           somebody else is answering the same key right now; wait (never reaches a person)
+│   └── Busy           somebody else has the same key or sparse vector right now; wait (never reaches a person)
 └── Unsupported        a door that exists and is not open yet
 
 No message ever depends on the data: texts are made from the question, the config and public sizes only.
@@ -127,7 +127,7 @@ class Stale(LedgerError):
 
 
 class Busy(LedgerError):
-    """Another process holds the key; its answer will be there soon, or its claim will expire."""
+    """Another process holds the key or the sparse vector; it will be done soon, or its claim or hold will expire."""
 
 
 class Unsupported(BursarError):

@@ -8,7 +8,19 @@ from fractions import Fraction
 from typing import Protocol
 
 from bursar.domain import Domain
-from bursar.kernel.accounting import Allotted, Event, Measured, Refined, Sealed, Versioned, from_units, left_of
+from bursar.kernel.accounting import (
+    Allotted,
+    Closed,
+    Event,
+    Failed,
+    Measured,
+    Opened,
+    Refined,
+    Sealed,
+    Versioned,
+    from_units,
+    left_of,
+)
 from bursar.kernel.accounts import Account, Charge
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Record
@@ -180,7 +192,7 @@ def _line(record: Record, charge: Charge) -> LogLine:
         analyst=record.analyst,
         purpose=record.purpose,
         kind=kind,
-        rows=len(record.values),
+        rows=len(record.values) if isinstance(record.event, Measured | Refined) else 0,
         noise=noise,
         charge=from_units(charge.total),
         paid=from_units(charge.account),
@@ -194,6 +206,12 @@ def _described(event: Event) -> tuple[str, str]:
             return "measured", f"{noise.kind.value} {noise.scale:.6g}"
         case Refined(block=block, before=before, after=after):
             return f"refined #{block}", f"{after.kind.value} {before.scale:.6g} -> {after.scale:.6g}"
+        case Opened(threshold=threshold, test=test):
+            return "opened", f"{test.kind.value} {threshold.scale:.6g} and {test.scale:.6g}"
+        case Failed(instance=instance):
+            return f"above #{instance}", ""
+        case Closed(instance=instance):
+            return f"closed #{instance}", ""
         case Versioned(version=version, same_rows=same_rows):
             return f"version {version}" + (" (rows added)" if same_rows else ""), ""
         case Allotted(shares=shares):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bursar.errors import Busy, KeyConflict, LedgerError, Stale
-from bursar.kernel.accounting.events import Measured, Versioned
+from bursar.kernel.accounting.events import Closed, Failed, Measured, Opened, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger import Claim, Hold, Ledger, MemoryLedger, SqliteLedger, Transaction
 from bursar.queries import LinearMap, Mask, Product, Stack, Steps
@@ -110,6 +110,33 @@ def test_records_come_back_exactly(ledger: Ledger) -> None:
             assert (record.event.noise, record.event.version) == (event.noise, event.version)
         else:
             assert record.event == event
+
+
+def test_sparse_vectors_come_back_exactly(ledger: Ledger) -> None:
+    laws = {"threshold": Noise(kind=NoiseKind.LAPLACE, scale=0.1), "test": Noise(kind=NoiseKind.LAPLACE, scale=2.0**40)}
+    opened = Opened(scope=ages(1), cut=-(2**61), version=7, **laws)
+    failed = Failed(instance=1, query=Product(()), estimate=2**61, version=7)
+    closed = Closed(instance=9, version=7)
+    for event, values in ((opened, numbers(-(2**63), 2**63 - 1)), (failed, numbers()), (closed, numbers())):
+        ledger.commit(lambda t, e=event, v=values: t.append(analyst="ann", purpose="p", event=e, values=v))
+    hold = hold_of(1, events=(opened, failed))
+    ledger.commit(lambda t: t.put_hold(hold, replace=False))
+    (held,) = ledger.commit(lambda t: t.holds(0.0))
+    first, second, third = ledger.records()
+    for found in (first.event, held.events[0]):
+        assert isinstance(found, Opened)
+        assert (found.scope.digest, found.cut, found.version) == (ages(1).digest, -(2**61), 7)
+        assert {"threshold": found.threshold, "test": found.test} == laws
+    for found in (second.event, held.events[1]):
+        assert isinstance(found, Failed)
+        assert (found.instance, found.query.digest, found.estimate) == (1, Product(()).digest, 2**61)
+        assert found.version == 7
+    assert third.event == closed
+    assert first.values.tolist() == [-(2**63), 2**63 - 1]
+    assert ledger.verify().records == 3
+    for event, values in ((opened, numbers()), (failed, numbers(1)), (closed, numbers(1))):
+        with pytest.raises(LedgerError):
+            ledger.commit(lambda t, e=event, v=values: t.append(analyst="ann", purpose="p", event=e, values=v))
 
 
 def test_the_stored_values_are_not_the_callers_array(ledger: Ledger) -> None:
@@ -483,6 +510,16 @@ def test_secrets_are_stored_and_replaced(ledger: Ledger) -> None:
     assert ledger.commit(lambda t: t.secret("s")) == b""
     ledger.commit(lambda t: t.put_secret("s", bytes(range(256))))
     assert ledger.commit(lambda t: t.secret("s")) == bytes(range(256))
+
+
+def test_secrets_are_forgotten(ledger: Ledger) -> None:
+    ledger.commit(lambda t: t.put_secret("s", b"1"))
+    with pytest.raises(Nope):
+        ledger.commit(refuse(lambda t: t.drop_secret("s")))
+    assert ledger.commit(lambda t: t.secret("s")) == b"1"
+    ledger.commit(lambda t: (t.drop_secret("s"), t.drop_secret("never there")))
+    assert ledger.commit(lambda t: t.secret("s")) is None
+    ledger.verify()
 
 
 def test_recover_drops_what_the_dead_left(ledger: Ledger) -> None:

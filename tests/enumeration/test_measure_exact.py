@@ -33,7 +33,7 @@ from harness.adversaries import (
 from harness.enumeration import ALLOWED, renyi_excess, worst_ratio
 from harness.kernels import CELLS, ROW, Adversary, Session, enumerated
 
-ENUMERATED = {"measure", "refine"}
+ENUMERATED = {"measure", "refine", "above"}
 """Verbs that have an enumeration in this folder."""
 
 

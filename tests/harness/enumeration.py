@@ -110,7 +110,8 @@ def _renyi(here: Law[Data], there: Law[Data], left: Data, right: Data, order: De
             term = (order * outcome.mass.ln() + (1 - order) * twin.mass.ln() - paid).exp()
             total += term
             rim += 0 if outcome.inner else term
-        if rim > ALLOWED / 1000 or here.slack:
+        least = min(outcome.mass for law in (here, there) for outcome in law.outcomes.values())
+        if rim > ALLOWED / 1000 or here.slack > ALLOWED / 1000 * least:
             raise AssertionError("too little was enumerated to say anything about this order")
         return total.ln() / (order - 1)
 
@@ -138,13 +139,17 @@ class BranchingTape:
     def choose(self, mass: Mass) -> int:
         """One draw of any law on the whole numbers; values without mass are not taken."""
         most = self._reach + self._margin
-        values = [x for x in range(-most, most + 1) if mass(x)]
-        place = self._path[len(self.taken)] if len(self.taken) < len(self._path) else 0
-        self.taken.append((place, len(values)))
-        value = values[place]
-        with localcontext(Context(prec=DIGITS)):
-            self.mass *= mass(value)
+        value = self.among([(x, mass(x)) for x in range(-most, most + 1) if mass(x)])
         self.inner = self.inner and abs(value) <= self._reach
+        return value
+
+    def among(self, options: Sequence[tuple[int, Decimal]]) -> int:
+        """One of some values with their masses. A value may stand for others of which nobody sees more than of it."""
+        place = self._path[len(self.taken)] if len(self.taken) < len(self._path) else 0
+        self.taken.append((place, len(options)))
+        value, mass = options[place]
+        with localcontext(Context(prec=DIGITS)):
+            self.mass *= mass
         return value
 
     def secret(self, size: int) -> bytes:

@@ -24,7 +24,7 @@ from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError, LedgerError
 from bursar.inference.estimate import Estimate, IndependentRows
-from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind, Refined
+from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import Grant
@@ -41,6 +41,7 @@ from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
+from bursar.queries import LinearMap
 from harness.small import DOMAIN, TableSource, charter, config, counts, engine
 
 EPSILON = 1.0
@@ -177,6 +178,7 @@ SEAMS: tuple[tuple[Any, str], ...] = (
     (SystemRandomness, "refine"),
     (RowTransaction, "append"),
     (RowTransaction, "put_secret"),
+    (RowTransaction, "drop_secret"),
     (RowTransaction, "answer"),
     (sqlite_module, "advance_anchor"),
     (Grant, "release"),
@@ -334,13 +336,17 @@ def later(seconds: float) -> Iterator[None]:
 
 def loss(events: Sequence[Event]) -> int:
     """What the events reveal, in units of 2^-50, worked out apart from the engine: for every cell v of the small
-    domain the sum over rows of |q_j(v)| / b_j at their finest noise, rounded up per row; then the largest."""
+    domain the sum over rows of |q_j(v)| / b_j at their finest noise, rounded up per row, and D(v) (1/b_T + 2/b_Q) of
+    sparse vectors; then the largest."""
     total = np.zeros(DOMAIN.cells(DOMAIN.names), dtype=object)
     for event in events:
         if isinstance(event, Measured):
-            total += _units(event.noise) * _columns(event).astype(object)
+            total += _units(event.noise) * _columns(event.strategy).astype(object)
         elif isinstance(event, Refined):
-            total += (_units(event.after) - _units(event.before)) * _columns(event).astype(object)
+            total += (_units(event.after) - _units(event.before)) * _columns(event.strategy).astype(object)
+        elif isinstance(event, Opened):
+            rate = 1 / Fraction(event.threshold.scale) + 2 / Fraction(event.test.scale)
+            total += math.ceil(2**50 * rate) * _columns(event.scope).astype(object)
     return int(total.max(initial=0))
 
 
@@ -348,16 +354,16 @@ def _units(noise: Noise) -> int:
     return math.ceil(Fraction(2**50) / Fraction(noise.scale))
 
 
-def _columns(event: Measured | Refined, known: dict[str, np.ndarray] = {}) -> np.ndarray:  # noqa: B006
+def _columns(strategy: LinearMap, known: dict[str, np.ndarray] = {}) -> np.ndarray:  # noqa: B006
     """sum_j |q_j(v)| for every cell v, from the answers on data of one person each."""
-    digest = event.strategy.digest
+    digest = strategy.digest
     if digest not in known:
         shape = DOMAIN.sizes(DOMAIN.names)
         sums = []
         for cell in range(DOMAIN.cells(DOMAIN.names)):
             alone = np.zeros(shape, np.int64)
             alone.flat[cell] = 1
-            sums.append(np.abs(event.strategy.apply(TableSource(alone).table)).sum())
+            sums.append(np.abs(strategy.apply(TableSource(alone).table)).sum())
         known[digest] = np.array(sums)
     return known[digest]
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from bursar.domain import Categories, Domain, Integers, Unit
 from bursar.errors import BursarError
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.kernel.accounting import Event, Failed, Noise, NoiseKind, Opened
 from bursar.kernel.accounting.noise import UNIT_BITS
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version, seal
+from bursar.kernel.grant import Grant
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.ledger import MemoryLedger, Record
 from bursar.kernel.ledger.codec import encode_record
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.seals import Axis
@@ -48,6 +49,7 @@ class Session:
         self._kernel, self._declare, self._seal = kernel, declare, seal
         self.seen: list[tuple[object, ...]] = []
         self.block = 0  # where the last measurement stands in the log
+        self.instance = 0  # where the last sparse vector stands in the log
 
     def measure(self, strategy: LinearMap, scale: float, kind: NoiseKind = NoiseKind.LAPLACE) -> Numbers | None:
         """The noisy answers, or None where the kernel refuses."""
@@ -72,6 +74,24 @@ class Session:
             return None
         self.seen.append((encode_record(record), charge))
         return record.values
+
+    def above(self, instance: Opened | int, query: LinearMap, estimate: int) -> bool | None:
+        """Whether a test of a sparse vector is above, or None where the kernel refuses; each test is a plan of its own.
+
+        The keyed digest of a threshold is left out: nobody has the key.
+        """
+        before = len(self._kernel.ledger.records())
+        try:
+            event: Event = instance if isinstance(instance, Opened) else _test(instance, query, estimate)
+            with Grant(self._kernel, "eve", "", (event,), NO_LIMIT) as grant:
+                tested = grant.above(instance, query, estimate)
+        except BursarError as refusal:
+            self.seen.append((type(refusal).__name__, str(refusal)))
+            return None
+        log = [_without_digest(record) for record in self._kernel.ledger.records(before)]
+        self.seen.append((*map(encode_record, log), tested.above, grant.charged))
+        self.instance = tested.instance
+        return tested.above
 
     def next_version(self, *, same_rows: bool) -> None:
         """The data owner declares the next version of the data."""
@@ -135,6 +155,14 @@ class Played:
 def enumerated(adversary: Adversary, *, reach: int, margin: int = 1, **setting: object) -> Enumerated[Versions]:
     """The law of everything that an adversary sees of a kernel."""
     return Enumerated(Played(adversary=adversary, **setting), reach=reach, margin=margin)
+
+
+def _test(instance: int, query: LinearMap, estimate: int) -> Failed:
+    return Failed(instance=instance, query=query, estimate=estimate, version=1)
+
+
+def _without_digest(record: Record) -> Record:
+    return replace(record, values=record.values * 0) if isinstance(record.event, Opened) else record
 
 
 def _decimal(amount: Fraction) -> Decimal:

@@ -41,6 +41,16 @@ def laplace(scale: float) -> Mass:
 
 
 @cache
+def reaches(noise: Noise, least: int) -> Decimal:
+    """P(X >= least) of discrete Laplace noise: a^x/(1+a) for x > 0, and 1 - P(X >= 1-x) else."""
+    assert noise.kind is NoiseKind.LAPLACE
+    with localcontext(Context(prec=DIGITS)):
+        rate = _decimal(1 / Fraction(noise.scale))
+        beyond = (-rate * (least if least > 0 else 1 - least)).exp() / (1 + (-rate).exp())
+        return beyond if least > 0 else 1 - beyond
+
+
+@cache
 def gaussian(scale: float) -> Mass:
     """exp(-x^2/(2 scale^2)) over its sum; what the sum leaves out is below 1e-70."""
     with localcontext(Context(prec=DIGITS)):

@@ -18,7 +18,7 @@ import numpy as np
 
 from bursar.domain import Domain
 from bursar.errors import BursarError, LedgerError, SourceError
-from bursar.kernel.accounting import Book, Event, Measured, Noise, Refined
+from bursar.kernel.accounting import Book, Event, Failed, Measured, Noise, Opened, Refined
 from bursar.kernel.accounts import Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Charter, MemoryLedger, Record, Transaction
@@ -41,6 +41,8 @@ class Call:
     noise: list[Numbers] = field(default_factory=list)
     wanted: list[Numbers] = field(default_factory=list)
     record: Record | None = None
+    tested: tuple[int, int] | None = None  # the instance and the exact distance of a test
+    told: bool | None = None  # how the test has to come out
     ended: tuple[Any, ...] = ()
 
     def seen(self) -> tuple[Any, ...]:
@@ -61,6 +63,7 @@ class Run:
     calls: list[Call] = field(default_factory=list)
     tables: list[Numbers] = field(default_factory=list)  # the exact counts, per version
     charges: list[int] = field(default_factory=list)  # per record of the log
+    log: list[Record] = field(default_factory=list)
     book: Book | None = None
 
 
@@ -74,12 +77,31 @@ class Player:
         self.run, self._seed, self._near = run, seed, near
         self._secrets = 0
         self._call: Call | None = None
+        self.thresholds: dict[int, int] = {}  # noisy, by instance
         self.drawn = 0
         self.overtake: Callable[[], None] | None = None
         self.lose = self.fail = False
 
     def draw(self, noise: Noise, size: int) -> Numbers:
+        if self._call is not None and self._call.verb in ("open", "test"):
+            return self._for_sparse_vector(self._call, noise, size)
         return self._dictated(noise, size)
+
+    def _for_sparse_vector(self, call: Call, noise: Noise, size: int) -> Numbers:
+        """Thresholds are dictated as they are; tests by how they come out, often by a hair."""
+        rng = Random(f"{self._seed}/{self.drawn}")
+        self.drawn += 1
+        if call.verb == "open":
+            value = rng.choice([0, 1, -1, rng.randint(-9, 9), 10**4, -(10**4), 2**45, -(2**45)])
+        else:
+            assert call.tested is not None
+            instance, distance = call.tested
+            short = rng.choice([-1, -1, -1, 0, 0, -(10**6), -(10**6), 10**6])
+            call.told = short >= 0
+            value = self.thresholds[instance] + short - distance
+        call.draws.append((noise, size))
+        call.noise.append(np.full(size, value))
+        return np.full(size, value)
 
     def refine(self, current: Numbers, before: Noise, after: Noise) -> Numbers:
         dictated = self._dictated((before, after), len(current))
@@ -167,7 +189,7 @@ class WatchedLedger(MemoryLedger):
 
     def commit(self, work: Callable[[Transaction], Any]) -> Any:
         if work.__qualname__.startswith(
-            ("Kernel.measure", "Kernel.refine")
+            ("Kernel.measure", "Kernel.refine", "Kernel.open", "Kernel.test")
         ):  # and not the secrets that are read before it
             overtake, self.player.overtake = self.player.overtake, None
             if overtake is not None:
@@ -229,10 +251,29 @@ def watched(kernel: type[Kernel], player: Player) -> type[Kernel]:
                 call.record, call.ended = record, (encode_record(record), charge)
             return record, charge
 
+        def open(self, event: Opened, **rest: Any) -> tuple[Record, Charge]:
+            with player.verb("open", event.scope, *_facts(event), *sorted(rest.items())) as call:
+                record, charge = super().open(event, **rest)
+                call.record, call.ended = record, (encode_record(record), charge)
+                player.thresholds[record.position] = event.cut + int(call.noise[-1][0])
+            return record, charge
+
+        def test(self, instance: int, query: LinearMap, estimate: int, **rest: Any) -> bool:
+            with player.verb("test", query, instance, estimate, *sorted(rest.items())) as call:
+                exact = int((spelt(query) @ player.run.tables[-1].ravel())[0])
+                call.tested = (instance, abs(exact - estimate))
+                above = bool(super().test(instance, query, estimate, **rest))
+                call.ended = (above,)
+            return above
+
     return Watched
 
 
 def _facts(event: Event) -> tuple[Any, ...]:
+    if isinstance(event, Opened):
+        return (event.scope.digest, event.cut, event.threshold, event.test, event.version)
+    if isinstance(event, Failed):
+        return (event.instance, event.query.digest, event.estimate, event.version)
     assert isinstance(event, Measured | Refined)
     if isinstance(event, Refined):
         return (event.block, *map(int, event.rows), event.before, event.after, event.version)

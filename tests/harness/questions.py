@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from bursar.kernel.accounting import Mode
-from harness.people import Pair, pair_of, settings_of
-from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Seal, Squat, Step
+from harness.people import DOMAIN, Pair, pair_of, settings_of
+from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Rows, Seal, Squat, Step, Try
 
 SIMPLE = (
     "sex = 'F'",
@@ -222,6 +222,33 @@ def _growing(rng: Random, mode: Mode) -> list[Step]:
     return [*early, Seal(first), by_age, _any(rng), *between, _any(rng), other, by_age, _any(rng)]
 
 
+def _tested(rng: Random, mode: Mode) -> list[Step]:
+    """Opened, tested again and again, overtaken by other tests or a new version, with commits and counts that fail."""
+    columns = tuple(rng.sample(DOMAIN.names, rng.randint(1, 3)))
+
+    def rows(names: Sequence[str], values: Sequence[int]) -> Rows:
+        return tuple((name, tuple(rng.choice(values) for _ in range(DOMAIN[name].size))) for name in names)
+
+    def test(*, anew: bool = False) -> Try:
+        within = rng.random() < 0.85
+        asked = rng.sample(columns if within else DOMAIN.names, rng.randint(1, len(columns)))
+        return Try(
+            scope=rows(columns, rng.choice([(1,), (1,), (0, 1), (1, 2)])),
+            query=rows(asked, rng.choice([(0, 1), (0, 1), (0, 1), (-1, 0, 1), (0, 2)])),
+            estimate=rng.choice([0, 1, 3, rng.randint(-9, 9), 10**6]),
+            cut=rng.choice([0, 3, 50, -5]),
+            scales=(rng.choice([0.8, 30.0, 100.0, 400.0]), rng.choice([8.0, 50.0, 100.0, 400.0])),
+            anew=anew,
+            own=rng.random() < 0.8,
+            times=rng.choice([1, 1, 3]),
+        )
+
+    other = rng.choice([test(), test(), test(), Declare(same_rows=rng.random() < 0.5), _any(rng)])
+    accident = rng.choice([Overtake(step=other), Overtake(step=other), LoseCommit(), LoseCommit(), FailSource()])
+    before = [test(anew=True), test(anew=True), test()]
+    return [*before, accident, test(), test(), _any(rng), test(anew=rng.random() < 0.3), test()]
+
+
 def _mixed(rng: Random, mode: Mode) -> list[Step]:
     return [_any(rng), _any(rng)]
 
@@ -245,6 +272,7 @@ KINDS: dict[str, Kind] = {
     "versions": _versions,
     "refined": _refined,
     "growing": _growing,
+    "tested": _tested,
     "several rows": _mixed,
     "stored": _mixed,
 }

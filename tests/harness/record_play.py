@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bursar.kernel.accounting import Measured, Mode, NoiseKind, Refined
+from bursar.kernel.accounting import Closed, Failed, Measured, Mode, NoiseKind, Opened, Refined
 from bursar.kernel.accounting.noise import UNIT_BITS
 from bursar.kernel.ledger import Record
 from harness.cells import Cell, Numbers
@@ -48,8 +48,10 @@ def _differences(left: Run, right: Run) -> list[str]:
 def _not_as_told(run: Run) -> list[str]:
     """Every record has one draw of its own noise, and its values are those that the adversary wanted."""
     found = [f"the engine crashed: {seen[-1]}" for seen in run.seen if CRASHED in seen]
+    found += _tests_not_as_told(run)
     shown: dict[tuple[int, int], int] = {}  # the last value of every row
-    for call in sorted((c for c in run.calls if c.record is not None), key=lambda c: c.record.position):
+    answered = [c for c in run.calls if c.record is not None and c.verb != "open"]
+    for call in sorted(answered, key=lambda c: c.record.position):
         record, event = call.record, call.record.event
         if isinstance(event, Refined):
             block, rows, law = event.block, event.rows, (event.before, event.after)
@@ -67,11 +69,48 @@ def _not_as_told(run: Run) -> list[str]:
     return found
 
 
+def _tests_not_as_told(run: Run) -> list[str]:
+    """A threshold is drawn when an instance is opened, a test's noise for every test, which comes out by it; after a
+    test that was above, or whose outcome nobody was given, there is no other."""
+    found: list[str] = []
+    opened = {c.record.position: c.record.event for c in run.calls if c.verb == "open" and c.record is not None}
+    if any(c.draws != [(c.record.event.threshold, 1)] for c in run.calls if c.verb == "open" and c.record is not None):
+        found.append("a sparse vector was opened without exactly one draw for its threshold")
+    ended: set[int] = set()
+    for call in run.calls:
+        if call.tested is None or not call.draws:
+            continue
+        instance, passed = call.tested[0], call.ended == (False,)
+        if call.draws != [(opened[instance].test, 1)]:
+            found.append("a test does not have exactly one draw of its own noise")
+        elif instance in ended:
+            found.append("a sparse vector was tested that had to be closed")
+        elif call.ended in ((False,), (True,)) and call.ended != (call.told,):
+            found.append("a test did not come out as its noise says")
+        ended |= set() if passed else {instance}
+    closed = {record.event.instance for record in run.log if isinstance(record.event, Failed | Closed)}
+    above = {call.tested[0] for call in run.calls if call.tested is not None and call.ended == (True,)}
+    failed = {record.event.instance for record in run.log if isinstance(record.event, Failed)}
+    if above != failed or not failed <= closed:
+        found.append("the log does not hold exactly the tests that were above")
+    return found
+
+
+def _distances(left: Run, right: Run) -> dict[int, int]:
+    """By how much the distances behind the tests of each instance differ at most, passed tests and lost ones too."""
+    most: dict[int, int] = {}
+    for here, there in zip(left.calls, right.calls, strict=True):
+        if here.tested is not None and there.tested is not None and here.draws:
+            instance = here.tested[0]
+            most[instance] = max(most.get(instance, 0), abs(here.tested[1] - there.tested[1]))
+    return most
+
+
 def _shifts(left: Run, right: Run) -> list[tuple[Record, Measured | Refined, Numbers]]:
     """Every measurement and refinement in the log, and by how much the exact answers behind it differ."""
     found = []
     for here, there in zip(left.calls, right.calls, strict=True):
-        if here.record is not None:
+        if here.record is not None and here.verb != "open":
             found.append((here.record, here.record.event, there.inputs - here.inputs))
     return found
 
@@ -90,10 +129,14 @@ def _underpriced(pair: Pair, left: Run, right: Run) -> list[str]:
     """At no time may this very pair be told apart better than what was charged until then, nor, in the end, than what
     is booked on the cells where it differs."""
     charged = np.cumsum(np.array([0, *left.charges], object))
+    mode = pair.settings.budget.mode
+    losses = [(record.position, _loss(event, shift, mode)) for record, event, shift in _shifts(left, right)]
+    moved = _distances(left, right)
+    losses += [(r.position, _sparse_loss(r, moved, mode)) for r in left.log if isinstance(r.event, Opened)]
     loss = Fraction(0)
-    for record, event, shift in _shifts(left, right):
-        loss += _loss(event, shift, pair.settings.budget.mode)
-        if loss > Fraction(int(charged[record.position]), 2**UNIT_BITS):
+    for position, more in sorted(losses):
+        loss += more
+        if loss > Fraction(int(charged[position]), 2**UNIT_BITS):
             return ["the pair can be told apart better than was paid for"]
     if charged[-1] > pair.settings.budget.units:
         return ["more was charged than the budget allows"]
@@ -105,6 +148,13 @@ def _underpriced(pair: Pair, left: Run, right: Run) -> list[str]:
 
 def _cells(table: Numbers) -> list[Cell]:
     return [tuple(map(int, cell)) for cell in np.argwhere(table) for _ in range(table[tuple(cell)])]
+
+
+def _sparse_loss(record: Record, moved: dict[int, int], mode: Mode) -> Fraction:
+    """d (1/b_T + 2/b_Q) for an instance whose tests are moved by d at most, or half its square."""
+    scales = [Fraction(noise.scale) for noise in (record.event.threshold, record.event.test)]
+    pure = moved.get(record.position, 0) * (1 / scales[0] + 2 / scales[1])
+    return pure if mode is Mode.PURE else pure**2 / 2
 
 
 def _loss(event: Measured | Refined, shift: Numbers, mode: Mode) -> Fraction:

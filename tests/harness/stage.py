@@ -14,7 +14,7 @@ import numpy as np
 from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError
-from bursar.kernel.accounting import Measured, Noise, Refined
+from bursar.kernel.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened, Refined
 from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.grant import Grant, new_claim
 from bursar.kernel.kernel import Kernel
@@ -22,13 +22,13 @@ from bursar.kernel.ledger.codec import encode_record
 from bursar.kernel.seals import Axis
 from bursar.kernel.sources.source import Source
 from bursar.planner.goals import Wanted
-from bursar.queries import LinearMap
+from bursar.queries import LinearMap, Mask, Product, Steps
 from harness.cells import Numbers
 from harness.clock import same_clock
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source
 from harness.player import Player, Run, WatchedLedger, WatchedSource, refused, spelt, watched
 from harness.small import charter
-from harness.steps import Allot, Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Seal, Squat, Step
+from harness.steps import Allot, Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Seal, Squat, Step, Try
 
 CRASHED = "crashed"
 
@@ -80,6 +80,8 @@ class _Stage:
                 self.run.seen.append(_ended("shares", lambda: engine.kernel.allot(dict(step.shares))))
             case Refine():
                 self.run.seen.append(_ended("refined", lambda: _refined(engine, step)))
+            case Try():
+                self.run.seen.append(_ended("tested", lambda: _tested(engine, step)))
             case Overtake():
                 self.player.overtake = partial(self.take, step.step, self.others[step.analyst])
             case LoseCommit():
@@ -116,6 +118,7 @@ class _Stage:
             *((name, sorted(tables[name].items())) for name in ("holds", "claims", "answers")),
             ("secrets", sorted(tables["secrets"])),
         ]
+        self.run.log = list(self.ledger.records())
         self.run.charges = [charge.total for _, charge in engine.kernel.history()]
         self.run.book = engine.kernel._accounts.total
         return self.run
@@ -161,6 +164,35 @@ def _refined(engine: Bursar, step: Refine) -> tuple[Any, ...]:
     price = engine.kernel.charge(plan, engine.analyst).account
     with Grant(engine.kernel, engine.analyst, "finer", plan, price) as grant:
         return tuple(encode_record(grant.refine(block.position, piece.tolist(), after)) for piece in pieces)
+
+
+def _tested(engine: Bursar, step: Try) -> tuple[Any, ...]:
+    """Test as a plan would: open an instance if none is open, and buy the answer where the test is above."""
+    kernel, version = engine.kernel, engine.kernel.version()
+    live = list(kernel.live(engine.analyst) if step.own else kernel.live("ann") | kernel.live("bob"))
+    laws = [Noise(kind=NoiseKind.LAPLACE, scale=scale) for scale in step.scales]
+    query = Product(tuple(_mask(name, row) for name, row in step.query))
+    scope = Product(tuple(_mask(name, row) for name, row in step.scope))
+    event: Event = Opened(scope=scope, cut=step.cut, threshold=laws[0], test=laws[1], version=version)
+    instance: Any = event
+    if live and not step.anew:
+        instance = live[-1]
+        event = Failed(instance=instance, query=query, estimate=step.estimate, version=version)
+    plan = (event, Measured(strategy=query, noise=laws[1], version=version))
+    seen: list[Any] = []
+    with Grant(kernel, engine.analyst, "tested", plan, kernel.charge(plan, engine.analyst).account) as grant:
+        for _ in range(step.times):
+            tested = grant.above(instance, query, step.estimate)
+            seen.append(tested)
+            instance = tested.instance
+            if tested.above:
+                seen.append(encode_record(grant.measure(query, laws[1])))
+                break
+    return tuple(seen)
+
+
+def _mask(name: str, row: tuple[int, ...]) -> Mask:
+    return Mask((name,), DOMAIN.sizes((name,)), Steps.dense([row]))
 
 
 def _ended(what: str, work: Callable[[], Any]) -> tuple[Any, ...]:

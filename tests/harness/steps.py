@@ -64,13 +64,31 @@ class Refine:
     parts: int = 1  # one verb, or several under a hold
 
 
+Rows = tuple[tuple[str, tuple[int, ...]], ...]
+"""One row of whole numbers for each of some columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    """A sparse vector is tested, a new one if none is open; and where the test is above, the answer is bought."""
+
+    scope: Rows
+    query: Rows
+    estimate: int
+    cut: int = 3
+    scales: tuple[float, float] = (4.0, 8.0)
+    anew: bool = False
+    own: bool = True  # or whoever's it is
+    times: int = 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Overtake:
     """Something is committed after the next verb has read the data and before it commits: somebody else's question,
     the same analyst's in another process, or a new version of the data."""
 
-    step: Ask | Declare | Refine | Allot | Seal
+    step: Ask | Declare | Refine | Allot | Seal | Try
     analyst: str = "bob"
 
 
-Step = Ask | Allot | Refine | Overtake | LoseCommit | FailSource | Squat | Declare | Seal
+Step = Ask | Allot | Refine | Try | Overtake | LoseCommit | FailSource | Squat | Declare | Seal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -17,17 +18,29 @@ from bursar.config import Config
 from bursar.domain import Domain, Unit
 from bursar.engine import Bursar
 from bursar.errors import BudgetError
-from bursar.kernel.accounting import Event, Footprint, Mode, Noise, Refined, ReplaceOne, Versioned
+from bursar.kernel.accounting import (
+    Closed,
+    Event,
+    Failed,
+    Footprint,
+    Mode,
+    Noise,
+    Opened,
+    Refined,
+    ReplaceOne,
+    Versioned,
+)
 from bursar.kernel.accounting.accountant import Accountant
 from bursar.kernel.accounting.book import Book
 from bursar.kernel.accounts import Charge
 from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Record
+from bursar.kernel.ledger import Record, Transaction
 from bursar.kernel.seals import Axis
 from bursar.kernel.sources.source import Source
-from bursar.queries import LinearMap, Norm, Stack, Steps
+from bursar.kernel.sparse_vector import SparseVectors
+from bursar.queries import LinearMap, Norm, Product, Stack, Steps
 from harness.cells import Numbers
 from harness.people import DOMAIN, MakeSource, Pair, People, Person, plain_source, stored_source
 from harness.questions import KINDS, Scene, scene
@@ -108,6 +121,22 @@ def test_the_partitions_are_worth_playing() -> None:
     assert any("the last sealed one is" in ending for ending in endings)
 
 
+def test_the_tests_of_sparse_vectors_are_worth_playing() -> None:
+    """Every outcome is met: passes, failures, instances closed after a lost commit, and all refusals."""
+    outcomes: Counter[Any] = Counter()
+    events: Counter[str] = Counter()
+    for number in range(QUICK):
+        played = scene("tested", number)
+        run = play(played.pair, played.pair.left, played.steps)
+        outcomes.update(call.ended[0] for call in run.calls if call.verb == "test" and call.ended[0] != "refused")
+        outcomes.update(call.ended[1] for call in run.calls if call.verb == "test" and call.ended[0] == "refused")
+        outcomes.update(seen[2] for seen in run.seen if seen[0] == "tested" and seen[1] == "refused")
+        events.update(type(record.event).__name__ for record in run.log)
+    assert min(outcomes[True], outcomes[False], events["Opened"], events["Failed"]) > 20
+    assert set(outcomes) >= {"Stale", "QueryError", "BudgetError", "LedgerError", "SourceError", "Busy"}
+    assert events["Closed"] > 1
+
+
 @pytest.mark.parametrize("source", [plain_source, stored_source], ids=["plain", "stored"])
 def test_a_new_row_may_take_the_place_of_a_counted_one(source: MakeSource) -> None:
     """A unit's second row, added in the second version, may be the one that is kept from then on."""
@@ -151,6 +180,78 @@ class RefinesTheFirst(Kernel):
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
         self._blocks = FromTheFirst()
+
+
+class NeverEnds(SparseVectors):
+    """A test that is above leaves the instance open."""
+
+    def end(self, transaction: Transaction, event: Failed | Closed, facts: Any) -> None: ...
+
+
+class Forgetful(SparseVectors):
+    """A test whose outcome was lost is forgotten."""
+
+    def give_back(self, transaction: Transaction, fence: int) -> None:
+        self._unsettled.clear()
+        super().give_back(transaction, fence)
+
+
+class GoesOn(Kernel):
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._vectors = NeverEnds()
+
+
+class Forgets(Kernel):
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._vectors = Forgetful()
+
+
+class NoNoiseNearby(Kernel):
+    """Tests that are not close are decided without noise."""
+
+    def test(self, instance: int, query: LinearMap, estimate: int, **rest: Any) -> bool:
+        true, away = self._randomness, abs(int(exact(self, query)[0]) - estimate)
+
+        class Sparing:
+            def draw(self, noise: Noise, size: int) -> Numbers:
+                drawn = true.draw(noise, size)
+                return drawn if away < 4 else drawn * 0
+
+        self._randomness = Sparing()
+        try:
+            return super().test(instance, query, estimate, **rest)
+        finally:
+            self._randomness = true
+
+
+class DistanceInTheLog(Kernel):
+    def test(self, instance: int, query: LinearMap, estimate: int, **rest: Any) -> bool:
+        rest["purpose"] += f" ({exact(self, query)[0]} rows)"
+        return super().test(instance, query, estimate, **rest)
+
+
+class OffByOne(Kernel):
+    """What is exactly there counts as below."""
+
+    def test(self, instance: int, query: LinearMap, estimate: int, **rest: Any) -> bool:
+        true = self._randomness
+
+        class Less:
+            def draw(self, noise: Noise, size: int) -> Numbers:
+                return true.draw(noise, size) - 1
+
+        self._randomness = Less()
+        try:
+            return super().test(instance, query, estimate, **rest)
+        finally:
+            self._randomness = true
+
+
+class AnyQuery(Kernel):
+    def check_test(self, opened: Opened, query: LinearMap, estimate: int) -> Product:
+        return query
 
 
 class PriceFromTheData(Kernel):
@@ -254,6 +355,10 @@ def nothing_more(self: Accountant, before: Noise, after: Noise) -> tuple[int, in
 DIFFERENCE = Accountant._difference
 
 
+def threshold_only(self: Accountant, opened: Opened, finer: int = 0) -> int:
+    return self.units(opened.threshold, finer)
+
+
 def never_a_new_generation(self: Book, event: Event, position: int | None = None) -> None:
     ADD(self, event, position)
     self.generations = dict.fromkeys(self.generations, 1)
@@ -296,6 +401,15 @@ PLANTS = {
     "refined under noise of long ago": Plant(Under(kernel=RefinesTheFirst), kinds=("refined",)),
     "refinements for free": Plant(
         patched=lambda: patch.object(Accountant, "_difference", nothing_more), kinds=("refined",)
+    ),
+    "tests that are above and close nothing": Plant(Under(kernel=GoesOn), kinds=("tested",)),
+    "a lost test is forgotten": Plant(Under(kernel=Forgets), kinds=("tested",)),
+    "no noise on tests that are not close": Plant(Under(kernel=NoNoiseNearby), kinds=("tested",)),
+    "exact counts beside a failed test": Plant(Under(kernel=DistanceInTheLog), kinds=("tested",)),
+    "a test compares with one less": Plant(Under(kernel=OffByOne), kinds=("tested",)),
+    "queries beyond their scope": Plant(Under(kernel=AnyQuery), kinds=("tested",)),
+    "tests for free": Plant(
+        patched=lambda: patch.object(Accountant, "opened_units", threshold_only), kinds=("tested",)
     ),
     "data that change after they were declared": Plant(Under(source=growing_source)),
     "no bound on a unit's rows": Plant(Under(source=boundless_source)),

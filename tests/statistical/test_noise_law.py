@@ -15,7 +15,7 @@ from scipy import stats
 
 from bursar.kernel import bulk
 from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.randomness import BULK_FROM, SystemRandomness
+from bursar.kernel.randomness import BULK_FROM, _opendp
 
 ALPHA = 1e-6
 LEAST_EXPECTED = 50  # in a cell, so that the chi-square law holds far out
@@ -67,7 +67,7 @@ def in_bulk(law: Noise, size: int) -> Draws:
 def by_opendp(law: Noise, size: int) -> Draws:
     """Draws too small for the bulk route, put together."""
     pieces = -(-size // (BULK_FROM - 1))
-    return np.concatenate([SystemRandomness().draw(law, BULK_FROM - 1) for _ in range(pieces)])[:size]
+    return np.concatenate([_opendp(law, BULK_FROM - 1) for _ in range(pieces)])[:size]
 
 
 def rounded(law: Noise, size: int) -> Draws:

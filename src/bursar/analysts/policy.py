@@ -17,7 +17,7 @@ from bursar.analysts.seeded_cache import Phases, SeededCachePlanner
 from bursar.analysts.settings import Seed, Settings
 from bursar.domain import Domain
 from bursar.errors import ConfigError
-from bursar.kernel.accounting import Measured, Mode, Refined
+from bursar.kernel.accounting import Closed, Failed, Measured, Mode, Opened, Refined
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Ledger, Record
 from bursar.planner.choose import Preset
@@ -117,4 +117,5 @@ def own_records(records: Records, analyst: str) -> Records:
 
 
 def _own(record: Record, analyst: str) -> bool:
-    return record.analyst == analyst or not isinstance(record.event, Measured | Refined)
+    bought = isinstance(record.event, Measured | Refined | Opened | Failed | Closed)
+    return record.analyst == analyst or not bought

@@ -12,15 +12,18 @@ from typing import NoReturn
 import numpy as np
 
 from bursar.errors import Stale, Unsupported
-from bursar.kernel.accounting import Event, Noise, Refined
+from bursar.kernel.accounting import Event, Failed, Noise, Opened, Refined
 from bursar.kernel.accounts import FREE, Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Claim, Hold, Record, Transaction
 from bursar.kernel.randomness import Randomness
+from bursar.kernel.verbs import Tested
 from bursar.queries import LinearMap
 
 HOLD_SECONDS = 600.0
 CLAIM_SECONDS = 60.0
+TEST_SECONDS = 60.0
+"""How long a plan that tests a sparse vector may take: if it dies, everyone else waits that long for the instance."""
 
 
 def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str) -> Claim:
@@ -31,10 +34,11 @@ def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str) 
 
 @dataclass
 class Grant:
-    """Holds the worst case of a plan of several verbs; a plan of one verb needs no hold, its commit admits it.
+    """Holds the worst case of a plan of several verbs; a plan of one verb needs no hold, its commit admits it. A plan
+    that tests sparse vectors always has one, which is also the lease of these.
 
     Guarantees: what whoever pays is charged under a grant is at most `at_most` units; leaving the `with` block drops
-    the hold.
+    the hold, and gives the leases back.
     """
 
     kernel: Kernel
@@ -47,16 +51,17 @@ class Grant:
     _hold: Hold | None = field(default=None, init=False)
 
     def __enter__(self) -> Grant:
-        if len(self.events) > 1:
-            self._hold = self.kernel.hold(self.events, analyst=self.analyst, seconds=HOLD_SECONDS)
+        tests = any(isinstance(event, Opened | Failed) for event in self.events)
+        if tests or len(self.events) > 1:
+            seconds = TEST_SECONDS if tests else HOLD_SECONDS
+            self._hold = self.kernel.hold(self.events, analyst=self.analyst, seconds=seconds)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._hold is not None:
-            fence = self._hold.fence
-            self.kernel.ledger.commit(lambda transaction: transaction.drop_hold(fence))
+            self.kernel.release(self._hold.fence)
 
     def measure(self, strategy: LinearMap, noise: Noise) -> Record:
         return self._charged(partial(self.kernel.measure, strategy, noise))
@@ -69,6 +74,23 @@ class Grant:
                 return self._charged(partial(self.kernel.refine, block, rows, noise, before=event.before))
         raise Stale("this refinement is not part of the plan")
 
+    def above(self, instance: Opened | int, query: LinearMap, estimate: int) -> Tested:
+        if self._hold is None:
+            raise Stale("this test is not part of the plan")
+        if isinstance(instance, Opened):
+            self.kernel.check_test(instance, query, estimate)  # before anybody pays
+            instance = self._charged(partial(self.kernel.open, instance)).position
+        above = self.kernel.test(
+            instance,
+            query,
+            estimate,
+            analyst=self.analyst,
+            purpose=self.purpose,
+            fence=self._hold.fence,
+            claim=self.claim,
+        )
+        return Tested(instance=instance, above=above)
+
     def _charged(self, verb: Callable[..., tuple[Record, Charge]]) -> Record:
         record, charge = verb(
             analyst=self.analyst,
@@ -79,9 +101,6 @@ class Grant:
         )
         self.charged = self.charged.plus(charge)
         return record
-
-    def above(self, query: LinearMap, threshold: int) -> NoReturn:
-        raise Unsupported("sparse vector tests cannot be run yet")
 
     def select(self, candidates: LinearMap, count: int) -> NoReturn:
         raise Unsupported("noisy selection cannot be run yet")

@@ -6,6 +6,7 @@ is returned after the commit and not before. See kernel.proof.md for why this ke
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,15 +16,17 @@ from itertools import zip_longest
 import numpy as np
 
 from bursar.domain import Domain, Neighbours, Unit
-from bursar.errors import QueryError, SourceError, Stale
+from bursar.errors import AnalystError, QueryError, SourceError, Stale
 from bursar.kernel.accounting import (
     Accountant,
     AddRemove,
     Book,
     Event,
+    Failed,
     Footprint,
     Measured,
     Noise,
+    Opened,
     Profile,
     Refined,
     ReplaceOne,
@@ -38,8 +41,9 @@ from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.seals import Axis, Seals, check_sealed, content_names
 from bursar.kernel.sources.source import CHANGED, MOST_CELLS, UNDECLARED, Source
+from bursar.kernel.sparse_vector import Facts, SparseVectors, check_query
 from bursar.kernel.tables import Tables
-from bursar.queries import LinearMap, Transform
+from bursar.queries import LinearMap, Product, Transform
 
 LARGEST_ANSWER = 2**61
 """Exact answers and noise (scales end at 2^40) stay far below 64 bits."""
@@ -68,11 +72,11 @@ class Kernel:
         self._open_source, self._randomness = open_source, randomness
         self._accountant, self._sequential = Accountant(mode=budget.mode, unit=unit), sequential
         self._accounts = self._empty_accounts()
-        self._blocks = Blocks()
+        self._blocks, self._vectors = Blocks(), SparseVectors()
         self._axis, self._seals = Axis.of(domain, unit), Seals()
         self._position = 0
         self._group: tuple[int, Sequence[Record], Accounts] = (0, (), self._accounts)  # see `_accounts_with`
-        self._lock = threading.RLock()  # guards accounts and blocks; works take it, so whoever holds it must not commit
+        self._lock = threading.RLock()  # guards what was read of the log; works take it, so no holder of it may commit
         self._opening = threading.RLock()  # guards the data; no work takes it
         self._version = 0  # the last one declared in the log
         self._data: tuple[int, Source, Tables] | None = None  # opened at the first purchase: free answers need none
@@ -147,6 +151,19 @@ class Kernel:
             self._advanced()
             return self._seals.sizes
 
+    def live(self, analyst: str) -> dict[int, Opened]:
+        """The sparse vectors that are open as far as the log says and that the analyst may test, by position.
+
+        Where there are shares, these are the analyst's own: what tests reveal is in the account of whoever opened it.
+        """
+        with self._lock:
+            shares = self._advanced().shares
+            return {
+                p: event
+                for p, (record, event) in self._vectors.opened.items()
+                if record.analyst == analyst or not shares
+            }
+
     def check(self, strategy: LinearMap) -> None:
         """Refuse, from public sizes alone, what could overflow or not fit in memory."""
         parts = [self.domain.cells(norm.columns) for norm in strategy.norms(1)]
@@ -158,6 +175,15 @@ class Kernel:
             raise QueryError("the coefficients of this workload are too large for max_rows")
         if isinstance(strategy, Transform) and strategy.max_rows < self.max_rows:
             raise QueryError("a transform was made for fewer rows than max_rows")
+
+    def check_test(self, opened: Opened, query: LinearMap, estimate: int) -> Product:
+        """The query of a test; refused, from public facts alone, if the sparse vector has not paid for it."""
+        asked = check_query(
+            opened, query, estimate, one_sign=self._accountant.unit.neighbours is Neighbours.REPLACE_ONE
+        )
+        if (cells := math.prod(mask.steps.size for mask in asked.masks)) > MOST_CELLS:
+            raise QueryError(f"this looks at {cells} joint cells at once; {MOST_CELLS} are possible")
+        return asked
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 
@@ -230,18 +256,105 @@ class Kernel:
 
         return self.ledger.commit(work)
 
-    def hold(self, events: Sequence[Event], *, analyst: str, seconds: float) -> Hold:
-        """Set the budget for a plan of several verbs aside; refused, like a verb, if it does not fit."""
+    def open(
+        self, event: Opened, *, analyst: str, purpose: str, at_most: int, fence: int, claim: Claim | None = None
+    ) -> tuple[Record, Charge]:
+        """Open a sparse vector for the plan that holds it, one commit; with what it was charged.
 
-        def work(transaction: Transaction) -> Hold:
+        The whole price is booked before anything is tested. Stale is raised where `measure` raises it.
+        """
+        if event.scope.largest() * self.max_rows > LARGEST_ANSWER:
+            raise QueryError("the scope of this sparse vector is too large for max_rows")
+
+        def work(transaction: Transaction) -> tuple[Record, Charge]:
+            charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
+            facts: Facts = {"analyst": analyst, "purpose": purpose}
+            return self._vectors.start(transaction, self._randomness, event, fence, facts), charge
+
+        record, charge = self.ledger.commit(work)
+        with self._lock:
+            self._advanced()
+            self._vectors.leased(fence, [record.position])
+        return record, charge
+
+    def test(
+        self,
+        instance: int,
+        query: LinearMap,
+        estimate: int,
+        *,
+        analyst: str,
+        purpose: str,
+        fence: int,
+        claim: Claim | None = None,
+    ) -> bool:
+        """Whether a test of a sparse vector is above, |q(D) - estimate| + noise >= noisy threshold, one commit.
+
+        A pass writes nothing to the log; a test that is above closes the instance in the same commit. Stale is raised,
+        and nothing drawn, where the instance is not open or not leased by the plan, or the data version changed.
+        """
+        with self._lock:
+            _, opened = self._vectors.find(instance)
+        asked = self.check_test(opened, query, estimate)
+        version, tables = self._opened()
+        distance = abs(int(asked.apply(tables.counts)[0]) - estimate)
+        event = Failed(instance=instance, query=asked, estimate=estimate, version=version)
+        facts: Facts = {"analyst": analyst, "purpose": purpose}
+
+        def work(transaction: Transaction) -> bool:
+            self._require_key(transaction, claim)
+            with self._lock:
+                self._advance(transaction.committed(self._position))
+                if version != self._version:
+                    raise Stale("the data version changed meanwhile")
+                return self._vectors.run(transaction, self._randomness, event, distance, fence, facts)
+
+        above = self.ledger.commit(work)
+        self._vectors.returned(instance)
+        return above
+
+    def hold(self, events: Sequence[Event], *, analyst: str, seconds: float) -> Hold:
+        """Set the budget for a plan of several verbs aside; refused, like a verb, if it does not fit.
+
+        Sparse vectors that the plan may test (a `Failed` of them is planned) are leased to it. Busy is raised where
+        another plan is testing one; Stale where one is not open or had to be closed.
+        """
+        tested = sorted({event.instance for event in events if isinstance(event, Failed)})
+
+        def work(transaction: Transaction) -> Hold | None:
+            accounts = self._accounts_with(transaction)
+            with self._lock:
+                found = [self._vectors.find(instance, transaction.pending()) for instance in tested]
+            if accounts.shares and any(record.analyst != analyst for record, _ in found):
+                raise AnalystError("where there are shares, a sparse vector is tested by whoever opened it")
+            if self._vectors.close_stranded(transaction, found, time.time()):
+                return None
             planned = self._accountant.all_footprints(events)
-            self._require_budget(self._accounts_with(transaction), analyst, self._held(transaction), planned)
+            self._require_budget(accounts, analyst, self._held(transaction), planned)
             expires = time.time() + seconds
             hold = Hold(fence=transaction.next_fence(), analyst=analyst, expires=expires, events=tuple(events))
             transaction.put_hold(hold, replace=False)
+            self._vectors.lease(transaction, tested, hold.fence)
             return hold
 
-        return self.ledger.commit(work)
+        hold = self.ledger.commit(work)
+        if hold is None:
+            raise Stale("a sparse vector had to be closed")
+        self._vectors.leased(hold.fence, tested)
+        return hold
+
+    def release(self, fence: int) -> None:
+        """Drop a hold, and give back the sparse vectors that were leased with it; those with a test that was drawn and
+        never returned are closed."""
+
+        def work(transaction: Transaction) -> None:
+            with self._lock:
+                self._advance(transaction.committed(self._position))
+                self._vectors.give_back(transaction, fence)
+            transaction.drop_hold(fence)
+
+        self.ledger.commit(work)
+        self._vectors.given_back(fence)
 
     def allot(self, shares: Mapping[str, Fraction]) -> None:
         """For the data owner: give out shares of the budget, one commit; AnalystError where they cannot be given."""
@@ -261,21 +374,19 @@ class Kernel:
     def _admit(
         self,
         transaction: Transaction,
-        event: Measured | Refined,
+        event: Measured | Refined | Opened,
         *,
         analyst: str,
         at_most: int,
         claim: Claim | None,
         fence: int | None,
     ) -> Charge:
-        if claim is not None and transaction.claim(claim, time.time()) is not None:
-            raise Stale("this key has been answered meanwhile")
+        self._require_key(transaction, claim)
         accounts = self._accounts_with(transaction)
         declared = [record for record in transaction.pending() if isinstance(record.event, Versioned)]
         if declared or event.version != self._version:
             raise Stale("the data version changed meanwhile")
-        looking = event.measured if isinstance(event, Refined) else event.strategy
-        check_sealed(looking, self.domain, self._seals.sealed)
+        check_sealed(_looking(event), self.domain, self._seals.sealed)
         others = self._held(transaction, besides=fence)
         if fence is not None:
             others += self._owned([self._take_from_hold(transaction, event, fence)])
@@ -287,6 +398,10 @@ class Kernel:
         if charge.account > at_most:
             raise Stale("the price has risen meanwhile")
         return charge
+
+    def _require_key(self, transaction: Transaction, claim: Claim | None) -> None:
+        if claim is not None and transaction.claim(claim, time.time()) is not None:
+            raise Stale("this key has been answered meanwhile")
 
     def _accounts_with(self, transaction: Transaction) -> Accounts:
         """The accounts with everything durable, and with this group's earlier members, which are not durable yet.
@@ -320,7 +435,7 @@ class Kernel:
         with self._lock:
             return accounts.admit(analyst, others, more)
 
-    def _take_from_hold(self, transaction: Transaction, event: Measured | Refined, fence: int) -> Hold:
+    def _take_from_hold(self, transaction: Transaction, event: Measured | Refined | Opened, fence: int) -> Hold:
         """Replace the hold by what remains of its plan, and return that; what was not planned does not fit."""
         hold = next((h for h in transaction.holds(time.time()) if h.fence == fence), None)
         if hold is None:
@@ -391,8 +506,19 @@ class Kernel:
     def _advance(self, records: Sequence[Record]) -> None:
         for record in records:
             self._blocks.add(record)
+            self._vectors.add(record)
             self._accounts.add(record)
             self._seals.add(record.event)
             if isinstance(record.event, Versioned):
                 self._version = record.event.version
             self._position = record.position
+
+
+def _looking(event: Measured | Refined | Opened) -> LinearMap:
+    """A map that is not zero wherever the event looks."""
+    match event:
+        case Refined():
+            return event.measured
+        case Opened():
+            return event.scope
+    return event.strategy

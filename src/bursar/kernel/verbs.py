@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from bursar.kernel.accounting import Noise
+from bursar.kernel.accounting import Noise, Opened
 from bursar.kernel.ledger import Record
 from bursar.queries import LinearMap
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """The outcome of one test of a sparse vector, which is all that a test reveals."""
+
+    instance: int  # the position of its `Opened` in the log
+    above: bool  # closed by this test
+
+
 class Verbs(Protocol):
-    """Guarantees: each verb admits, draws, records and commits in one transaction before it returns a value."""
+    """Guarantees: each verb admits, draws, records and commits in one transaction before it returns a value; of a
+    sparse vector, opening it is such a transaction, and so is every test, which costs nothing more."""
 
     def measure(self, strategy: LinearMap, noise: Noise) -> Record:
         """Answer every row of the strategy with independent noise."""
@@ -23,8 +33,13 @@ class Verbs(Protocol):
         take several calls. Raises Stale where a row has got finer since the plan was made.
         """
 
-    def above(self, query: LinearMap, threshold: int) -> bool:
-        """Sparse vector: is the answer above a noisy threshold?"""
+    def above(self, instance: Opened | int, query: LinearMap, estimate: int) -> Tested:
+        """Test of a sparse vector: is |q(D) - estimate| + noise at or above its noisy threshold?
+
+        With an `Opened` of the plan, the instance is opened for its whole price and tested; with a position, one is
+        tested that is open already, and that a `Failed` of the plan names. A test that is above closes the instance.
+        Raises Stale where it is not open any more.
+        """
 
     def select(self, candidates: LinearMap, count: int) -> Record:
         """Noisy top-k."""

@@ -8,7 +8,7 @@ transforms of one column.
 from bursar.queries.codec import decode, encode
 from bursar.queries.linear_map import Counts, LinearMap
 from bursar.queries.mask import LARGEST_JOINT, Mask
-from bursar.queries.norm import Norm
+from bursar.queries.norm import Ceiling, Norm
 from bursar.queries.product import MOST_COLUMNS, Product
 from bursar.queries.stack import Stack
 from bursar.queries.steps import Steps
@@ -17,6 +17,7 @@ from bursar.queries.transform import Transform
 __all__ = [
     "LARGEST_JOINT",
     "MOST_COLUMNS",
+    "Ceiling",
     "Counts",
     "LinearMap",
     "Mask",

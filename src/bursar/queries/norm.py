@@ -112,6 +112,26 @@ class Norm:
         return np.stack([np.abs(matrix - matrix[:, [cell]]).sum(axis=0) for cell in range(cells)])
 
 
+class Ceiling(Norm):
+    """The norm of one row q >= 0 that stands for every row p with 0 <= p(v) <= q(v): the largest |p(v)|^power.
+
+    Two cells then differ by at most |p(v) - p(v')| <= max(q(v), q(v')), and a cell does not differ from itself.
+    """
+
+    @property
+    def pair_factor(self) -> int:
+        return 1
+
+    def pairs(self) -> Integers | None:
+        """max(q(v), q(v'))^power for all pairs of different cells; None where there are more than 2,048 cells."""
+        if math.prod(mask.steps.size for mask in self.masks) > PAIR_CELLS:
+            return None
+        norm = _outer(list(self.vectors)).ravel()
+        largest = np.maximum.outer(norm, norm)
+        np.fill_diagonal(largest, 0)
+        return largest
+
+
 def _outer(factors: list[Integers]) -> Integers:
     """The Kronecker product of vectors or matrices, the last factor running fastest."""
     result = np.ones((1,) * (factors[0].ndim if factors else 2), np.int64)

@@ -127,7 +127,7 @@ class Steps:
         used = np.flatnonzero(lengths)
         numbers = int(lengths.max(initial=0)) * math.prod(table.shape[1:])  # of the longest row
         step = max(1, AT_ONCE // max(1, numbers))
-        for rows in np.split(used, range(step, len(used), step)) if len(used) else []:
+        for rows in (used[start : start + step] for start in range(0, len(used), step)):
             own = slice(self.starts[rows[0]], self.starts[rows[-1] + 1])
             weighted = from_here_on[self.at[own]] * self.jump[own].reshape(-1, *[1] * (table.ndim - 1))
             result[rows] = np.add.reduceat(weighted, self.starts[rows] - own.start, axis=0)

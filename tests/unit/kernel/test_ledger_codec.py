@@ -13,16 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.errors import LedgerError
-from bursar.kernel.accounting.events import Allotted, Measured, Refined, Sealed, Versioned
+from bursar.kernel.accounting.events import Allotted, Closed, Failed, Measured, Opened, Refined, Sealed, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger import Claim, Hold, Record, codec
-from bursar.queries import LinearMap, Mask, Product, Steps
+from bursar.queries import LinearMap, Mask, Product, Stack, Steps
 
 STRATEGY = Product((Mask(("age",), (4,), Steps.identity(4)),))
 
 
+SCOPE = Product((Mask(("age",), (4,), Steps.total(4)),))
+STACK = Stack((SCOPE,))
+
+
 def strategies(digest: str) -> LinearMap:
-    return {STRATEGY.digest: STRATEGY}[digest]
+    return {strategy.digest: strategy for strategy in (STRATEGY, SCOPE, STACK)}[digest]
 
 
 def record(scale: float = 2.5, **changes: Any) -> Record:
@@ -54,6 +58,72 @@ def test_the_form_is_fixed() -> None:
         b'{"after":"0x1.0000000000000p-1","analyst":"ann","at":1700000000.0,"before":"0x1.4000000000000p+1","block":2,'
         b'"kind":"refined","purpose":"why","rows":[0,2,3,4],"strategy":"%b","version":3}\n' % STRATEGY.digest.encode()
     ) + b"".join(n.to_bytes(8, "little") for n in (7, 8, 10))
+
+
+def sparse(event: Opened | Failed | Closed) -> Record:
+    return record(event=event, values=np.arange(2 if isinstance(event, Opened) else 0))
+
+
+OPENED = Opened(scope=SCOPE, cut=-3, threshold=LAWS["before"], test=LAWS["after"], version=3)
+FAILED = Failed(instance=2, query=SCOPE, estimate=-7, version=3)
+CLOSED = Closed(instance=2, version=3)
+
+
+def test_the_form_of_sparse_vectors_is_fixed() -> None:
+    digest = SCOPE.digest.encode()
+    assert codec.encode_record(sparse(OPENED)) == (
+        b'{"analyst":"ann","at":1700000000.0,"cut":-3,"kind":"opened","purpose":"why","strategy":"%b",'
+        b'"test":"0x1.0000000000000p-1","threshold":"0x1.4000000000000p+1","version":3}\n' % digest
+    ) + bytes(8) + b"\1" + bytes(7)
+    assert codec.encode_record(sparse(FAILED)) == (
+        b'{"analyst":"ann","at":1700000000.0,"estimate":-7,"instance":2,"kind":"failed","purpose":"why",'
+        b'"strategy":"%b","version":3}\n' % digest
+    )
+    assert codec.encode_record(sparse(CLOSED)) == (
+        b'{"analyst":"ann","at":1700000000.0,"instance":2,"kind":"closed","purpose":"why","version":3}\n'
+    )
+    for event in (OPENED, FAILED, CLOSED):
+        body = codec.encode_record(sparse(event))
+        assert codec.encode_record(codec.decode_record(5, body, strategies)) == body
+
+
+@pytest.mark.parametrize(
+    ("event", "fields"),
+    [
+        (OPENED, {"cut": 1.5}),
+        (OPENED, {"cut": True}),
+        (OPENED, {"cut": 2**61 + 1}),
+        (OPENED, {"cut": ...}),
+        (OPENED, {"test": "0x0p+0"}),
+        (OPENED, {"threshold": 2.5}),
+        (OPENED, {"strategy": STRATEGY.digest}),  # several rows
+        (OPENED, {"strategy": STACK.digest}),
+        (OPENED, {"strategy": "0" * 32}),
+        (OPENED, {"version": ...}),
+        (OPENED, {"instance": 2}),
+        (FAILED, {"instance": "2"}),
+        (FAILED, {"instance": ...}),
+        (FAILED, {"estimate": 2**61 + 1}),
+        (FAILED, {"estimate": 0.5}),
+        (FAILED, {"strategy": STACK.digest}),
+        (FAILED, {"version": "3"}),
+        (CLOSED, {"instance": 2.0}),
+        (CLOSED, {"instance": ...}),
+        (CLOSED, {"estimate": 1}),
+    ],
+)
+def test_a_sparse_vector_that_is_not_understood_is_refused(
+    event: Opened | Failed | Closed, fields: dict[str, Any]
+) -> None:
+    body = codec.encode_record(sparse(event))
+    end = body.index(b"\n")
+    header = {**json.loads(body[:end]), **fields}
+    changed = json.dumps({name: value for name, value in header.items() if value is not ...}).encode()
+    with pytest.raises(LedgerError):
+        codec.decode_record(5, changed + body[end:], strategies)
+    for values in (body[end:] + bytes(8), body[end : end + 1] + bytes(24)):
+        with pytest.raises(LedgerError):
+            codec.decode_record(5, body[:end] + values, strategies)
 
 
 def allotted(**shares: Fraction) -> Record:

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.randomness import BULK_FROM, Randomness, SystemRandomness
+from bursar.kernel.randomness import BULK_FROM, Randomness, SystemRandomness, _opendp
 
 SIZES = [1, BULK_FROM - 1, BULK_FROM, 1000]
 NOISES = [Noise(kind=kind, scale=scale) for kind in NoiseKind for scale in (2.0**-6, 1.0, 2.0**40)]
@@ -81,6 +81,23 @@ print("opendp" in sys.modules)
 """
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert shown.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize("kind", list(NoiseKind))
+def test_a_law_that_is_drawn_from_again_and_again_gets_tables(
+    randomness: Randomness, kind: NoiseKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow: list[int] = []
+
+    def watched(noise: Noise, size: int) -> NDArray[np.int64]:
+        slow.append(size)
+        return _opendp(noise, size)
+
+    monkeypatch.setattr("bursar.kernel.randomness._opendp", watched)
+    noise = Noise(kind=kind, scale=12345.678)
+    draws = np.concatenate([randomness.draw(noise, 1) for _ in range(3 * BULK_FROM)])
+    assert slow == [1] * BULK_FROM
+    assert np.unique(draws).size > 2 * BULK_FROM
 
 
 def forked_draws(draw: Callable[[], NDArray[np.int64]]) -> list[list[int]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.queries import Mask, Norm, Product, Steps, norm
+from bursar.queries import Ceiling, Mask, Norm, Product, Steps, norm
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=3, b=2, c=4)
@@ -58,6 +58,30 @@ def test_pairs_of_large_coefficients_are_exact() -> None:
         found = norm_of([[value, -value, 1]], power=2)
         assert int(found.pairs()[0, 1]) == (2 * value) ** 2
         assert int(found.pairs()[0, 2]) == (value - 1) ** 2
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_ceiling_bounds_every_row_below_it(power: int) -> None:
+    """Every row of whole numbers below the ceiling, cell by cell and pair by pair; and some row reaches the bound."""
+    top = np.array([[2, 0, 1]])
+    ceiling = Ceiling((mask_of(DOMAIN, ("a",), top),), power)
+    rows = [np.array(row) for row in np.ndindex(3, 1, 2)]
+    largest = np.max([np.abs(row) ** power for row in rows], axis=0)
+    apart = np.max([np.abs(row[:, None] - row[None, :]) ** power for row in rows], axis=0)
+    assert ceiling.vectors[0].tolist() == largest.tolist()
+    assert ceiling.pairs().tolist() == apart.tolist()
+    assert apart.max() <= ceiling.pair_factor * ceiling.largest()
+
+
+def test_a_ceiling_over_several_columns() -> None:
+    ceiling = Ceiling((mask_of(DOMAIN, ("a",), [[1, 1, 1]]), mask_of(DOMAIN, ("b",), [[3, 0]])), 1)
+    assert ceiling.pairs().tolist() == [
+        [0 if v == w else 3 * (v % 2 == 0 or w % 2 == 0) for w in range(6)] for v in range(6)
+    ]
+    nobody = Ceiling((), 1)
+    assert (nobody.pairs().tolist(), nobody.largest()) == ([[0]], 1)
+    many = Ceiling((Mask(("x",), (2049,), Steps.total(2049)),), 2)
+    assert (many.pairs(), many.pair_factor) == (None, 1)
 
 
 def test_norms_that_do_not_fit_are_refused() -> None:

@@ -3,7 +3,18 @@
 from bursar.kernel.accounting.accountant import Accountant, Mode, from_units, left_of, to_units
 from bursar.kernel.accounting.book import Book
 from bursar.kernel.accounting.conversion import epsilon_of, rho_of
-from bursar.kernel.accounting.events import Allotted, Event, Measured, Refined, Sealed, Versioned, same_purchase
+from bursar.kernel.accounting.events import (
+    Allotted,
+    Closed,
+    Event,
+    Failed,
+    Measured,
+    Opened,
+    Refined,
+    Sealed,
+    Versioned,
+    same_purchase,
+)
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.accounting.profile import AddRemove, Footprint, Profile
 from bursar.kernel.accounting.replace_one import ReplaceOne
@@ -15,12 +26,15 @@ __all__ = [
     "AddRemove",
     "Allotted",
     "Book",
+    "Closed",
     "Event",
+    "Failed",
     "Footprint",
     "Measured",
     "Mode",
     "Noise",
     "NoiseKind",
+    "Opened",
     "Profile",
     "Refined",
     "ReplaceOne",

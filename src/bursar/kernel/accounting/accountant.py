@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 
 from bursar.domain import Unit
 from bursar.errors import BudgetError, Unsupported
-from bursar.kernel.accounting.events import Allotted, Event, Measured, Refined, Sealed, Versioned
+from bursar.kernel.accounting.events import (
+    Allotted,
+    Closed,
+    Event,
+    Failed,
+    Measured,
+    Opened,
+    Refined,
+    Sealed,
+    Versioned,
+)
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.profile import HALF, Footprint
 from bursar.queries import Product, Stack, Transform
@@ -55,19 +66,33 @@ class Accountant:
             return noise.pure_units(change=self.unit.max_contributions, finer=finer)
         return noise.concentrated_units(change=self.unit.max_contributions, finer=finer)
 
+    def opened_units(self, opened: Opened, finer: int = 0) -> int:
+        """The loss of a whole sparse vector where each row of a unit changes every query by one: k (1/b_T + 2/b_Q).
+
+        In concentrated mode half its square. In units of 2^-(50 + finer), rounded up.
+        """
+        loss = self.unit.max_contributions * opened.rate
+        return math.ceil((loss if self.mode is Mode.PURE else loss**2 / 2) * (1 << (UNIT_BITS + finer)))
+
     def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
         """What an event adds to the profile; a refinement adds what its rows did not lose yet.
 
-        `block` is what the footprints of a measurement are filed under, the event itself where nothing is given; those
-        of a refinement are filed under the block that it refines.
+        `block` is what the footprints of a measurement or a sparse vector are filed under, the event itself where
+        nothing is given; those of a refinement are filed under the block that it refines.
         """
+        filed: Hashable = event if block is None else block
         match event:
             case Measured(strategy=strategy, noise=noise):
-                units, finer = self._fine_units(noise)
-                filed: Hashable = event if block is None else block
+                units, finer = _fine_units(partial(self.units, noise))
             case Refined(priced=strategy, before=before, after=after):
                 units, finer = self._difference(before, after)
                 filed = event.block
+            case Opened():
+                units, finer = _fine_units(partial(self.opened_units, event))
+                norm = event.norms[self.power]
+                return (Footprint(norm=norm, units=units, version=event.version, finer=finer, block=filed),)
+            case Failed() | Closed():
+                return ()
             case Versioned() | Allotted() | Sealed():
                 return ()
             case _:
@@ -79,17 +104,6 @@ class Accountant:
             Footprint(norm=norm, units=units, version=event.version, finer=finer, block=filed) for norm in norms
         )
 
-    def _fine_units(self, noise: Noise) -> tuple[int, int]:
-        """The units, and how many bits finer than 2^-50 they are: so fine that rounding up costs one part in 2^20.
-
-        Large coefficients call for large noise; a row that changes by one then loses less than 2^-50.
-        """
-        units, finer = self.units(noise), 0
-        while units < COARSEST:
-            finer += FINER
-            units = self.units(noise, finer)
-        return units, finer
-
     def _difference(self, before: Noise, after: Noise) -> tuple[int, int]:
         """What a row of the finer noise is charged beyond what the same row was charged for the coarser one.
 
@@ -98,8 +112,8 @@ class Accountant:
         """
         if self.mode is not Mode.PURE:
             raise Unsupported("rows are refined under a budget in epsilon alone; buy a fresh row: precisions add")
-        had, finer = self._fine_units(before)
-        has, coarser = self._fine_units(after)
+        had, finer = _fine_units(partial(self.units, before))
+        has, coarser = _fine_units(partial(self.units, after))
         units = (has << (finer - coarser)) - had
         while finer > 0 and units >= 2**HALF:
             units, finer = -(-units >> FINER), finer - FINER
@@ -107,6 +121,18 @@ class Accountant:
 
     def all_footprints(self, events: Iterable[Event]) -> list[Footprint]:
         return [footprint for event in events for footprint in self.footprints(event)]
+
+
+def _fine_units(units_of: Callable[[int], int]) -> tuple[int, int]:
+    """The units, and how many bits finer than 2^-50 they are: so fine that rounding up costs one part in 2^20.
+
+    Large coefficients call for large noise; a row that changes by one then loses less than 2^-50.
+    """
+    units, finer = units_of(0), 0
+    while units < COARSEST:
+        finer += FINER
+        units = units_of(finer)
+    return units, finer
 
 
 def to_units(budget: float) -> int:

@@ -12,10 +12,16 @@ from numpy.typing import NDArray
 from bursar.errors import ConfigError, QueryError, Unsupported
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.rows import gathered, rows_of
-from bursar.queries import LinearMap, Transform
+from bursar.queries import Ceiling, LinearMap, Product, Transform
 
 MOST_PARTS = 10**60
 """Largest denominator of a share."""
+
+LARGEST_NUMBER = 2**61
+"""Largest cut and largest estimate of a sparse vector; exact answers end there too."""
+
+DIGEST_NUMBERS = 2
+"""How many whole numbers the record of an opened sparse vector holds: the keyed digest of its noisy threshold."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,11 +124,86 @@ class Sealed:
             raise ConfigError("partitions and their sizes are counted from 0")
 
 
-Event = Measured | Refined | Versioned | Allotted | Sealed
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Opened:
+    """A sparse vector with cut-off 1 was opened: tests may be run on it until the first of them is above.
+
+    A test of a query q with an estimate e is above where |q(D) - e| + (noise of the test) >= cut + (noise of the
+    threshold). The threshold's noise is drawn once, a test's for every test; all numbers are whole.
+
+    Guarantees: `scope` is one row D >= 0, and pays for every query q with |q(v)| <= D(v) in all cells v.
+    Edge cases: refused are scopes that are no product, and noise that is not Laplace.
+    """
+
+    scope: Product
+    cut: int
+    threshold: Noise
+    test: Noise
+    version: int
+
+    def __post_init__(self) -> None:
+        check_row(self.scope, self.cut)
+        if any(np.any(mask.steps.levels < 0) for mask in self.scope.masks):
+            raise QueryError("the scope of a sparse vector has no negative entries")
+        if any(noise.kind is not NoiseKind.LAPLACE for noise in (self.threshold, self.test)):
+            raise Unsupported("a sparse vector has Laplace noise, on its threshold and on its tests")
+
+    @property
+    def rate(self) -> Fraction:
+        """epsilon of the whole instance for a unit that changes every tested query by at most one, 1/b_T + 2/b_Q."""
+        return 1 / Fraction(self.threshold.scale) + 2 / Fraction(self.test.scale)
+
+    @cached_property
+    def norms(self) -> dict[int, Ceiling]:
+        """D(v)^power by power: priced over and over while a plan is made, so computed once."""
+        return {power: Ceiling(self.scope.masks, power) for power in (1, 2)}
+
+    @cached_property
+    def least(self) -> tuple[int, ...]:
+        """The least entry of each factor of the scope: queries that stay below it need no look at single cells."""
+        return tuple(int(vector.min()) for vector in self.norms[1].vectors)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Failed:
+    """A test of a sparse vector was above, which closed the instance. It costs nothing: the opening was paid for it."""
+
+    instance: int  # the position of its `Opened` in the log
+    query: Product
+    estimate: int
+    version: int
+
+    def __post_init__(self) -> None:
+        check_row(self.query, self.estimate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closed:
+    """A sparse vector was closed although no test of it was above: it cannot be known to be as it was."""
+
+    instance: int
+    version: int
+
+
+def check_row(row: LinearMap, number: int) -> Product:
+    """One row of a sparse vector with its whole number; anything else is refused."""
+    if not isinstance(row, Product):
+        raise Unsupported("a sparse vector tests queries that are a product of conditions on columns, and no others")
+    if row.rows != 1:
+        raise QueryError("a sparse vector tests one query at a time")
+    if type(number) is not int or abs(number) > LARGEST_NUMBER:
+        raise QueryError("cuts and estimates are whole numbers of at most 2^61")
+    return row
+
+
+Event = Measured | Refined | Versioned | Allotted | Sealed | Opened | Failed | Closed
 
 
 def same_purchase(one: Event, other: Event) -> bool:
-    """Whether two events ask for the same rows with the same noise, of the same version."""
+    """Whether two events ask for the same rows with the same noise, of the same version.
+
+    Edge cases: what costs nothing is no purchase.
+    """
     match one, other:
         case Measured(), Measured():
             return (one.strategy.digest, one.noise, one.version) == (other.strategy.digest, other.noise, other.version)
@@ -130,4 +211,7 @@ def same_purchase(one: Event, other: Event) -> bool:
             laws = one.before == other.before and one.after == other.after
             place = (one.block, one.version, one.measured.digest) == (other.block, other.version, other.measured.digest)
             return laws and place and np.array_equal(one.rows, other.rows)
+        case Opened(), Opened():
+            laws = (one.cut, one.threshold, one.test) == (other.cut, other.threshold, other.test)
+            return laws and (one.scope.digest, one.version) == (other.scope.digest, other.version)
     return False

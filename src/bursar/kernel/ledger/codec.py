@@ -2,8 +2,9 @@
 
 A record is a line of JSON (sorted keys, ASCII), a line feed, then its values as little-endian int64. A strategy
 appears by its digest; its own bytes (`bursar.queries.codec`) are stored once. Refined rows appear as the ends of
-their runs, with the digest of the strategy that they are rows of. Floats that decide something are written in
-hexadecimal, so what is read back is the number that was priced.
+their runs, with the digest of the strategy that they are rows of. The scope of a sparse vector and the query of a test
+are strategies too; the values of an opened one are the keyed digest of its threshold. Floats that decide something are
+written in hexadecimal, so what is read back is the number that was priced.
 """
 
 from __future__ import annotations
@@ -20,10 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.errors import BursarError, LedgerError
-from bursar.kernel.accounting.events import Allotted, Event, Measured, Refined, Sealed, Versioned
+from bursar.kernel.accounting.events import (
+    DIGEST_NUMBERS,
+    Allotted,
+    Closed,
+    Event,
+    Failed,
+    Measured,
+    Opened,
+    Refined,
+    Sealed,
+    Versioned,
+)
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger.ledger import Claim, Hold, Record
-from bursar.queries import LinearMap, decode, encode
+from bursar.queries import LinearMap, Product, decode, encode
 
 T = TypeVar("T")
 Strategies = Callable[[str], LinearMap]
@@ -54,6 +66,8 @@ def strategy_of(event: Event) -> LinearMap | None:
     """The strategy that must be stored along with an event, if it has one."""
     match event:
         case Measured(strategy=strategy) | Refined(measured=strategy):
+            return strategy
+        case Opened(scope=strategy) | Failed(query=strategy):
             return strategy
     return None
 
@@ -104,6 +118,8 @@ def values_expected(event: Event) -> int:
             return strategy.rows
         case Refined(rows=rows):
             return len(rows)
+        case Opened():
+            return DIGEST_NUMBERS
     return 0
 
 
@@ -145,6 +161,14 @@ def _event_fields(event: Event) -> dict[str, Any]:
         case Refined(block=block, measured=strategy, before=before, after=after, version=version):
             place = {"block": block, "strategy": strategy.digest, "rows": _runs(event.rows), "version": version}
             return {"kind": "refined", "before": before.scale.hex(), "after": after.scale.hex(), **place}
+        case Opened(scope=scope, cut=cut, threshold=threshold, test=test, version=version):
+            laws = {"threshold": threshold.scale.hex(), "test": test.scale.hex()}
+            return {"kind": "opened", "strategy": scope.digest, "cut": cut, "version": version, **laws}
+        case Failed(instance=instance, query=query, estimate=estimate, version=version):
+            asked = {"strategy": query.digest, "estimate": estimate}
+            return {"kind": "failed", "instance": instance, "version": version, **asked}
+        case Closed(instance=instance, version=version):
+            return {"kind": "closed", "instance": instance, "version": version}
         case Versioned(version=version, same_rows=same_rows):
             return {"kind": "versioned", "version": version, "same_rows": same_rows}
         case Allotted(shares=shares):
@@ -170,6 +194,15 @@ def _event(fields: dict[str, Any], strategies: Strategies) -> Event:
             rows = _rows(fields.pop("rows"), strategy.rows)
             before, after = (_laplace(fields.pop(name)) for name in ("before", "after"))
             return Refined(measured=strategy, rows=rows, before=before, after=after, **fields)
+        case "opened":
+            threshold, test = (_laplace(fields.pop(name)) for name in ("threshold", "test"))
+            return Opened(scope=_product(strategies(fields.pop("strategy"))), threshold=threshold, test=test, **fields)
+        case "failed":
+            _typed(fields["instance"], int)
+            return Failed(query=_product(strategies(fields.pop("strategy"))), **fields)
+        case "closed":
+            _typed(fields["instance"], int)
+            return Closed(**fields)
         case "versioned":
             _typed(fields["same_rows"], bool)
             return Versioned(**fields)
@@ -185,6 +218,12 @@ def _fraction(text: str) -> Fraction:
     if re.fullmatch(r"[1-9][0-9]{0,99}(/[1-9][0-9]{0,99})?", text) is None or str(Fraction(text)) != text:
         raise LedgerError("a fraction cannot be read")
     return Fraction(text)
+
+
+def _product(strategy: LinearMap) -> Product:
+    if not isinstance(strategy, Product):
+        raise LedgerError("a sparse vector tests products")
+    return strategy
 
 
 def _laplace(scale: str) -> Noise:

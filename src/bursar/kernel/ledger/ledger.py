@@ -18,7 +18,8 @@ Charter = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
-    """One line of the log. `values` are the noisy answers of a measurement or a refinement, else empty."""
+    """One line of the log. `values` are the noisy answers of a measurement or a refinement, the digest of an opened
+    sparse vector's threshold, else empty."""
 
     position: int  # 1, 2, 3, ...
     at: float  # seconds since 1970, for people; nothing is decided by it
@@ -107,6 +108,9 @@ class Transaction(Protocol):
 
     def put_secret(self, name: str, value: bytes) -> None:
         """Store or replace a kernel secret."""
+
+    def drop_secret(self, name: str) -> None:
+        """Forget a kernel secret; one that is gone already is no error."""
 
     def queue(self) -> Mapping[str, bytes]:
         """The rows of the queue by name. Who asks when is decided by them, and nothing about what may be spent."""

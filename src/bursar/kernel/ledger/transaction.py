@@ -167,6 +167,9 @@ class RowTransaction:
     def put_secret(self, name: str, value: bytes) -> None:
         self.medium.rows.write("secrets", _name(name), value)
 
+    def drop_secret(self, name: str) -> None:
+        self.medium.rows.erase("secrets", _name(name))
+
     def queue(self) -> Mapping[str, bytes]:
         return dict(self.medium.rows.scan("queue"))
 

@@ -1,0 +1,64 @@
+"""A verb of the kernel is open to offers only with an enumeration of its law and with record-play."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import NoReturn, get_type_hints
+
+import pytest
+
+from bursar.kernel.grant import Grant
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.verbs import Verbs
+from harness.player import Player, Run, watched
+from harness.questions import KINDS
+
+TESTS = Path(__file__).resolve().parents[1]
+
+DOORS = {"measure": {"measure"}, "refine": {"refine"}, "above": {"open", "test"}}
+"""The doors of the kernel that each open verb goes through."""
+
+SCENES = {"measure": "count", "refine": "refined", "above": "tested"}
+"""A kind of scene that plays it."""
+
+VERBS = {name for name in vars(Verbs) if not name.startswith("_")}
+OPEN = {name for name in VERBS if get_type_hints(getattr(Grant, name))["return"] is not NoReturn}
+
+
+def doors_called(verb: str) -> set[str]:
+    """The methods of the kernel that draw noise, which a verb of a grant calls."""
+    named = {node.attr for node in ast.walk(_method(Grant, verb)) if isinstance(node, ast.Attribute)}
+    return named & drawing_doors()
+
+
+def drawing_doors() -> set[str]:
+    """The public methods of the kernel in which noise is drawn."""
+    return {
+        name
+        for name, value in vars(Kernel).items()
+        if not name.startswith("_") and callable(value) and "_randomness" in ast.dump(_method(Kernel, name))
+    }
+
+
+def _method(home: type, name: str) -> ast.AST:
+    source = Path(inspect.getfile(home)).read_text(encoding="utf-8")
+    whole = next(n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == home.__name__)
+    return next(n for n in whole.body if isinstance(n, ast.FunctionDef) and n.name == name)
+
+
+def test_the_tables_name_every_open_verb_and_every_door() -> None:
+    assert set(DOORS) == set(SCENES) == OPEN
+    assert {"measure", "refine", "above", "select"} <= VERBS
+    assert set().union(*DOORS.values()) == drawing_doors()
+
+
+@pytest.mark.parametrize("verb", sorted(OPEN))
+def test_an_open_verb_has_its_tests(verb: str) -> None:
+    assert doors_called(verb) == DOORS[verb]
+    for kind in ("exact", "twins"):
+        assert (TESTS / "enumeration" / f"test_{verb}_{kind}.py").is_file()
+    assert SCENES[verb] in KINDS
+    played = vars(watched(Kernel, Player(Run(), "", lambda strategy: None)))
+    assert DOORS[verb] <= set(played)
