@@ -59,7 +59,7 @@ class Bursar(OwnersDoor):
         facts: Any = {
             "domain": config.domain,
             "mode": config.budget.mode,
-            "preset": presets.under(config.family, preset),
+            "preset": presets.under(config.family, preset, config.domain),
         }
         self.planner = self.policy.planner(**facts, prices=self.kernel, ledger=ledger, analyst=analyst)
         self.planner.promised = guarantee_of(config.analysts, config.budget)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bursar.domain import Domain
 from bursar.inference.simultaneous import Family
 from bursar.kernel.accounting import Mode
 from bursar.planner.choose import Preset
@@ -13,6 +14,8 @@ from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.invest import Invest
+from bursar.proposers.partitions import ByPartition
+from bursar.proposers.pmw import TIGHT, Pmw
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.refine import Refine
 from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse
@@ -25,24 +28,49 @@ THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4}
 NODES = {Mode.PURE: 0.3, Mode.CONCENTRATED: 1.0}
 """The same for the nodes of trees, which many questions share; with Gaussian noise `incremental` does better."""
 
+LEARNT_CELLS = 2048
+"""Columns of more joint cells than a strategy for all questions can have are learnt instead, question by question."""
+
 default = Preset(
     "default",
-    (Exact(), Reconstruct(), Incremental(), Tree(theta=NODES), Refine(), Strategy(), Invest(theta=THETA), Direct()),
+    (
+        Exact(),
+        Reconstruct(),
+        ByPartition(theta=THETA),
+        Incremental(),
+        Tree(theta=NODES),
+        Refine(),
+        Strategy(),
+        Invest(theta=THETA),
+        Pmw(replace(TIGHT, least_cells=LEARNT_CELLS)),
+        Direct(),
+    ),
 )
 
 cachedp = Preset("cachedp", modules(), sequential=True)
 """CacheDP as it was published, charged as in its paper: for comparison."""
 
 
-def under(family: Family | None, preset: Preset) -> Preset:
-    """The preset under the simultaneous contract for a family of questions; as it is, per-query, where there is none.
+def under(family: Family | None, preset: Preset, domain: Domain) -> Preset:
+    """The preset for a data set: under its contract, and with its partitions."""
+    if family is not None:
+        return _simultaneous(family, preset)
+    return preset if domain.partition is None else _by_partition(preset)
+
+
+def _by_partition(preset: Preset) -> Preset:
+    """Of ways to buy for later questions only those that buy by partition: others may look at one not sealed yet."""
+    kinds = Incremental | Tree | Refine | Strategy | Invest | Pmw
+    return replace(preset, proposers=tuple(one for one in preset.proposers if not isinstance(one, kinds)))
+
+
+def _simultaneous(family: Family, preset: Preset) -> Preset:
+    """The preset under the simultaneous contract for a family of questions.
 
     Proposers that live on rows of several purchases have no place there: `Reuse` does what can be done with each one.
     """
-    if family is None:
-        return preset
     estimators = Estimators(family)
-    kinds = Exact | Reconstruct | Incremental | Tree | Refine
+    kinds = Exact | Reconstruct | ByPartition | Incremental | Tree | Refine | Pmw
     buying = [one for one in preset.proposers if not isinstance(one, kinds)]
     buying = [Invest(theta=THETA, top_up=False) if isinstance(one, Invest) else one for one in buying]
     proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(one, estimators) for one in buying))

@@ -30,10 +30,9 @@ Everything in it is public. A complete example, with every kind of column:
     contract = "per-query"        # or "simultaneous", with a family = ["age", ["age", "sex"]]
 
     [analysts]                    # optional: people who share the budget
-    policy = "seeded-cache"       # or "shared", the default; or "independent"
+    policy = "shared"             # the default; or "independent"; or "seeded-cache", with a seed = { ... }
     scheduler = "round-robin"     # or "none", the default; or "randomized"
     shares = { alice = 0.5, bob = 0.3 }
-    seed = { fraction = 0.25, basis = "histogram", columns = ["age"] }
 
     [columns.sex]                 # listed values: text, whole numbers, or true and false
     values = ["F", "M"]

@@ -13,7 +13,7 @@ from bursar.analysts.settings import Settings
 from bursar.config import sections
 from bursar.config.analysts import analysts
 from bursar.config.lines import line_numbers
-from bursar.config.partition import Sealing, partition
+from bursar.config.partition import Sealing, check_together, partition
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section
 from bursar.domain import Domain, Unit
@@ -93,6 +93,9 @@ def load(path: str | os.PathLike[str]) -> Config:
     with top.located("privacy", "neighbours"):
         Axis.of(domain, unit)
     goal, family = sections.goal(top, domain, public_size=public_size)
+    sharing = analysts(top, domain, table)
+    sealing = partition(top)[1]
+    check_together(top, sealing, family, sharing)
     return Config(
         path=home,
         dataset=dataset,
@@ -105,9 +108,9 @@ def load(path: str | os.PathLike[str]) -> Config:
         public_size=public_size,
         goal=goal,
         family=family,
-        sealing=partition(top)[1],
+        sealing=sealing,
         pace=sections.pace(top),
-        analysts=analysts(top, domain, table),
+        analysts=sharing,
     )
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
 
+from bursar.analysts.settings import Settings
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section, nearest, shown
 from bursar.domain import Attribute, Dates, Integers
 from bursar.errors import QueryError
+from bursar.inference.simultaneous import Family
 
 EXAMPLE = '[partition]\ncolumn = "joined"\nseal = "calendar"'
 LONGEST_GRACE = 3650
@@ -91,3 +93,17 @@ def cell_named(column: Attribute, text: str) -> int:
         first, last = column.label(0), column.label(column.declared - 1)
         raise QueryError(f"{text!r} is no partition of {column.name}; they run from {first} to {last}")
     return found
+
+
+def check_together(top: Section, sealing: Sealing, family: Family | None, sharing: Settings) -> None:
+    """Refuse what data that grow do not go together with: what is measured for all of them at once."""
+    if not sealing.growing:
+        return
+    if family is not None:
+        reason = (
+            'goal.contract = "simultaneous" covers data that are all there at the start, and [partition] lets them grow'
+        )
+        top.section("goal").refuse("contract", reason=reason, hint='contract = "per-query"')
+    if sharing.seed is not None:
+        reason = "a seed is measured once for all data, and with [partition] there is more to come"
+        top.section("analysts").refuse("policy", reason=reason, hint='policy = "shared" or "independent"')

@@ -56,7 +56,7 @@ def test_what_independent_analysts_get_does_not_depend_on_others() -> None:
 def test_seeded_cache_refuses_the_simultaneous_contract() -> None:
     people = Collective(settings_of(HALVES))
     family = Family(domain=LINE, sets=(("age",),))
-    preset = presets.under(family, presets.default)
+    preset = presets.under(family, presets.default, LINE)
     facts = {"domain": LINE, "mode": people.owner.config.budget.mode, "prices": people.owner.kernel}
     with pytest.raises(ConfigError, match="simultaneous"):
         people.owner.policy.planner(**facts, preset=preset, ledger=people.owner.ledger, analyst="ana")

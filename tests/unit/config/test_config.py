@@ -557,3 +557,25 @@ def test_partitions_are_named_by_their_values() -> None:
     for column, text in ((WEEKS, "2023-12-31"), (WEEKS, "monday"), (numbers, "4"), (words, "c"), (bins, "1")):
         with pytest.raises(QueryError, match="is no partition of"):
             cell_named(column, text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason", "hint"),
+    [
+        ("[goal]", '[goal]\ncontract = "simultaneous"\nfamily = ["sex"]\n', "[partition] lets them grow", "per-query"),
+        (
+            "[goal]",
+            '[analysts]\nshares = { ana = 0.5 }\npolicy = "seeded-cache"\n'
+            'seed = { fraction = 0.25, columns = ["sex"] }\n[goal]',
+            "there is more to come",
+            "shared",
+        ),
+    ],
+)
+def test_partitions_go_with_nothing_that_is_measured_once_for_all(
+    tmp_path: Path, old: str, new: str, reason: str, hint: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(write(tmp_path, GOOD.replace('contract = "per-query"\n', "").replace(old, new, 1)))
+    assert reason in str(refused.value)
+    assert hint in str(refused.value)

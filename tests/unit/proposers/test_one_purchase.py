@@ -272,8 +272,8 @@ def test_threads_take_turns() -> None:
 
 
 def test_a_preset_is_wrapped_and_keeps_its_own_facts() -> None:
-    wrapped = presets.under(FAMILY, replace(presets.default, sequential=True))
-    assert presets.under(None, presets.default) is presets.default
+    wrapped = presets.under(FAMILY, replace(presets.default, sequential=True), FAMILY.domain)
+    assert presets.under(None, presets.default, FAMILY.domain) is presets.default
     assert wrapped.sequential
     assert [one.name for one in wrapped.proposers] == ["reuse", "strategy", "invest", "direct"]
     assert all(isinstance(one, Reuse | OnePurchase) for one in wrapped.proposers)
