@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import html
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bursar.domain import Value
 from bursar.goal import Contract, Goal
+from bursar.inference.derived import Derived
 from bursar.inference.estimate import Estimate, error_bars
+from bursar.show import Shown
+from bursar.show.columns import names_of
 from bursar.workload.workload import Workload
-
-if TYPE_CHECKING:
-    import pandas
 
 Table = tuple[tuple[float, ...], ...]
 """One inner tuple per line of the answer, one number per aggregate."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Shown):
     """A table of noisy numbers. Each lies within low..high, all of them together, with the stated confidence."""
 
     question: str
@@ -47,16 +48,16 @@ class Answer:
     payer: str | None = None  # whose share pays; None where it is the data set's budget
     whole_charge: float | None = None  # to the data set's budget, where a share pays
     whole_left: float | None = None  # of the data set's budget, where a share pays
+    remarks: tuple[str, ...] = ()  # what to know about the numbers beyond their errors
+    mixed: bool = False  # whether outputs are other things than counts, so that no one error is for all of them
 
     @staticmethod
     def of(workload: Workload, estimate: Estimate, *, wanted: Goal, **rest: Any) -> Answer:
         """The answer to a workload: labels, values and error bars that hold together with the goal's confidence."""
-        widths = np.append(error_bars(estimate.law, wanted), 0.0)
-        values = np.append(estimate.values, 0.0)  # row -1: zero by definition
-        shown, width = values[workload.index], widths[workload.index]
-        tables = {"values": shown, "low": shown - width, "high": shown + width}
-        plain: dict[str, Any] = {name: tuple(tuple(line) for line in table.tolist()) for name, table in tables.items()}
-        return Answer(keys=workload.keys, outputs=workload.outputs, labels=workload.labels, **plain, **rest)
+        values, widths = estimate.values, error_bars(estimate.law, wanted)
+        tables: dict[str, Any] = tables_of(workload.derive(values, values - widths, values + widths))
+        public: dict[str, Any] = {"remarks": workload.remarks, "mixed": workload.mixed}
+        return Answer(keys=workload.keys, outputs=workload.outputs, labels=workload.labels, **public, **tables, **rest)
 
     @property
     def value(self) -> float:
@@ -73,36 +74,35 @@ class Answer:
     @property
     def error(self) -> float:
         """The widest error bar, to nine digits: its ends are rounded beside values of any size."""
-        spans = [
-            h - v
-            for highs, values in zip(self.high, self.values, strict=True)
-            for h, v in zip(highs, values, strict=True)
-        ]
-        return float(f"{max(spans, default=0.0):.9g}")
+        return max(self.errors, default=0.0)
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        """The widest error bar of each output, to nine digits."""
+        spans = np.maximum(np.subtract(self.high, self.values), np.subtract(self.values, self.low))
+        widest = spans.reshape(-1, len(self.outputs)).max(axis=0, initial=0.0)
+        return tuple(float(f"{span:.9g}") for span in widest)
 
     @property
     def rows(self) -> list[dict[str, Value]]:
         """One dictionary per line: the group columns, and per aggregate its value, low and high."""
+        names = names_of(self.keys, self.outputs)
         lines: list[dict[str, Value]] = []
-        for label, values, low, high in zip(self.labels, self.values, self.low, self.high, strict=True):
-            line: dict[str, Value] = dict(zip(self.keys, label, strict=True))
-            for name, v, lo, hi in zip(self.outputs, values, low, high, strict=True):
-                line |= {name: v, f"{name}_low": lo, f"{name}_high": hi}
-            lines.append(line)
+        for label, *numbers in zip(self.labels, self.values, self.low, self.high, strict=True):
+            flat = [number for three in zip(*numbers, strict=True) for number in three]
+            lines.append(dict(zip(names, [*label, *flat], strict=True)))
         return lines
 
-    def df(self) -> pandas.DataFrame:
-        """The lines as a pandas data frame."""
-        import pandas
-
-        return pandas.DataFrame(self.rows)
+    def facts(self) -> dict[str, Any]:
+        """Everything about the answer but its numbers, as plain JSON values."""
+        table = ("keys", "labels", "values", "low", "high")
+        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in table}
+        return {**rest, "outputs": list(self.outputs), "error": self.error, "free": self.free}
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        table = ("keys", "labels", "values", "low", "high")
-        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in table}
-        rows = [{k: v.isoformat() if isinstance(v, date) else v for k, v in row.items()} for row in self.rows]
-        return {**rest, "outputs": list(self.outputs), "error": self.error, "free": self.free, "rows": rows}
+        rows = [{name: _plain(value) for name, value in row.items()} for row in self.rows]
+        return {**self.facts(), "error": _plain(self.error), "rows": rows}
 
     def to_bytes(self) -> bytes:
         """The stored form; `from_bytes` gives an equal answer."""
@@ -112,7 +112,7 @@ class Answer:
     @staticmethod
     def from_bytes(body: bytes) -> Answer:
         plain = json.loads(body, object_hook=_untag_date)
-        tables = {name: _tuples(plain[name]) for name in ("keys", "outputs", "labels", "values", "low", "high")}
+        tables = {f.name: _tuples(plain[f.name]) for f in fields(Answer) if isinstance(plain.get(f.name), list)}
         return Answer(**{**plain, **tables})
 
     def __str__(self) -> str:
@@ -120,11 +120,7 @@ class Answer:
 
     def table(self) -> str:
         """Labels and numbers with their error bars, without the small print."""
-        head = [*self.keys, *self.outputs]
-        lines = [
-            [*map(_text, label), *map(_bar, v, hi)]
-            for label, v, hi in zip(self.labels, self.values, self.high, strict=True)
-        ]
+        head, lines = [*self.keys, *self.outputs], self.cells()
         widths = [max(len(row[i]) for row in [head, *lines]) for i in range(len(head))]
         left = len(self.keys)
         shown = [
@@ -132,6 +128,13 @@ class Answer:
             for row in [head, *lines]
         ]
         return "\n".join([shown[0], "-" * len(shown[0]), *shown[1:]])
+
+    def cells(self) -> list[list[str]]:
+        """The lines as people read them: group values, then each number with its error."""
+        return [
+            [*map(_text, label), *map(_bar, v, lo, hi)]
+            for label, v, lo, hi in zip(self.labels, self.values, self.low, self.high, strict=True)
+        ]
 
     def footer(self) -> list[str]:
         """The small print, in plain words."""
@@ -141,10 +144,17 @@ class Answer:
             together = "on every number, of this and all answers of the family together"
         cost = "free" if self.free else f"{self.unit} {self.charge:.6g}"
         return [
-            f"error  ±{self.error:.4g} or less {together}, with {sure} confidence ({self.contract})",
+            f"error  {self._within()} or less {together}, with {sure} confidence ({self.contract})",
             f"cost   {cost}; {self.money_left()}",
             f"from   {self.source}: {self.note}",
+            *(f"note   {remark}" for remark in self.remarks),
         ]
+
+    def _within(self) -> str:
+        """The widest error, or that of each output where they are different things."""
+        if not self.mixed or len(self.outputs) == 1:
+            return f"±{self.error:.4g}"
+        return ", ".join(f"±{error:.4g} ({name})" for name, error in zip(self.outputs, self.errors, strict=True))
 
     def money_left(self) -> str:
         """What is left, in words."""
@@ -153,24 +163,34 @@ class Answer:
             return left
         return f"{left} to {self.payer} (data set: {self.whole_charge:.6g}, {self.whole_left:.6g} is left)"
 
-    def _repr_html_(self) -> str:
-        cells = [
-            [*map(_text, label), *map(_bar, v, hi)]
-            for label, v, hi in zip(self.labels, self.values, self.high, strict=True)
-        ]
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in [*self.keys, *self.outputs])
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in line) + "</tr>" for line in cells)
-        foot = "<br>".join(html.escape(line) for line in self.footer())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><small>{foot}</small>"
+
+def tables_of(outputs: Sequence[Derived]) -> dict[str, Table]:
+    """Values and ends, line by line."""
+    return {
+        name: tuple(zip(*(getattr(output, field).tolist() for output in outputs), strict=True))
+        for name, field in (("values", "value"), ("low", "low"), ("high", "high"))
+    }
 
 
 def _text(value: Value) -> str:
     return "NULL" if value is None else str(value)
 
 
-def _bar(value: float, high: float) -> str:
-    whole = value == round(value) and high == round(high)
-    return f"{value:,.0f} ± {high - value:,.0f}" if whole else f"{value:,.1f} ± {high - value:,.1f}"
+def _bar(value: float, low: float, high: float) -> str:
+    """A number with its error, or with both ends where they are not equally far; in as many digits as that needs."""
+    span = max(high - value, value - low)
+    whole = value.is_integer() and high.is_integer() and low.is_integer()
+    digits = 0 if whole else max(1, 1 - math.floor(math.log10(span))) if 0 < span < 1 else 1
+    if not math.isfinite(span) or abs((high - value) - (value - low)) > 1e-6 * span:
+        return f"{value:,.{digits}f} ({low:,.{digits}f} to {high:,.{digits}f})"
+    return f"{value:,.{digits}f} ± {high - value:,.{digits}f}"
+
+
+def _plain(value: Value) -> Value:
+    """A value that any reader of JSON understands: an end that is nowhere is null."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _tag_date(value: object) -> dict[str, str]:

@@ -6,7 +6,7 @@ text --sql--> Query --workload--> Workload --planner--> Offer --kernel--> record
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from bursar import presets
@@ -14,6 +14,7 @@ from bursar.analysts.guarantee import guarantee_of
 from bursar.analysts.policy import policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
+from bursar.batching import BatchDoor
 from bursar.config import Config
 from bursar.errors import Busy, LedgerError, Stale
 from bursar.inference.estimate import Estimate
@@ -23,23 +24,24 @@ from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Ledger
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.sources.source import Source
-from bursar.owner import OwnersDoor
 from bursar.pace import paced
-from bursar.planner.batch import Batch, split, together
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
-from bursar.status import OWNER, BudgetStatus, LogLine, budget_of, log_of, payment
+from bursar.status import OWNER, payment
 from bursar.workload.remembered import Compiled
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
 
 
-class Bursar(OwnersDoor):
-    """A data set behind a budget. Ask with `query`, look ahead with `explain`, look back with `budget` and `log`."""
+class Bursar(BatchDoor):
+    """A data set behind a budget. Ask with `query` and `batch`, look ahead with `explain` and back with `log`.
+
+    What is not about one question is in `BatchDoor` and `OwnersDoor`.
+    """
 
     def __init__(
         self,
@@ -76,20 +78,6 @@ class Bursar(OwnersDoor):
         """Every way to answer, with its price and error. Free."""
         return self.planner.explain(self.prepare(sql, Wanted(**wanted), None))
 
-    def batch(
-        self,
-        questions: Sequence[str],
-        *,
-        key: str | None = None,
-        wait: bool = True,
-        ticket: int | None = None,
-        **wanted: Any,
-    ) -> Batch:
-        """Many questions planned together for one price, with one goal, in one turn; a `Batch` of Answers."""
-        requests = [self.prepare(sql, Wanted(**wanted), None, wait=wait, ticket=ticket) for sql in questions]
-        alone = sum(self.planner.explain(request).price for request in requests)
-        return split(self.ask(together(requests, key)), requests, alone)
-
     def prepare(self, text: str, wanted: Wanted, key: str | None, **place: Any) -> Request:
         """Parse, compile, and settle on one goal in counts."""
         sealed = self.kernel.sealed()
@@ -97,11 +85,11 @@ class Bursar(OwnersDoor):
         asked = resolve(wanted, query.goal, self.config.goal, mode=self.config.budget.mode)
         goal = in_counts(asked, self.config.public_size, self.planner.measured_size)
         facts: Any = {"text": text, "workload": workload, "asked": asked, "goal": goal, "explain": query.explain}
-        return Request(**facts, **place, analyst=self.analyst, key=key)
+        return Request.of(**facts, **place, analyst=self.analyst, key=key)
 
     def ask(self, request: Request) -> Answer:
         """The flow: answered before? else wait for the turn, if there is a queue, and answer."""
-        if (done := self._answered(request)) is not None:
+        if (done := self.answered(request)) is not None:
             return done  # same key, same question: the same bytes, no charge
         with self.queue.turn(request):
             return self._ask_now(request)
@@ -110,7 +98,7 @@ class Bursar(OwnersDoor):
         """Choose an offer, run it under a grant, release what is stored."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < give_up:
-            if (done := self._answered(request)) is not None:
+            if (done := self.answered(request)) is not None:
                 return done  # somebody else answered this key meanwhile
             try:
                 self.policy.begin(self.kernel)
@@ -124,15 +112,8 @@ class Bursar(OwnersDoor):
                 time.sleep(0.05)
         raise LedgerError("the ledger is too busy to answer now; try again")
 
-    def budget(self) -> BudgetStatus:
-        """What may be spent, what is spent, what is left: of the data set, and of the own share."""
-        return budget_of(self.kernel, self.analyst, promised=self.planner.promised)
-
-    def log(self, last: int | None = None) -> list[LogLine]:
-        """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""
-        return log_of(self.kernel, self.analyst, last)
-
-    def _answered(self, request: Request) -> Answer | None:
+    def answered(self, request: Request) -> Answer | None:
+        """What is stored under the key of the request, if anything is."""
         who, key = request.analyst, request.key
         body = None if key is None else self.ledger.answered(analyst=who, key=key, question=request.question)
         return None if body is None else Answer.from_bytes(body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from bursar.errors import GoalError
@@ -30,8 +30,21 @@ class Contract(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Part:
+    """The error asked for one output of a question, or for all that are not named."""
+
+    amount: float
+    percent: bool = False
+    output: str | None = None
+    position: int = field(default=-1, compare=False)  # in the text, for messages
+
+
+@dataclass(frozen=True, kw_only=True)
 class Goal:
-    """The accuracy asked for. `confidence` also sets the error bars of the two other kinds."""
+    """The accuracy asked for. `confidence` also sets the error bars of the two other kinds.
+
+    With `parts`, outputs have errors of their own, and `amount` is that of the first part.
+    """
 
     kind: GoalKind
     amount: float
@@ -39,10 +52,12 @@ class Goal:
     percent: bool = False  # the amount is a percentage of the public size; see `in_counts`
     unit: str = ""  # "epsilon" or "rho" where the kind is SPEND and the analyst named it
     most: float | None = None  # refuse if the price would exceed this, whatever the kind
+    parts: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 1 / LARGEST_AMOUNT <= self.amount <= LARGEST_AMOUNT:
-            raise GoalError(f"the {self.kind.value} of a goal must be a positive number, not {self.amount!r}")
+        for amount in (self.amount, *(part.amount for part in self.parts)):
+            if not 1 / LARGEST_AMOUNT <= amount <= LARGEST_AMOUNT:
+                raise GoalError(f"the {self.kind.value} of a goal must be a positive number, not {amount!r}")
         if not (self.confidence > 0 and 0 < self.beta < 1):  # 1 - 1e-300 is 1
             raise GoalError(f"a confidence lies strictly between 0 and 1 (or 0% and 100%), not {self.confidence!r}")
         if self.most is not None and not (math.isfinite(self.most) and self.most >= 0):
@@ -53,8 +68,25 @@ class Goal:
         """The probability of missing the goal that is tolerated."""
         return 1.0 - self.confidence
 
+    def of(self, output: str) -> Part:
+        """What is asked for one output: its own part, or that of all others."""
+        parts = self.parts or (Part(amount=self.amount, percent=self.percent),)
+        own = [part for part in parts if part.output == output] or [part for part in parts if part.output is None]
+        if not own:
+            raise GoalError(f"no error is given for {output}: write WITH ERROR {self.amount:g} ON {output}")
+        return own[0]
+
+    def times(self, factor: float) -> Goal:
+        """The same goal with every amount multiplied."""
+        parts = tuple(replace(part, amount=factor * part.amount) for part in self.parts)
+        return replace(self, amount=factor * self.amount, parts=parts)
+
     def describe(self) -> str:
         """The goal in the words of the SQL clause."""
-        sign = "%" if self.percent else ""
         name = (self.unit or "epsilon").upper() if self.kind is GoalKind.SPEND else self.kind.name
-        return f"WITH {name} {self.amount:g}{sign} CONFIDENCE {100 * self.confidence:g}%"
+        parts = self.parts or (Part(amount=self.amount, percent=self.percent),)
+        amounts = [
+            f"{part.amount:g}{'%' * part.percent}{'' if part.output is None else f' ON {part.output}'}"
+            for part in parts
+        ]
+        return f"WITH {name} {', '.join(amounts)} CONFIDENCE {100 * self.confidence:g}%"

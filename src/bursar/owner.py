@@ -1,4 +1,4 @@
-"""What the data owner does with an open data set, and what everybody does when they are done with it."""
+"""What is done with an open data set besides asking: looking back, declaring what is new, closing it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from bursar.config import Config
 from bursar.config.partition import cell_named
@@ -21,6 +21,10 @@ from bursar.kernel.randomness import Randomness
 from bursar.kernel.seals import Axis
 from bursar.kernel.sources.intake import Taken
 from bursar.kernel.sources.source import Source
+from bursar.planner.planner import Planner
+from bursar.spending import Spending, spending_of
+from bursar.spending.savings import Progress
+from bursar.status import BudgetStatus, LogLine, budget_of, log_of
 
 
 class OwnersDoor:
@@ -29,8 +33,27 @@ class OwnersDoor:
     config: Config
     ledger: Ledger
     kernel: Kernel
+    planner: Planner
+    analyst: str
     _open_source: Callable[[bytes], Source]
     _randomness: Randomness
+
+    def budget(self) -> BudgetStatus:
+        """What may be spent, what is spent, what is left: of the data set, and of the own share."""
+        return budget_of(self.kernel, self.analyst, promised=self.planner.promised)
+
+    def spending(self, *, progress: Progress = lambda done, of: None) -> Spending:
+        """What it was spent on, whose budget is used most, what remembering has saved; an analyst sees the own part.
+
+        It plays the log again, which takes a while where that is long; `progress` hears how far it has come.
+        """
+        facts: Any = {"domain": self.config.domain, "table": self.config.table, "progress": progress}
+        own_rows = self.config.analysts.policy != "shared"
+        return spending_of(self.kernel, self.analyst, own_rows=own_rows, **facts)
+
+    def log(self, last: int | None = None) -> list[LogLine]:
+        """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""
+        return log_of(self.kernel, self.analyst, last)
 
     def declare_version(self, *, same_rows: bool = False) -> int:
         """For the data owner: the data have changed, and are what they are now."""

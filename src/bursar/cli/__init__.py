@@ -5,7 +5,11 @@ from __future__ import annotations
 import io
 import sys
 
+from bursar.cli.stopped import Stopped
 from bursar.errors import BursarError
+
+STOPPED = 130
+"""What shells call a program that was stopped by Ctrl-C."""
 
 
 def main() -> None:
@@ -21,3 +25,6 @@ def main() -> None:
     except BursarError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
+    except Stopped as stop:
+        print(f"\n{stop}", file=sys.stderr)
+        sys.exit(STOPPED)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bursar import __version__
-from bursar.cli import show, show_queue
+from bursar.cli import outcome, show, show_queue, stopped, working
+from bursar.cli.confirm import confirm
+from bursar.cli.init import check, init
+from bursar.cli.options import CONFIG, Data, Json
 from bursar.errors import LedgerError, QueryError
 
 if TYPE_CHECKING:
@@ -39,9 +42,6 @@ Sql = Annotated[
         'ERROR 50 CONFIDENCE 95%".',
         show_default=False,
     ),
-]
-Data = Annotated[
-    Path, typer.Option("-d", "--data", metavar="CONFIG", help="The config file of the data set.", show_default=True)
 ]
 Within = Annotated[
     str | None,
@@ -86,9 +86,14 @@ NoWait = Annotated[
 Ticket = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="The ticket that an earlier call with --no-wait printed.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-CONFIG = Path("bursar.toml")
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Also write the answer to a file: .csv, .parquet, .png, .svg or .pdf."),
+]
+Bars = Annotated[
+    bool | None,
+    typer.Option("--bars/--no-bars", help="Draw bars beside the numbers; unless named, at a terminal."),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -119,6 +124,8 @@ def query(
     key: Key = None,
     no_wait: NoWait = False,
     ticket: Ticket = None,
+    out: Out = None,
+    bars: Bars = None,
     analyst: Analyst = "owner",
     json: Json = False,
 ) -> None:
@@ -127,20 +134,13 @@ def query(
     Example: bursar query "SELECT region, COUNT(*) FROM people GROUP BY region" --within 50
     """
     text = _read(sql)
+    outcome.check(out)
+    goal: Any = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}
+    place: Any = {"wait": not no_wait, "ticket": ticket}
     with _open(data, analyst) as bursar, show_queue.ticket(as_json=json):
-        answer = bursar.query(
-            text,
-            within=within,
-            confidence=confidence,
-            rmse=rmse,
-            epsilon=epsilon,
-            rho=rho,
-            max_cost=max_cost,
-            key=key,
-            wait=not no_wait,
-            ticket=ticket,
-        )
-        show.result(answer, as_json=json)
+        with stopped.Watch(bursar).over(text), working.working("at work"):
+            answer = bursar.query(text, key=key, max_cost=max_cost, **place, **goal)
+        outcome.answer(answer, as_json=json, bars=bars, out=out)
 
 
 @app.command()
@@ -158,12 +158,15 @@ def release(
     key: Key = None,
     no_wait: NoWait = False,
     ticket: Ticket = None,
+    price: Annotated[bool, typer.Option("--price", help="Only say what all of it would cost. Free.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Pay without asking; scripts are never asked.")] = False,
     analyst: Analyst = "owner",
     json: Json = False,
 ) -> None:
     """Answer many questions at once: planned together, paid once, consistent with each other.
 
-    All of them share one goal, and all error bars hold together. Example: bursar release monday.sql --within 100
+    All of them share one goal, and all error bars hold together. At a terminal the price is shown first, and nothing is
+    paid unless you agree. Example: bursar release monday.sql --within 100
     """
     from bursar.sql.script import questions_of
 
@@ -171,7 +174,17 @@ def release(
     goal: Any = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}
     place: Any = {"wait": not no_wait, "ticket": ticket}
     with _open(data, analyst) as bursar, show_queue.ticket(as_json=json):
-        show.result(bursar.batch(questions, key=key, max_cost=max_cost, **place, **goal), as_json=json)
+        batch = bursar.batch(key=key, max_cost=max_cost, progress=working.progress, **place, **goal)
+        for sql in questions:
+            batch.query(sql)
+        if price:
+            outcome.price(batch, bursar.budget(), as_json=json)
+        elif yes or json or outcome.agreed(batch, bursar.budget()):
+            with stopped.Watch(bursar).over(batch.text), working.working("at work"):
+                answers = batch.pay()
+            show.result(answers, as_json=json)
+        else:
+            print("nothing was asked, and nothing was paid")
 
 
 @app.command()
@@ -197,10 +210,44 @@ def explain(
 
 
 @app.command()
-def budget(data: Data = CONFIG, analyst: Reader = "owner", json: Json = False) -> None:
-    """Show how much of the budget is spent and how much is left: of the data set, and of the own share."""
+def shell(
+    data: Data = CONFIG,
+    within: Within = None,
+    confidence: Confidence = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-",
+            help="Where the lines you type are kept, - for nowhere; unless named, in your own folder for such things, "
+            "never beside the ledger.",
+        ),
+    ] = None,
+    analyst: Analyst = "owner",
+) -> None:
+    """Ask one question after the other at a prompt, with completion and history; \\help there tells the rest."""
+    from bursar.cli.shell import default_history
+    from bursar.cli.shell import shell as run
+
+    kept = default_history() if history is None else None if history == "-" else Path(history)
     with _open(data, analyst) as bursar:
-        show.budget(bursar.budget(), as_json=json)
+        run(bursar, wanted={"within": within, "confidence": confidence}, history=kept)
+
+
+@app.command()
+def budget(
+    data: Data = CONFIG,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a picture, a PNG file.")] = None,
+    analyst: Reader = "owner",
+    json: Json = False,
+) -> None:
+    """Show how much of the budget is spent and left, what it was spent on, and what remembering has saved.
+
+    An analyst sees the whole, the own share and the own questions; the data owner sees everybody's.
+    """
+    outcome.check(png, (".png",))
+    with _open(data, analyst) as bursar:
+        spending = bursar.spending(progress=working.progress)
+        outcome.budget(bursar.budget(), spending, as_json=json, png=png)
 
 
 @app.command()
@@ -235,6 +282,11 @@ def let_go(
     """
     with _open(data, analyst) as bursar:
         show_queue.queue(bursar.queue.let_go(analyst, away=away), as_json=json)
+
+
+app.command()(init)
+app.command()(confirm)
+app.command()(check)
 
 
 @app.command()
@@ -398,7 +450,7 @@ def audit(
     from bursar.audit import audit as run
     from bursar.config import load
 
-    result = run(load(data), trials=trials, progress=show.progress)
+    result = run(load(data), trials=trials, progress=working.progress)
     show.audit(result, as_json=json)
     if not result.passed:
         raise typer.Exit(4)

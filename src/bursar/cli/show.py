@@ -57,7 +57,7 @@ def budget(status: BudgetStatus, *, as_json: bool) -> None:
 def _account(account: AccountStatus, unit: str) -> None:
     held = f", {account.held:.6g} set aside" if account.held else ""
     spent, left = f"{unit} {account.spent:.6g} spent{held}", f"{account.left:.6g} left"
-    print(f"share   {_plain(account.analyst)}: {account.share:.6g} of it, {unit} {account.total:.6g}; {spent}, {left}")
+    print(f"share   {plain(account.analyst)}: {account.share:.6g} of it, {unit} {account.total:.6g}; {spent}, {left}")
 
 
 def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
@@ -73,7 +73,7 @@ def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
         paid = (f"{line.paid:.6g}",) if shared else ()
         cost = f"{line.charge:.6g}"
         rows.append((str(line.position), _time(line.at), line.analyst, *paid, cost, what, line.purpose))
-    shown = [[_plain(cell) for cell in row] for row in rows]
+    shown = [[plain(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -108,12 +108,6 @@ def audit(found: Audit, *, as_json: bool) -> None:
         print(found)
 
 
-def progress(done: int, of: int) -> None:
-    """A counter on standard error, only where a person is looking."""
-    if sys.stderr.isatty() and (done == of or done % max(of // 100, 1) == 0):
-        print(f"\r{100 * done // of:3}%", end="\n" if done == of else "", file=sys.stderr, flush=True)
-
-
 def _json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
@@ -122,6 +116,6 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text by an analyst, on one line and without characters that a terminal would obey."""
     return "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))

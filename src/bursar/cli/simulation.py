@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bursar.analysts.settings import Seed
-from bursar.cli import show
+from bursar.cli.working import progress
 from bursar.config import Config, load
 from bursar.errors import AnalystError, QueryError
 from bursar.simulate.compare import Figures, Setting, compare, shares_of
@@ -43,7 +43,7 @@ def run(data: Path, choice: Choice, goal: Mapping[str, Any], *, log: Sequence[Li
     seed = _seed(choice, config)
     shares = shares_of(config, members)
     setting = Setting(config=config, arrivals=asked, shares=shares, seed=seed, wanted=goal)
-    figures = compare(setting, show.progress)
+    figures = compare(setting, progress)
     if choice.plot is not None:
         plot(figures, choice.plot)
     if as_json:

@@ -14,6 +14,7 @@ Everything in it is public. A complete example, with every kind of column:
     table = "people"              # the name behind FROM; in a DuckDB file also the table itself
     max_rows = 100000             # a public number that the table will never exceed
     public_size = 50000           # optional: the number of rows, if it is no secret
+    confirmed = true              # optional: false marks a guess of `bursar init`; a config with one does not open
 
     [privacy]
     unit = { column = "person" }  # or "row": each row is a person of its own
@@ -53,6 +54,6 @@ Everything in it is public. A complete example, with every kind of column:
     by = "month"                  # or "day", "week"
 """
 
-from bursar.config.load import Config, load
+from bursar.config.load import Config, load, load_draft
 
-__all__ = ["Config", "load"]
+__all__ = ["Config", "load", "load_draft"]

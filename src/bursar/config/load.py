@@ -12,7 +12,8 @@ from typing import Any
 from bursar.analysts.settings import Settings
 from bursar.config import sections
 from bursar.config.analysts import analysts
-from bursar.config.lines import line_numbers
+from bursar.config.confirmed import label, unconfirmed
+from bursar.config.lines import Place, line_numbers
 from bursar.config.partition import Sealing, check_together, partition
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section
@@ -53,6 +54,7 @@ class Config:
     sealing: Sealing = field(default_factory=Sealing)  # when partitions of the data are complete
     pace: float = 0.0  # seconds; see `bursar.pace`
     analysts: Settings = field(default_factory=Settings)  # who shares the budget, and how
+    unconfirmed: tuple[Place, ...] = ()  # sections that are guesses; nothing can be asked while there are any
 
     @property
     def contract(self) -> Contract:
@@ -71,8 +73,30 @@ class Config:
 
 
 def load(path: str | os.PathLike[str]) -> Config:
-    """Read a config. Raises ConfigError and nothing else, whatever the file holds."""
-    text = _read(path)
+    """Read a config that can be used. Raises ConfigError and nothing else, whatever the file holds.
+
+    Guarantees: a config with a guess in it that nobody has confirmed is refused, so what a draft took from the data
+    reaches nobody but the data owner.
+    """
+    text, file = read_text(path), os.fspath(path)
+    config = parse_draft(text, path)
+    if config.unconfirmed:
+        place, more = config.unconfirmed[0], len(config.unconfirmed) - 1
+        others = f", and {more} more" if more else ""
+        line = line_numbers(text)[(*place, "confirmed")]
+        reason = f"{label(place)}{others}: a guess that nobody has confirmed yet, so nothing can be asked"
+        hint = f"if you own the data, bursar confirm -d {file}, which shows what each guess would make public"
+        raise ConfigError(f"{reason}\ntry: {hint}", file, line)
+    return config
+
+
+def load_draft(path: str | os.PathLike[str]) -> Config:
+    """The same, for the data owner: guesses are allowed, and listed in `unconfirmed`."""
+    return parse_draft(read_text(path), path)
+
+
+def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
+    """The config that a text would be at a path."""
     # The place of the file itself, not of a link to it: the ledger and the data stand beside it.
     home = Path(os.path.realpath(path))
     top = _parse(os.fspath(path), text)
@@ -111,16 +135,19 @@ def load(path: str | os.PathLike[str]) -> Config:
         sealing=sealing,
         pace=sections.pace(top),
         analysts=sharing,
+        unconfirmed=unconfirmed(top),
     )
 
 
-def _read(path: str | os.PathLike[str]) -> str:
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a config file, or a ConfigError."""
     file = os.fspath(path)
     try:
         with open(path, "rb") as handle:
             raw = handle.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        hint = "give the path of one (on the command line: -d PATH), or run `bursar demo` to see one"
+        hint = "give the path of one (on the command line: -d PATH), or draft one from your data: bursar init data.csv"
+        hint += ", or run `bursar demo` to see one"
         raise ConfigError(f"there is no such config file\ntry: {hint}", file) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a file name"

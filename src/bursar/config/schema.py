@@ -8,17 +8,18 @@ KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"))
 KEYS = {
     "": ("dataset", "partition", "source", "privacy", "budget", "goal", "analysts", "columns"),
     "partition": ("column", "seal", "grace_days"),
-    "source": ("path", "table", "max_rows", "public_size"),
-    "privacy": ("unit", "max_contributions", "neighbours", "pace"),
-    "budget": ("epsilon", "delta", "rho"),
+    "source": ("path", "table", "max_rows", "public_size", "confirmed"),
+    "privacy": ("unit", "max_contributions", "neighbours", "pace", "confirmed"),
+    "budget": ("epsilon", "delta", "rho", "confirmed"),
     "goal": ("error", "rmse", "confidence", "contract", "family"),
     "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed"),
-    "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null"),
+    "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null", "confirmed"),
 }
 
 HOMES = {
     key: f"under [{section}]" if section else "at the top of the file, above the first [section]"
     for section, keys in KEYS.items()
     for key in keys
+    if key != "confirmed"
 }
 """Where a key belongs that was found in the wrong section."""

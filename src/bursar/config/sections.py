@@ -75,7 +75,7 @@ def budget(top: Section) -> Budget:
     hint = "epsilon = 1.0, or epsilon = 1.0 and delta = 1e-6, or rho = 0.1"
     section = top.section("budget", f"[budget]\n{hint}")
     section.only(KEYS["budget"], HOMES)
-    amounts = {key: section.positive(key, hint, LARGEST_BUDGET) for key in section.entries}
+    amounts = {key: section.positive(key, hint, LARGEST_BUDGET) for key in section.entries if key != "confirmed"}
     if amounts.get("delta", 0.0) >= 1:
         section.refuse("delta", reason="budget.delta must lie far below 1, and below 1 / number of people", hint=hint)
     if "rho" in amounts and len(amounts) > 1:

@@ -10,7 +10,6 @@ from bursar.inference.simultaneous import Family
 from bursar.inference.views import products_of
 from bursar.planner.request import Request
 from bursar.sql import Query, parse
-from bursar.sql.query import leaves
 
 NO_MEASURED_SIZE = (
     'under contract = "simultaneous" a percentage is taken of a public size only, and public_size is not declared; '
@@ -25,7 +24,7 @@ def admit(family: Family | None, request: Request) -> None:
     if request.goal.kind is GoalKind.RMSE:
         reason = "a mean square error says nothing about a question that was chosen after seeing noisy answers, and "
         raise GoalError(f'{reason}contract = "simultaneous" covers those; ask for an error: WITH ERROR 50')
-    for product in products_of(request.workload.map):
+    for product in products_of(request.compiled.map):
         uneven = family.uneven(product)
         if uneven:
             what = " and ".join(uneven)
@@ -38,6 +37,8 @@ def admit(family: Family | None, request: Request) -> None:
             reason = f"the declared family has no questions about {together} (it has: {family.describe()})"
             hint = f"the same without {' and '.join(beyond)}; the data owner declares families under [goal]"
             raise _refusal(request, beyond, reason, hint)
+    if request.workload.times is not None:
+        raise GoalError('under contract = "simultaneous" outputs share one error: leave out ON, or ask one by one')
 
 
 def _refusal(request: Request, columns: Sequence[str], reason: str, hint: str) -> QueryError:
@@ -46,8 +47,6 @@ def _refusal(request: Request, columns: Sequence[str], reason: str, hint: str) -
 
 def _mention(query: Query, columns: Iterable[str]) -> int:
     """Where one of the columns is first named."""
-    conditions = [query.where, *(aggregate.condition for aggregate in query.aggregates)]
-    named = [key.column for key in query.keys]
-    named += [leaf.column for condition in conditions for leaf in leaves(condition)]
+    named = [*(key.column for key in query.keys), *query.columns()]
     places = [name.position for name in named if any(name.names(column) for column in columns)]
     return min((place for place in places if place >= 0), default=-1)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bursar.answer import Answer
+from bursar.answer import Answer, tables_of
 from bursar.errors import GoalError, QueryError
+from bursar.goal import GoalKind
 from bursar.inference.views import joined, products_of
 from bursar.planner.request import Request
+from bursar.planner.tolerances import balance, least_of, tolerances
 from bursar.workload.workload import Workload
 
 
@@ -29,7 +32,13 @@ class Batch:
         first = self.answers[0]
         cost = f"{self.unit} {self.charge:.6g} for all" if self.charge else "free"
         alone = f"(one by one, each with a confidence of its own: {self.one_by_one:.6g})"
-        return f"{shown}\n\n{first.footer()[0]}\ncost   {cost} {alone}; {first.money_left()}\n{first.footer()[2]}"
+        error = first.footer()[0]
+        if any(answer.mixed for answer in self.answers):
+            sure = f"{100 * first.confidence:g}%"
+            error = (
+                f"error  as shown, on every number of all answers together, with {sure} confidence ({first.contract})"
+            )
+        return f"{shown}\n\n{error}\ncost   {cost} {alone}; {first.money_left()}\n{first.footer()[2]}"
 
     def to_json(self) -> dict[str, Any]:
         answers = [answer.to_json() for answer in self.answers]
@@ -40,12 +49,20 @@ def together(requests: Sequence[Request], key: str | None) -> Request:
     """One request for all rows that the questions need, each once."""
     if not requests:
         raise QueryError("a batch needs at least one question")
-    goals = {(r.goal.kind, r.goal.amount, r.goal.confidence, r.goal.most) for r in requests}
+    goals = {
+        (r.promised.kind, r.promised.amount, r.promised.confidence, r.goal.most, r.promised.parts) for r in requests
+    }
     if len(goals) > 1:
         raise GoalError(
             "the questions of a batch share one goal; leave the goals in the SQL out, and give one beside it"
         )
-    needed = joined(request.workload.map for request in requests)
+    least: dict[str, float] = {}  # what the rows of a product may err by
+    for request in requests:
+        allowed = tolerances(request.compiled, request.asked, request.promised)
+        own = products_of(request.compiled.map)
+        for product, most in zip(own, least_of(own, allowed), strict=True):
+            least[product.digest] = min(float(most), least.get(product.digest, math.inf))
+    needed = joined(request.compiled.map for request in requests)
     rows = needed.rows
     everything = Workload(
         map=needed,
@@ -54,15 +71,22 @@ def together(requests: Sequence[Request], key: str | None) -> Request:
         outputs=("value",),
         index=np.arange(rows)[:, None],
     )
+    found = balance(everything.map, np.repeat(list(least.values()), [one.rows for one in needed.parts]))
+    first, scaled = requests[0], replace(everything, map=found.map, times=found.times)
+    goal, step = first.goal, found.amount
+    if rows and goal.kind is not GoalKind.SPEND:
+        goal, step = replace(goal, amount=found.amount), found.amount / first.promised.amount
     text = ";\n".join(request.text for request in requests)
-    return replace(requests[0], text=text, workload=everything, key=key)
+    return replace(
+        first, text=text, workload=scaled, written=everything, goal=goal, step=step if rows else 1.0, key=key
+    )
 
 
 def split(joint: Answer, requests: Sequence[Request], one_by_one: float) -> Batch:
     """The answer to each question, cut out of the answer to all of them."""
     starts: dict[str, int] = {}
     used = 0
-    for product in (p for request in requests for p in products_of(request.workload.map)):
+    for product in (p for request in requests for p in products_of(request.compiled.map)):
         if product.digest not in starts:
             starts[product.digest] = used
             used += product.rows
@@ -71,21 +95,18 @@ def split(joint: Answer, requests: Sequence[Request], one_by_one: float) -> Batc
 
 
 def _cut(joint: Answer, request: Request, starts: dict[str, int]) -> Answer:
-    workload = request.workload
+    workload = request.compiled
     places = [starts[p.digest] + np.arange(p.rows) for p in products_of(workload.map)]
-    rows = np.append(np.concatenate([*places, np.zeros(0, np.int64)]), len(joint.values))[workload.index]
-
-    def table(column: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
-        numbers = np.array([value for (value,) in column] + [0.0])  # the row behind the last: zero by definition
-        return tuple(tuple(line) for line in numbers[rows].tolist())
-
+    rows = np.concatenate([*places, np.zeros(0, np.int64)])
+    numbers = [np.array([value for (value,) in table]) for table in (joint.values, joint.low, joint.high)]
+    tables: dict[str, Any] = tables_of(workload.derive(*(column[rows] for column in numbers)))
     return replace(
         joint,
         question=request.text,
         keys=workload.keys,
         outputs=workload.outputs,
         labels=workload.labels,
-        values=table(joint.values),
-        low=table(joint.low),
-        high=table(joint.high),
+        remarks=workload.remarks,
+        mixed=workload.mixed,
+        **tables,
     )

@@ -13,6 +13,9 @@ from bursar.kernel.accounting import to_units
 from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
 
+SPARE = 1.05
+"""Errors of several outputs are rounded one by one, and the multiples they are planned in with them."""
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -106,11 +109,18 @@ def fits(preset: Preset, request: Request, views: Views, cap: int) -> Goal | Non
     while high > 1.01 * low:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if affordable(middle) else (middle, high)
-    return _with_amount(request.goal, _round_up(high))
+    return _stated(request, high / request.goal.amount)
 
 
 def _with_amount(goal: Goal, amount: float) -> Goal:
     return Goal(kind=goal.kind, amount=amount, confidence=goal.confidence)
+
+
+def _stated(request: Request, factor: float) -> Goal:
+    """The goal of a request, in the words it was stated in, with its amounts multiplied and rounded up."""
+    goal = request.promised
+    parts = tuple(replace(part, amount=_round_up(SPARE * factor * part.amount)) for part in goal.parts)
+    return replace(_with_amount(goal, _round_up(factor * goal.amount)), parts=parts)
 
 
 def _round_up(amount: float) -> float:

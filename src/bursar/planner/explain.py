@@ -88,7 +88,7 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
             price=from_units(offer.price.at_most),
             total=None if offer.price.total is None else from_units(offer.price.total),
             meets=kept,
-            error=widest(offer, request.goal) if offer is winner else about(offer, request.goal),
+            error=(widest if offer is winner else about)(offer, request.goal) / request.step,
             exact=offer is winner,
             reuses=offer.reuses,
             buys=offer.buys,
@@ -98,7 +98,7 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
     )
     return Explanation(
         question=request.text,
-        goal=request.goal.describe(),
+        goal=request.promised.describe(),
         contract=preset.contract.value,
         unit=views.mode.value,
         offers=lines,

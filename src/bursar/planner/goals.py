@@ -58,15 +58,15 @@ SIZE_SHARE = 0.1
 
 
 def in_counts(goal: Goal, public_size: int | None, measured_size: Callable[[float], float | None]) -> Goal:
-    """A percentage as a number of rows: of the public size, else of the size that the log has measured.
+    """Percentages as numbers of rows: of the public size, else of the size that the log has measured.
 
     `measured_size(beta)` is a number that the true size falls short of with probability at most beta. Its failure is
     taken off the goal's own, so the promise as a whole is the one that was asked for.
     """
-    if not goal.percent:
+    if not (goal.percent or any(part.percent for part in goal.parts)):
         return goal
     if public_size is not None:
-        return replace(goal, amount=goal.amount * public_size / 100, percent=False)
+        return _of_size(goal, public_size)
     size = measured_size(SIZE_SHARE * goal.beta)
     if size is None or size <= 0:
         raise GoalError(
@@ -74,7 +74,15 @@ def in_counts(goal: Goal, public_size: int | None, measured_size: Callable[[floa
             "(SELECT COUNT(*) FROM ... WITH ERROR 100), or give the error in rows, for example: WITH ERROR 50"
         )
     left_over = 1 - (1 - SIZE_SHARE) * goal.beta
-    return replace(goal, amount=goal.amount * size / 100, confidence=left_over, percent=False)
+    return replace(_of_size(goal, size), confidence=left_over)
+
+
+def _of_size(goal: Goal, size: float) -> Goal:
+    parts = tuple(
+        replace(part, amount=part.amount * size / 100, percent=False) if part.percent else part for part in goal.parts
+    )
+    amount = goal.amount * size / 100 if goal.percent else goal.amount
+    return replace(goal, amount=amount, percent=False, parts=parts)
 
 
 def number(value: object, name: str) -> float:

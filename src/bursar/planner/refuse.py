@@ -21,7 +21,7 @@ def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None)
     goal = fits(preset, request, views, affordable)
     if offer is None:
         hint = "" if goal is None else f"\ntry: {goal.describe()}"
-        return GoalError(f"no answer can be that exact: {request.goal.describe()}{hint}")
+        return GoalError(f"no answer can be that exact: {request.promised.describe()}{hint}")
     asked, left, limit = _binding(offer, views, cap)
     return BudgetError(
         asked=from_units(asked),

@@ -6,33 +6,56 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from bursar.goal import Goal
+from bursar.planner.tolerances import balanced
 from bursar.workload.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
     text: str
-    workload: Workload
+    workload: Workload  # as proposers see it: one error is right for all rows
     asked: Goal  # as the analyst wrote it: a percentage may mean other counts tomorrow
-    goal: Goal  # in counts
+    goal: Goal  # for the rows of the workload
     analyst: str
     key: str | None = None
     explain: bool = False
     wait: bool = True  # whether to stand in line until the turn comes
     ticket: int | None = None  # the place in line, from a call that would not wait
+    written: Workload | None = None  # as it was compiled, where that is something else
+    stated: Goal | None = None  # in counts, for the outputs, where that is something else
+    step: float = 1.0  # what an error of 1 in the stated goal is in the workload
+
+    @staticmethod
+    def of(*, workload: Workload, asked: Goal, goal: Goal, **rest: Any) -> Request:
+        """The request for a compiled question with its goal in counts."""
+        scaled, planned, step = balanced(workload, asked, goal)
+        return Request(workload=scaled, goal=planned, step=step, asked=asked, written=workload, stated=goal, **rest)
+
+    @property
+    def compiled(self) -> Workload:
+        """The workload with its rows as the question has them."""
+        return self.workload if self.written is None else self.written
+
+    @property
+    def promised(self) -> Goal:
+        """The goal in counts, for the outputs."""
+        return self.goal if self.stated is None else self.stated
 
     @property
     def facts(self) -> dict[str, str | float]:
         """What an answer says about the question."""
-        return {"question": self.text, "goal": self.goal.describe(), "confidence": self.goal.confidence}
+        return {"question": self.text, "goal": self.promised.describe(), "confidence": self.goal.confidence}
 
     @cached_property
     def question(self) -> str:
         """Digest of what is asked and how well; the same key may only ever be used with the same one."""
-        shape = [self.workload.map.digest, self.workload.keys, self.workload.outputs, self.workload.index.tolist()]
-        asked = self.asked
-        goal = [asked.kind.value, asked.amount, asked.percent, asked.confidence, asked.unit, asked.most]
-        text = json.dumps([shape, [[str(v) for v in line] for line in self.workload.labels], goal])
+        workload, asked = self.compiled, self.asked
+        shape: list[object] = [workload.map.digest, workload.keys, workload.outputs, workload.index.tolist()]
+        shape += [] if workload.plain else [[form.facts() for form in workload.forms]]
+        goal: list[object] = [asked.kind.value, asked.amount, asked.percent, asked.confidence, asked.unit, asked.most]
+        goal += [[part.output, part.amount, part.percent] for part in asked.parts]
+        text = json.dumps([shape, [[str(v) for v in line] for line in workload.labels], goal])
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,7 +1,8 @@
 """Stage 1 of 5: text -> Query.
 
 tokens (limits, one statement) -> accuracy (the clause is cut off) -> sqlglot -> allowed (nothing unknown passes)
--> statement and conditions (our own plain data). A refusal goes through repair and render to a question that works.
+-> statement, aggregates and conditions (our own plain data). A refusal goes through repair and render to a question
+that works.
 
 Nothing an analyst typed leaves this room but names and literals inside a `Query`; no SQL is ever handed on.
 """
@@ -13,12 +14,20 @@ from bursar.sql.query import (
     Aggregate,
     And,
     Between,
+    Branch,
+    Case,
     Compare,
     Condition,
     Constant,
+    Formula,
+    Function,
     In,
     IsNull,
+    IsTrue,
+    Item,
     Key,
+    Like,
+    Linear,
     Literal,
     Name,
     Not,
@@ -34,12 +43,20 @@ __all__ = [
     "Aggregate",
     "And",
     "Between",
+    "Branch",
+    "Case",
     "Compare",
     "Condition",
     "Constant",
+    "Formula",
+    "Function",
     "In",
     "IsNull",
+    "IsTrue",
+    "Item",
     "Key",
+    "Like",
+    "Linear",
     "Literal",
     "Name",
     "Not",

@@ -1,17 +1,20 @@
 """The accuracy clause: `WITH ERROR 50 CONFIDENCE 95%` at the end, or the comment `/*+ error(50) confidence(95%) */`.
 
+Outputs may have errors of their own: `WITH ERROR 50 ON n, 2% ON total`; an amount without ON is for all others.
+
 It is cut off at the level of tokens, so words inside strings, names and ordinary comments are never taken for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from sqlglot.tokens import TokenType
 
 from bursar.errors import GoalError, QueryError
-from bursar.goal import Goal, GoalKind
+from bursar.goal import Goal, GoalKind, Part
 from bursar.sql.tokens import Token, depths, tokenize
 
 _KINDS = {
@@ -32,6 +35,7 @@ class Term:
     percent: bool
     position: int
     end: int
+    output: str | None = None  # behind ON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +74,8 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[Term]:
     terms: list[Term] = []
     at = start + 1
     while at < len(tokens) and _word(tokens[at]) in _NAMES:
-        term, at = _term(tokens, at)
-        terms.append(term)
+        found, at = _terms(tokens, at)
+        terms += found
     if not terms:
         raise QueryError(
             "after WITH comes ERROR, RMSE, EPSILON or RHO, for example WITH ERROR 50 CONFIDENCE 95%",
@@ -119,11 +123,12 @@ def _hinted(comment: str, low: int) -> list[Term]:
     terms: list[Term] = []
     at = 0
     while at + 1 < len(tokens) and _word(tokens[at]) in _NAMES and tokens[at + 1].token_type is TokenType.L_PAREN:
-        term, behind = _term([tokens[at], *tokens[at + 2 :]], 0, offset=low + 3)
-        terms.append(term)
+        found, behind = _terms([tokens[at], *tokens[at + 2 :]], 0, offset=low + 3)
+        terms += found
         at += behind + 1
         if at >= len(tokens) or tokens[at].token_type is not TokenType.R_PAREN:
-            raise QueryError(f"a closing bracket is missing after {term.name.lower()}", position=term.end)
+            last = terms[-1]
+            raise QueryError(f"a closing bracket is missing after {last.name.lower()}", position=last.end)
         at += 1
         if at < len(tokens) and tokens[at].token_type is TokenType.COMMA:
             at += 1
@@ -132,9 +137,22 @@ def _hinted(comment: str, low: int) -> list[Term]:
     return terms
 
 
-def _term(tokens: list[Token], at: int, *, offset: int = 0) -> tuple[Term, int]:
-    """The name at `at` with the number behind it, and the place of the token after that."""
-    name, first = tokens[at], at + 1
+def _terms(tokens: list[Token], at: int, *, offset: int = 0) -> tuple[list[Term], int]:
+    """The name at `at` with the amounts behind it, and the place of the token after them."""
+    term, behind = _term(tokens, at, at + 1, offset)
+    found = [term]
+    while term.name == "ERROR" and behind < len(tokens) and tokens[behind].token_type is TokenType.COMMA:
+        term, after = _term(tokens, at, behind + 1, offset)
+        if term.output is None and found[-1].output is None:
+            break  # a comma between two amounts of which none is ON anything: not ours
+        found.append(term)
+        behind = after
+    return found, behind
+
+
+def _term(tokens: list[Token], at: int, first: int, offset: int) -> tuple[Term, int]:
+    """The name at `at` with the number at `first`, its % and its ON, and the place of the token after that."""
+    name = tokens[at]
     number = first + (first < len(tokens) and tokens[first].token_type is TokenType.DOT)  # .5 is two tokens
     if number >= len(tokens) or tokens[number].token_type is not TokenType.NUMBER:
         place = tokens[first].start if first < len(tokens) else tokens[-1].end + 1
@@ -147,14 +165,24 @@ def _term(tokens: list[Token], at: int, *, offset: int = 0) -> tuple[Term, int]:
             amount = float(digits / 100)  # in decimal digits: 99.9% is 0.999
     except ArithmeticError:
         raise QueryError("this is not a number in range", position=tokens[first].start + offset) from None
+    behind, output = number + 1 + percent, None
+    if behind < len(tokens) and tokens[behind].token_type is TokenType.ON and _word(name) == "ERROR":
+        if behind + 1 >= len(tokens) or not _is_name(tokens[behind + 1]):
+            raise QueryError("after ON comes the name of an output", position=tokens[behind].start + offset)
+        output, behind = str(tokens[behind + 1].text), behind + 2
     term = Term(
         name=_word(name),
         amount=amount,
         percent=percent,
         position=tokens[first].start + offset,
         end=tokens[number].end + 1 + offset,
+        output=output,
     )
-    return term, number + 1 + percent
+    return term, behind
+
+
+def _is_name(token: Token) -> bool:
+    return token.token_type is TokenType.IDENTIFIER or str(token.text)[:1].isalpha() or str(token.text)[:1] == "_"
 
 
 def _word(token: Token) -> str:
@@ -165,7 +193,8 @@ def _word(token: Token) -> str:
 def _goal(text: str, terms: list[Term]) -> Goal:
     amounts = [term for term in terms if term.name != "CONFIDENCE"]
     confidences = [term for term in terms if term.name == "CONFIDENCE"]
-    if len(amounts) != 1:
+    several = len(amounts) > 1 and any(term.output is not None for term in amounts)
+    if not amounts or (len(amounts) > 1 and not (several and len({term.name for term in amounts}) == 1)):
         place = amounts[1].position if amounts else terms[0].position
         raise QueryError("state exactly one of ERROR, RMSE, EPSILON and RHO", position=place)
     if len(confidences) > 1:
@@ -181,8 +210,51 @@ def _goal(text: str, terms: list[Term]) -> Goal:
                 rewrite="" if sure.percent else f"{text[: sure.end]}%{text[sure.end :]}",
             )
     unit = asked.name.lower() if kind is GoalKind.SPEND else ""
+    own = [
+        Part(amount=term.amount, percent=term.percent, output=term.output, position=term.position) for term in amounts
+    ]
+    parts = tuple(own) if several or asked.output is not None else ()
     try:
-        goal = Goal(kind=kind, amount=asked.amount, percent=asked.percent, unit=unit)
+        goal = Goal(kind=kind, amount=asked.amount, percent=asked.percent, unit=unit, parts=parts)
         return replace(goal, confidence=confidences[0].amount) if confidences else goal
     except GoalError as fault:
         raise QueryError(str(fault), position=asked.position) from None
+
+
+def bind(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
+    """The goal with the names behind ON as the outputs are called; refused unless every output has one error."""
+    if goal is None or not goal.parts:
+        return goal
+    named = {name.casefold(): name for name in outputs}
+    parts: dict[str | None, Part] = {}
+    for part in goal.parts:
+        output = None if part.output is None else named.get(part.output.casefold())
+        if output is None and part.output is not None:
+            shown = ", ".join(outputs)
+            raise QueryError(f"nothing is called {part.output} here; there is {shown}", position=part.position)
+        if output in parts:
+            what = "all others" if output is None else output
+            raise QueryError(f"the error of {what} is given twice", position=part.position)
+        parts[output] = replace(part, output=output)
+    bare = [name for name in outputs if name not in parts]
+    if bare and None not in parts:
+        raise QueryError(
+            f"no error is given for {bare[0]}; an amount without ON is for all that are not named",
+            position=goal.parts[0].position,
+        )
+    return replace(goal, parts=tuple(parts.values()))
+
+
+def usable(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
+    """A goal near to the given one that `bind` accepts: parts of unknown outputs go, and the rest gets the first."""
+    if goal is None or not goal.parts:
+        return goal
+    named = {name.casefold(): name for name in outputs}
+    parts: dict[str | None, Part] = {}
+    for part in goal.parts:
+        output = None if part.output is None else named.get(part.output.casefold())
+        if part.output is None or output is not None:
+            parts.setdefault(output, replace(part, output=output))
+    if None not in parts and any(name not in parts for name in outputs):
+        parts[None] = replace(goal.parts[0], output=None)
+    return replace(goal, parts=tuple(parts.values()) if set(parts) != {None} else ())

@@ -32,6 +32,16 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.Identifier: frozenset({"this", "quoted"}),
     exp.Star: frozenset(),
     exp.Count: frozenset({"this", "big_int"}),
+    exp.CountIf: _UNARY,
+    **dict.fromkeys((exp.Sum, exp.Avg, exp.Median), _UNARY),
+    **dict.fromkeys((exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop), _UNARY),
+    exp.Quantile: frozenset({"this", "quantile"}),
+    **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), _BINARY),
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.If: frozenset({"this", "true", "false"}),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div), _BINARY),
+    exp.Nullif: _BINARY,
+    exp.Coalesce: frozenset({"this", "expressions"}),
     exp.Filter: _BINARY,
     exp.And: _BINARY,
     exp.Or: _BINARY,
@@ -42,12 +52,13 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.NullSafeNEQ: _BINARY,
     exp.Between: frozenset({"this", "low", "high"}),
     exp.In: frozenset({"this", "expressions"}),
+    **dict.fromkeys((exp.Like, exp.ILike), frozenset({"this", "expression", "negate"})),
     exp.Is: _BINARY,
     exp.Null: frozenset(),
     exp.Boolean: _UNARY,
     exp.Literal: frozenset({"this", "is_string"}),
     exp.Neg: _UNARY,
-    exp.Cast: frozenset({"this", "to"}),  # DATE '2024-01-01'
+    exp.Cast: frozenset({"this", "to"}),  # DATE '2024-01-01', and COUNT(*)::DOUBLE
     exp.DataType: _UNARY,
 }
 
@@ -76,13 +87,16 @@ _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.SetOperation,), "UNION, INTERSECT and EXCEPT are not available; ask one question at a time"),
     ((exp.Subquery, exp.Select, exp.Exists, exp.Any, exp.All), "sub-selects are not available"),
     ((exp.Rollup, exp.Cube, exp.GroupingSets), "GROUP BY takes plain columns"),
-    ((exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.Glob), "patterns are not available; list values with IN"),
-    ((exp.Case, exp.If), "CASE is not available; COUNT(*) FILTER (WHERE ...) counts under a condition"),
+    ((exp.SimilarTo, exp.RegexpLike, exp.Glob, exp.Escape), "of patterns, LIKE and ILIKE without ESCAPE are available"),
+    ((exp.Case, exp.If), "CASE stands inside of SUM, AVG or COUNT; here, use AND, OR and NOT"),
     ((exp.Window,), "OVER is not available"),
-    ((exp.CountIf,), "COUNT_IF is not available; write COUNT(*) FILTER (WHERE ...)"),
+    ((exp.Min, exp.Max), "the least and greatest values would show single people; ask for QUANTILE_CONT(x, 0.95)"),
+    ((exp.WithinGroup,), "WITHIN GROUP is not available; write QUANTILE_CONT(x, 0.5)"),
+    ((exp.IntDiv, exp.Mod), "whole-number division is not available; / gives the ratio"),
+    ((exp.Round,), "ROUND is not available; round the answers, which costs nothing"),
     ((exp.Placeholder, exp.Parameter), "parameters are not available; write the value"),
     (
-        (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe),
+        (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.DPipe),
         "arithmetic is not available; compare a column with a constant",
     ),
 )
@@ -92,7 +106,6 @@ _KEYWORDS: tuple[tuple[tuple[type, ...], TokenType], ...] = (
     ((exp.Subquery, exp.Select, exp.Exists, exp.Any, exp.All), TokenType.SELECT),
     ((exp.SetOperation,), TokenType.UNION),
     ((exp.Distinct,), TokenType.DISTINCT),
-    ((exp.Case,), TokenType.CASE),
 )
 """The word that a refused node begins with, where the tree has kept the place of the words behind it only."""
 
@@ -104,7 +117,7 @@ def check_allowed(tree: Node, tokens: list[Token]) -> None:
         node = waiting.pop()
         if type(node) not in ALLOWED:
             word = _word(node, tokens)
-            raise QueryError(_reason(node, word), position=position(node) if word is None else word.start)
+            raise QueryError(reason(node, word), position=position(node) if word is None else word.start)
         parts: list[Node] = []
         for name, value in node.args.items():
             if value is None or value is False or value == [] or value == "":
@@ -112,9 +125,9 @@ def check_allowed(tree: Node, tokens: list[Token]) -> None:
             values = value if isinstance(value, list) else [value]
             if name not in ALLOWED[type(node)]:
                 unknown = "COUNT takes * or one column" if isinstance(node, exp.Count) else f"{name} is not available"
-                keyword, reason = _CLAUSES.get(name, (None, unknown))
+                keyword, why = _CLAUSES.get(name, (None, unknown))
                 words = [token.start for token in tokens if token.token_type is keyword]
-                raise QueryError(reason, position=words[0] if words else position(values[0], node))
+                raise QueryError(why, position=words[0] if words else position(values[0], node))
             parts += [part for part in values if isinstance(part, exp.Expression)]
         waiting += reversed(parts)
 
@@ -147,14 +160,15 @@ def _word(node: Node, tokens: list[Token]) -> Token | None:
     return None
 
 
-def _reason(node: Node, word: Token | None) -> str:
-    for kinds, reason in _REASONS:
+def reason(node: Node, word: Token | None = None) -> str:
+    """Why a node cannot stand where it stands."""
+    for kinds, known in _REASONS:
         if isinstance(node, kinds):
-            return reason
+            return known
     own = node.sql_name() if isinstance(node, exp.Func) else node.key
     title = str(own if word is None else word.text).upper()
     if isinstance(node, exp.AggFunc):
-        return f"{title} is not available yet; COUNT(*) is"
+        return f"{title} is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are"
     if isinstance(node, exp.Func):
         return f"functions are not available: {title}"
     return f"this is not available in a question: {title}"

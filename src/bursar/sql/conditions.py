@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import COMPARISONS, Node, position
+from bursar.sql.allowed import COMPARISONS, Node, position, reason
 from bursar.sql.query import (
     Between,
     Compare,
@@ -17,6 +17,8 @@ from bursar.sql.query import (
     Constant,
     In,
     IsNull,
+    IsTrue,
+    Like,
     Literal,
     Name,
     Not,
@@ -27,6 +29,8 @@ from bursar.sql.query import (
 
 LONGEST_NUMBER = 40
 """Most characters of a number; the exponent has at most three digits on top of that."""
+
+_COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If)
 
 _OPS = dict(zip(COMPARISONS, (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE), strict=True))
 
@@ -50,6 +54,8 @@ def read_condition(node: Node, table: Name) -> Condition:
         case exp.In():
             literals = tuple(read_literal(item) for item in node.expressions)
             return In(column=read_column(node.this, table), literals=literals, position=place)
+        case exp.Like() | exp.ILike():
+            return _like(node, table)
         case exp.Is():
             return _is(node, table)
         case exp.NullSafeEQ() | exp.NullSafeNEQ():
@@ -57,12 +63,16 @@ def read_condition(node: Node, table: Name) -> Condition:
             return same if isinstance(node, exp.NullSafeEQ) else Not(part=same, position=place)
         case _ if type(node) in _OPS:
             return _compare(node, table)
+        case exp.Case() | exp.If():
+            raise QueryError(reason(node), position=place)
     raise QueryError("a condition is expected here, for example a column compared with a value", position=place)
 
 
 def read_column(node: Node, table: Name) -> Name:
     """The name of a column; a qualifier must be the name of the table."""
     node = bare(node)
+    if isinstance(node, _COMPUTED):
+        raise QueryError(reason(node), position=position(node))
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         raise QueryError("a column is expected here", position=position(node))
     qualifier = node.args.get("table")
@@ -100,6 +110,10 @@ def read_literal(node: Node) -> Literal:
             raise QueryError("a comparison with NULL is never true; ask for IS NULL or IS NOT NULL", position=place)
         case exp.Column():
             raise QueryError("two columns cannot be compared; compare a column with a constant", position=place)
+        case _ if isinstance(node, _COMPUTED):
+            raise QueryError(reason(node), position=place)
+        case exp.AggFunc():
+            raise QueryError("an aggregate is selected; it cannot stand in a condition", position=place)
     raise QueryError("a constant is expected here", position=place)
 
 
@@ -161,8 +175,21 @@ def _compare(node: Node, table: Name) -> Condition:
     return Constant(value=op in holding[order], position=place)
 
 
+def _like(node: Node, table: Name) -> Condition:
+    pattern = read_literal(node.expression)
+    if not isinstance(pattern, str):
+        raise QueryError("a pattern is text, as in LIKE 'A%'", position=position(node))
+    column, any_case = read_column(node.this, table), isinstance(node, exp.ILike)
+    like = Like(column=column, pattern=pattern, any_case=any_case, position=position(node))
+    return Not(part=like, position=like.position) if node.args.get("negate") else like
+
+
 def _is(node: Node, table: Name) -> Condition:
     if isinstance(bare(node.expression), exp.Boolean):
+        if isinstance(node.this, exp.Paren) and not isinstance(bare(node.this), exp.Column):
+            inner = read_condition(node.this, table)
+            wanted = inner if bare(node.expression).this else Not(part=inner, position=inner.position)
+            return IsTrue(part=wanted, position=position(node))
         return _same(node, table)
     if not isinstance(bare(node.expression), exp.Null):
         raise QueryError("IS is for NULL, TRUE and FALSE", position=position(node))

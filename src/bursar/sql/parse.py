@@ -10,7 +10,7 @@ from sqlglot.errors import ParseError
 
 from bursar.errors import QueryError
 from bursar.goal import Goal
-from bursar.sql.accuracy import cut_accuracy
+from bursar.sql.accuracy import bind, cut_accuracy, usable
 from bursar.sql.allowed import Node, check_allowed
 from bursar.sql.query import Query
 from bursar.sql.render import render
@@ -45,8 +45,13 @@ def _read(text: str) -> Query:
 
 
 def _query(tree: Node, tokens: list[Token], *, text: str, goal: Goal | None, explain: bool) -> Query:
+    query = _statement(tree, tokens)
+    return replace(query, text=text, goal=bind(goal, query.names), explain=explain)
+
+
+def _statement(tree: Node, tokens: list[Token]) -> Query:
     check_allowed(tree, tokens)
-    return replace(read_statement(tree), text=text, goal=goal, explain=explain)
+    return read_statement(tree)
 
 
 def _tree(text: str, tokens: list[Token]) -> Node:
@@ -67,7 +72,8 @@ def _tree(text: str, tokens: list[Token]) -> Node:
 
 def _rewrite(tree: Node, tokens: list[Token], *, goal: Goal | None, explain: bool) -> str:
     try:
-        return render(_query(repaired(tree), tokens, text="", goal=goal, explain=explain))
+        query = _statement(repaired(tree), tokens)
+        return render(replace(query, goal=usable(goal, query.names), explain=explain))
     except Exception:  # no rewrite is better than a wrong one, and this is not the error to report
         return ""
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 
 from bursar.goal import Goal
 
 Literal = str | int | Decimal | bool | date
+Number = int | Decimal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +83,16 @@ class IsNull:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Like:
+    """Whether text matches a pattern, in which % stands for any text and _ for any character."""
+
+    column: Name
+    pattern: str
+    any_case: bool = False  # ILIKE
+    position: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Constant:
     value: bool
     position: int = field(default=-1, compare=False)
@@ -104,8 +116,16 @@ class Not:
     position: int = field(default=-1, compare=False)
 
 
-Leaf = Compare | Between | In | IsNull
-Condition = Leaf | Constant | And | Or | Not
+@dataclass(frozen=True, kw_only=True)
+class IsTrue:
+    """Whether the condition holds: no where it does not, and no where it is unknown."""
+
+    part: Condition
+    position: int = field(default=-1, compare=False)
+
+
+Leaf = Compare | Between | In | IsNull | Like
+Condition = Leaf | Constant | And | Or | Not | IsTrue
 
 TRUE = Constant(value=True)
 FALSE = Constant(value=False)
@@ -129,7 +149,7 @@ def map_leaves(condition: Condition, change: Callable[[Leaf], Condition]) -> Con
             return replace(condition, parts=tuple(map_leaves(part, change) for part in condition.parts))
         case Or():
             return replace(condition, parts=tuple(map_leaves(part, change) for part in condition.parts))
-        case Not():
+        case Not() | IsTrue():
             return replace(condition, part=map_leaves(condition.part, change))
         case Constant():
             return condition
@@ -142,7 +162,7 @@ def leaves(condition: Condition) -> list[Leaf]:
     match condition:
         case And() | Or():
             return [leaf for part in condition.parts for leaf in leaves(part)]
-        case Not():
+        case Not() | IsTrue():
             return leaves(condition.part)
         case Constant():
             return []
@@ -161,12 +181,109 @@ class Key:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aggregate:
-    """How many rows meet the condition; the name heads the column of answers."""
+class Branch:
+    """WHEN condition THEN value: a constant, a column, or None for NULL."""
 
-    name: str
-    condition: Condition = TRUE
+    condition: Condition
+    value: Number | Name | None
     position: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """The value of the first branch whose condition holds, NULL where none does; ELSE is a branch that is TRUE."""
+
+    branches: tuple[Branch, ...]
+    position: int = field(default=-1, compare=False)
+
+
+class Function(Enum):
+    """What is made of the rows of a group, under the name that it is written out by."""
+
+    COUNT = "COUNT"
+    SUM = "SUM"
+    AVG = "AVG"
+    VAR_SAMP = "VAR_SAMP"
+    VAR_POP = "VAR_POP"
+    STDDEV_SAMP = "STDDEV_SAMP"
+    STDDEV_POP = "STDDEV_POP"
+    QUANTILE_CONT = "QUANTILE_CONT"
+    QUANTILE_DISC = "QUANTILE_DISC"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate:
+    """A function of the rows that meet the condition; the name heads the column of answers.
+
+    Without `of` it is the number of those rows; with it, of the values that are not NULL.
+    """
+
+    name: str = ""
+    condition: Condition = TRUE
+    function: Function = Function.COUNT
+    of: Name | Case | None = None
+    fraction: Decimal | None = None  # of a quantile
+    position: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear:
+    """Counts and sums, each times a constant, and a constant; no aggregate twice, none times 0."""
+
+    terms: tuple[tuple[Fraction, Aggregate], ...] = ()
+    constant: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formula:
+    """Arithmetic on aggregates: one linear combination, or one over another."""
+
+    name: str = ""
+    above: Linear
+    below: Linear | None = None
+    position: int = field(default=-1, compare=False)
+
+    @property
+    def parts(self) -> tuple[Aggregate, ...]:
+        """Every aggregate in it, from left to right, those above first."""
+        return tuple(part for side in (self.above, self.below) if side is not None for _, part in side.terms)
+
+
+Item = Aggregate | Formula
+
+
+def aggregates_of(item: Item) -> tuple[Aggregate, ...]:
+    """The aggregates that a selected item is made of."""
+    return item.parts if isinstance(item, Formula) else (item,)
+
+
+def own_name(item: Item) -> str:
+    """What a column of answers is called where the question gives it no name."""
+    if isinstance(item, Formula):
+        return "result"
+    return "median" if is_median(item) else item.function.value.lower()
+
+
+def is_median(aggregate: Aggregate) -> bool:
+    return aggregate.function is Function.QUANTILE_CONT and aggregate.fraction == Decimal("0.5")
+
+
+def change_parts(item: Item, change: Callable[[Aggregate], Aggregate]) -> Item:
+    """The item with every aggregate in it replaced."""
+    if isinstance(item, Aggregate):
+        return change(item)
+
+    def changed(side: Linear) -> Linear:
+        return replace(side, terms=tuple((weight, change(part)) for weight, part in side.terms))
+
+    return replace(item, above=changed(item.above), below=None if item.below is None else changed(item.below))
+
+
+def branches_of(aggregate: Aggregate) -> tuple[Branch, ...]:
+    """What is aggregated, as branches; a column is one that is always taken."""
+    if isinstance(aggregate.of, Case):
+        return aggregate.of.branches
+    return () if aggregate.of is None else (Branch(condition=TRUE, value=aggregate.of, position=aggregate.of.position),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,9 +294,27 @@ class Query:
     """
 
     table: Name
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[Item, ...]
     keys: tuple[Key, ...] = ()
     where: Condition = TRUE
     goal: Goal | None = None
     explain: bool = False
     text: str = field(default="", compare=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the columns of answers are called."""
+        return tuple(item.name for item in self.aggregates)
+
+    def conditions(self) -> list[Condition]:
+        """The WHERE, and every FILTER and WHEN."""
+        parts = [part for item in self.aggregates for part in aggregates_of(item)]
+        inner = [branch.condition for part in parts for branch in branches_of(part)]
+        return [self.where, *(part.condition for part in parts), *inner]
+
+    def columns(self) -> list[Name]:
+        """Every column that is named, but for those that only GROUP BY names."""
+        parts = [part for item in self.aggregates for part in aggregates_of(item)]
+        values = [branch.value for part in parts for branch in branches_of(part)]
+        compared = [leaf.column for condition in self.conditions() for leaf in leaves(condition)]
+        return [*compared, *(value for value in values if isinstance(value, Name))]

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 
-from bursar.goal import Goal, GoalKind
+from bursar.goal import Goal, GoalKind, Part
 from bursar.sql.query import (
     TRUE,
     Aggregate,
     And,
     Between,
+    Case,
     Compare,
     Condition,
     Constant,
+    Formula,
     In,
     IsNull,
+    IsTrue,
+    Item,
+    Leaf,
+    Like,
+    Linear,
     Literal,
     Name,
     Not,
     Or,
     Query,
+    is_median,
+    own_name,
 )
 from bursar.sql.tokens import needs_quotes
 
@@ -28,7 +38,7 @@ from bursar.sql.tokens import needs_quotes
 def render(query: Query) -> str:
     """The question on one line; a group column that was named by its output name is named by itself."""
     named = [f"{_name(key.column)}{_alias(key.alias)}" for key in query.keys]
-    parts = [f"SELECT {', '.join([*named, *map(_aggregate, query.aggregates)])} FROM {_name(query.table)}"]
+    parts = [f"SELECT {', '.join([*named, *map(_item, query.aggregates)])} FROM {_name(query.table)}"]
     if query.where != TRUE:
         parts.append(f"WHERE {render_condition(query.where)}")
     if query.keys:
@@ -49,15 +59,17 @@ def render_condition(condition: Condition) -> str:
             return " OR ".join(_inner(part, ()) for part in parts)
         case Not(part=IsNull(column=column)):
             return f"{_name(column)} IS NOT NULL"
-        case Not(part=Between() | In() as leaf):
+        case Not(part=Between() | In() | Like() as leaf):
             return render_leaf(leaf, "NOT ")
         case Not(part=part):
             return f"NOT {_inner(part, (And, Or))}"
+        case IsTrue(part=part):
+            return f"({render_condition(part)}) IS TRUE"
         case _:
             return render_leaf(condition)
 
 
-def render_leaf(leaf: Compare | Between | In | IsNull, negation: str = "") -> str:
+def render_leaf(leaf: Leaf, negation: str = "") -> str:
     """A condition on one column."""
     column = _name(leaf.column)
     match leaf:
@@ -69,6 +81,8 @@ def render_leaf(leaf: Compare | Between | In | IsNull, negation: str = "") -> st
             return f"{column} {negation}IN ({', '.join(map(render_literal, leaf.literals))})"
         case IsNull():
             return f"{column} IS NULL"
+        case Like():
+            return f"{column} {negation}{'I' * leaf.any_case}LIKE {render_literal(leaf.pattern)}"
 
 
 def render_literal(literal: Literal) -> str:
@@ -96,10 +110,58 @@ def _inner(condition: Condition, weaker: tuple[type, ...]) -> str:
     return f"({text})" if isinstance(condition, weaker) else text
 
 
+def _item(item: Item) -> str:
+    """A selected aggregate or formula with its name, unless that is the one it gets by itself."""
+    text = _formula(item) if isinstance(item, Formula) else _aggregate(item)
+    return f"{text}{_alias(None if item.name == own_name(item) else item.name)}"
+
+
 def _aggregate(aggregate: Aggregate) -> str:
-    condition = aggregate.condition
+    of, condition = aggregate.of, aggregate.condition
+    inside = "*" if of is None else _case(of) if isinstance(of, Case) else _name(of)
+    share = "" if aggregate.fraction is None else f", {render_literal(aggregate.fraction)}"
+    function = aggregate.function.value
+    if is_median(aggregate):
+        function, share = "MEDIAN", ""
     filtered = "" if condition == TRUE else f" FILTER (WHERE {render_condition(condition)})"
-    return f"COUNT(*){filtered}{_alias(aggregate.name if aggregate.name != 'count' else None)}"
+    return f"{function}({inside}{share}){filtered}"
+
+
+def _case(case: Case) -> str:
+    words = []
+    for branch in case.branches:
+        value = branch.value
+        then = "NULL" if value is None else _name(value) if isinstance(value, Name) else render_literal(value)
+        last = branch is case.branches[-1] and branch.condition == TRUE and len(case.branches) > 1
+        words.append(f"ELSE {then}" if last else f"WHEN {render_condition(branch.condition)} THEN {then}")
+    return f"CASE {' '.join(words)} END"
+
+
+def _formula(formula: Formula) -> str:
+    above = _linear(formula.above)
+    if formula.below is None:
+        return above
+    below = _linear(formula.below)
+    plain = _single(formula.below) and formula.below.terms[0][0] == 1
+    return f"{above if _single(formula.above) else f'({above})'} / {below if plain else f'({below})'}"
+
+
+def _single(side: Linear) -> bool:
+    return side.constant == 0 and len(side.terms) == 1
+
+
+def _linear(side: Linear) -> str:
+    terms = [_term(weight, _aggregate(part)) for weight, part in side.terms]
+    terms += [_term(side.constant, "")] if side.constant or not terms else []
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def _term(weight: Fraction, text: str) -> str:
+    whole = str(weight.numerator)
+    over = "" if weight.denominator == 1 else f" / {weight.denominator}"
+    if text and abs(weight.numerator) == 1:
+        return f"{'-' if weight < 0 else ''}{text}{over}"
+    return f"{whole} * {text}{over}" if text else f"{whole}{over}"
 
 
 def _alias(alias: str | None) -> str:
@@ -114,6 +176,15 @@ def _name(name: Name) -> str:
 
 def _goal(goal: Goal) -> str:
     kind = goal.unit.upper() or ("EPSILON" if goal.kind is GoalKind.SPEND else goal.kind.name)
-    amount = int(goal.amount) if goal.amount.is_integer() and goal.amount < 2**53 else goal.amount
+    parts = goal.parts or (Part(amount=goal.amount, percent=goal.percent),)
+    amounts = [f"{_amount(part.amount)}{'%' * part.percent}{_on(part.output)}" for part in parts]
     sure = f" CONFIDENCE {goal.confidence!r}" if goal.confidence != 0.95 else ""
-    return f"WITH {kind} {amount!r}{'%' * goal.percent}{sure}"
+    return f"WITH {kind} {', '.join(amounts)}{sure}"
+
+
+def _amount(amount: float) -> str:
+    return repr(int(amount) if amount.is_integer() and amount < 2**53 else amount)
+
+
+def _on(output: str | None) -> str:
+    return "" if output is None else f" ON {quoted(output) if needs_quotes(output) else output}"

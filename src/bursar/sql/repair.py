@@ -11,8 +11,10 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from bursar.errors import QueryError
+from bursar.sql.aggregates import is_aggregate, read_item
 from bursar.sql.allowed import ALLOWED, Node, check_allowed
 from bursar.sql.conditions import bare
+from bursar.sql.query import Name
 
 _MEANING = {"joins", "laterals", "with_", "into", "from_"}  # without these it would be a question about other rows
 
@@ -46,16 +48,42 @@ def plain_groups(tree: Node) -> None:
         tree.set("group", exp.Group(expressions=[column.copy() for column in group.find_all(exp.Column)]))
 
 
+def known_names(tree: Node) -> None:
+    """MEAN is AVG, PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x) a quantile; of the ends, a quantile near by is left."""
+    for node in list(tree.find_all(exp.Anonymous, exp.WithinGroup, exp.Min, exp.Max)):
+        match node:
+            case exp.Anonymous() if node.name.upper() == "MEAN" and len(node.expressions) == 1:
+                node.replace(exp.Avg(this=node.expressions[0].copy()))
+            case exp.WithinGroup() if isinstance(node.this, exp.PercentileCont | exp.PercentileDisc):
+                ordered = node.expression.find(exp.Ordered)
+                node.replace(type(node.this)(this=ordered.this.copy(), expression=node.this.this.copy()))
+            case exp.Min() | exp.Max() if not node.expressions:
+                share = exp.Literal.number("0.05" if isinstance(node, exp.Min) else "0.95")
+                node.replace(exp.PercentileCont(this=node.this.copy(), expression=share))
+
+
+def cases(tree: Node) -> None:
+    """SUM(x > 3) adds up truth values: CASE writes them as numbers."""
+    for node in list(tree.find_all(exp.Sum, exp.Avg)):
+        inner = bare(node.this)
+        inner = bare(inner.this) if isinstance(inner, exp.Cast) else inner
+        if isinstance(inner, exp.Predicate | exp.And | exp.Or | exp.Not):
+            one, zero = exp.Literal.number(1), exp.Literal.number(0)
+            node.set("this", exp.Case(ifs=[exp.If(this=inner.copy(), true=one)], default=zero))
+
+
 def count_instead(tree: Node) -> None:
-    """SUM, AVG and the rest become COUNT(*), under the condition they counted where it can be seen."""
+    """Of what cannot be computed, the aggregates in it; of those that cannot be asked, COUNT(*) under their FILTER."""
     items: list[Node] = []
     for item in tree.expressions:
         inner = _unnamed(item)
         if _passes(inner):
             items.append(item)
         elif isinstance(inner, exp.Star) or inner.find(exp.AggFunc) is not None:
-            items.append(_counted(inner))
-    if not any(item.find(exp.Count) for item in items):
+            parts = _aggregates(inner) or [_counted(inner)]
+            named = isinstance(item, exp.Alias) and len(parts) == 1 and not isinstance(parts[0], exp.Count | exp.Filter)
+            items += [exp.alias_(parts[0], item.alias)] if named else parts
+    if not any(item.find(exp.AggFunc) for item in items):
         items.append(exp.Count(this=exp.Star()))
     tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
 
@@ -112,7 +140,8 @@ def truth_columns(tree: Node) -> None:
         around = column.parent
         while isinstance(around, exp.Paren):
             around = around.parent
-        if isinstance(around, exp.Where | exp.And | exp.Or | exp.Not):
+        when = isinstance(around, exp.If) and around.this is column
+        if when or isinstance(around, exp.Where | exp.And | exp.Or | exp.Not):
             column.replace(exp.EQ(this=column.copy(), expression=exp.true()))
 
 
@@ -120,13 +149,15 @@ REPAIRS: tuple[Callable[[Node], None], ...] = (
     drop_clauses,
     plain_table,
     plain_groups,
-    count_instead,
-    own_names,
-    group_selected,
     own_table,
     null_tests,
     plain_dates,
     truth_columns,
+    known_names,
+    cases,
+    count_instead,
+    own_names,
+    group_selected,
 )
 
 
@@ -135,31 +166,32 @@ def _unnamed(item: Node) -> Node:
 
 
 def _passes(node: Node) -> bool:
-    """Whether this is a column, or COUNT of something that can be counted, with or without a FILTER."""
-    column = node if isinstance(node, exp.Column) else None
-    if column is None:
-        count = bare(node.this) if isinstance(node, exp.Filter) else node
-        if not isinstance(count, exp.Count):
-            return False
-        column = bare(count.this)
-    if isinstance(column, exp.Column) and not isinstance(column.this, exp.Identifier):
-        return False
+    """Whether this can be selected: a column, an aggregate, or arithmetic on aggregates."""
+    copy = node.copy()
+    own_table(copy)
     try:
-        check_allowed(node, [])
+        check_allowed(copy, [])
+        if isinstance(copy, exp.Column):
+            return isinstance(copy.this, exp.Identifier)
+        return read_item(copy, Name(text="")) is not None
     except QueryError:
         return False
-    return True
+
+
+def _aggregates(node: Node) -> list[Node]:
+    """The outermost aggregates inside of a node that can be asked for."""
+    waiting, found = [node], []
+    while waiting:
+        one = bare(waiting.pop(0))
+        if is_aggregate(one):
+            found += [one.copy()] if _passes(one) else []
+        else:
+            waiting = [*one.iter_expressions(), *waiting]
+    return found
 
 
 def _counted(node: Node) -> Node:
-    """COUNT(*) under the condition that COUNT_IF, SUM(CASE ...) or FILTER stated."""
+    """COUNT(*) under the condition that FILTER stated."""
     count = exp.Count(this=exp.Star())
-    condition = None
-    if isinstance(node, exp.Filter):
-        condition = node.expression.this
-    elif isinstance(node, exp.CountIf):
-        condition = node.this
-    elif isinstance(node, exp.Sum | exp.Count) and isinstance(bare(node.this), exp.Case):
-        branches = bare(node.this).args["ifs"]
-        condition = branches[0].this if len(branches) == 1 and bare(node.this).this is None else None
+    condition = node.expression.this if isinstance(node, exp.Filter) else None
     return count if condition is None else exp.Filter(this=count, expression=exp.Where(this=condition.copy()))

@@ -8,16 +8,17 @@ from dataclasses import replace
 from sqlglot import exp
 
 from bursar.errors import QueryError
+from bursar.sql.aggregates import read_item
 from bursar.sql.allowed import Node, position
 from bursar.sql.conditions import bare, read_column, read_condition, read_literal, read_name
-from bursar.sql.query import TRUE, Aggregate, Condition, IsNull, Key, Name, Not, Query, all_of
+from bursar.sql.query import TRUE, Item, Key, Name, Query, own_name
 
 
 def read_statement(tree: Node) -> Query:
     """The question that a tree asks; goal, EXPLAIN and text are put in by the caller."""
     table, called = _table(tree)
     selected = [_item(node, called) for node in tree.expressions]
-    aggregates = [item for item in selected if isinstance(item, Aggregate)]
+    aggregates = [item for item in selected if not isinstance(item, Key)]
     if not aggregates:
         raise QueryError("a question asks for at least one COUNT(*)", position=position(tree))
     where = tree.args.get("where")
@@ -42,35 +43,20 @@ def _table(tree: Node) -> tuple[Name, Name]:
     return name, name if alias is None else read_name(alias.this)
 
 
-def _item(node: Node, table: Name) -> Key | Aggregate:
+def _item(node: Node, table: Name) -> Key | Item:
     alias = None
     if isinstance(node, exp.Alias):
         alias, node = str(node.args["alias"].name), node.this
     node = bare(node)
-    place = position(node)
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-        return Key(column=read_column(node, table), alias=alias, position=place)
-    condition: Condition = TRUE
-    if isinstance(node, exp.Filter):
-        condition, node = read_condition(node.expression.this, table), bare(node.this)
-    if not isinstance(node, exp.Count):
-        raise QueryError("SELECT takes group columns and COUNT(*)", position=place)
-    return Aggregate(name=alias or "", condition=all_of(condition, _counted(node, table)), position=place)
+        return Key(column=read_column(node, table), alias=alias, position=position(node))
+    item = read_item(node, table)
+    if item is None:
+        raise QueryError("SELECT takes group columns and aggregates such as COUNT(*)", position=position(node))
+    return replace(item, name=alias or "")
 
 
-def _counted(node: Node, table: Name) -> Condition:
-    """What COUNT(x) asks of x: nothing for * and constants, not to be NULL for a column."""
-    what = bare(node.this)
-    if what is None or isinstance(what, exp.Star):
-        return TRUE
-    if isinstance(what, exp.Column):
-        place = position(what)
-        return Not(part=IsNull(column=read_column(what, table), position=place), position=place)
-    read_literal(what)
-    return TRUE
-
-
-def _keys(tree: Node, selected: list[Key | Aggregate], table: Name) -> tuple[Key, ...]:
+def _keys(tree: Node, selected: list[Key | Item], table: Name) -> tuple[Key, ...]:
     group = tree.args.get("group")
     grouped = [] if group is None else [_group(node, selected, table) for node in group.expressions]
     columns = [item for item in selected if isinstance(item, Key)]
@@ -86,7 +72,7 @@ def _keys(tree: Node, selected: list[Key | Aggregate], table: Name) -> tuple[Key
     return tuple(keys)
 
 
-def _group(node: Node, selected: list[Key | Aggregate], table: Name) -> Key:
+def _group(node: Node, selected: list[Key | Item], table: Name) -> Key:
     """What one item of GROUP BY means: a place in the select list, a column, or else an output name, in this order."""
     node = bare(node)
     place = position(node)
@@ -95,8 +81,8 @@ def _group(node: Node, selected: list[Key | Aggregate], table: Name) -> Key:
         if not isinstance(number, int) or not 1 <= number <= len(selected):
             raise QueryError(f"GROUP BY counts the selected columns from 1 to {len(selected)}", position=place)
         item = selected[number - 1]
-        if isinstance(item, Aggregate):
-            raise QueryError("GROUP BY cannot mean a count", position=place)
+        if not isinstance(item, Key):
+            raise QueryError("GROUP BY cannot mean an aggregate", position=place)
         return replace(item, alias=None, position=place)
     name = read_column(node, table)
     columns = [item for item in selected if isinstance(item, Key)]
@@ -107,14 +93,19 @@ def _group(node: Node, selected: list[Key | Aggregate], table: Name) -> Key:
     return Key(column=name, position=place)
 
 
-def _named(aggregates: list[Aggregate], selected: list[Key | Aggregate]) -> tuple[Aggregate, ...]:
-    """The aggregates with a name each: count, count_2, ... where none was given."""
+def _named(aggregates: list[Item], selected: list[Key | Item]) -> tuple[Item, ...]:
+    """The aggregates with a name each: count, count_2, ..., sum, ... where none was given."""
     taken: set[str] = set()
     for item in selected:
-        name = item.name if isinstance(item, Aggregate) else item.alias or item.column.text
+        name = (item.alias or item.column.text) if isinstance(item, Key) else item.name
         if name and name.casefold() in taken:
             raise QueryError(f"two selected columns are called {name}", position=item.position)
         taken.add(name.casefold())
-    numbered = (f"count_{number}" for number in itertools.count(2))
-    free = (name for name in itertools.chain(["count"], numbered) if name not in taken)
-    return tuple(item if item.name else replace(item, name=next(free)) for item in aggregates)
+    named: list[Item] = []
+    for item in aggregates:
+        base = own_name(item)
+        numbered = (f"{base}_{number}" for number in itertools.count(2))
+        free = next(name for name in itertools.chain([base], numbered) if name not in taken)
+        named.append(item if item.name else replace(item, name=free))
+        taken.add(named[-1].name.casefold())
+    return tuple(named)

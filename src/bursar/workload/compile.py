@@ -5,23 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bursar.domain import Domain, Value
 from bursar.errors import QueryError
-from bursar.sql import Query, parse, render
-from bursar.sql.query import all_of, leaves
+from bursar.sql import Aggregate, Function, Name, Query, parse, render
+from bursar.sql.query import aggregates_of, leaves
 from bursar.workload.masks import Cells, count_groups, grouped
 from bursar.workload.names import resolve
+from bursar.workload.outputs import Outputs
 from bursar.workload.regions import regions
 from bursar.workload.repair import repairs
 from bursar.workload.sealed import ended, within_sealed
-from bursar.workload.shared_rows import SharedRows
 from bursar.workload.truth import check_types
 from bursar.workload.workload import Workload
 
 MOST_ANSWERS = 100_000
-"""Most answers of one question: lines times aggregates, counted from public sizes before anything is built."""
+"""Most answers of one question: lines times the counts and sums that a line needs, known before anything is built."""
 
 
 def compile(query: Query, domain: Domain, table: str, sealed: int | None = None) -> Workload:
@@ -39,25 +38,23 @@ def compile(query: Query, domain: Domain, table: str, sealed: int | None = None)
 
 def _compile(query: Query, domain: Domain, table: str, sealed: int | None) -> Workload:
     query = resolve(query, domain, table)
-    for condition in (query.where, *(aggregate.condition for aggregate in query.aggregates)):
+    for condition in query.conditions():
         for leaf in leaves(condition):
             check_types(domain[leaf.column.text], leaf)
     query = within_sealed(query, domain, sealed)
     groups = domain.ordered(key.column.text for key in query.keys)
     lines = _lines(query, groups, domain)
-    index = np.full((len(lines), len(query.aggregates)), -1, np.int64)
-    rows = SharedRows()
-    for output, aggregate in enumerate(query.aggregates):
-        found = regions(all_of(query.where, aggregate.condition), domain)
-        if found is not None:
-            counted = grouped(found, groups, domain)
-            index[_line_of(counted.groups, lines), output] = rows.place(counted.product)
+    outputs = Outputs(query.where, groups, lines, domain)
+    forms = tuple(outputs.add(item) for item in query.aggregates)
     return Workload(
-        map=rows.map(),
+        map=outputs.map(),
         keys=tuple(key.alias or key.column.text for key in query.keys),
         labels=_labels(query, lines, groups, domain),
-        outputs=tuple(aggregate.name for aggregate in query.aggregates),
-        index=index,
+        outputs=query.names,
+        index=outputs.index(),
+        forms=forms,
+        largest=tuple(outputs.largest),
+        remarks=tuple(outputs.remarks),
     )
 
 
@@ -70,21 +67,25 @@ def _lines(query: Query, groups: tuple[str, ...], domain: Domain) -> Cells:
     if found is None:
         return np.zeros((0 if groups else 1, len(groups)), np.int64)
     lines = count_groups(found, groups, domain) if groups else 1
-    if lines * len(query.aggregates) > MOST_ANSWERS:
+    numbers = lines * _numbers(query, domain)
+    if numbers > MOST_ANSWERS:
         raise QueryError(
-            f"this asks for {lines * len(query.aggregates)} answers; {MOST_ANSWERS} are possible",
-            position=query.keys[0].position if groups else -1,
+            f"this asks for {numbers} answers; {MOST_ANSWERS} are possible",
+            position=query.keys[0].position if groups else query.aggregates[0].position,
         )
     cells = grouped(found, groups, domain).groups
     return np.unique(cells, axis=0) if groups else cells
 
 
-def _line_of(cells: Cells, lines: Cells) -> NDArray[np.int64]:
-    """The line of each group; every group of an aggregate has one, for its condition contains the WHERE."""
-    if not lines.shape[1]:
-        return np.zeros(len(cells), np.int64)
-    _, number = np.unique(np.concatenate([lines, cells]), axis=0, return_inverse=True)
-    return number.reshape(-1)[len(lines) :]
+def _numbers(query: Query, domain: Domain) -> int:
+    """How many counts and sums one line is made of."""
+    return sum(_columns(part, domain) for item in query.aggregates for part in aggregates_of(item))
+
+
+def _columns(part: Aggregate, domain: Domain) -> int:
+    if part.fraction is not None and isinstance(part.of, Name):
+        return domain[part.of.text].declared
+    return {Function.COUNT: 1, Function.SUM: 1, Function.AVG: 2}.get(part.function, 3)
 
 
 def _labels(query: Query, lines: Cells, groups: tuple[str, ...], domain: Domain) -> tuple[tuple[Value, ...], ...]:

@@ -61,7 +61,8 @@ def _by_group(block: Region, groups: Sequence[str]) -> NDArray[np.bool_]:
     own = [axis for axis, name in enumerate(block.attrs) if name in groups]
     rest = [axis for axis, name in enumerate(block.attrs) if name not in groups]
     size = math.prod(block.cells.shape[axis] for axis in own)
-    return block.cells.transpose([*own, *rest]).reshape(size, -1)
+    kept: NDArray[np.bool_] = block.cells.astype(np.bool_).transpose([*own, *rest]).reshape(size, -1)
+    return kept
 
 
 def _mask(block: Region, groups: Sequence[str], domain: Domain) -> tuple[Mask, dict[str, Cells]]:
@@ -75,26 +76,30 @@ def _mask(block: Region, groups: Sequence[str], domain: Domain) -> tuple[Mask, d
     shape = [sizes[axis] for axis in own]
     possible, row = np.unique(np.ravel_multi_index([inside[axis] for axis in own], shape), return_inverse=True)
     order = np.lexsort((flat, row))
-    steps = _rows(flat[order], row[order], len(possible), block.cells.size)
+    weights = block.cells[inside].astype(np.int64)
+    steps = _rows(flat[order], row[order], weights[order], len(possible), block.cells.size)
     cells = np.unravel_index(possible, shape)
     return Mask(block.attrs, sizes, steps), {block.attrs[axis]: cells[i] for i, axis in enumerate(own)}
 
 
-def _row(cells: NDArray[np.bool_]) -> Steps:
-    """One row that is 1 where the cells are; quick and small for millions of them."""
-    at = np.flatnonzero(np.diff(cells, prepend=False))
-    jump = np.where(cells[at], 1, -1).astype(np.int64)
-    return Steps(len(cells), np.array([0, len(at)], np.int64), at.astype(np.int64), jump)
+def _row(cells: NDArray[np.bool_] | NDArray[np.int64]) -> Steps:
+    """One row that has the numbers of the cells; quick and small for millions of them."""
+    jumps = cells.astype(np.int64)
+    jumps[1:] -= cells[:-1]
+    at = np.flatnonzero(jumps)
+    return Steps(len(cells), np.array([0, len(at)], np.int64), at.astype(np.int64), jumps[at])
 
 
-def _rows(cells: Cells, row: Cells, rows: int, size: int) -> Steps:
-    """Rows that are 1 on the given cells, which come sorted by row and then by cell."""
-    begins = np.ones(len(cells), np.bool_)
-    begins[1:] = (np.diff(cells) != 1) | (np.diff(row) != 0)
-    ends = np.append(begins[1:], True)
-    at = np.stack([cells[begins], cells[ends] + 1], axis=1)
-    jump = np.tile(np.array([1, -1], np.int64), (len(at), 1))
-    kept = at < size  # a run up to the last cell never comes down again
-    counts = np.bincount(np.repeat(row[begins], kept.sum(axis=1)), minlength=rows)
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Steps(size, starts, at[kept], jump[kept])
+def _rows(cells: Cells, row: Cells, weights: Cells, rows: int, size: int) -> Steps:
+    """Rows with the weights on the given cells and 0 elsewhere; cells come sorted by row and then by number."""
+    joined = np.zeros(len(cells) + 1, np.bool_)  # whether a cell follows on the one before it
+    joined[1:-1] = (np.diff(cells) == 1) & (np.diff(row) == 0)
+    before = np.where(joined[:-1], np.concatenate([[0], weights[:-1]]), 0)
+    ends = np.flatnonzero(~joined[1:] & (cells < size - 1))  # a run up to the last cell never comes down again
+    at = np.concatenate([cells, cells[ends] + 1])
+    jump = np.concatenate([weights - before, -weights[ends]])
+    owner = np.concatenate([row, row[ends]])
+    changed = np.flatnonzero(jump)
+    order = changed[np.lexsort((at[changed], owner[changed]))]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(owner[order], minlength=rows))]).astype(np.int64)
+    return Steps(size, starts, at[order], jump[order])

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from bursar.domain import Domain
 from bursar.errors import QueryError
-from bursar.sql import Condition, Name, Query
-from bursar.sql.query import Leaf, map_leaves
+from bursar.sql import Aggregate, Branch, Case, Condition, Name, Query
+from bursar.sql.query import Leaf, change_parts, map_leaves
 from bursar.sql.tokens import needs_quotes
 
 
@@ -28,13 +28,40 @@ def resolve(query: Query, domain: Domain, table: str) -> Query:
         keys.append(replace(key, column=column))
 
     known = change_leaves(query, lambda leaf: replace(leaf, column=_declared(leaf.column, domain)))
+    known = change_values(known, lambda name: _declared(name, domain))
     return replace(known, keys=tuple(keys))
 
 
 def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
     """The question with every comparison in it replaced."""
-    aggregates = tuple(replace(one, condition=map_leaves(one.condition, change)) for one in query.aggregates)
+
+    def branch(one: Branch) -> Branch:
+        return replace(one, condition=map_leaves(one.condition, change))
+
+    def changed(part: Aggregate) -> Aggregate:
+        of = part.of
+        if isinstance(of, Case):
+            of = replace(of, branches=tuple(map(branch, of.branches)))
+        return replace(part, condition=map_leaves(part.condition, change), of=of)
+
+    aggregates = tuple(change_parts(item, changed) for item in query.aggregates)
     return replace(query, where=map_leaves(query.where, change), aggregates=aggregates)
+
+
+def change_values(query: Query, change: Callable[[Name], Name]) -> Query:
+    """The question with every column that is added up replaced."""
+
+    def branch(one: Branch) -> Branch:
+        return replace(one, value=change(one.value)) if isinstance(one.value, Name) else one
+
+    def changed(part: Aggregate) -> Aggregate:
+        if isinstance(part.of, Name):
+            return replace(part, of=change(part.of))
+        if isinstance(part.of, Case):
+            return replace(part, of=replace(part.of, branches=tuple(map(branch, part.of.branches))))
+        return part
+
+    return replace(query, aggregates=tuple(change_parts(item, changed) for item in query.aggregates))
 
 
 def guess(name: Name, declared: Sequence[str]) -> Name:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.queries import LARGEST_JOINT
-from bursar.sql import FALSE, TRUE, And, Condition, Constant, Not, Or
+from bursar.sql import FALSE, TRUE, And, Condition, Constant, IsTrue, Not, Or
 from bursar.sql.query import leaves
 from bursar.workload.truth import NO, YES, Line, Truth, leaf_truth
 
@@ -23,10 +23,10 @@ _MOST_KINDS = 8 * LARGEST_JOINT
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The cells of a few columns where a condition holds: some, and not all."""
+    """The cells of a few columns where a condition holds: some, and not all. Or a whole number for each cell."""
 
     attrs: tuple[str, ...]  # in the order of the domain
-    cells: NDArray[np.bool_]  # one axis per column
+    cells: NDArray[np.bool_] | NDArray[np.int64]  # one axis per column
 
 
 def regions(condition: Condition, domain: Domain) -> tuple[Region, ...] | None:
@@ -59,6 +59,12 @@ def _normal(condition: Condition, *, negated: bool) -> Condition:
             return TRUE if condition.value is not negated else FALSE
         case Not():
             return _normal(condition.part, negated=not negated)
+        case IsTrue():
+            part = _normal(condition.part, negated=False)
+            if isinstance(part, Constant):
+                return _normal(part, negated=negated)
+            held = replace(condition, part=part)
+            return Not(part=held, position=held.position) if negated else held
         case And() | Or():
             kind, absorbing = (And, FALSE) if isinstance(condition, And) is not negated else (Or, TRUE)
             parts: list[Condition] = []
@@ -112,6 +118,8 @@ def _truth(condition: Condition, attrs: tuple[str, ...], lines: list[Line]) -> T
             return functools.reduce(np.maximum, (_truth(part, attrs, lines) for part in condition.parts))
         case Not():
             return 2 - _truth(condition.part, attrs, lines)
+        case IsTrue():
+            return np.where(_truth(condition.part, attrs, lines) == YES, YES, NO)
         case Constant():
             return np.full([1] * len(attrs), YES if condition.value else NO)
     axis = attrs.index(condition.column.text)

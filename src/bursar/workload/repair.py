@@ -13,12 +13,32 @@ from dataclasses import replace
 
 from bursar.domain import Attribute, Categories, Dates, Domain, Stray
 from bursar.errors import QueryError
-from bursar.sql import FALSE, Between, Compare, Condition, In, IsNull, Literal, Name, Not, Op, Or, Query
+from bursar.sql import (
+    FALSE,
+    Aggregate,
+    Between,
+    Branch,
+    Case,
+    Compare,
+    Condition,
+    Function,
+    In,
+    IsNull,
+    Item,
+    Like,
+    Literal,
+    Name,
+    Not,
+    Op,
+    Or,
+    Query,
+)
 from bursar.sql.conditions import read_number
-from bursar.sql.query import Leaf, all_of, leaves
+from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, own_name
 from bursar.workload.edges import before, boundary, from_on, greatest, least, nearest
-from bursar.workload.names import change_leaves, guess, resolve, spelt
-from bursar.workload.truth import OTHER, fits_list, fitting, means_other
+from bursar.workload.names import change_leaves, change_values, guess, resolve, spelt
+from bursar.workload.truth import OTHER, fits_list, fitting, matching, means_other
+from bursar.workload.values import holds_numbers
 
 _MOST_GUESSES = 10_000
 """Most listed values among which a misspelt one is looked for."""
@@ -34,13 +54,48 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
         return
     query = change_leaves(query, lambda leaf: _repaired(leaf, domain[leaf.column.text]))
     yield query
-    conditions = [query.where, *(aggregate.condition for aggregate in query.aggregates)]
-    columns = {leaf.column.text: leaf.column for condition in conditions for leaf in leaves(condition)}
+    columns = {column.text: column for column in query.columns()}
     bounds = [bound for name, column in columns.items() for bound in _bounds(domain[name], column)]
     for bound in bounds:
         yield replace(query, where=all_of(query.where, bound))
         yield _filtered(query, bound)
     yield replace(query, where=all_of(query.where, *bounds))
+    simpler = replace(query, aggregates=tuple(_simpler(item, domain) for item in query.aggregates))
+    yield simpler
+    yield replace(simpler, where=all_of(query.where, *bounds))
+
+
+def _simpler(item: Item, domain: Domain) -> Item:
+    """What can be asked of a column without numbers, or with too many: how many values there are, or their average."""
+
+    def changed(part: Aggregate) -> Aggregate:
+        columns = [branch.value for branch in branches_of(part) if isinstance(branch.value, Name)]
+        kinds = {holds_numbers(domain[column.text]) for column in columns}
+        if part.function is Function.COUNT or not columns:
+            return part
+        if kinds == {True}:
+            return part if part.function is Function.SUM else replace(part, function=Function.AVG, fraction=None)
+        attribute = domain[columns[0].text]
+        if isinstance(part.of, Name) and _holds_truth(attribute):
+            return replace(part, function=_of_truth(part.function), fraction=None, of=_truth_case(columns[0]))
+        return replace(part, function=Function.COUNT, fraction=None)
+
+    made = change_parts(item, changed)
+    return replace(made, name=own_name(made)) if item.name == own_name(item) else made
+
+
+def _holds_truth(attribute: Attribute) -> bool:
+    return isinstance(attribute, Categories) and isinstance(attribute.values[0], bool)
+
+
+def _of_truth(function: Function) -> Function:
+    return Function.SUM if function is Function.SUM else Function.AVG
+
+
+def _truth_case(column: Name) -> Case:
+    """1 where a column of truth values is true, 0 where it is false."""
+    tests = [(Compare(column=column, op=Op.EQ, literal=truth), int(truth)) for truth in (True, False)]
+    return Case(branches=tuple(Branch(condition=test, value=value) for test, value in tests))
 
 
 def _renamed(query: Query, domain: Domain, table: str) -> Query:
@@ -48,6 +103,7 @@ def _renamed(query: Query, domain: Domain, table: str) -> Query:
     meant = query.table if query.table.names(table) else spelt(query.table, table)
     keys = tuple(replace(key, column=guess(key.column, domain.names), through=None) for key in query.keys)
     query = replace(query, table=meant, keys=keys)
+    query = change_values(query, lambda name: guess(name, domain.names))
     return change_leaves(query, lambda leaf: replace(leaf, column=guess(leaf.column, domain.names)))
 
 
@@ -55,6 +111,8 @@ def _repaired(leaf: Leaf, attribute: Attribute) -> Condition:
     """A comparison that the cells of the column decide, as near as possible to the given one."""
     if isinstance(leaf, IsNull):
         return _null(leaf, attribute)
+    if isinstance(leaf, Like):
+        return _matched(leaf, attribute)
     leaf = _typed(leaf, attribute)
     try:
         return _listed(leaf, attribute) if isinstance(attribute, Categories) else _moved(leaf, attribute)
@@ -158,6 +216,14 @@ def _declared(literal: Literal, attribute: Categories) -> Literal:
     return OTHER if attribute.outside is Stray.OTHER and OTHER not in attribute.values else literal
 
 
+def _matched(leaf: Like, attribute: Attribute) -> Condition:
+    """The listed values that a pattern matches, where `other` holds values that it may match as well."""
+    if not isinstance(attribute, Categories) or attribute.other is None or set(leaf.pattern) == {"%"}:
+        return leaf
+    found = matching(attribute, leaf)
+    return In(column=leaf.column, literals=found) if found else FALSE
+
+
 def _null(leaf: IsNull, attribute: Attribute) -> Condition:
     """The cell that NULL is in, with all that is in it."""
     if isinstance(attribute.null, int):
@@ -182,7 +248,10 @@ def _bounds(attribute: Attribute, column: Name) -> list[Condition]:
 
 
 def _filtered(query: Query, bound: Condition) -> Query:
-    """The bound in every FILTER."""
-    filters = [all_of(a.condition, bound) if leaves(a.condition) else a.condition for a in query.aggregates]
-    aggregates = (replace(a, condition=filter) for a, filter in zip(query.aggregates, filters, strict=True))
-    return replace(query, aggregates=tuple(aggregates))
+    """The bound in every FILTER, and in one for every column that is added up."""
+
+    def changed(part: Aggregate) -> Aggregate:
+        open_to = leaves(part.condition) or branches_of(part)
+        return replace(part, condition=all_of(part.condition, bound)) if open_to else part
+
+    return replace(query, aggregates=tuple(change_parts(item, changed) for item in query.aggregates))

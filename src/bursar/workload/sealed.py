@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bursar.domain import Attribute, Categories, Domain
 from bursar.errors import QueryError
-from bursar.sql import And, Compare, Condition, Constant, In, IsNull, Name, Not, Op, Or, Query
+from bursar.sql import And, Compare, Condition, Constant, In, IsNull, IsTrue, Name, Not, Op, Or, Query
 from bursar.sql.query import Leaf, all_of
 from bursar.sql.tokens import needs_quotes
 from bursar.workload.edges import before, from_on
@@ -32,7 +32,7 @@ def within_sealed(query: Query, domain: Domain, sealed: int | None) -> Query:
     column = domain[domain.partition]
     if sealed == 0:
         raise QueryError(f"no partition of {column.name} is sealed yet, so there is nothing to ask about")
-    for condition in (query.where, *(aggregate.condition for aggregate in query.aggregates)):
+    for condition in query.conditions():
         for leaf, negated in _signed(condition, negated=False):
             if leaf.column.text == column.name:
                 _check(column, sealed, leaf, negated)
@@ -97,6 +97,8 @@ def _signed(condition: Condition, *, negated: bool) -> Iterator[tuple[Leaf, bool
                 yield from _signed(part, negated=negated)
         case Not():
             yield from _signed(condition.part, negated=not negated)
+        case IsTrue():
+            yield from _signed(condition.part, negated=negated)
         case Constant():
             return
         case _:

@@ -17,6 +17,7 @@ condition is answered if every row that a cell can stand for is kept, or none is
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 
 from bursar.domain import Attribute, Categories, Dates, Integers, Stray
 from bursar.errors import QueryError
-from bursar.sql import Between, Compare, In, IsNull, Literal, Op
+from bursar.sql import Between, Compare, In, IsNull, Like, Literal, Op
 from bursar.sql.conditions import read_date
 from bursar.sql.query import Leaf
 from bursar.sql.render import render_literal
@@ -106,6 +107,8 @@ def leaf_truth(line: Line, leaf: Leaf) -> Truth:
     """
     if isinstance(leaf, IsNull):
         return _is_null(line, leaf)
+    if isinstance(leaf, Like):
+        return _like(line, leaf)
     if isinstance(line.attribute, Categories):
         return _listed(line, line.attribute, leaf)
     match leaf:
@@ -125,6 +128,10 @@ def check_types(attribute: Attribute, leaf: Leaf) -> None:
     """Refuse literals that are no values of the column's type, also where the condition does not matter in the end."""
     match leaf:
         case IsNull():
+            return
+        case Like():
+            if not (isinstance(attribute, Categories) and isinstance(attribute.values[0], str)):
+                raise QueryError(f"{attribute.name} holds no text for LIKE to look at", position=leaf.position)
             return
         case Compare():
             literals: tuple[Literal, ...] = (leaf.literal,)
@@ -177,6 +184,29 @@ def _is_null(line: Line, leaf: IsNull) -> Truth:
             position=leaf.position,
         )
     return line.spread(np.full(attribute.declared, NO), {kind: YES if kind is Kind.NULL else NO for kind in Kind})
+
+
+def matching(attribute: Categories, leaf: Like) -> tuple[str, ...]:
+    """The listed values that a pattern matches."""
+    pieces = {"%": ".*", "_": "."}
+    pattern = leaf.pattern.lower() if leaf.any_case else leaf.pattern
+    whole = re.compile("".join(pieces.get(letter, re.escape(letter)) for letter in pattern), re.DOTALL)
+    texts = [value for value in attribute.values if isinstance(value, str)]
+    return tuple(text for text in texts if whole.fullmatch(text.lower() if leaf.any_case else text))
+
+
+def _like(line: Line, leaf: Like) -> Truth:
+    attribute = line.attribute
+    assert isinstance(attribute, Categories)  # check_types has seen to it
+    anything = set(leaf.pattern) == {"%"}
+    if line.holds(Kind.UNLISTED) and not anything:
+        raise QueryError(
+            f"{line.kept_together()}, and some of them may match the pattern; list the values you mean with IN",
+            position=leaf.position,
+        )
+    found = set(matching(attribute, leaf))
+    declared = np.fromiter((value in found for value in attribute.values), bool, attribute.declared)
+    return line.spread(np.where(declared, YES, NO), {Kind.UNLISTED: YES})
 
 
 def _listed(line: Line, attribute: Categories, leaf: Compare | Between | In) -> Truth:

@@ -1,4 +1,4 @@
-"""Labelled queries that are asked together."""
+"""Labelled queries that are asked together, and what is made of their answers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.domain import Value
+from bursar.inference.derived import Box, Derived, Form, single
 from bursar.queries import LinearMap
+
+Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """A table of answers to come: one line per group, one column per aggregate, each cell a row of `map`.
+    """A table of answers to come: one line per group, one output per aggregate, made of columns of rows of `map`.
+
+    Where no forms are given, every output is a column as it is.
 
     Guarantees: `map` has no row twice and no row of zeros unless the question is about nothing at all; the lines
     are the full public key set of the groups, in the order of the domain, whatever the data hold.
@@ -23,4 +28,30 @@ class Workload:
     keys: tuple[str, ...]  # names of the group columns
     labels: tuple[tuple[Value, ...], ...]  # one tuple of group values per line
     outputs: tuple[str, ...]  # names of the aggregates
-    index: NDArray[np.int64]  # (lines, outputs) -> row of the map, -1 where the answer is 0 by definition
+    index: NDArray[np.int64]  # (lines, columns) -> row of the map, -1 where the number is 0 by definition
+    forms: tuple[Form, ...] = ()  # how each output follows from columns
+    largest: tuple[int, ...] = ()  # per column, the most that one row of the data can change it; 1 for a count
+    remarks: tuple[str, ...] = ()  # what an analyst must know about the numbers, whatever they are
+    times: NDArray[np.int64] | None = None  # what each row of the map is a multiple of, where that is not 1
+
+    def __post_init__(self) -> None:
+        if not self.forms:
+            object.__setattr__(self, "forms", tuple(single(column) for column in range(len(self.outputs))))
+        if not self.largest:
+            object.__setattr__(self, "largest", (1,) * self.index.shape[1])
+
+    @property
+    def plain(self) -> bool:
+        """Whether every output is a column as it is."""
+        return self.forms == tuple(single(column) for column in range(len(self.outputs)))
+
+    @property
+    def mixed(self) -> bool:
+        """Whether outputs are other things than counts, so that no one error is for all of them."""
+        return not self.plain or max(self.largest, default=1) > 1
+
+    def derive(self, values: Reals, low: Reals, high: Reals) -> list[Derived]:
+        """Every output from estimates of the rows and the ends of their bars."""
+        scale = np.append(np.ones(len(values)) if self.times is None else self.times, 1.0)
+        values, low, high = ((np.append(part, 0.0) / scale)[self.index] for part in (values, low, high))
+        return [form.of(Box(values, low, high)) for form in self.forms]

@@ -1,18 +1,8 @@
 --- Each block: what is said, at which word, what is offered instead (if anything), and the question.
 
--- says: SUM is not available yet; COUNT(*) is
--- at: SUM(income)
--- try: SELECT COUNT(*) FROM people
-SELECT SUM(income) FROM people
-
--- says: AVG is not available yet; COUNT(*) is
--- at: AVG(income)
--- try: SELECT COUNT(*) FROM people WHERE age < 30 WITH ERROR 5
-SELECT AVG(income) AS a FROM people WHERE age < 30 WITH ERROR 5
-
--- says: MIN is not available yet; COUNT(*) is
+-- says: the least and greatest values would show single people; ask for QUANTILE_CONT(x, 0.95)
 -- at: MIN(age),
--- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
+-- try: SELECT sex, QUANTILE_CONT(age, 0.05), QUANTILE_CONT(age, 0.95) AS quantile_cont_2 FROM people GROUP BY sex
 SELECT sex, MIN(age), MAX(age) FROM people GROUP BY sex
 
 -- says: DISTINCT is not available; GROUP BY the column and count the groups
@@ -20,45 +10,20 @@ SELECT sex, MIN(age), MAX(age) FROM people GROUP BY sex
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(DISTINCT sex) FROM people
 
--- says: APPROX_COUNT_DISTINCT is not available yet; COUNT(*) is
+-- says: APPROX_COUNT_DISTINCT is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
 -- at: APPROX_COUNT_DISTINCT(sex)
 -- try: SELECT COUNT(*) FROM people
 SELECT APPROX_COUNT_DISTINCT(sex) FROM people
-
--- says: QUANTILE_CONT is not available yet; COUNT(*) is
--- at: QUANTILE_CONT(age,
--- try: SELECT COUNT(*) FROM people
-SELECT QUANTILE_CONT(age, 0.5) FROM people
-
--- says: COUNT_IF is not available; write COUNT(*) FILTER (WHERE ...)
--- at: COUNT_IF(age
--- try: SELECT COUNT(*) FILTER (WHERE age < 30) FROM people
-SELECT COUNT_IF(age < 30) FROM people
-
--- says: SUM is not available yet; COUNT(*) is
--- at: SUM(CASE
--- try: SELECT COUNT(*) FILTER (WHERE age < 30) FROM people
-SELECT SUM(CASE WHEN age < 30 THEN 1 ELSE 0 END) FROM people
-
--- says: SUM is not available yet; COUNT(*) is
--- at: SUM(age)
--- try: SELECT COUNT(*) FILTER (WHERE age < 30), COUNT(*) FILTER (WHERE sex = 'F') AS count_2 FROM people
-SELECT COUNT(*) FILTER (WHERE age < 30), SUM(age) FILTER (WHERE sex = 'F') FROM people
 
 -- says: OVER is not available
 -- at: COUNT(*)
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) OVER () FROM people
 
--- says: SELECT takes group columns and COUNT(*)
+-- says: only counts, sums, averages and constants can be computed with
 -- at: COUNT(*)::INT
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*)::INT FROM people
-
--- says: arithmetic is not available; compare a column with a constant
--- at: COUNT(*)
--- try: SELECT COUNT(*) FROM people
-SELECT COUNT(*) / 2 FROM people
 
 -- says: COUNT takes * or one column
 -- at: sex)
@@ -70,7 +35,7 @@ SELECT COUNT(age, sex) FROM people
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(people.*) FROM people
 
--- says: SELECT takes group columns and COUNT(*)
+-- says: SELECT takes group columns and aggregates such as COUNT(*)
 -- at: *
 -- try: SELECT COUNT(*) FROM people
 SELECT * FROM people
@@ -110,7 +75,7 @@ SELECT upper(sex), COUNT(*) FROM people GROUP BY 1
 -- try: SELECT age, COUNT(*) FROM people GROUP BY age
 SELECT age, COUNT(*) FROM people GROUP BY 3
 
--- says: GROUP BY cannot mean a count
+-- says: GROUP BY cannot mean an aggregate
 -- at: 2
 -- try: SELECT age, COUNT(*) FROM people GROUP BY age
 SELECT age, COUNT(*) FROM people GROUP BY 2
@@ -279,16 +244,12 @@ SELECT COUNT(*) FROM people WHERE age > 10 * 3
 -- at: sex
 SELECT COUNT(*) FROM people WHERE sex || 'x' = 'Fx'
 
--- says: patterns are not available; list values with IN
--- at: sex
-SELECT COUNT(*) FROM people WHERE sex LIKE 'F%'
-
 -- says: functions are not available: LOWER
 -- at: lower(sex)
 SELECT COUNT(*) FROM people WHERE lower(sex) = 'f'
 
--- says: CASE is not available; COUNT(*) FILTER (WHERE ...) counts under a condition
--- at: CASE
+-- says: CASE stands inside of SUM, AVG or COUNT; here, use AND, OR and NOT
+-- at: age
 SELECT COUNT(*) FROM people WHERE CASE WHEN age = 3 THEN TRUE END
 
 -- says: parameters are not available; write the value
@@ -396,3 +357,202 @@ SELECT COUNT(*) INTO copy FROM people
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) FROM people FOR UPDATE
 
+-- says: a ratio of ratios is not available; select them side by side
+-- at: AVG(age)
+-- try: SELECT AVG(age), AVG(height) AS avg_2 FROM people
+SELECT AVG(age) / AVG(height) FROM people
+
+-- says: a product of two aggregates is not available; select both
+-- at: AVG(age)
+-- try: SELECT AVG(age), COUNT(*) FROM people
+SELECT AVG(age) * COUNT(*) AS t FROM people
+
+-- says: ROUND is not available; round the answers, which costs nothing
+-- at: ROUND(AVG(age),
+-- try: SELECT AVG(age) AS r FROM people
+SELECT ROUND(AVG(age), 2) AS r FROM people
+
+-- says: ratios over different counts cannot be added up; select them side by side
+-- at: AVG(age)
+-- try: SELECT AVG(age), AVG(height) AS avg_2 FROM people WITH ERROR 5
+SELECT AVG(age) + AVG(height) FROM people WITH ERROR 5
+
+-- says: functions are not available: MEAN
+-- at: mean(age)
+-- try: SELECT AVG(age) AS m FROM people
+SELECT mean(age) AS m FROM people
+
+-- says: WITHIN GROUP is not available; write QUANTILE_CONT(x, 0.5)
+-- at: PERCENTILE_CONT(0.3)
+-- try: SELECT QUANTILE_CONT(age, 0.3) FROM people
+SELECT PERCENTILE_CONT(0.3) WITHIN GROUP (ORDER BY age) FROM people
+
+-- says: SUM takes a column, or a CASE of columns and constants
+-- at: age
+-- try: SELECT SUM(CASE WHEN age > 3 THEN 1 ELSE 0 END) AS s FROM people
+SELECT SUM(age > 3) AS s FROM people
+
+-- says: AVG takes a column, or a CASE of columns and constants
+-- at: sex
+-- try: SELECT AVG(CASE WHEN sex = 'F' THEN 1 ELSE 0 END) AS s FROM people
+SELECT AVG((sex = 'F')::INT) AS s FROM people
+
+-- says: SUM takes a column, or a CASE of columns and constants
+-- at: age
+-- try: SELECT COUNT(*) FROM people
+SELECT SUM(age * 2) FROM people
+
+-- says: whole-number division is not available; / gives the ratio
+-- at: COUNT(*)
+-- try: SELECT COUNT(*) FROM people
+SELECT COUNT(*) // 2 FROM people
+
+-- says: whole-number division is not available; / gives the ratio
+-- at: COUNT(*)
+-- try: SELECT COUNT(*) FROM people
+SELECT COUNT(*) % 2 FROM people
+
+-- says: only counts, sums, averages and constants can be computed with; select STDDEV_SAMP by itself
+-- at: STDDEV(age)
+-- try: SELECT AVG(age), STDDEV_SAMP(age) FROM people
+SELECT AVG(age) + STDDEV(age) FROM people
+
+-- says: a quantile is for a number from 0 to 1, as in QUANTILE_CONT(x, 0.9)
+-- at: age,
+-- try: SELECT COUNT(*) FROM people
+SELECT QUANTILE(age, 2) FROM people
+
+-- says: a quantile is for a number from 0 to 1, as in QUANTILE_CONT(x, 0.9)
+-- at: age,
+-- try: SELECT COUNT(*) FROM people
+SELECT QUANTILE(age, sex) FROM people
+
+-- says: functions are not available: ARRAY
+-- at: 0.1,
+-- try: SELECT COUNT(*) FROM people
+SELECT QUANTILE_CONT(age, [0.1, 0.9]) FROM people
+
+-- says: a quantile takes a column; use FILTER for a condition
+-- at: sex
+-- try: SELECT COUNT(*) FROM people
+SELECT MEDIAN(CASE WHEN sex = 'F' THEN age END) FROM people
+
+-- says: DISTINCT is not available; GROUP BY the column and count the groups
+-- at: DISTINCT
+-- try: SELECT COUNT(*) FROM people
+SELECT SUM(DISTINCT age) FROM people
+
+-- says: MODE is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
+-- at: MODE(sex)
+-- try: SELECT COUNT(*) FROM people
+SELECT MODE(sex) FROM people
+
+-- says: a condition is expected here, for example a column compared with a value
+-- at: active
+-- try: SELECT SUM(CASE WHEN active = TRUE THEN 1 ELSE 0 END) FROM people
+SELECT SUM(CASE WHEN active THEN 1 ELSE 0 END) FROM people
+
+-- says: THEN and ELSE take a number, a column or NULL
+-- at: 'a'
+-- try: SELECT COUNT(*) FROM people
+SELECT SUM(CASE WHEN age < 30 THEN 'a' END) FROM people
+
+-- says: arithmetic is not available; compare a column with a constant
+-- at: age
+-- try: SELECT COUNT(*) FROM people
+SELECT SUM(CASE WHEN age < 30 THEN age + 1 END) FROM people
+
+-- says: two columns cannot be compared; compare a column with a constant
+-- at: country
+SELECT COUNT(*) FROM people WHERE sex LIKE country
+
+-- says: a pattern is text, as in LIKE 'A%'
+-- at: sex
+SELECT COUNT(*) FROM people WHERE sex LIKE 3
+
+-- says: of patterns, LIKE and ILIKE without ESCAPE are available
+-- at: sex
+SELECT COUNT(*) FROM people WHERE sex LIKE 'a!%' ESCAPE '!'
+
+-- says: of patterns, LIKE and ILIKE without ESCAPE are available
+-- at: sex
+SELECT COUNT(*) FROM people WHERE sex SIMILAR TO 'F'
+
+-- says: an aggregate is selected; it cannot stand in a condition
+-- at: AVG(age)
+SELECT COUNT(*) FROM people WHERE AVG(age) > 3
+
+-- says: an aggregate is selected; it cannot stand in a condition
+-- at: COUNT(*)
+SELECT COUNT(*) FROM people WHERE COUNT(*) > 3
+
+-- says: a question asks about rows, and this is a constant
+-- at: 5
+-- try: SELECT COUNT(*) FROM people
+SELECT 5 + 3 FROM people
+
+-- says: this divides by 0
+-- at: COUNT(*)
+-- try: SELECT COUNT(*) FROM people
+SELECT COUNT(*) / 0 FROM people
+
+-- says: a column stands inside of an aggregate here, as in SUM(x)
+-- at: age
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age
+SELECT age + COUNT(*) FROM people GROUP BY age
+
+-- says: only counts, sums, averages and constants can be computed with
+-- at: COALESCE(COUNT(*),
+-- try: SELECT COUNT(*) FROM people
+SELECT COALESCE(COUNT(*), 1) FROM people
+
+-- says: a comparison with NULL is never true; ask for IS NULL or IS NOT NULL
+-- at: age
+-- try: SELECT COUNT(*) FILTER (WHERE age IS NULL), SUM(age) FROM people
+SELECT COUNT(*) FILTER (WHERE age = NULL), SUM(age) FROM people
+
+-- says: OVER is not available
+-- at: SUM(age)
+-- try: SELECT SUM(age) FROM people
+SELECT SUM(age) OVER () FROM people
+
+-- says: SUM takes a column, or a CASE of columns and constants
+-- at: *)
+-- try: SELECT COUNT(*) FROM people
+SELECT SUM(*) FROM people
+
+-- says: the question cannot be understood from here on
+-- at: )
+SELECT SUM(age, height) FROM people
+
+-- says: CORR is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
+-- at: CORR(age,
+-- try: SELECT COUNT(*) FROM people
+SELECT CORR(age, height) FROM people
+
+-- says: no error is given for t; an amount without ON is for all that are not named
+-- at: 5
+-- try: SELECT COUNT(*) AS n, SUM(age) AS t FROM people WITH ERROR 5 ON n, 5
+SELECT COUNT(*) AS n, SUM(age) AS t FROM people WITH ERROR 5 ON n
+
+-- says: nothing is called u here; there is n, t
+-- at: 3
+-- try: SELECT COUNT(*) AS n, SUM(age) AS t FROM people WITH ERROR 5 ON n, 5
+SELECT COUNT(*) AS n, SUM(age) AS t FROM people WITH ERROR 5 ON n, 3 ON u
+
+-- says: the error of n is given twice
+-- at: 3
+-- try: SELECT COUNT(*) AS n FROM people WITH ERROR 5 ON n
+SELECT COUNT(*) AS n FROM people WITH ERROR 5 ON n, 3 ON n
+
+-- says: after ON comes the name of an output
+-- at: ON
+SELECT COUNT(*) AS n FROM people WITH ERROR 5 ON
+
+-- says: nothing can follow the accuracy clause
+-- at: ON
+SELECT COUNT(*) AS n FROM people WITH RMSE 5 ON n
+
+-- says: nothing can follow the accuracy clause
+-- at: ,
+SELECT COUNT(*) AS n FROM people WITH ERROR 5, 6

@@ -224,7 +224,7 @@ SELECT COUNT(*) FROM people WHERE country IS NULL
 
 -- says: values of country that are not listed and NULL are kept together as other, and this condition would keep some of them and not the rest
 -- at: country)
--- try: SELECT COUNT(*) FILTER (WHERE NOT country = 'other') FROM people
+-- try: SELECT COUNT(country) FROM people WHERE country <> 'other'
 SELECT COUNT(country) FROM people
 
 -- says: NULL counts as N in region, so it cannot be told apart
@@ -292,3 +292,124 @@ SELECT "Zip Code", COUNT(*) FROM people GROUP BY 1
 -- at: age,
 SELECT age, height, day, COUNT(*) FROM people GROUP BY age, height, day
 
+-- says: values of age outside 0 to 99 are kept together as other, and have no value to add up
+-- at: SUM(age)
+-- try: SELECT SUM(age) FROM people WHERE age BETWEEN 0 AND 99
+SELECT SUM(age) FROM people
+
+-- says: values of age outside 0 to 99 are kept together as other, and have no value to add up
+-- at: AVG(age)
+-- try: SELECT AVG(age) AS a, COUNT(*) FROM people WHERE sex = 'F' AND age BETWEEN 0 AND 99
+SELECT AVG(age) AS a, COUNT(*) FROM people WHERE sex = 'F'
+
+-- says: there is no column agee; did you mean age?
+-- at: agee)
+-- try: SELECT SUM(age) FROM people WHERE age >= 0 AND age <= 99
+SELECT SUM(agee) FROM people WHERE age >= 0
+
+-- says: sex holds no numbers; it can be counted and grouped by
+-- at: sex)
+-- try: SELECT COUNT(sex) FROM people
+SELECT SUM(sex) FROM people
+
+-- says: born holds no numbers; it can be counted and grouped by
+-- at: born)
+-- try: SELECT COUNT(born) FROM people
+SELECT AVG(born) FROM people
+
+-- says: active holds no numbers; it can be counted and grouped by
+-- at: active)
+-- try: SELECT AVG(CASE WHEN active = TRUE THEN 1 WHEN active = FALSE THEN 0 END) FROM people
+SELECT MEDIAN(active) FROM people
+
+-- says: values of weight outside 0.5 to 90 are kept together as other, and have no value to add up
+-- at: MEDIAN(weight)
+-- try: SELECT MEDIAN(weight) FROM people WHERE weight BETWEEN 0.5 AND 90
+SELECT MEDIAN(weight) FROM people
+
+-- says: values of age outside 0 to 99 are kept together as other, and have no value to add up
+-- at: age,
+-- try: SELECT sex, QUANTILE_CONT(age, 0.9) FROM people WHERE age BETWEEN 0 AND 99 GROUP BY sex
+SELECT sex, QUANTILE_CONT(age, 0.9) FROM people GROUP BY sex
+
+-- says: values of age outside 0 to 99 are kept together as other, and have no value to add up
+-- at: STDDEV(age)
+-- try: SELECT STDDEV_SAMP(age) FILTER (WHERE sex = 'F') FROM people WHERE age BETWEEN 0 AND 99
+SELECT STDDEV(age) FILTER (WHERE sex = 'F') FROM people
+
+-- says: values of age outside 0 to 99 are kept together as other, and this condition would keep some of them and not the rest
+-- at: age
+-- try: SELECT SUM(CASE WHEN age < 30 THEN 1 ELSE 0 END) FROM people WHERE age BETWEEN 0 AND 99
+SELECT SUM(CASE WHEN age < 30 THEN 1 ELSE 0 END) FROM people
+
+-- says: income is known by bin only, and 15 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT AVG(CASE WHEN income < 20 THEN 1 ELSE 0 END) FROM people
+SELECT AVG(CASE WHEN income < 15 THEN 1 ELSE 0 END) FROM people
+
+-- says: values of weight outside 0.5 to 90 are kept together as other, and have no value to add up
+-- at: SUM(CASE
+-- try: SELECT SUM(CASE WHEN sex = 'F' THEN weight END) FROM people WHERE weight BETWEEN 0.5 AND 90
+SELECT SUM(CASE WHEN sex = 'F' THEN weight END) FROM people
+
+-- says: values of sex that are not listed are kept together as other, and some of them may match the pattern; list the values you mean with IN
+-- at: sex
+-- try: SELECT COUNT(*) FROM people WHERE sex IN ('F')
+SELECT COUNT(*) FROM people WHERE sex LIKE 'F%'
+
+-- says: values of country that are not listed and NULL are kept together as other, and some of them may match the pattern; list the values you mean with IN
+-- at: country
+-- try: SELECT COUNT(*) FROM people WHERE country IN ('DE')
+SELECT COUNT(*) FROM people WHERE country ILIKE 'd_'
+
+-- says: values of country that are not listed and NULL are kept together as other, and some of them may match the pattern; list the values you mean with IN
+-- at: country
+-- try: SELECT COUNT(*) FROM people WHERE FALSE
+SELECT COUNT(*) FROM people WHERE country LIKE 'X%'
+
+-- says: values of sex that are not listed are kept together as other, and some of them may match the pattern; list the values you mean with IN
+-- at: sex
+-- try: SELECT COUNT(*) FROM people WHERE sex NOT IN ('M') AND height > 150
+SELECT COUNT(*) FROM people WHERE NOT sex LIKE '%M' AND height > 150
+
+-- says: age holds no text for LIKE to look at
+-- at: age
+SELECT COUNT(*) FROM people WHERE age LIKE '1%'
+
+-- says: day holds no text for LIKE to look at
+-- at: day
+SELECT COUNT(*) FROM people WHERE day LIKE '2024%'
+
+-- says: these values lie too far apart for their squares to be added up
+-- at: VARIANCE("Zip
+-- try: SELECT AVG("Zip Code") FROM people
+SELECT VARIANCE("Zip Code") FROM people
+
+-- says: this asks for 1000000 answers; 100000 are possible
+-- at: MEDIAN("Zip
+-- try: SELECT AVG("Zip Code") FROM people
+SELECT MEDIAN("Zip Code") FROM people
+
+-- says: values of age outside 0 to 99 are kept together as other, and have no value to add up
+-- at: SUM(age)
+-- try: SELECT SUM(age) / COUNT(*) FROM people WHERE age BETWEEN 0 AND 99
+SELECT SUM(age) / COUNT(*) FROM people
+
+-- says: income is known by bin only, and 15 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT COUNT(*) FILTER (WHERE income < 20) / COUNT(*) FROM people
+SELECT COUNT(*) FILTER (WHERE income < 15) * 1.0 / COUNT(*) FROM people
+
+-- says: a CASE that ties height and Zip Code together spans 122000122 cells; 1048576 are possible
+-- at: SUM(CASE
+SELECT SUM(CASE WHEN height < 150 THEN 1 WHEN "Zip Code" < 5 THEN 2 ELSE 3 END) FROM people
+
+-- says: there is no column heigth; did you mean height?
+-- at: heigth)
+-- try: SELECT AVG(height) FROM people WITH ERROR 5
+SELECT AVG(heigth) FROM people WITH ERROR 5
+
+-- says: there is no column agee; did you mean age?
+-- at: agee)
+-- try: SELECT COUNT(age) FROM people
+SELECT COUNT(agee) FROM people

@@ -1,0 +1,71 @@
+"""`bursar init` and `bursar check`: a first draft of a config, and what a config promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bursar.cli import show
+from bursar.cli.options import CONFIG, Data, Json
+
+if TYPE_CHECKING:
+    from bursar.setup import Drafted
+
+
+def init(
+    file: Annotated[
+        str | None,
+        typer.Argument(help="A CSV, Parquet or DuckDB file.", show_default=False),
+    ] = None,
+    data: Data = CONFIG,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The table in a DuckDB file; else the name behind FROM.")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", help="A SmartNoise YAML or private-pgm JSON file; it may stand beside the data."
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="row|COLUMN", help="Who is protected: each row, or all rows with one value of a column."),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(metavar="1.0", help="The budget, if you know it already.")] = None,
+) -> None:
+    """For the data owner, first: draft a config from your data. Looks at the rows, and tells nobody but you.
+
+    Example: bursar init people.csv
+    """
+    from bursar.setup import init as draft
+
+    _tell(draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon), data, looked=file is not None)
+
+
+def check(data: Data = CONFIG, json: Json = False) -> None:
+    """Say in plain words what a config promises, and what questions would cost. Free; looks at no data."""
+    from bursar.config import load_draft
+    from bursar.setup import check as checked
+
+    show.result(checked(load_draft(data)), as_json=json)
+
+
+def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
+    from bursar.setup.confirm import says
+    from bursar.setup.prices import typical_error
+
+    draft, config = made.draft, made.config
+    option = "" if data == CONFIG else f" -d {data}"
+    print(f"wrote {data}, a draft from {draft.origin}\n")
+    for column in draft.columns:
+        print(f"  {column.name:<16} {says(config, ('columns', column.name))}")
+    for left in draft.left_out:
+        print(f"  {left.name:<16} left out: {left.reason}")
+    if looked:
+        print("\nThe draft shows what is in the data: keep it to yourself until you have confirmed it.")
+    print(f"\nnext:  bursar confirm{option}    look at each guess; what you confirm becomes public")
+    print(f"       bursar check{option}      what is promised then, and what questions cost")
+    print(f"       bursar create{option}     open the budget, once")
+    print(f'       bursar query{option} "SELECT COUNT(*) FROM {config.table} WITH ERROR {typical_error(config):g}"')

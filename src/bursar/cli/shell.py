@@ -1,0 +1,208 @@
+"""`bursar shell`: ask one question after the other, with completion, history, and the budget at hand."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bursar.cli import outcome, show
+from bursar.cli.complete import DELIMITERS, Completer, described
+from bursar.cli.stopped import Stopped, Watch
+from bursar.cli.working import progress, working
+from bursar.errors import BursarError, GoalError, QueryError, Unsupported
+from bursar.planner.explain import Explanation
+from bursar.planner.goals import Wanted
+from bursar.sql import parse
+from bursar.sql.script import questions_of
+
+if TYPE_CHECKING:
+    from bursar import Bursar
+    from bursar.answer import Answer
+
+HISTORY_LINES = 1000
+
+HELP = r"""SELECT ...;          ask; the answer is paid from the budget. A semicolon or an empty line ends a question.
+\explain SELECT ...  every way to answer, with its cost and its error; free
+\budget              what is spent, on what, and what is left
+\d                   the table, its columns and their values
+\goal                the accuracy of questions that name none; set it with
+                     \goal 50   \goal 2% 99%   \goal rmse 20   \goal epsilon 0.1   \goal off
+\out FILE            write the last answer: .csv, .parquet, .png, .svg or .pdf
+\help  \q            this page; leave (also Ctrl-D)
+The tab key completes. Ctrl-C clears a line, or stops a question and says what was charged."""
+
+
+class Shell:
+    """One person at a terminal. Errors are told and cost nothing; the shell goes on."""
+
+    def __init__(self, bursar: Bursar, wanted: dict[str, Any]) -> None:
+        self._bursar, self._wanted = bursar, wanted
+        self._last: Answer | None = None
+        self._watch = Watch(bursar)
+        self._commands: dict[str, Callable[[str], None]] = {
+            "explain": self._explain,
+            "budget": self._budget,
+            "d": self._describe,
+            "goal": self._goal,
+            "out": self._out,
+            "help": lambda _: print(HELP),
+        }
+
+    def run(self, read: Callable[[str], str]) -> None:
+        """Read and answer until the person leaves. `read` is given the prompt, and raises EOFError at the end."""
+        prompt = f"{show.plain(self._bursar.config.table)}> "
+        print(f"{self._bursar.budget().description}; \\help shows what can be done, \\q leaves")
+        lines: list[str] = []
+        while True:
+            try:
+                line = read(prompt if not lines else f"{'...> ':>{len(prompt)}}")
+                if not lines and line.strip() in (r"\q", r"\quit", "quit", "exit"):
+                    return
+                lines.append(line)
+                if _ended(lines):
+                    text, lines = "\n".join(lines).strip(), []
+                    self.take(text)
+            except EOFError:
+                print()
+                return
+            except KeyboardInterrupt:
+                lines = []
+                print()
+
+    def take(self, text: str) -> None:
+        """Do what a line or a statement says."""
+        try:
+            if text.startswith("\\"):
+                name, _, rest = text[1:].partition(" ")
+                if name not in self._commands:
+                    raise QueryError(f"there is no \\{show.plain(name)}", rewrite=r"\help")
+                self._commands[name](rest.strip().rstrip(";").strip())
+            elif text:
+                for question in questions_of(text):
+                    self._ask(question)
+        except BursarError as error:
+            print(error, file=sys.stderr)
+        except Stopped as stop:
+            print(f"\n{stop}")
+
+    def _ask(self, question: str) -> None:
+        with self._watch.over(question), working("at work"):
+            found = self._bursar.query(question, **self._goal_for(question))
+        self._last = None if isinstance(found, Explanation) else found
+        outcome.answer(found, as_json=False, bars=True)
+
+    def _goal_for(self, question: str) -> dict[str, Any]:
+        """The goal of the session, for questions that name none."""
+        return {} if parse(question).goal is not None else self._wanted
+
+    def _explain(self, question: str) -> None:
+        with working("at work"):
+            found = self._bursar.explain(question, **self._goal_for(question))
+        print(found)
+
+    def _budget(self, _: str) -> None:
+        outcome.budget(self._bursar.budget(), self._bursar.spending(progress=progress), as_json=False, png=None)
+
+    def _describe(self, _: str) -> None:
+        config = self._bursar.config
+        wide = max(len(show.plain(name)) for name in config.domain.names)
+        print(f"table {show.plain(config.table)}")
+        for column in config.domain.attributes:
+            print(f"  {show.plain(column.name):<{wide}}  {show.plain(described(column))}")
+
+    def _goal(self, words: str) -> None:
+        if words:
+            self._wanted = _goal_of(words.split())
+        named = Wanted(**self._wanted).goal()
+        if named is None:
+            named = self._bursar.config.goal
+        print("no goal: each question names its own" if named is None else f"goal: {named.describe()}")
+
+    def _out(self, name: str) -> None:
+        from bursar.show import files
+
+        if self._last is None:
+            raise QueryError("there is no answer to write yet")
+        if not name:
+            raise QueryError("a file name is missing", rewrite=r"\out answer.csv")
+        files.write(self._last, Path(name))
+        print(f"written to {name}")
+
+
+def _ended(lines: list[str]) -> bool:
+    """Whether a statement is complete: a command is one line, a question ends with a semicolon or an empty line."""
+    text = "\n".join(lines)
+    if text.lstrip().startswith("\\") or not lines[-1].strip():
+        return True
+    return text.rstrip().endswith(";") and all(text.count(quote) % 2 == 0 for quote in "'\"")
+
+
+def _goal_of(words: list[str]) -> dict[str, Any]:
+    if words == ["off"]:
+        return {}
+    kind = words[0].lower()
+    named = {"error": "within", "within": "within", "rmse": "rmse", "epsilon": "epsilon", "rho": "rho"}.get(kind)
+    amount, *rest = words[1:] if named is not None and len(words) > 1 else words
+    if len(rest) > 1:
+        raise GoalError("a goal is an amount, and a confidence if you like, for example: \\goal 50 99%")
+    wanted: dict[str, Any] = {named or "within": amount, **({"confidence": rest[0]} if rest else {})}
+    Wanted(**wanted).goal()  # refused here, and the goal stays as it was
+    return wanted
+
+
+def default_history() -> Path:
+    """Among the person's own files, never beside the ledger."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "bursar" / "history"
+
+
+def shell(bursar: Bursar, *, wanted: dict[str, Any], history: Path | None) -> None:
+    """Run a shell at the terminal; `history` is the file that keeps the lines, None for none."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise Unsupported("the shell needs a terminal\ntry: bursar query - or bursar release FILE")
+    if history is not None and bursar.config.ledger_path.parent.resolve() in history.resolve().parents:
+        raise Unsupported("the history of the shell is not kept beside the ledger\ntry: --history FILE, elsewhere")
+    named = {name: value for name, value in wanted.items() if value is not None}
+    session = Shell(bursar, named)
+    try:
+        import readline
+    except ImportError:  # no line editing on this system; the rest works without
+        session.run(input)
+        return
+    completer = Completer(domain=bursar.config.domain, table=bursar.config.table)
+    found: list[str] = []
+
+    def complete(text: str, state: int) -> str | None:
+        nonlocal found
+        if state == 0:
+            found = completer.complete(readline.get_line_buffer()[: readline.get_endidx()], readline.get_begidx())
+        return found[state] if state < len(found) else None
+
+    readline.set_completer(complete)
+    readline.set_completer_delims(DELIMITERS)
+    readline.parse_and_bind("tab: complete")
+    _recall(readline, history)
+    try:
+        session.run(input)
+    finally:
+        readline.set_completer(None)
+        if history is not None:
+            with suppress(OSError):
+                readline.write_history_file(history)
+
+
+def _recall(readline: Any, history: Path | None) -> None:
+    readline.clear_history()
+    readline.set_history_length(HISTORY_LINES)
+    if history is None:
+        return
+    try:
+        history.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(history, os.O_CREAT | os.O_RDONLY, 0o600))
+        readline.read_history_file(history)
+    except OSError:
+        print(f"no history is kept: {history} cannot be used", file=sys.stderr)

@@ -1,0 +1,279 @@
+"""Outputs that follow from estimated rows: linear combinations, ratios, variances, quantiles, with their intervals.
+
+Every output is computed from columns of numbers that are each known within a bar; the bars hold together with the
+stated confidence. The interval of an output is the range of its formula over all numbers within the bars that rows can
+have. So the intervals hold whenever the bars do, all of them together, whatever the formula is, and small counts make
+them wide: up to all values that are possible by what is public. Where a formula has no value (an average of no rows,
+which is NULL in SQL) nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+
+SLACK = 1e-12
+"""Ends are moved outwards by this part: more than the few operations that made them can have lost."""
+
+HAIR = 1e-6
+"""Numbers of rows are whole; this much is left to the rounding of the ends of their bars."""
+
+MOST_STEPS = 50
+"""Most steps towards the largest ratio; each takes the best corner of the box, and there are few corners."""
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Estimates, one column for each number that outputs are made of, and the ends of their bars."""
+
+    values: Reals  # (lines, columns)
+    low: Reals
+    high: Reals
+
+    def columns(self, which: tuple[int, ...]) -> Box:
+        chosen = list(which)
+        return Box(self.values[:, chosen], self.low[:, chosen], self.high[:, chosen])
+
+    def times(self, units: Reals) -> Box:
+        """In other units, all of them positive."""
+        return Box(self.values * units, self.low * units, self.high * units)
+
+    def at_least(self, least: Reals) -> Box:
+        """What is left of the bars where the numbers are known to be at least these; estimates move along."""
+        return Box(np.maximum(self.values, least), np.maximum(self.low, least), np.maximum(self.high, least))
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """One output on every line: value, low and high."""
+
+    value: Reals
+    low: Reals
+    high: Reals
+
+
+class Form(Protocol):
+    """How one output follows from columns."""
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The columns that it is made of."""
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """For each column, the error that it may have where an error of 1 is asked for the output."""
+
+    def of(self, box: Box) -> Derived: ...
+
+    def facts(self) -> list[object]:
+        """What identifies the form, as plain JSON values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combination:
+    """The sum of weights times columns, and a constant."""
+
+    columns: tuple[int, ...]
+    weights: tuple[float, ...]
+    constant: float = 0.0
+    steps: tuple[float, ...]
+
+    def of(self, box: Box) -> Derived:
+        own = box.columns(self.columns)
+        up = np.array(self.weights) >= 0
+        low, high = np.where(up, own.low, own.high), np.where(up, own.high, own.low)
+        return Derived(self.at(own.values), self.at(low), self.at(high))
+
+    def at(self, numbers: Reals) -> Reals:
+        result: Reals = numbers @ np.array(self.weights) + self.constant
+        return result
+
+    def facts(self) -> list[object]:
+        return ["linear", list(self.columns), list(self.weights), self.constant]
+
+
+def single(column: int) -> Combination:
+    """A column as it is."""
+    return Combination(columns=(column,), weights=(1.0,), steps=(1.0,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """One combination over another, both of the same columns; an error that is asked for is one in rows.
+
+    The ends: f(r) = (a . r + c)/(b . r + d) over a box with b . r + d > 0 is greatest at a corner, and t is below that
+    exactly if some corner has (a - t b) . r + c - t d > 0 (Dinkelbach 1967). So t is raised to the ratio at the corner
+    that is best for t until nothing is better. Where the denominator can be 0, the ends are `lowest` and `highest`.
+    """
+
+    above: Combination
+    below: Combination
+    least: tuple[float, ...]  # what columns cannot be below: 0 for a count, 1 for one that is divided by
+    lowest: float = -math.inf  # what the ratio can be at all, by what is public
+    highest: float = math.inf
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        return self.above.columns
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        return self.above.steps
+
+    def of(self, box: Box) -> Derived:
+        own = box.columns(self.columns).at_least(np.array(self.least))
+        sure = self._below(own) > 0
+        low, high = (np.clip(end, self.lowest, self.highest) for end in self._ends(own, sure))
+        middle = _middle(low, high)
+        value = np.divide(self.above.at(own.values), self.below.at(own.values), where=sure, out=middle)
+        return Derived(np.clip(value, low, high), low, high)
+
+    def _below(self, own: Box) -> Reals:
+        """The least that the denominator can be."""
+        weights = np.array(self.below.weights)
+        return self.below.at(np.where(weights >= 0, own.low, own.high))
+
+    def _ends(self, own: Box, sure: NDArray[np.bool_]) -> tuple[Reals, Reals]:
+        high = np.where(sure, self._most(own, 1.0, sure), np.inf)
+        low = np.where(sure, -self._most(own, -1.0, sure), -np.inf)
+        return low - SLACK * np.abs(low), high + SLACK * np.abs(high)
+
+    def _most(self, own: Box, sign: float, sure: NDArray[np.bool_]) -> Reals:
+        """The greatest value over the box of the ratio, or of its negative."""
+        above, below = sign * np.array(self.above.weights), np.array(self.below.weights)
+        best = np.where(sure, -np.inf, 0.0)
+        corner = own.low
+        for _ in range(MOST_STEPS):
+            bottom = np.where(sure, self.below.at(corner), 1.0)
+            ratio = sign * self.above.at(corner) / bottom
+            if not np.any(sure & (ratio > best)):
+                break
+            best = np.maximum(best, ratio)
+            corner = np.where(above - best[:, None] * below > 0, own.high, own.low)
+        return best
+
+    def facts(self) -> list[object]:
+        return ["ratio", self.above.facts(), self.below.facts()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variance:
+    """From the number of rows N, the sum S and the sum of squares Q of values less a constant: Q/N - (S/N)^2.
+
+    The sample's own variance is N/(N - 1) times that; a deviation is the root.
+
+    The ends: with u = 1/N it is Q u - S^2 u^2, which rises in Q, falls in |S|, and is concave in u. So it is least at
+    the least Q, the greatest |S| and one end of u; and greatest at the greatest Q, the least |S| and the u nearest to
+    Q/(2 S^2). It is never below 0, nor above a quarter of the square of the range of values.
+    """
+
+    columns: tuple[int, int, int]
+    units: tuple[float, float, float]  # what one is, in each column
+    steps: tuple[float, ...]
+    width: float  # the range of the values
+    sample: bool
+    root: bool
+
+    def of(self, box: Box) -> Derived:
+        own = box.columns(self.columns).times(np.array(self.units))
+        own = own.at_least(np.array([2.0 if self.sample else 1.0, -np.inf, 0.0]))
+        fewest, most = own.low[:, 0], own.high[:, 0]
+        inner = np.where((own.low[:, 1] <= 0) & (own.high[:, 1] >= 0), 0.0, np.abs(own.low[:, 1]))
+        inner = np.where(own.high[:, 1] < 0, -own.high[:, 1], inner)
+        outer = np.maximum(np.abs(own.low[:, 1]), np.abs(own.high[:, 1]))
+        least = np.minimum(_spread(own.low[:, 2], outer, 1 / fewest), _spread(own.low[:, 2], outer, 1 / most))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            peak = np.where(inner > 0, own.high[:, 2] / (2 * inner**2), np.inf)
+        greatest = _spread(own.high[:, 2], inner, np.clip(peak, 1 / most, 1 / fewest))
+        value = _spread(own.values[:, 2], own.values[:, 1], 1 / own.values[:, 0])
+        highest = self.width**2 / 4
+        rows = (own.values[:, 0], most, fewest)
+        found = [self._shown(np.clip(v, 0.0, highest), n) for v, n in zip((value, least, greatest), rows, strict=True)]
+        low, high = found[1] * (1 - SLACK), found[2] * (1 + SLACK)
+        return Derived(np.clip(found[0], low, high), low, high)
+
+    def _shown(self, spread: Reals, rows: Reals) -> Reals:
+        variance = spread * (rows / (rows - 1) if self.sample else 1.0)
+        return np.sqrt(variance) if self.root else variance
+
+    def facts(self) -> list[object]:
+        return ["variance", list(self.columns), list(self.units), self.width, self.sample, self.root]
+
+
+def _spread(squares: Reals, total: Reals, share: Reals) -> Reals:
+    """Q u - S^2 u^2."""
+    return squares * share - np.square(total * share)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantile:
+    """The value at a share of the ranks, from the numbers of rows up to each value in turn; the last is all rows.
+
+    With ranks i from 0 to N - 1, DISC is the value at rank ceil(pN) - 1, CONT lies between those around p(N - 1), in
+    proportion. The value at rank i is the first with more than i rows up to it.
+
+    The ends: numbers of rows up to a value never fall from one value to the next, so their bars are drawn together.
+    The value at the least rank that is possible then comes no earlier than the first whose number can exceed it, and
+    that at the greatest rank no later than the first whose number must.
+    """
+
+    columns: tuple[int, ...]
+    points: tuple[float, ...]  # the values, increasing
+    share: Decimal
+    between: bool  # CONT
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        return (1.0,) * len(self.columns)
+
+    def of(self, box: Box) -> Derived:
+        if not self.columns:
+            lowest, highest = (np.full(len(box.values), end) for end in (self.points[0], self.points[-1]))
+            return Derived((lowest + highest) / 2, lowest, highest)
+        own = box.columns(self.columns).at_least(np.zeros(len(self.columns)))
+        low = np.maximum.accumulate(own.low, axis=1)
+        high = np.minimum.accumulate(own.high[:, ::-1], axis=1)[:, ::-1]
+        steady = np.maximum.accumulate(own.values, axis=1) + np.minimum.accumulate(own.values[:, ::-1], axis=1)[:, ::-1]
+        guess = np.rint(steady / 2)
+        found = np.array([self._line(*line) for line in zip(guess, low, high, strict=True)]).reshape(-1, 3)
+        return Derived(np.clip(found[:, 0], found[:, 1], found[:, 2]), found[:, 1], found[:, 2])
+
+    def _line(self, guess: Reals, low: Reals, high: Reals) -> tuple[float, float, float]:
+        if high[-1] < low[-1] or np.any(high < low) or high[-1] < 1:
+            return (self.points[0] + self.points[-1]) / 2, self.points[0], self.points[-1]
+        value = (self.points[0] + self.points[-1]) / 2
+        if guess[-1] >= 1:
+            lower, upper, part = self._ranks(int(guess[-1]))
+            ends = [self.points[int(np.argmax(guess > rank))] for rank in (lower, upper)]
+            value = ends[0] + float(part) * (ends[1] - ends[0])
+        least, _, _ = self._ranks(max(1, math.ceil(low[-1])))
+        _, most, _ = self._ranks(max(1, math.floor(high[-1])))
+        first, last = high >= least + 1 - HAIR, low > most + HAIR
+        begin = int(np.argmax(first)) if first.any() else len(self.points) - 1
+        end = int(np.argmax(last)) if last.any() else len(self.points) - 1
+        return value, self.points[begin], self.points[end]
+
+    def _ranks(self, rows: int) -> tuple[int, int, Fraction]:
+        """The ranks around the one that is asked for, and how far between them it lies."""
+        if not self.between:
+            rank = max(1, math.ceil(Fraction(self.share) * rows)) - 1
+            return rank, rank, Fraction(0)
+        exact = Fraction(self.share) * (rows - 1)
+        return math.floor(exact), math.ceil(exact), exact - math.floor(exact)
+
+    def facts(self) -> list[object]:
+        return ["quantile", list(self.columns), list(self.points), str(self.share), self.between]
+
+
+def _middle(low: Reals, high: Reals) -> Reals:
+    """The middle of an interval; 0 where it has no ends."""
+    known = np.isfinite(low) & np.isfinite(high)
+    return np.where(known, (np.where(known, low, 0.0) + np.where(known, high, 0.0)) / 2, 0.0)

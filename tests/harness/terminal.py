@@ -1,0 +1,55 @@
+"""A program at a terminal: what a person would type, and what they would see."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import sys
+import time
+from pathlib import Path
+
+PATIENCE = 120.0
+
+
+class Terminal:
+    """Runs `bursar` with a terminal of its own, so that prompts, completion and Ctrl-C are the real ones."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        self.said = ""
+        self._read = 0
+        own = {"XDG_STATE_HOME": str(folder / "state"), "TERM": "xterm", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+        program = [sys.executable, "-c", "from bursar.cli import main; main()", *words]
+        self._process, self._terminal = pty.fork()
+        if self._process == 0:
+            os.chdir(folder)
+            os.execve(sys.executable, program, {**os.environ, **own})
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def expect(self, text: str) -> str:
+        """Wait until a text is seen that was not seen before; returns everything up to its end."""
+        give_up = time.monotonic() + PATIENCE
+        while text not in self.said[self._read :]:
+            if time.monotonic() > give_up or not self._listen():
+                raise AssertionError(f"{text!r} did not come; what came is {self.said[self._read :]!r}")
+        start, self._read = self._read, self.said.index(text, self._read) + len(text)
+        return self.said[start : self._read]
+
+    def end(self) -> int:
+        """Wait until the program ends; its exit code."""
+        while self._listen():
+            pass
+        os.close(self._terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+
+    def _listen(self) -> bool:
+        """Take in what was printed; False when there is nothing more to come."""
+        ready, _, _ = select.select([self._terminal], [], [], PATIENCE)
+        try:
+            more = os.read(self._terminal, 65536) if ready else b""
+        except OSError:  # Linux says so when the program has closed the terminal
+            more = b""
+        self.said += more.decode(errors="replace").replace("\r\n", "\n")
+        return bool(more)

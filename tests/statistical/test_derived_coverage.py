@@ -1,0 +1,119 @@
+"""Intervals of sums, averages, ratios, variances and quantiles cover the truth at their confidence, at alpha 1e-6.
+
+Each question is planned once as the engine plans it; then its rows are measured over and over with fresh noise of the
+planned law, and all outputs of all lines must lie within their intervals together. The wrong twin of every question
+draws bars a tenth as wide, and must be rejected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from bursar.config import Config
+from bursar.inference.estimate import error_bars
+from bursar.kernel.accounting import Noise
+from bursar.kernel.budget import Budget
+from bursar.kernel.randomness import SystemRandomness
+from bursar.planner.choose import Preset
+from bursar.planner.goals import Wanted
+from bursar.planner.request import Request
+from bursar.proposers.direct import Direct
+from harness.public import COUNTS, DOMAIN
+from harness.small import TableSource, config, engine
+
+TRIALS = 2_000
+BETA = 0.2
+ALPHA = 1e-6
+MANY = 50 * COUNTS
+
+
+def near_an_edge(column: str) -> str:
+    """A share of the ranks at which the value just changes: there errors in ranks are seen."""
+    counted = TableSource(MANY, DOMAIN).table((column,))[: DOMAIN[column].declared]
+    return f"{counted[:2].sum() / counted.sum():.4f}"
+
+
+QUESTIONS = {
+    "sum": ("SELECT SUM(age) FROM people", 60),
+    "sum of bins": ("SELECT SUM(income) FROM people", 300),
+    "sum of a case": ("SELECT SUM(CASE WHEN sex = 'F' THEN 3 WHEN age < 2 THEN -1 ELSE 0.5 END) FROM people", 30),
+    "average": ("SELECT AVG(age) FROM people", 60),
+    "averages in groups": ("SELECT sex, AVG(income) FROM people GROUP BY sex", 15),
+    "fraction": ("SELECT AVG(CASE WHEN age < 3 THEN 1 ELSE 0 END) FROM people", 60),
+    "ratio of counts": ("SELECT COUNT(*) FILTER (WHERE sex = 'F') * 1.0 / COUNT(*) FROM people", 60),
+    "ratio of sums": ("SELECT SUM(income) / SUM(code) FROM people", 20),
+    "difference": ("SELECT COUNT(*) FILTER (WHERE age < 3) - 2 * COUNT(*) FILTER (WHERE sex = 'M') FROM people", 40),
+    "variance": ("SELECT VARIANCE(age) FROM people", 30),
+    "deviation": ("SELECT STDDEV_POP(income) FROM people", 20),
+    "quantile between": (f"SELECT QUANTILE_CONT(age, {near_an_edge('age')}) FROM people", 40),
+    "quantile": (f"SELECT QUANTILE_DISC(income, {near_an_edge('income')}) FROM people", 40),
+    "several": ("SELECT COUNT(*) AS n, SUM(age) AS t, AVG(income) AS a FROM people", 40),
+}
+
+SMALL = {
+    "average of few": ("SELECT AVG(age) FROM people WHERE town = 'Bonn' AND code = 2", 15),
+    "averages of few": ("SELECT age, AVG(income), STDDEV(income) FROM people WHERE sex <> 'other' GROUP BY age", 10),
+    "ratio of few": ("SELECT SUM(age) / COUNT(*) FILTER (WHERE sex = 'F') FROM people WHERE code = 1", 20),
+    "median of few": ("SELECT town, MEDIAN(age) FROM people GROUP BY town", 30),
+}
+"""Counts not much larger than their errors: intervals are wide, and must be."""
+
+
+def settings() -> Config:
+    return config(domain=DOMAIN, budget=Budget.of(epsilon=900.0))
+
+
+def planned(sql: str, **wanted: object) -> tuple[Request, Noise, object]:
+    db = engine(table=COUNTS, settings=settings(), preset=Preset("direct", (Direct(),)))
+    request = db.prepare(sql, Wanted(**wanted), None)
+    (offer,) = Direct().offers(request, db.planner.views())
+    return request, offer.price.events[0].noise, offer.law
+
+
+def covered(sql: str, within: float, table: np.ndarray, narrower: float = 1.0) -> int:
+    """In how many trials all outputs lie within their intervals."""
+    request, noise, law = planned(sql, within=within, confidence=1 - BETA)
+    read = TableSource(table, DOMAIN).table
+    rows, plain = (one.map.apply(read).astype(float) for one in (request.workload, request.compiled))
+    exact = [output.value for output in request.compiled.derive(plain, plain, plain)]
+    widths = narrower * error_bars(law, request.goal)
+    good = 0
+    for draw in SystemRandomness().draw(noise, TRIALS * len(rows)).reshape(TRIALS, -1):
+        found = request.workload.derive(rows + draw, rows + draw - widths, rows + draw + widths)
+        assert all(np.all((one.low <= one.value) & (one.value <= one.high)) for one in found)
+        good += all(np.all((one.low <= true) & (true <= one.high)) for one, true in zip(found, exact, strict=True))
+    return good
+
+
+def enough(good: int) -> bool:
+    return bool(good >= binom.ppf(ALPHA, TRIALS, 1 - BETA))
+
+
+@pytest.mark.parametrize("narrower", [1.0, 0.1], ids=["right", "bars too narrow"])
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_intervals_cover(name: str, narrower: float) -> None:
+    sql, within = QUESTIONS[name]
+    assert enough(covered(sql, within, MANY, narrower)) == (narrower == 1.0)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_intervals_cover_small_counts(name: str) -> None:
+    sql, within = SMALL[name]
+    assert enough(covered(sql, within, COUNTS))
+
+
+@pytest.mark.parametrize("louder", [1.0, 1.6])
+def test_errors_of_their_own_hold_together(louder: float) -> None:
+    """Each output keeps the error that it was asked for, and both together as often as they should."""
+    sql = "SELECT COUNT(*) AS n, SUM(age) AS t FROM people WITH ERROR 20 ON n, 90 ON t CONFIDENCE 80%"
+    request, noise, _ = planned(sql)
+    assert request.workload.times is not None
+    loud = replace(noise, scale=louder * noise.scale)
+    errors = np.abs(SystemRandomness().draw(loud, 2 * TRIALS).reshape(TRIALS, 2) / request.workload.times)
+    good = int(np.sum(np.all(errors[:, request.workload.index[0]] < [20, 90], axis=1)))
+    assert enough(good) == (louder == 1.0)
+    assert louder > 1 or good <= binom.ppf(1 - ALPHA, TRIALS, 0.85)  # nothing is thrown away

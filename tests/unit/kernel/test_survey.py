@@ -1,0 +1,208 @@
+"""What the data owner's look at the rows lets out: the right kinds, round numbers, and nothing that few rows hold."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterable, Sequence
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bursar.errors import SourceError
+from bursar.kernel.sources.survey import FEWEST, Kind, Seen, rounded_up, survey, widened
+
+
+def write(path: Path, columns: dict[str, Sequence[object]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def seen(folder: Path, values: Iterable[object], name: str = "x") -> Seen:
+    """One column, beside another so that empty fields are fields."""
+    values = list(values)
+    found = survey(write(folder / "a.csv", {name: values, "y": ["y"] * len(values)}))
+    return found.columns[0]
+
+
+def spread(*values: object) -> list[object]:
+    return [value for value in values for _ in range(FEWEST)]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (spread("F", "M"), Kind.VALUES),
+        (spread("true", "f", "T"), Kind.TRUTHS),
+        (spread(17, 45, 90), Kind.WHOLE),
+        (spread(1.5, 2.25), Kind.NUMBERS),
+        (spread("2020-02-03", "2021-01-01 10:00:00"), Kind.DATES),
+        (spread("01234", "00071"), Kind.VALUES),  # codes, not numbers
+        ([f"P{n}" for n in range(200)], Kind.IDENTIFIER),
+        (range(1000, 1200), Kind.IDENTIFIER),  # serial numbers
+        ([n * n * 40 for n in range(200)], Kind.WHOLE),  # all different, and far apart
+        ([f"a long letter, number {n}, about this and that and some more" for n in range(200)], Kind.TEXT),
+        ([f"town {n % 120}" for n in range(2000)], Kind.TEXT),
+        ([f"name {n}" for n in range(50)], Kind.SPARSE),  # nobody shares one
+        (["", "", *range(FEWEST - 1)], Kind.SPARSE),
+        (["inf"] * 20, Kind.SPARSE),  # numbers without an end
+        (["infinity"] * 3 + ["-infinity"] * 3 + ["1e300"] * 200, Kind.SPARSE),
+        (["12345-01-01"] * 30, Kind.SPARSE),  # days that no config could name
+        ([*range(20, 100), *["NA"] * 20], Kind.WHOLE),  # some that are no numbers do not matter
+        ([*range(20, 95), *["NA"] * 25], Kind.VALUES),  # many do
+    ],
+)
+def test_kinds(tmp_path: Path, values: Iterable[object], kind: Kind) -> None:
+    assert seen(tmp_path, values).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("customer_id", Kind.IDENTIFIER),
+        ("customerId", Kind.IDENTIFIER),
+        ("ID", Kind.IDENTIFIER),
+        ("paid", Kind.WHOLE),
+        ("valid", Kind.WHOLE),
+        ("monkey", Kind.WHOLE),
+    ],
+)
+def test_a_name_tells_an_identifier(tmp_path: Path, name: str, kind: Kind) -> None:
+    found = seen(tmp_path, [n % 150 for n in range(900)], name)
+    assert found.kind is kind
+    assert found.repeats == (10 if kind is Kind.IDENTIFIER else 1)  # 6 each, rounded up
+
+
+def test_few_numbered_regions_are_no_identifiers(tmp_path: Path) -> None:
+    assert seen(tmp_path, [n % 8 for n in range(800)], "region_id").kind is Kind.WHOLE
+
+
+def test_fractions_called_key_are_no_identifiers(tmp_path: Path) -> None:
+    assert seen(tmp_path, [n + 0.5 for n in range(800)], "key").kind is Kind.NUMBERS
+
+
+def test_identifiers_that_occur_once(tmp_path: Path) -> None:
+    assert seen(tmp_path, [f"P{n}" for n in range(200)], "person_id").repeats == 1
+
+
+def test_a_value_that_few_rows_hold_stays_inside(tmp_path: Path) -> None:
+    rare = ["Zaphod"] * (FEWEST - 1)
+    assert seen(tmp_path, [*spread("F", "M"), *rare]).values == ("F", "M")
+    assert seen(tmp_path, [*spread("F", "M"), *rare, "Zaphod"]).values == ("F", "M", "Zaphod")
+
+
+def test_the_order_of_values_says_nothing_about_how_many_hold_them(tmp_path: Path) -> None:
+    assert seen(tmp_path, ["b"] * 7 + ["c"] * 90 + ["a"] * 30).values == ("a", "b", "c")
+
+
+def test_an_end_that_few_rows_reach_stays_inside(tmp_path: Path) -> None:
+    millionaires = [9_000_000] * (FEWEST - 1)
+    found = seen(tmp_path, [*spread(20, 30, 70), *millionaires])
+    assert (found.low, found.high) == (0, 100)
+    assert seen(tmp_path, [*spread(20, 30, 70), *millionaires, 9_000_000]).high == 10_000_000
+
+
+def test_dates_are_widened_to_years(tmp_path: Path) -> None:
+    found = seen(tmp_path, [*spread("2020-02-03", "2023-01-05"), "1890-01-01", "9999-12-31"])
+    assert (found.low, found.high) == (date(2020, 1, 1), date(2023, 12, 31))
+
+
+@pytest.mark.parametrize(("rows", "most"), [(6, 1000), (499, 1000), (500, 2000), (30_000, 100_000)])
+def test_the_number_of_rows_is_rounded(tmp_path: Path, rows: int, most: int) -> None:
+    assert survey(write(tmp_path / "a.csv", {"x": [1] * rows})).max_rows == most
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "whole", "ends"),
+    [
+        (17, 90, True, (0, 100)),
+        (0, 0, True, (0, 1)),
+        (0, 1, True, (0, 1)),
+        (1, 5, True, (0, 5)),
+        (1998, 2024, True, (1995, 2025)),
+        (5, 5, True, (5, 6)),
+        (-30, 120, False, (-50, 200)),
+        (-30, 0, False, (-50, 0)),
+        (-90, -80, False, (-90, -79)),
+        (Fraction(3, 4), Fraction(4, 5), False, (Fraction(3, 4), Fraction(161, 200))),
+    ],
+)
+def test_ends(low: int, high: int, whole: bool, ends: tuple[int, int]) -> None:
+    assert widened(Fraction(low), Fraction(high), whole=whole) == ends
+
+
+numbers = st.floats(-1e15, 1e15, allow_subnormal=False).map(Fraction)
+
+
+@given(one=numbers, two=numbers, whole=st.booleans())
+def test_ends_hold_what_lies_between_them(one: Fraction, two: Fraction, whole: bool) -> None:
+    low, high = min(one, two), max(one, two)
+    low, high = (Fraction(int(low)), Fraction(int(high))) if whole else (low, high)
+    wide_low, wide_high = widened(low, high, whole=whole)
+    assert wide_low <= low <= high <= wide_high
+    assert wide_low < wide_high
+    assert not whole or wide_low.denominator == wide_high.denominator == 1
+
+
+@given(amount=st.floats(1e-15, 1e15).map(Fraction))
+def test_round_numbers(amount: Fraction) -> None:
+    found = rounded_up(amount)
+    assert amount <= found < Fraction(5, 2) * amount
+    assert f"{float(found):e}"[0] in "125"
+    assert f"{float(found):.3e}"[1:5] == ".000"
+
+
+def test_every_place_tells_the_same(tmp_path: Path) -> None:
+    columns = {"age": spread(17, 45, 90), "sex": spread("F", "M", "F"), "member": spread(True, False, True)}
+    path = write(tmp_path / "a.csv", columns)
+    frame = pd.DataFrame(columns)
+    frame.to_parquet(tmp_path / "a.parquet")
+    with gzip.open(tmp_path / "a.csv.gz", "wb") as file:
+        file.write(path.read_bytes())
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT * FROM frame")
+    wanted = survey(path)
+    assert [one.kind for one in wanted.columns] == [Kind.WHOLE, Kind.VALUES, Kind.TRUTHS]
+    assert survey(str(tmp_path / "a.csv.gz")) == wanted
+    assert survey(tmp_path / "a.parquet") == wanted
+    assert survey(tmp_path / "a.duckdb", "people") == wanted
+    assert survey(frame) == survey(pl.DataFrame(columns)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("39,State-gov,77516\n50,Private,83311\n", "must begin with a line of column names"),
+        ("name,1970-01-01\nZaphod,1\n", "must begin with a line of column names"),
+        ("a;b\n1;2\n", "must have commas between its fields"),
+        ("a\tb\n1\t2\n", "must have commas between its fields"),
+        ("a,b\n1,2,3\n", "cannot be read as CSV"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(SourceError, match=reason) as refused:
+        survey(path)
+    assert not {"39", "77516", "1970", "Zaphod"} & set(str(refused.value).replace(",", " ").split())
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="there is no file"):
+        survey(tmp_path / "none.csv")
+
+
+def test_a_table_without_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("age,sex\n")
+    assert [one.kind for one in survey(path).columns] == [Kind.SPARSE, Kind.SPARSE]

@@ -1,0 +1,129 @@
+"""Pictures and notebook tables of answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import date
+from itertools import product
+
+import matplotlib as mpl
+import pytest
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+
+from bursar.answer import Answer
+from bursar.errors import QueryError
+from bursar.show.notebook import MOST_LINES
+from bursar.show.picture import picture_of
+from unit.test_answer import ANSWER
+
+mpl.use("Agg")
+
+
+def answer(keys: tuple[str, ...], labels: list[tuple[object, ...]], outputs: tuple[str, ...] = ("n",)) -> Answer:
+    """Numbers 10, 20, ... with low 3 below and high 5 above."""
+    values = tuple(tuple(10.0 * (line + 1) + place for place, _ in enumerate(outputs)) for line in range(len(labels)))
+
+    def moved(by: float) -> tuple[tuple[float, ...], ...]:
+        return tuple(tuple(number + by for number in line) for line in values)
+
+    return replace(
+        ANSWER, keys=keys, outputs=outputs, labels=tuple(labels), values=values, low=moved(-3), high=moved(5)
+    )
+
+
+def drawn(of: Answer, **options: str) -> object:
+    figure = picture_of(of, **options)
+    figure.draw_without_rendering()
+    return figure.axes[0]
+
+
+def bar_ends(axes: object) -> list[list[float]]:
+    """The ends of the error bars of each series: low and high, number by number."""
+    bars = [container for container in axes.containers if isinstance(container, ErrorbarContainer)]
+    return [[end for segment in each.lines[2][0].get_segments() for end in segment[:, 1].tolist()] for each in bars]
+
+
+def test_bars_have_their_own_low_and_high() -> None:
+    axes = drawn(answer(("sex",), [("F",), ("M",), (None,)]))
+    assert [patch.get_height() for patch in axes.patches] == [10, 20, 30]
+    assert bar_ends(axes) == [[7, 15, 17, 25, 27, 35]]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["F", "M", "NULL"]
+    assert axes.get_ylabel() == "n"
+    assert "95%" in axes.get_xlabel()
+    assert axes.get_legend() is None
+
+
+def test_dates_stand_below_and_groups_beside() -> None:
+    labels = list(product(["F", "M"], [date(2024, month, 1) for month in range(1, 13)]))
+    axes = drawn(answer(("sex", "month"), labels))
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["F", "M"]
+    assert len(bar_ends(axes)) == 2
+    assert axes.get_xticklabels()[0].get_text() == "2024-01-01"
+
+
+def test_many_places_are_points() -> None:
+    axes = drawn(answer(("age",), [(age,) for age in range(100)]))
+    assert len(axes.patches) == 0
+    (ends,) = bar_ends(axes)
+    assert ends[:2] == [7, 15]
+    assert len(axes.get_xticklabels()) <= 21
+
+
+def test_too_many_series_are_places() -> None:
+    labels = [(a, b) for a in "abcdef" for b in "ghijklmnopq"]
+    axes = drawn(answer(("one", "two"), labels))
+    assert len(bar_ends(axes)) == 1
+    assert axes.get_xticklabels()[0].get_text() == "a, g"
+
+
+def test_aggregates_share_the_axes_unless_one_is_named() -> None:
+    both = answer(("sex",), [("F",), ("M",)], outputs=("n", "m"))
+    assert [text.get_text() for text in drawn(both).get_legend().get_texts()] == ["n", "m"]
+    only = drawn(both, output="m")
+    assert [patch.get_height() for patch in only.patches] == [11, 21]
+    with pytest.raises(QueryError, match="it has n, m"):
+        picture_of(both, output="k")
+
+
+def test_a_single_number_and_nothing_at_all() -> None:
+    assert len(drawn(answer((), [()])).patches) == 1
+    assert len(drawn(answer(("sex",), [])).patches) == 0
+
+
+def test_text_is_not_mathematics_and_ends_may_be_missing() -> None:
+    odd = replace(answer(("pay$$",), [("$1$",), ("$\\frac",)]), question="SELECT $ $")
+    endless = replace(odd, high=((math.inf,), (math.inf,)))
+    assert drawn(endless).get_xticklabels()[0].get_text() == r"\$1\$"
+
+
+def test_on_axes_of_your_own() -> None:
+    own = Figure().subplots()
+    assert answer(("sex",), [("F",)]).plot(own) is own
+    made = answer(("sex",), [("F",)]).plot()
+    assert len(made.patches) == 1
+    import matplotlib.pyplot as plt
+
+    plt.close(made.figure)
+
+
+def test_a_notebook_table_is_escaped_and_cut() -> None:
+    page = replace(ANSWER, outputs=("<n>",))._repr_html_()
+    assert "a&lt;b" in page
+    assert "&lt;n&gt;" in page
+    assert "<n>" not in page
+    assert page.count("<tr>") == 3
+    assert "<svg" in page
+    long = answer(("age",), [(age,) for age in range(MOST_LINES + 7)])
+    assert long._repr_html_().count("<tr>") == MOST_LINES + 1
+    assert "7 more lines" in long._repr_html_()
+
+
+def test_the_bars_of_a_notebook_are_in_proportion() -> None:
+    page = answer(("sex",), [("F",), ("M",)])._repr_html_()
+    widths = [float(part.split('"')[0]) for part in page.split('<rect width="')[1:]]
+    assert widths == pytest.approx([120 * 10 / 25, 120 * 20 / 25], abs=0.1)
+    negative = replace(ANSWER, values=((-1.0,),) * 2, low=((-2.0,),) * 2, high=((-0.5,),) * 2)
+    assert "<svg" not in negative._repr_html_()
+    assert '"nan"' not in replace(ANSWER, low=((math.nan,),) * 2)._repr_html_()

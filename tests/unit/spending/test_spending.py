@@ -1,0 +1,211 @@
+"""What the budget went into, as the data owner and as an analyst may see it."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from bursar import presets
+from bursar.analysts.settings import Settings
+from bursar.analysts.shares import Shares
+from bursar.domain import Neighbours, Unit
+from bursar.engine import Bursar
+from bursar.kernel.budget import Budget
+from bursar.kernel.ledger import MemoryLedger
+from bursar.planner.choose import Preset
+from bursar.proposers.direct import Direct
+from harness.small import charter, config, engine
+
+BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
+BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+THREE = "SELECT COUNT(*) AS n FROM people WHERE age = 3"
+SEVEN = "SELECT COUNT(*) AS n FROM people WHERE age = 7"
+
+PLAIN = Preset("plain", (Direct(),))
+
+
+def test_nothing_was_bought() -> None:
+    spending = engine(analyst="owner").spending()
+    assert str(spending) == "nothing was bought yet"
+    assert str(engine(analyst="ann").spending()) == "nothing was bought yet by ann"
+    assert (spending.paid, spending.people, spending.saved.questions) == (0, (), 0)
+
+
+def test_portions_add_up_to_what_is_spent() -> None:
+    db = engine(analyst="owner")
+    for question in (BY_AGE, BY_SEX, "SELECT COUNT(*) FROM people"):
+        db.query(question, within=60)
+    db.query(BY_AGE, within=30)
+    spending, spent = db.spending(), db.budget().spent
+    for portions in (spending.by_columns, spending.by_way, spending.by_analyst):
+        assert sum(portion.charge for portion in portions) == pytest.approx(spent)
+        assert sorted(portions, key=lambda portion: -portion.charge) == list(portions)
+    assert {portion.name for portion in spending.by_columns} >= {"age", "sex"}
+    assert [portion.name for portion in spending.by_analyst] == ["owner"]
+    assert json.loads(json.dumps(spending.to_json()))["paid"] == pytest.approx(spent)
+    for word in ("columns", "bought", "analyst", "people", "saved", "Free answers are not in the log"):
+        assert word in str(spending)
+
+
+def test_looking_costs_nothing() -> None:
+    db = engine(analyst="owner")
+    db.query(BY_AGE, within=60)
+    before = (len(db.ledger.records()), db.budget().spent)
+    db.spending()
+    assert (len(db.ledger.records()), db.budget().spent) == before
+
+
+def test_the_way_of_buying_is_told() -> None:
+    db = engine(analyst="owner", preset=PLAIN)
+    db.query(THREE, within=60)
+    assert [portion.name for portion in db.spending().by_way] == ["just what was asked"]
+    finer = engine(analyst="owner")
+    finer.query(THREE, within=60)
+    finer.query(THREE, within=30)
+    assert "earlier rows made finer" in {portion.name for portion in finer.spending().by_way}
+
+
+def test_a_batch_is_one_purchase() -> None:
+    db = engine(analyst="owner", preset=PLAIN)
+    db.batch([BY_AGE, BY_SEX], within=60)
+    spending = db.spending()
+    assert [portion.name for portion in spending.by_way] == ["just what was asked"]
+    assert spending.saved.questions == 1
+    assert spending.saved.direct == pytest.approx(spending.saved.paid)
+
+
+def test_people_of_some_values_are_used_more() -> None:
+    db = engine(analyst="owner", preset=PLAIN)
+    db.query(THREE, epsilon=0.25)
+    db.query(SEVEN, epsilon=0.5)  # about other people: half of one more than those of age 3 have lost
+    db.query("SELECT COUNT(*) FROM people WHERE age = 7 AND sex = 'M'", epsilon=0.125)
+    age, sex = db.spending().people
+    assert [label for label, _ in age.top[:2]] == ["7", "3"]
+    assert [used for _, used in age.top] == pytest.approx([0.75 + 0.125, 0.25, 0.0], rel=1e-5)
+    assert age.rest == 0
+    assert not age.alike
+    assert dict(sex.top) == pytest.approx({"M": 0.875, "F": 0.75}, rel=1e-5)
+    assert age.top[0][1] == pytest.approx(db.budget().spent)
+    assert "by age: 7 0.875" in str(db.spending())
+
+
+def test_where_the_value_makes_no_difference() -> None:
+    db = engine(analyst="owner", preset=PLAIN)
+    db.query(BY_SEX, epsilon=0.25)
+    (used,) = db.spending().people
+    assert used.alike
+    assert "whatever the value" in str(db.spending())
+
+
+def test_a_few_values_that_are_alike_are_not_all() -> None:
+    db = engine(analyst="owner", preset=PLAIN)
+    db.query("SELECT COUNT(*) FROM people WHERE age IN (2, 5, 8)", epsilon=0.25)
+    (used,) = db.spending().people
+    assert not used.alike
+    assert used.rest == 0
+    assert "by age: 2 0.25, 5 0.25, 8 0.25; others at most 0" in str(db.spending())
+
+
+@pytest.mark.parametrize("mode", [{"epsilon": 1.0}, {"rho": 0.5}])
+def test_direct_purchases_save_nothing(mode: dict[str, float]) -> None:
+    db = engine(analyst="owner", preset=PLAIN, settings=config(budget=Budget.of(**mode)))
+    for question in (BY_AGE, BY_SEX, THREE):
+        db.query(question, rmse=30)
+    saved = db.spending().saved
+    assert saved.questions == 3
+    assert saved.left_out == 0
+    assert saved.direct == pytest.approx(saved.paid, rel=1e-5)
+
+
+def test_remembering_saves() -> None:
+    db = engine(analyst="owner")
+    for high in range(1, 9):
+        db.query(f"SELECT COUNT(*) FROM people WHERE age <= {high}", within=60)
+    saved = db.spending().saved
+    assert saved.direct > 1.3 * saved.paid
+    assert saved.paid == pytest.approx(db.budget().spent)
+
+
+def test_versions_are_kept_apart() -> None:
+    db = engine(analyst="owner", preset=PLAIN)
+    db.query(THREE, epsilon=0.25)
+    db.declare_version()
+    db.query(SEVEN, epsilon=0.125)
+    spending = db.spending()
+    assert spending.people[0].top[0] == ("7", pytest.approx(0.125))
+    assert spending.saved.direct == pytest.approx(0.375, rel=1e-5)
+
+
+def test_replaced_people_and_sequential_composition() -> None:
+    unit = Unit(neighbours=Neighbours.REPLACE_ONE)
+    replaced = engine(analyst="owner", preset=PLAIN, settings=config(unit=unit, public_size=1000))
+    replaced.query(THREE, within=60)
+    assert replaced.spending().people[0].top[0][0] == "3"
+    published = engine(analyst="owner", preset=presets.cachedp)
+    published.query(BY_AGE, within=60)
+    assert published.spending().people == ()
+    assert published.spending().paid == pytest.approx(published.budget().spent)
+
+
+def shared(policy: str = "shared") -> tuple[Bursar, Bursar, Bursar]:
+    """Ann, Bob and the owner, in front of one ledger."""
+    shares = Shares({"ann": Fraction(1, 2), "bob": Fraction(1, 2)})
+    settings = config(analysts=Settings(policy=policy, shares=shares))
+    owner = engine(settings=settings, analyst="owner")
+    owner.declare_shares()
+    doors = [
+        Bursar(settings, owner.ledger, open_source=owner._open_source, randomness=owner._randomness, analyst=name)
+        for name in ("ann", "bob")
+    ]
+    return doors[0], doors[1], owner
+
+
+@pytest.mark.parametrize("policy", ["shared", "independent"])
+def test_an_analyst_learns_nothing_about_the_questions_of_others(policy: str) -> None:
+    ann, bob, owner = shared(policy)
+    ann.query(BY_SEX, within=60)
+    before = ann.spending()
+    bob.query(BY_AGE, within=60)
+    bob.query("SELECT region, COUNT(*) FROM people GROUP BY region", within=60)
+    assert ann.spending() == before
+    assert "by age" not in str(before)
+    assert '"age' not in json.dumps(before.to_json())
+    assert "bob" not in json.dumps(before.to_json())
+    assert before.by_analyst == ()
+    assert before.paid == pytest.approx(ann.budget().accounts[0].spent)
+    everybody = owner.spending()
+    assert {portion.name for portion in everybody.by_analyst} == {"ann", "bob"}
+    assert {portion.name for portion in everybody.by_columns} == {"sex", "age", "region"}
+
+
+def test_what_is_no_question_is_told_apart() -> None:
+    """A log that cannot be read as questions is still added up."""
+    db = engine(analyst="owner", preset=PLAIN)
+    db.query(THREE, epsilon=0.25)
+    foreign = config(table="patients")
+    other = engine(analyst="owner", preset=PLAIN, settings=foreign, ledger=_copy(db, foreign))
+    spending = other.spending()
+    assert [portion.name for portion in spending.by_way] == ["for everyone"]
+    assert (spending.saved.questions, spending.saved.left_out) == (0, 1)
+    assert spending.paid == pytest.approx(0.25)
+
+
+def _copy(db: Bursar, settings: object) -> MemoryLedger:
+    ledger = MemoryLedger(charter(settings))
+    for record in db.ledger.records():
+        ledger.commit(
+            lambda transaction, r=record: transaction.append(
+                analyst=r.analyst, purpose=r.purpose, event=r.event, values=r.values
+            )
+        )
+    return ledger
+
+
+def test_progress_is_told() -> None:
+    db, heard = engine(analyst="owner"), []
+    db.query(BY_SEX, within=60)
+    db.query(BY_AGE, within=60)
+    db.spending(progress=lambda done, of: heard.append((done, of)))
+    assert heard == [(1, 2), (2, 2)]
