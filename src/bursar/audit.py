@@ -22,7 +22,7 @@ from scipy.special import betaincinv
 from bursar.config import Config
 from bursar.domain import Attribute, Bins, Dates, Integers, Unit
 from bursar.engine import Bursar
-from bursar.kernel.accounting import Mode, epsilon_of
+from bursar.kernel.accounting import Mode, epsilon_at, epsilon_of
 from bursar.kernel.budget import Budget, charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import MemoryLedger
@@ -97,15 +97,21 @@ def audit(
                 seen.append(values)
                 progress(side * trials + len(seen), 2 * trials)
             answers.append(np.stack(seen))
-    claimed = charge if config.budget.mode is Mode.PURE else epsilon_of(charge, DELTA)
     slack = 0.0 if config.budget.mode is Mode.PURE else DELTA
     return Audit(
         question=text,
         trials=trials,
         confidence=1 - alpha,
-        claimed=claimed,
+        claimed=_claimed(config.budget, charge),
         seen=lower_bound(answers[0], answers[1], alpha=alpha, delta=slack),
     )
+
+
+def _claimed(budget: Budget, charge: float) -> float:
+    """What a charge is in epsilon, at `DELTA` where that is not 0."""
+    if budget.mode is Mode.PURE:
+        return charge
+    return epsilon_of(charge, DELTA) if budget.order is None else epsilon_at(charge, DELTA, budget.order)
 
 
 def lower_bound(left: NDArray[np.float64], right: NDArray[np.float64], *, alpha: float, delta: float = 0.0) -> float:
@@ -173,7 +179,7 @@ def _ask_again_and_again(
     """Answers to the question on one table with their charges, each as if nothing had been asked before."""
     pure = config.budget.mode is Mode.PURE
     unit = Unit(neighbours=config.unit.neighbours)
-    budget = Budget.of(epsilon=900.0) if pure else Budget.of(rho=900.0)
+    budget = Budget(mode=config.budget.mode, amount=900.0, order=config.budget.order)
     scratch = replace(config, budget=budget, unit=unit, max_rows=10 * ROWS, goal=None, family=None, pace=0.0)
     source = _Kept(DuckDBSource(table, config.domain, unit, key=bytes(32), max_rows=10 * ROWS))
     spend = Wanted(epsilon=epsilon) if pure else Wanted(rho=epsilon**2 / 2)

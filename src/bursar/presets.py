@@ -22,10 +22,10 @@ from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse
 from bursar.proposers.strategy import Strategy
 from bursar.proposers.tree import Tree
 
-THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4}
+THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4, Mode.RENYI: 0.4}
 """From which share of its price on rent justifies a strategy for all questions; sooner where each one is cheap."""
 
-NODES = {Mode.PURE: 0.3, Mode.CONCENTRATED: 1.0}
+NODES = {Mode.PURE: 0.3, Mode.CONCENTRATED: 1.0, Mode.RENYI: 1.0}
 """The same for the nodes of trees, which many questions share; with Gaussian noise `incremental` does better."""
 
 LEARNT_CELLS = 2048

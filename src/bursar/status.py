@@ -91,7 +91,7 @@ class BudgetStatus:
         pure = budget.delta is None and budget.epsilon is not None
         gauge = "this is a guarantee at any time" if pure else "this is a gauge; what is guaranteed is the cap"
         return BudgetStatus(
-            unit=budget.mode.value,
+            unit=budget.mode.unit,
             total=budget.amount,
             spent=from_units(spent),
             left=left_of(max(budget.units - spent - held, 0)),
@@ -152,7 +152,7 @@ def payment(money: Money, analyst: str, charge: Charge) -> dict[str, str | float
     """What an answer says about its cost: to whoever pays, and where a share pays to the data set too."""
     account, whole = money.account(analyst), left_of(max(money.budget.units - money.spent(), 0))
     amounts = {"charge": from_units(charge.account), "left": left_of(account.left), "total": left_of(account.cap)}
-    paid: dict[str, str | float] = {"unit": money.budget.mode.value, **amounts}
+    paid: dict[str, str | float] = {"unit": money.budget.mode.unit, **amounts}
     if not money.shares():
         return {**paid, "total": money.budget.amount}
     return {**paid, "payer": analyst, "whole_charge": from_units(charge.total), "whole_left": whole}

@@ -53,13 +53,13 @@ def number(value: object) -> float | None:
 
 
 def whole_number(value: object) -> int | None:
-    """The integer that a raw value is, exactly, up to 127 bits."""
-    near = number(value)
+    """The integer that a raw value is, exactly, up to 127 bits; two signs in front make a float and no integer."""
+    near = None if isinstance(value, str) and value.strip().startswith("+-") else number(value)
     if near is None or abs(near) >= 2**127 or near != math.floor(near):
         return None
     if abs(near) < 2**53 or isinstance(value, float):
         return int(near)
-    exact = Decimal(value.strip().replace("_", "").replace("+-", "-")) if isinstance(value, str) else Decimal(value)
+    exact = Decimal(value.strip().replace("_", "")) if isinstance(value, str) else Decimal(value)
     return int(exact.to_integral_value(ROUND_HALF_UP, Context(prec=60)))
 
 

@@ -172,7 +172,7 @@ class SeededCachePlanner(Planner):
         return BudgetError(
             asked=from_units(bought.price.at_most),
             left=left_of(views.left),
-            unit=views.mode.value,
+            unit=views.mode.unit,
             fits="" if goal is None else goal.describe(),
             limit=f"is left of the share of {self._analyst}, which buys nothing more: from now on its questions are "
             "answered by what has been measured",

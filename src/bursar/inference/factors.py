@@ -17,12 +17,16 @@ from bursar.inference.multiplicative_weights import MOST_BINS, Bins, Grid, Histo
 from bursar.queries import Product
 
 
+Grids = dict[Names, Grid]
+"""Where the bins of queries are found, per group of columns: the same for all histograms over one domain."""
+
+
 class Factor:
     """The histogram of one group of columns."""
 
-    def __init__(self, names: Names, histogram: Histogram) -> None:
+    def __init__(self, names: Names, histogram: Histogram, grid: Grid | None = None) -> None:
         self.names, self.histogram = names, histogram
-        self._grid = Grid(names, histogram.shape)
+        self._grid = Grid(names, histogram.shape) if grid is None else grid
 
     def bins(self, query: Product) -> Bins:
         return self._grid.bins(query)
@@ -34,9 +38,10 @@ class Factored:
     Differs: each group counts its own updates, where one histogram over all columns would add up those of all groups.
     """
 
-    def __init__(self, domain: Domain, most_bins: int = MOST_BINS) -> None:
+    def __init__(self, domain: Domain, most_bins: int = MOST_BINS, grids: Grids | None = None) -> None:
         self._domain, self._most = domain, most_bins
-        self._of = {name: Factor((name,), Histogram(domain.sizes((name,)))) for name in domain.names}
+        self._grids: Grids = {} if grids is None else grids
+        self._of = {name: self._factor((name,), Histogram(domain.sizes((name,)))) for name in domain.names}
 
     @property
     def groups(self) -> list[Names]:
@@ -83,6 +88,31 @@ class Factored:
         self._of.update(dict.fromkeys(joined.names, joined))
         return joined
 
+    def copy(self) -> Factored:
+        """A warm start: all that was learnt, to go on by itself."""
+        made = Factored(self._domain, self._most, self._grids)
+        for names in self.groups:
+            made._of.update(dict.fromkeys(names, made._factor(names, self._of[names[0]].histogram.copy())))
+        return made
+
+    @staticmethod
+    def average(children: Sequence[Factored]) -> Factored:
+        """A warm start from several, group by group; groups are joined until all have the same.
+
+        Differs: an average of products is no product; of each group the averages are exact. Where joining would take
+        too many bins it is the uniform distribution.
+        """
+        own = [child.copy() for child in children]
+        first = own[0]
+        while any(set(one.groups) != set(first.groups) for one in own):
+            for names in [names for one in own for names in one.groups]:
+                if any(one.join(names) is None for one in own):
+                    return Factored(first._domain, first._most, first._grids)
+        for names in first.groups:
+            mean = Histogram.average([one._of[names[0]].histogram for one in own])
+            first._of.update(dict.fromkeys(names, first._factor(names, mean)))
+        return first
+
     def _touched(self, columns: Iterable[str]) -> list[Factor]:
         found = {id(factor): factor for factor in map(self._of.__getitem__, columns)}
         return list(found.values()) or [next(iter(self._of.values()))]
@@ -108,7 +138,10 @@ class Factored:
                 known = 0 if made.thresholds is None else made.thresholds
                 made.thresholds = np.maximum(np.zeros(made.shape, np.int32), np.maximum(raised, known))
         made.steps = sum(one.steps for one in own)
-        return Factor(names, made)
+        return self._factor(names, made)
+
+    def _factor(self, names: Names, histogram: Histogram) -> Factor:
+        return Factor(names, histogram, self._grids.setdefault(names, Grid(names, histogram.shape)))
 
 
 def _spread(array: NDArray[Scalar], own: Names, names: Names) -> NDArray[Scalar]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bursar.domain import Domain
-from bursar.inference.factors import Factor, Factored
+from bursar.inference.factors import Factor, Factored, Grids
 from bursar.inference.learning import Heuristic, Schedule
 from bursar.inference.multiplicative_weights import MOST_BINS, Histogram
 from bursar.inference.single_draw import half_width, single_tail
@@ -83,12 +83,13 @@ class Learner:
     live: dict[int, Opened] = field(default_factory=dict)
     recent: deque[tuple[float, Noise]] = field(default_factory=lambda: deque(maxlen=RECENT))  # |R - n q(h)|, R's noise
     notes: dict[Hashable, Any] = field(default_factory=dict)  # of a planner, forgotten when the log grows
+    grids: Grids = field(default_factory=dict)  # where the bins of queries are found; nodes of a tree share them
     _size_noise: Noise | None = None
     _waiting: list[_Answer] = field(default_factory=list)
     _failed: set[str] = field(default_factory=set)  # queries whose answer is still to come
 
     def __post_init__(self) -> None:
-        self.histogram = Factored(self.domain, self.learning.most_bins)
+        self.histogram = Factored(self.domain, self.learning.most_bins, self.grids)
 
     def advance(self, records: Iterable[Record]) -> None:
         self.notes.clear()
@@ -100,7 +101,7 @@ class Learner:
                     self.live[record.position] = opened
                 case Failed(version=self.version, instance=instance, query=query):
                     self.live.pop(instance, None)
-                    self._penalize(query)
+                    self.failed(query)
                 case Closed(instance=instance):
                     self.live.pop(instance, None)
                 case Measured(version=self.version) as measured:
@@ -116,6 +117,23 @@ class Learner:
         if factor is None:
             return self.learning.heuristic.ready(NOTHING.histogram, NOTHING.bins(ALL_ROWS))
         return self.learning.heuristic.ready(factor.histogram, factor.bins(query))
+
+    def learn(self, answers: Iterable[tuple[Product, int]], noise: Noise) -> None:
+        """The rows of one measurement; they wait where it is not known yet how many rows there are."""
+        for query, value in answers:
+            if learnable(query) and self.histogram.join(query.attrs) is not None:
+                self._waiting.append(_Answer(query, value, noise, self._was_failed(query)))
+        if self.size is not None:
+            for answer in self._waiting:
+                self._learn(answer, self.size)
+            self._waiting.clear()
+
+    def failed(self, query: LinearMap) -> None:
+        """A test that was above: the heuristic is told now, and what is bought next for the query is known for it."""
+        self._failed.add(query.digest)
+        factor = self.histogram.join(query.attrs) if isinstance(query, Product) and learnable(query) else None
+        if factor is not None and isinstance(query, Product):
+            self.learning.heuristic.failed(factor.histogram, factor.bins(query))
 
     def missed(self, error: float) -> float:
         """How often an estimate is off by `error` or more, going by the last answers that were bought; never 0 or 1.
@@ -136,7 +154,7 @@ class Learner:
         """What was learnt of other data, and the sparse vectors over them, are of no use for a new version."""
         self.version = version
         self.size, self._size_noise = None, None
-        self.histogram = Factored(self.domain, self.learning.most_bins)
+        self.histogram = Factored(self.domain, self.learning.most_bins, self.grids)
         for kept in (self.live, self.recent, self._waiting, self._failed):
             kept.clear()
 
@@ -144,15 +162,9 @@ class Learner:
         finer = self._size_noise is None or event.noise.variance() <= self._size_noise.variance()
         if event.strategy.digest == ALL_ROWS.digest and finer:
             self.size, self._size_noise = float(record.values[0]), event.noise
-        if event.strategy.rows <= MOST_ROWS:
-            pairs = zip(rows_of(event.strategy), record.values.tolist(), strict=False)
-            for query, value in pairs:
-                if learnable(query) and self.histogram.join(query.attrs) is not None:
-                    self._waiting.append(_Answer(query, value, event.noise, self._was_failed(query)))
-        if self.size is not None:
-            for answer in self._waiting:
-                self._learn(answer, self.size)
-            self._waiting.clear()
+        few = event.strategy.rows <= MOST_ROWS
+        pairs = zip(rows_of(event.strategy), record.values.tolist(), strict=False) if few else ()
+        self.learn(pairs, event.noise)
 
     def _learn(self, answer: _Answer, size: float) -> None:
         query = answer.query
@@ -172,12 +184,6 @@ class Learner:
             return False
         self._failed.remove(query.digest)
         return True
-
-    def _penalize(self, query: LinearMap) -> None:
-        self._failed.add(query.digest)
-        factor = self.histogram.join(query.attrs) if isinstance(query, Product) and learnable(query) else None
-        if factor is not None and isinstance(query, Product):
-            self.learning.heuristic.failed(factor.histogram, factor.bins(query))
 
 
 def rows_of(strategy: LinearMap) -> list[Product]:

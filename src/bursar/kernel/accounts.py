@@ -139,7 +139,7 @@ class Accounts:
         the account of the rest are within the budget together.
         """
         event = Allotted(shares=tuple(sorted(shares.items())))
-        new, unit = self.copy(), self.budget.mode.value
+        new, unit = self.copy(), self.budget.mode.unit
         new.shares, new.books = dict(event.shares), {}
 
         def spent(accounts: Accounts, name: str) -> int:
@@ -164,7 +164,7 @@ class Accounts:
     def _raised(self, before: int, after: int, cap: int, limit: str) -> int:
         if after > cap:
             asked, left = from_units(after - before), left_of(max(cap - before, 0))
-            raise BudgetError(asked=asked, left=left, unit=self.budget.mode.value, limit=limit)
+            raise BudgetError(asked=asked, left=left, unit=self.budget.mode.unit, limit=limit)
         return max(after - before, 0)
 
     def _book(self, analyst: str) -> Book:

@@ -70,7 +70,8 @@ class Kernel:
         """`sequential` charges every measurement its largest loss, as the published systems do."""
         self.domain, self.budget, self.max_rows, self.ledger = domain, budget, max_rows, ledger
         self._open_source, self._randomness = open_source, randomness
-        self._accountant, self._sequential = Accountant(mode=budget.mode, unit=unit), sequential
+        self._accountant = Accountant(mode=budget.mode, unit=unit, order=budget.order)
+        self._sequential = sequential
         self._accounts = self._empty_accounts()
         self._blocks, self._vectors = Blocks(), SparseVectors()
         self._axis, self._seals = Axis.of(domain, unit), Seals()

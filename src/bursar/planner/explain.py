@@ -100,7 +100,7 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
         question=request.text,
         goal=request.promised.describe(),
         contract=preset.contract.value,
-        unit=views.mode.value,
+        unit=views.mode.unit,
         offers=lines,
         chosen=None if winner is None else found.index(winner),
         left=left_of(views.left),

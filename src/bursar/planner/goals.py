@@ -46,8 +46,8 @@ def resolve(wanted: Wanted, clause: Goal | None, default: Goal | None, *, mode: 
         raise GoalError("say how exact the answer must be, for example: WITH ERROR 50 CONFIDENCE 95%")
     if own is None and wanted.confidence is not None:
         goal = replace(goal, confidence=share(wanted.confidence))
-    if goal.kind is GoalKind.SPEND and goal.unit and goal.unit != mode.value:
-        raise GoalError(f"this data set counts its budget in {mode.value}; write WITH {mode.value.upper()} ...")
+    if goal.kind is GoalKind.SPEND and goal.unit and goal.unit != mode.unit:
+        raise GoalError(f"this data set counts its budget in {mode.unit}; write WITH {mode.unit.upper()} ...")
     if wanted.max_cost is not None:
         goal = replace(goal, most=number(wanted.max_cost, "max_cost"))
     return goal

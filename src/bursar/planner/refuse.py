@@ -26,7 +26,7 @@ def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None)
     return BudgetError(
         asked=from_units(asked),
         left=left_of(left),
-        unit=views.mode.value,
+        unit=views.mode.unit,
         fits="" if goal is None else goal.describe(),
         limit=limit,
     )

@@ -72,7 +72,7 @@ class Incremental:
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         wanted = request.workload.map
-        if views.mode is not Mode.CONCENTRATED or request.goal.kind is GoalKind.SPEND:
+        if views.mode is Mode.PURE or request.goal.kind is GoalKind.SPEND:
             return []
         if not 1 <= wanted.rows <= MOST_ROWS or sum(part.rows for part in products_of(wanted)) != wanted.rows:
             return []

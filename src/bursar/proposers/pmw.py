@@ -8,13 +8,12 @@ not, the answer is bought without a test. Either way the histogram learns from w
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
 
-from bursar.domain import Domain
 from bursar.errors import BudgetError
 from bursar.goal import GoalKind
 from bursar.inference.estimate import ErrorLaw, Estimate, IndependentRows
@@ -28,7 +27,8 @@ from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.pmw_calibration import Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight
-from bursar.queries import LinearMap, Mask, Product, Steps
+from bursar.proposers.pmw_scope import Heights, covers, heights_of, scope_of
+from bursar.queries import LinearMap, Product
 
 MOST_ROWS = 256
 """Most queries of a question that are tested one by one."""
@@ -44,9 +44,6 @@ ALPHA = 0.05
 
 Tests = Sequence[tuple[Product, int]]
 """Queries with the counts that are estimated for them."""
-
-Heights = Mapping[str, int]
-"""Per column, the largest value that its conditions take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +166,8 @@ def _bypass(made: Calibrated, wanted: LinearMap, learner: Learner, views: Views)
 
 def _tested(made: Calibrated, tests: Tests, wanted: LinearMap, learner: Learner, views: Views) -> Offer:
     """Tested, and bought where a test is above (Algorithm 1, lines 17 to 27)."""
-    heights = _heights([query for query, _ in tests])
-    live = next((place for place, one in learner.live.items() if _covers(one, heights, made)), None)
+    heights = heights_of([query for query, _ in tests])
+    live = next((place for place, one in learner.live.items() if covers(one, one.scope, heights, made)), None)
     bought = Measured(strategy=wanted, noise=made.answer, version=views.version)
     answer = views.price((bought,))
     opened, opening = _opening(made, heights, learner, views)
@@ -245,7 +242,7 @@ def _opening(made: Calibrated, heights: Heights, learner: Learner, views: Views)
     if known is None:
         columns = learner.histogram.group(heights)
         opened = Opened(
-            scope=_scope(columns, heights, views.domain),
+            scope=scope_of(columns, heights, views.domain),
             cut=made.cut,
             threshold=made.threshold,
             test=made.test,
@@ -253,41 +250,3 @@ def _opening(made: Calibrated, heights: Heights, learner: Learner, views: Views)
         )
         known = learner.notes[key] = (opened, views.price((opened,)))
     return known
-
-
-def _heights(queries: Sequence[Product]) -> Heights:
-    """How large a query's values get, per column; the first column of a condition over several stands for all."""
-    found: dict[str, int] = {}
-    for mask in (mask for query in queries for mask in query.masks):
-        for place, name in enumerate(mask.attrs):
-            found[name] = max(found.get(name, 1), mask.steps.largest() if place == 0 else 1)
-    return dict(sorted(found.items()))
-
-
-def _scope(columns: Sequence[str], heights: Heights, domain: Domain) -> Product:
-    """Ones over the histogram's columns, or what the values get up to."""
-    masks = []
-    for name in columns:
-        size = domain[name].size
-        whole = Steps(size, np.array([0, 1]), np.array([0]), np.array([heights.get(name, 1)]))
-        masks.append(Mask((name,), (size,), whole))
-    return Product(tuple(masks))
-
-
-def _covers(opened: Opened, heights: Heights, made: Calibrated) -> bool:
-    """Whether a sparse vector has this cut and these noises, and a scope that the queries keep to."""
-    if (opened.cut, opened.threshold, opened.test) != (made.cut, made.threshold, made.test):
-        return False
-    known = _scope_heights(opened.scope)
-    return known is not None and all(height <= known.get(name, 0) for name, height in heights.items())
-
-
-@lru_cache(maxsize=256)
-def _scope_heights(scope: Product) -> Heights | None:
-    """The heights of a scope as it is made here; None for any other."""
-    found: dict[str, int] = {}
-    for mask in scope.masks:
-        if len(mask.attrs) > 1 or mask.steps.at.tolist() != [0]:
-            return None
-        found[mask.attrs[0]] = int(mask.steps.levels[0])
-    return found

@@ -64,7 +64,7 @@ class Wish:
 
     def losses(self, mode: Mode) -> Reals:
         """The present loss of each row per unit; zero for Gaussian rows, where what is bought adds to what is known."""
-        if mode is Mode.CONCENTRATED:
+        if mode is not Mode.PURE:
             return np.zeros(len(self.nodes))
         return np.array([0.0 if node is None else 1 / node.noise.scale for node in self.nodes])
 
@@ -252,7 +252,7 @@ def finer(wish: Wish, level: float | Reals, views: Views) -> tuple[Bought, ...]:
     bought: dict[Noise, list[int]] = defaultdict(list)
     for row in np.flatnonzero(wanted > present * (1 + 1e-6)).tolist():
         node, noise = wish.nodes[row], _noise_at(float(wanted[row]), views.mode)
-        if node is None or views.mode is Mode.CONCENTRATED:
+        if node is None or views.mode is not Mode.PURE:
             bought[noise].append(row)
         else:
             refined[node.block, node.noise, noise].append(node.row)

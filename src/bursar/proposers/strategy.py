@@ -140,7 +140,7 @@ def _overlap(wanted: LinearMap, mode: Mode) -> int:
 
 
 def _plan(wanted: LinearMap, domain: Domain, mode: Mode) -> Planned | None:
-    by_sines = sines(wanted, domain) if mode is Mode.CONCENTRATED else None
+    by_sines = sines(wanted, domain) if mode is not Mode.PURE else None
     planned = listed(wanted, domain, mode) if by_sines is None else by_sines
     if planned is None:
         return None

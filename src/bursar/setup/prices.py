@@ -51,7 +51,7 @@ def prices(config: Config) -> tuple[Price, ...]:
     """
     small = sorted(config.domain.attributes, key=lambda one: one.size)
     columns = [one for one in config.domain.attributes if one.size <= LARGEST_HISTOGRAM][:HISTOGRAMS]
-    within, whole = typical_error(config), {config.budget.mode.value: config.budget.amount}
+    within, whole = typical_error(config), {config.budget.mode.unit: config.budget.amount}
     found: list[Price | None] = []
     with _nothing_asked(config) as db:
         for condition in [text for one in small if (text := _condition(one))][:1]:

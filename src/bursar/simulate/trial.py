@@ -74,7 +74,8 @@ def utilities(
     is answered within its goal or refused, so answers are what is counted.
     """
     whole = sum(shares.values(), Fraction(0))
-    brought = Budget(mode=config.budget.mode, amount=config.budget.amount * float(whole))
+    amount = config.budget.amount * float(whole)
+    brought = Budget(mode=config.budget.mode, amount=amount, order=config.budget.order)
     own = {who: share / whole for who, share in shares.items()}
     config = replace(config, budget=brought, analysts=policy.settings(own, seed), pace=0.0)
     ledger = MemoryLedger(charter_of(dataset=config.dataset, **config.facts))

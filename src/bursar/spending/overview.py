@@ -122,7 +122,7 @@ def spending_of(
     mode: Mode = books.budget.mode
     seen = own if own_rows else whole
     return Spending(
-        unit=mode.value,
+        unit=mode.unit,
         analyst=None if everything else analyst,
         paid=from_units(sum(pays(charge) for _, charge in own)),
         by_columns=_portions(own, lambda record: _columns(record, domain), pays),

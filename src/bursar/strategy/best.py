@@ -60,7 +60,7 @@ def best_strategy(workload: LinearMap | Line | Marginals, mode: Mode, *, gap: fl
 
 
 def _power(mode: Mode) -> int:
-    return 2 if mode is Mode.CONCENTRATED else 1
+    return 1 if mode is Mode.PURE else 2
 
 
 def _product(product: Product, mode: Mode, gap: float) -> Plan:
@@ -90,7 +90,7 @@ def _nothing(mode: Mode, rows: int) -> Plan:
 
 
 def _line(line: Line, mode: Mode, gap: float) -> Plan:
-    if mode is Mode.CONCENTRATED and line.cells >= LONG_COLUMN:
+    if mode is not Mode.PURE and line.cells >= LONG_COLUMN:
         made = sine_strategy(
             line.family, line.column, cells=line.cells, max_rows=line.max_rows, first=line.first, size=line.size
         )
@@ -154,7 +154,7 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float) -> Plan:
     seen = _per_column(asked)
     if seen is not None and all(_identity(mask.steps) for mask in seen.values()):
         return _stacked_tables(asked, seen, mode)
-    if seen is not None and mode is Mode.CONCENTRATED and _joint_cells(seen) > SMALL_JOINT:
+    if seen is not None and mode is not Mode.PURE and _joint_cells(seen) > SMALL_JOINT:
         return _stacked_residuals(asked, seen, mode, gap)
     return _kronecker("joint", kronecker([merged_products(asked)], power=_power(mode), gap=gap), mode)
 

@@ -98,13 +98,13 @@ class Plan:
 
     @property
     def noise_kind(self) -> NoiseKind:
-        return NoiseKind.GAUSSIAN if self.mode is Mode.CONCENTRATED else NoiseKind.LAPLACE
+        return NoiseKind.LAPLACE if self.mode is Mode.PURE else NoiseKind.GAUSSIAN
 
     def unit(self, budget: float) -> float:
         """The unit at which all parts cost at most `budget` (rho or epsilon) together, rounding counted."""
         if not (math.isfinite(budget) and budget > 0):
             raise QueryError("a budget is above zero")
-        return ROUNDING * (1 / math.sqrt(2 * budget) if self.mode is Mode.CONCENTRATED else 1 / budget)
+        return ROUNDING * (1 / budget if self.mode is Mode.PURE else 1 / math.sqrt(2 * budget))
 
     def noises(self, unit: float) -> list[tuple[LinearMap, Noise]]:
         """What to measure at a unit; scales that the kernel does not draw are refused by `Noise`."""
@@ -114,7 +114,7 @@ class Plan:
         """The variance of every query of the workload at a unit."""
         if self.answers is None:
             raise QueryError("this workload's queries are not listed")
-        return self._each * unit**2 * (1.0 if self.mode is Mode.CONCENTRATED else 2.0)
+        return self._each * unit**2 * (2.0 if self.mode is Mode.PURE else 1.0)
 
     def unit_for(self, *, mean_variance: float | None = None, largest_variance: float | None = None) -> float:
         """The largest unit at which the variances keep the given bound on their mean or maximum."""

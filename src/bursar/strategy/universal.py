@@ -100,7 +100,7 @@ def _one(name: str, size: int, ordered: bool, mode: Mode) -> OneColumn:
         mask = Mask((name,), (size,), Steps.identity(size))
         return OneColumn(mask=mask, inverse=None, worst=np.ones(size))
     V = all_ranges(size)
-    if mode is Mode.CONCENTRATED:
+    if mode is not Mode.PURE:
         rows = integer_optimum(V, gap=1e-3).rows
     elif size <= MOST_SOUGHT:
         rows = integer_laplace(V, gap=1e-3).rows

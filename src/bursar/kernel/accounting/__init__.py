@@ -2,7 +2,7 @@
 
 from bursar.kernel.accounting.accountant import Accountant, Mode, from_units, left_of, to_units
 from bursar.kernel.accounting.book import Book
-from bursar.kernel.accounting.conversion import epsilon_of, rho_of
+from bursar.kernel.accounting.conversion import best_order, epsilon_at, epsilon_of, rate_of, rho_of
 from bursar.kernel.accounting.events import (
     Allotted,
     Closed,
@@ -41,9 +41,12 @@ __all__ = [
     "Sealed",
     "Sequential",
     "Versioned",
+    "best_order",
+    "epsilon_at",
     "epsilon_of",
     "from_units",
     "left_of",
+    "rate_of",
     "rho_of",
     "rows_of",
     "same_purchase",

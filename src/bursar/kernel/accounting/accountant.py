@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import partial
 
 from bursar.domain import Unit
-from bursar.errors import BudgetError, Unsupported
+from bursar.errors import BudgetError, ConfigError, Unsupported
 from bursar.kernel.accounting.events import (
     Allotted,
     Closed,
@@ -24,6 +24,7 @@ from bursar.kernel.accounting.events import (
 )
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.profile import HALF, Footprint
+from bursar.kernel.accounting.renyi import LARGEST_ORDER, SMALLEST_ORDER, bit_divergence, laplace_divergence
 from bursar.queries import Product, Stack, Transform
 
 COARSEST = 2**20
@@ -34,15 +35,26 @@ FINER = 8
 
 
 class Mode(Enum):
-    """The two ways of adding up privacy loss; the value is the name of the number."""
+    """The ways of adding up privacy loss.
+
+    PURE adds up log ratios; CONCENTRATED what bounds the divergences of every order a, each over a; RENYI the
+    divergences of one order a, over a: what Gaussian noise costs is then the same number as in CONCENTRATED.
+    """
 
     PURE = "epsilon"
     CONCENTRATED = "rho"
+    RENYI = "rdp"
+
+    @property
+    def unit(self) -> str:
+        """The name of the number, for people."""
+        return "epsilon" if self is Mode.PURE else "rho"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Accountant:
-    """Prices events for a unit of up to k rows: k times the pure loss, k^2 times the concentrated one.
+    """Prices events for a unit of up to k rows: k times the pure loss, k^2 times the concentrated one; in RENYI mode
+    the divergence, of the order that is fixed here, for a change by k.
 
     Guarantees: an event it does not know, or a strategy of a kind it does not know, is refused, never free; every
     figure is rounded up.
@@ -50,6 +62,13 @@ class Accountant:
 
     mode: Mode
     unit: Unit
+    order: int | None = None  # in RENYI mode, and in no other
+
+    def __post_init__(self) -> None:
+        if self.mode is not Mode.RENYI and self.order is not None:
+            raise ConfigError("an order belongs to Renyi accounting, and to no other")
+        if self.mode is Mode.RENYI and self.order not in range(SMALLEST_ORDER, LARGEST_ORDER + 1):
+            raise ConfigError(f"Renyi accounting needs an order between {SMALLEST_ORDER} and {LARGEST_ORDER}")
 
     @property
     def power(self) -> int:
@@ -64,15 +83,26 @@ class Accountant:
                     "a budget in epsilon alone cannot pay for Gaussian noise; declare epsilon and delta, or rho"
                 )
             return noise.pure_units(change=self.unit.max_contributions, finer=finer)
+        if self.order is not None:
+            return noise.renyi_units(order=self.order, change=self.unit.max_contributions, finer=finer)
         return noise.concentrated_units(change=self.unit.max_contributions, finer=finer)
 
     def opened_units(self, opened: Opened, finer: int = 0) -> int:
         """The loss of a whole sparse vector where each row of a unit changes every query by one: k (1/b_T + 2/b_Q).
 
-        In concentrated mode half its square. In units of 2^-(50 + finer), rounded up.
+        In concentrated mode half its square; in RENYI mode the least of two bounds of its divergence, over the order:
+        that of the most telling bit of the same pure loss, and the threshold's divergence plus the pure loss of a test,
+        2k/b_Q. In units of 2^-(50 + finer), rounded up.
         """
-        loss = self.unit.max_contributions * opened.rate
-        return math.ceil((loss if self.mode is Mode.PURE else loss**2 / 2) * (1 << (UNIT_BITS + finer)))
+        rows = self.unit.max_contributions
+        loss = rows * opened.rate
+        if self.mode is Mode.CONCENTRATED:
+            loss = loss**2 / 2
+        elif self.order is not None:
+            threshold = laplace_divergence(scale=opened.threshold.scale, change=rows, order=self.order)
+            apart = threshold + 2 * rows / Fraction(opened.test.scale)
+            loss = min(bit_divergence(loss=loss, order=self.order), apart) / self.order
+        return math.ceil(loss * (1 << (UNIT_BITS + finer)))
 
     def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
         """What an event adds to the profile; a refinement adds what its rows did not lose yet.

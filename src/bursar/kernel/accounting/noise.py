@@ -8,6 +8,7 @@ from enum import Enum
 from fractions import Fraction
 
 from bursar.errors import GoalError
+from bursar.kernel.accounting.renyi import laplace_divergence
 
 UNIT_BITS = 50
 """Losses are integers in units of 2^-50, always rounded up."""
@@ -53,6 +54,16 @@ class Noise:
         Gaussian: c^2/(2 sigma^2). Laplace: (c/b)^2 / 2, since an epsilon-DP row is (epsilon^2/2)-zCDP. One formula.
         """
         return math.ceil(Fraction(change**2 << (UNIT_BITS + finer)) / (2 * Fraction(self.scale) ** 2))
+
+    def renyi_units(self, *, order: int, change: int = 1, finer: int = 0) -> int:
+        """The divergence of one order a of one row, over a, for a unit that changes it by `change`; rounded up.
+
+        In units of 2^-(50 + finer). Gaussian: c^2/(2 sigma^2), what it is in rho. Laplace: from its mass function.
+        """
+        if self.kind is NoiseKind.GAUSSIAN:
+            return self.concentrated_units(change=change, finer=finer)
+        divergence = laplace_divergence(scale=self.scale, change=change, order=order)
+        return math.ceil(divergence / order * (1 << (UNIT_BITS + finer)))
 
     def variance(self) -> float:
         """Variance of one draw: exact for Laplace, 2a/(1-a)^2 with a = exp(-1/b); at most scale^2 for Gaussian."""
