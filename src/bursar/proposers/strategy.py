@@ -19,6 +19,7 @@ from bursar.domain import Domain
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
 from bursar.inference.estimate import ErrorLaw, Estimate
+from bursar.inference.views import products_of
 from bursar.kernel.accounting import Measured, Mode, Noise
 from bursar.kernel.verbs import Verbs
 from bursar.planner.choose import spending_cap
@@ -36,6 +37,10 @@ MOST_ROWS = 2048
 
 REMEMBERED, REMEMBERED_BYTES = 256, 256 * 2**20
 """How many plans are remembered, and how much memory they may take."""
+
+VALUES_PER_ROW = 32
+"""Sums of very many different values for few rows, such as an average, tell almost every cell apart from the others: a
+strategy for them takes long to find and gains nothing."""
 
 GAIN = 0.95
 """A strategy is offered only if its largest variance is below this share of measuring the questions directly."""
@@ -89,6 +94,8 @@ class Strategy:
         wanted = request.workload.map
         if not 2 <= wanted.rows <= MOST_ROWS or _overlap(wanted, views.mode) <= 1:
             return []  # questions about different people are their own strategy
+        if _different_values(wanted) > VALUES_PER_ROW * wanted.rows:
+            return []
         known = self._recall(wanted, views.domain, views.mode)
         if known.planned is None:
             return []
@@ -137,6 +144,12 @@ def _measure(planned: Planned, bid: Bid, verbs: Verbs) -> Estimate:
 def _overlap(wanted: LinearMap, mode: Mode) -> int:
     """How much one person can move all queries together: the sensitivity of measuring them directly, or its square."""
     return sum(norm.largest() for norm in wanted.norms(1 if mode is Mode.PURE else 2))
+
+
+def _different_values(wanted: LinearMap) -> int:
+    """How many different coefficients the rows have on some columns."""
+    masks = (mask for product in products_of(wanted) for mask in product.masks)
+    return max((len(np.unique(mask.steps.levels)) for mask in masks), default=0)
 
 
 def _plan(wanted: LinearMap, domain: Domain, mode: Mode) -> Planned | None:

@@ -26,10 +26,11 @@ class Book:
     profiles: dict[int, Profile] = field(default_factory=dict)
     generations: dict[int, int] = field(default_factory=dict)  # version -> the version whose profile it shares
     entries: int = 0  # the position of the last event; how many there were, where none was given
+    known: int | None = None  # what is spent, where nothing was added since it was worked out
 
     def add(self, event: Event, position: int | None = None) -> None:
         """Add an event, and say where it stands in the log if others before it were left out."""
-        self.entries = self.entries + 1 if position is None else position
+        self.entries, self.known = self.entries + 1 if position is None else position, None
         if isinstance(event, Versioned):
             row_is_unit = self.accountant.unit.column is None
             shares = event.same_rows and row_is_unit and event.version - 1 in self.generations
@@ -40,7 +41,11 @@ class Book:
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         """Units of 2^-50 after everything added so far and `plus`."""
         more = self._by_generation(plus)
-        return sum(self._profile(g).spent(more.get(g, ())) for g in sorted({*self.profiles, *more}))
+        if not more and self.known is not None:
+            return self.known
+        spent = sum(self._profile(g).spent(more.get(g, ())) for g in sorted({*self.profiles, *more}))
+        self.known = self.known if more else spent
+        return spent
 
     def spent_by_partition(self) -> list[int]:
         """What is spent on rows of each partition that stay there in all versions; in units of 2^-50.
