@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 from bursar.inference.characteristic import LAWS, Part, Sums, law_of
 from bursar.inference.inversion import Inversion, chernoff_exponent, chernoff_width
 from bursar.inference.single_draw import outward
+from bursar.inference.tails import half_widths
 from bursar.kernel.accounting import Noise
 
 Reals = NDArray[np.float64]
 
 REMEMBERED = 1 << 16
+
+MOST_DRAWS = 4096
+"""Up to so many draws in a row its width is the exact one; beyond, Chernoff's."""
 
 
 class Term(NamedTuple):
@@ -49,6 +53,8 @@ class GroupedRows:
     def tail(self, alpha: float, enough: float) -> float:
         if alpha <= 0:
             return 1.0 if self.rows else 0.0
+        if not self._distinct:
+            return 0.0
         quick = sum(count * _chernoff(row, alpha) for row, count in self._distinct.items())
         if quick <= enough:
             return outward(quick)
@@ -91,7 +97,10 @@ def _tail(row: Terms, alpha: float) -> float:
 
 @lru_cache(REMEMBERED)
 def _width(row: Terms, beta: float) -> float:
-    return float(chernoff_width(_sums(row), beta)[0])
+    if any(term.bounded for term in row) or sum(term.draws for term in row) > MOST_DRAWS:
+        return float(chernoff_width(_sums(row), beta)[0])
+    drawn = [term for term in row for _ in range(term.draws)]
+    return float(half_widths([[term.weight for term in drawn]], [term.noise for term in drawn], beta)[0])
 
 
 def _variance(row: Terms) -> float:
