@@ -1,37 +1,44 @@
 """Bursar itself in Boost's evaluation: a preset before the planner and the kernel, real noise, no SQL and no disk.
 
-Neighbours replace one row, sizes are public, and epsilon is pure: the setting of the paper. A preset for questions over
-windows of blocks takes part once `PRESETS` has a maker for that setting.
+Neighbours replace one row, sizes are public, and epsilon is pure: the setting of the paper. Blocks are partitions,
+sealed at the start where the setting is static, and as questions reach them where it is a stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from benchmarks.boost_data import Blocks
 from benchmarks.boost_questions import Pool
 from benchmarks.cachedp_run import Bench, Kept
 from benchmarks.cachedp_tasks import request
-from benchmarks.systems.boost_world import Reals, System, World
+from benchmarks.systems.boost_world import PATH, Reals, System, World
 from bursar import presets
 from bursar.domain import Domain, Integers, Neighbours, Unit
 from bursar.goal import Goal, GoalKind
-from bursar.kernel.accounting import from_units
+from bursar.kernel.accounting import Failed, Opened, from_units
 from bursar.kernel.budget import Budget, charter_of
-from bursar.kernel.curator import declare_version
+from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.ledger import MemoryLedger, Record
 from bursar.kernel.randomness import SystemRandomness
+from bursar.kernel.seals import Axis
 from bursar.kernel.tables import Tables
 from bursar.planner.choose import Preset
+from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
 from bursar.queries import Mask, Product, Steps
 
 BUDGET = Budget.of(epsilon=10.0)
+
+BLOCK = "block"
+"""The partition column."""
 
 
 class OneBlock(Bench):
@@ -61,6 +68,51 @@ class OneBlock(Bench):
         self.truth = Tables(source).counts
 
 
+class Counted:
+    """A source that is its table of counts: one axis for the block, then one per column."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._names = (BLOCK, *blocks.columns)
+        self._counts = blocks.counts.reshape(blocks.number, *blocks.shape)
+
+    def fingerprint(self) -> str:
+        return "unchanged"
+
+    def content(self) -> tuple[str, ...]:
+        return tuple(sha256(block.tobytes()).hexdigest() for block in self._counts)
+
+    def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
+        kept = [name for name in self._names if name in attrs]
+        gone = tuple(axis for axis, name in enumerate(self._names) if name not in attrs)
+        return np.transpose(self._counts.sum(axis=gone), [kept.index(name) for name in attrs])
+
+    def close(self) -> None:
+        """Nothing to do: it goes with the process."""
+
+
+class ManyBlocks(Bench):
+    """All blocks as partitions behind a kernel on a memory ledger, and a planner in front of it."""
+
+    def __init__(self, blocks: Blocks, preset: Preset, *, sealed: int) -> None:
+        unit, randomness, source = Unit(neighbours=Neighbours.REPLACE_ONE), SystemRandomness(), Counted(blocks)
+        columns = [(BLOCK, blocks.number), *zip(blocks.columns, blocks.shape, strict=True)]
+        domain = Domain(tuple(Integers(name=n, lower=0, upper=size - 1, null=0) for n, size in columns), BLOCK)
+        facts: Any = {"domain": domain, "unit": unit, "budget": BUDGET, "max_rows": 10 * blocks.size * blocks.number}
+        self.ledger = MemoryLedger(charter_of(dataset=blocks.name, **facts))
+        self._axis, self._open = Axis.of(domain, unit), lambda key: source
+        door: Any = {"ledger": self.ledger, "open_source": self._open, "randomness": randomness}
+        declare_version(**door, axis=self._axis, through=sealed - 1)
+        self.kernel = Kernel(**facts, **door, sequential=preset.sequential)
+        preset = presets.under(None, preset, domain)
+        self.planner = Planner(domain, BUDGET.mode, preset, self.kernel, self.ledger.records)
+        self.truth = source.table
+        self._sealed = sealed
+
+    def seal(self, through: int) -> None:
+        if through >= self._sealed and self._axis is not None:
+            self._sealed = seal(self.ledger, self._open, axis=self._axis, through=through)
+
+
 class Single:
     """A preset as a system for questions about one block."""
 
@@ -68,17 +120,54 @@ class Single:
         self._bench = OneBlock(blocks, preset, sequential=preset.sequential)
         self._pool, self._size = pool, blocks.size
         self._goal = Goal(kind=GoalKind.ERROR, amount=world.alpha * blocks.size, confidence=1 - world.beta)
+        self._seen = 0
         self.spent: Reals = np.zeros(1)
 
     def answer(self, query: int, first: int, last: int) -> tuple[float, str]:
         offer, estimate = self._bench.ask(request(product(self._pool, query), self._goal))
-        if not offer.free:
+        new = self._bench.ledger.records(self._seen)
+        if new:
+            self._seen = new[-1].position
             self.spent = np.array([from_units(self._bench.kernel.spent())])
-        return float(estimate.values[0]) / self._size, "free" if offer.free else offer.proposer
+        return float(estimate.values[0]) / self._size, way(offer, new)
 
     def explain(self, query: int) -> str:
         """All offers for a question as things stand."""
         return str(self._bench.planner.explain(request(product(self._pool, query), self._goal)))
+
+
+class Windows:
+    """A preset as a system for questions about windows of blocks."""
+
+    def __init__(self, blocks: Blocks, pool: Pool, world: World, preset: Preset, *, sealed: int) -> None:
+        self._bench = ManyBlocks(blocks, preset, sealed=sealed)
+        self._pool, self._world, self._number = pool, world, blocks.number
+        self._seen = 0
+        self.spent: Reals = np.zeros(blocks.number)
+
+    def answer(self, query: int, first: int, last: int) -> tuple[float, str]:
+        self._bench.seal(last)
+        rows = self._world.rows((first, last))
+        goal = Goal(kind=GoalKind.ERROR, amount=self._world.alpha * rows, confidence=1 - self._world.beta)
+        window = Steps.dense([[first <= block <= last for block in range(self._number)]])
+        asked = Product((Mask((BLOCK,), (self._number,), window), *product(self._pool, query).masks))
+        offer, estimate = self._bench.ask(request(asked, goal))
+        new = self._bench.ledger.records(self._seen)
+        if new:
+            self._seen = new[-1].position
+            self.spent = np.array([from_units(units) for units in self._bench.kernel.spent_by_partition()])
+        return float(estimate.values[0]) / rows, way(offer, new)
+
+
+def way(offer: Offer, new: Sequence[Record]) -> str:
+    """Which way an answer came: those of Boost by their names, else the proposer that was paid."""
+    if not offer.proposer.startswith("pmw"):
+        return "free" if offer.free else offer.proposer
+    if any(isinstance(record.event, Failed) for record in new):
+        return PATH.failed
+    if any(isinstance(event, Opened | Failed) for event in offer.price.events):
+        return PATH.estimated
+    return PATH.bought if offer.price.events else PATH.cached
 
 
 def product(pool: Pool, query: int) -> Product:
@@ -99,9 +188,24 @@ def _single(preset: Preset) -> Maker:
     return lambda blocks, pool, world: Single(blocks, pool, world, preset)
 
 
+def _windows(preset: Preset, *, stream: bool) -> Maker:
+    def made(blocks: Blocks, pool: Pool, world: World) -> System:
+        return Windows(blocks, pool, world, preset, sealed=1 if stream else blocks.number)
+
+    return made
+
+
 PRESETS: dict[str, dict[str, Maker]] = {
-    "single": {"default": _single(presets.default)},
-    "static": {},
-    "stream": {},
+    "single": {"default": _single(presets.default), "package-boost": _single(presets.boost)},
+    "static": {
+        "default": _windows(presets.default, stream=False),
+        "package-boost": _windows(presets.boost, stream=False),
+        "package-boost-cold": _windows(presets.boost_cold, stream=False),
+    },
+    "stream": {
+        "default": _windows(presets.default, stream=True),
+        "package-boost": _windows(presets.boost, stream=True),
+        "package-boost-cold": _windows(presets.boost_cold, stream=True),
+    },
 }
 """Presets of the package by setting; one that is added here takes part."""

@@ -15,7 +15,8 @@ from bursar.proposers.exact import Exact
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.invest import Invest
 from bursar.proposers.partitions import ByPartition
-from bursar.proposers.pmw import TIGHT, Pmw
+from bursar.proposers.pmw import PUBLISHED, TIGHT, Pmw
+from bursar.proposers.pmw_windows import PmwWindows
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.refine import Refine
 from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse
@@ -43,12 +44,22 @@ default = Preset(
         Strategy(),
         Invest(theta=THETA),
         Pmw(replace(TIGHT, least_cells=LEARNT_CELLS)),
+        PmwWindows(replace(TIGHT, least_cells=LEARNT_CELLS)),
         Direct(),
     ),
 )
 
 cachedp = Preset("cachedp", modules(), sequential=True)
 """CacheDP as it was published, charged as in its paper: for comparison."""
+
+boost = Preset("boost", (Pmw(PUBLISHED), PmwWindows(PUBLISHED, whole=True)), sequential=True)
+"""Boost with the constants behind its figures, charged as in its paper: for comparison. Only goals in errors.
+
+Its histograms start warm, inner nodes too; groups of columns are those asked about together, an exact factoring.
+"""
+
+boost_cold = Preset("boost-cold", (Pmw(PUBLISHED), PmwWindows(PUBLISHED, whole=True, warm=False)), sequential=True)
+"""The same where every histogram starts uniform."""
 
 
 def under(family: Family | None, preset: Preset, domain: Domain) -> Preset:
@@ -59,8 +70,8 @@ def under(family: Family | None, preset: Preset, domain: Domain) -> Preset:
 
 
 def _by_partition(preset: Preset) -> Preset:
-    """Of ways to buy for later questions only those that buy by partition: others may look at one not sealed yet."""
-    kinds = Incremental | Tree | Refine | Strategy | Invest | Pmw
+    """Only what works by partition: others may look at one not sealed yet, or tell all cells of all of them apart."""
+    kinds = Reconstruct | Incremental | Tree | Refine | Strategy | Invest | Pmw
     return replace(preset, proposers=tuple(one for one in preset.proposers if not isinstance(one, kinds)))
 
 
@@ -70,7 +81,7 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     Proposers that live on rows of several purchases have no place there: `Reuse` does what can be done with each one.
     """
     estimators = Estimators(family)
-    kinds = Exact | Reconstruct | ByPartition | Incremental | Tree | Refine | Pmw
+    kinds = Exact | Reconstruct | ByPartition | Incremental | Tree | Refine | Pmw | PmwWindows
     buying = [one for one in preset.proposers if not isinstance(one, kinds)]
     buying = [Invest(theta=THETA, top_up=False) if isinstance(one, Invest) else one for one in buying]
     proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(one, estimators) for one in buying))

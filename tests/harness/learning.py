@@ -16,7 +16,7 @@ import numpy as np
 from bursar.domain import Categories, Domain
 from bursar.goal import Goal, GoalKind
 from bursar.inference.estimate import Estimate
-from bursar.kernel.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Versioned
+from bursar.kernel.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Sealed, Versioned
 from bursar.kernel.ledger import Record
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
@@ -28,14 +28,15 @@ from bursar.workload.workload import Workload
 UNIT = 2**50
 
 
-def grid(*sizes: int) -> Domain:
+def grid(*sizes: int, partition: str | None = None) -> Domain:
     """Columns a, b, c, ... with so many values."""
     names = "abcdefgh"[: len(sizes)]
     return Domain(
         tuple(
             Categories(name=n, values=tuple(map(str, range(s))), outside=0, null=0)
             for n, s in zip(names, sizes, strict=True)
-        )
+        ),
+        partition,
     )
 
 
@@ -68,17 +69,28 @@ class Stage:
     spent: int = 0
     tests: int = 0
     shift: float = 1.0  # of the cut, for wrong twins
+    partition: str | None = None  # a column; the first `through` + 1 of its cells are sealed at the start
+    through: int = -1
 
     def __post_init__(self) -> None:
-        self.domain = grid(*self.table.shape)
+        self.domain = grid(*self.table.shape, partition=self.partition)
         self._rng = np.random.default_rng(self.seed)
         self._thresholds: dict[int, int] = {}
         self._write(Versioned(version=1))
+        if self.through >= 0:
+            self.seal(self.through)
         self.planner = self.reopened()
 
     def reopened(self) -> Planner:
         """A new planner on the same log."""
         return Planner(self.domain, Mode.PURE, self.preset, self, lambda after: self.records[after:])  # type: ignore[arg-type]
+
+    def seal(self, through: int) -> None:
+        """Partitions up to this one; their numbers of rows are public."""
+        assert self.partition is not None
+        rows = self._counts((self.partition,)).tolist()
+        new = tuple(rows[self.sealed() or 0 : through + 1])
+        self._write(Sealed(through=through, version=1, sizes=new))
 
     def ask(self, query: LinearMap, *, within: float, beta: float) -> tuple[Offer, Estimate]:
         offer = self.planner.choose(request(query, within=within, beta=beta))
@@ -148,8 +160,13 @@ class Stage:
     def left(self) -> int:
         return 1000 * UNIT - self.spent
 
+    def sealed(self) -> int | None:
+        if self.partition is None:
+            return None
+        return max((r.event.through + 1 for r in self.records if isinstance(r.event, Sealed)), default=0)
+
     def shares(self) -> dict[str, Fraction]:
         return {}
 
     def empty_book(self) -> Any:
-        return None
+        return SimpleNamespace(price=self.price)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
 from bursar.answer import Answer
 from bursar.domain import Neighbours, Unit
 from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
+from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.budget import Budget
+from bursar.kernel.curator import declare_version
+from bursar.kernel.ledger import SqliteLedger
+from bursar.kernel.randomness import SystemRandomness
+from bursar.kernel.seals import Axis
 from bursar.planner.explain import Explanation
-from harness.small import Silence, config, counts, engine
+from bursar.queries import Product
+from harness.small import Silence, TableSource, charter, config, counts, engine
 
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 
@@ -215,6 +222,45 @@ def test_gaussian_noise_wins_for_many_rows_in_concentrated_mode() -> None:
     answer = db.query("SELECT age, region, COUNT(*) FROM people GROUP BY age, region", within=100)
     assert answer.unit == "rho"
     assert "gaussian" in answer.note
+
+
+RDP = Budget.of(epsilon=1.0, delta=1e-9, accountant="rdp", order=32)
+
+
+def test_an_engine_at_one_order_answers_refuses_and_goes_on(tmp_path: Path) -> None:
+    settings = config(budget=RDP)
+    ledger = SqliteLedger.create(tmp_path / "ledger.sqlite", charter(settings))
+    source, axis = TableSource(counts()), Axis.of(settings.domain, settings.unit)
+    declare_version(ledger, lambda key: source, SystemRandomness(), axis=axis, through=0)
+    db = engine(settings=settings, ledger=ledger)
+    answer = db.query(BY_SEX, within=60)
+    assert (answer.unit, 0 < answer.charge < RDP.amount) == ("rho", True)
+    db.query("SELECT age, COUNT(*) FROM people GROUP BY age", rho=0.8 * RDP.amount)
+    with pytest.raises(GoalError, match="WITH RHO"):
+        db.query(BY_SEX, epsilon=0.1)
+    with pytest.raises(BudgetError, match="rho") as refused:
+        db.query("SELECT region, COUNT(*) FROM people GROUP BY region", within=1)
+    assert refused.value.unit == "rho"
+    status = db.budget()
+    assert status.spent <= RDP.amount
+    assert "at order 32" in status.statement
+    db.close()
+    again = engine(settings=settings, ledger=SqliteLedger.open(tmp_path / "ledger.sqlite", charter(settings)))
+    assert again.budget().spent == status.spent
+    assert again.query(BY_SEX, within=60).charge == 0
+    again.close()
+    other = config(budget=Budget.of(epsilon=1.0, delta=1e-9, accountant="rdp", order=33))
+    with pytest.raises(LedgerError):
+        SqliteLedger.open(tmp_path / "ledger.sqlite", charter(other))
+
+
+def test_at_one_order_laplace_noise_is_cheaper_and_gaussian_noise_costs_the_same() -> None:
+    budget = Budget.of(epsilon=8.0, delta=1e-9, accountant="rdp")
+    rdp, zcdp = (engine(settings=config(budget=each)).kernel for each in (budget, Budget.of(rho=1.0)))
+    for scale, kind, less in ((1.0, NoiseKind.LAPLACE, True), (1.0, NoiseKind.GAUSSIAN, False)):
+        event = Measured(strategy=Product(()), noise=Noise(kind=kind, scale=scale), version=1)
+        assert rdp.price([event]) <= zcdp.price([event])
+        assert (rdp.price([event]) < zcdp.price([event])) is less
 
 
 def test_threads_share_an_engine() -> None:

@@ -10,7 +10,7 @@ KEYS = {
     "partition": ("column", "seal", "grace_days"),
     "source": ("path", "table", "max_rows", "public_size", "confirmed"),
     "privacy": ("unit", "max_contributions", "neighbours", "pace", "confirmed"),
-    "budget": ("epsilon", "delta", "rho", "confirmed"),
+    "budget": ("epsilon", "delta", "rho", "accountant", "order", "confirmed"),
     "goal": ("error", "rmse", "confidence", "contract", "family"),
     "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed"),
     "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null", "confirmed"),

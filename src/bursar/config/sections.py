@@ -13,6 +13,7 @@ from bursar.config.section import Section, shown
 from bursar.domain import Domain, Neighbours, Unit
 from bursar.goal import Goal, GoalKind
 from bursar.inference.simultaneous import Family
+from bursar.kernel.accounting.renyi import LARGEST_ORDER, SMALLEST_ORDER
 from bursar.kernel.budget import LARGEST_BUDGET, Budget
 
 LARGEST_PACE = 3600.0
@@ -71,19 +72,37 @@ def pace(top: Section) -> float:
 
 
 def budget(top: Section) -> Budget:
-    """[budget]: epsilon, or epsilon and delta, or rho."""
+    """[budget]: epsilon, or epsilon and delta, or rho; beside delta also how it is enforced."""
     hint = "epsilon = 1.0, or epsilon = 1.0 and delta = 1e-6, or rho = 0.1"
     section = top.section("budget", f"[budget]\n{hint}")
     section.only(KEYS["budget"], HOMES)
-    amounts = {key: section.positive(key, hint, LARGEST_BUDGET) for key in section.entries if key != "confirmed"}
+    amounts = {
+        key: section.positive(key, hint, LARGEST_BUDGET) for key in ("epsilon", "delta", "rho") if key in section
+    }
     if amounts.get("delta", 0.0) >= 1:
         section.refuse("delta", reason="budget.delta must lie far below 1, and below 1 / number of people", hint=hint)
     if "rho" in amounts and len(amounts) > 1:
         section.refuse("rho", reason="budget.rho stands alone, without epsilon and delta", hint=hint)
     if "rho" not in amounts and "epsilon" not in amounts:
         section.refuse(reason="budget.epsilon is missing", hint=hint)
-    with section.located():
-        return Budget.of(**amounts)
+    accountant, order = _enforced(section)
+    declared: dict[str, Any] = {**amounts, "accountant": accountant, "order": order}
+    with section.located(*(["order"] if "order" in section else [])):
+        return Budget.of(**declared)
+
+
+def _enforced(section: Section) -> tuple[str, int | None]:
+    """The accountant of a budget of epsilon and delta, and its order where one is named."""
+    named = [key for key in ("accountant", "order") if key in section]
+    if named and not ("epsilon" in section and "delta" in section):
+        reason = f"{section.label(named[0])} is about a budget of epsilon and delta"
+        section.refuse(named[0], reason=reason, hint='epsilon = 1.0, delta = 1e-6 and accountant = "rdp"')
+    accountant = section.word("accountant", ("zcdp", "rdp"), "zcdp")
+    if "order" not in section:
+        return accountant, None
+    if accountant != "rdp":
+        section.refuse("order", reason="budget.order belongs to Renyi accounting", hint='accountant = "rdp"')
+    return accountant, section.integer("order", "order = 16", least=SMALLEST_ORDER, most=LARGEST_ORDER)
 
 
 def goal(top: Section, domain: Domain, *, public_size: int | None) -> tuple[Goal | None, Family | None]:

@@ -16,7 +16,6 @@ from bursar.domain import Domain
 from bursar.inference.multiplicative_weights import MOST_BINS, Bins, Grid, Histogram, Names, Scalar
 from bursar.queries import Product
 
-
 Grids = dict[Names, Grid]
 """Where the bins of queries are found, per group of columns: the same for all histograms over one domain."""
 

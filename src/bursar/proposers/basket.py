@@ -12,6 +12,7 @@ from bursar.inference.shelves import Integers, Shelf, placed
 from bursar.kernel.accounting import Event, Measured, Mode, Noise, NoiseKind, Refined
 from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Views
+from bursar.queries import Product
 
 SAME = 1 + 1e-9
 """Scales that differ by less count as equal."""
@@ -21,6 +22,7 @@ SAME = 1 + 1e-9
 class Basket:
     """One fresh measurement, and refinements of earlier ones, each with the partitions that they are about."""
 
+    strategy: Product  # of each partition
     fresh: Measured | None
     missing: Integers
     refined: tuple[Refined, ...]
@@ -69,11 +71,19 @@ def basket_of(shelf: Shelf, window: Integers, scale: float, views: Views) -> Bas
         missing = coarse[~np.isfinite(shelf.scales[coarse])]
         known = _same_noise(shelf, coarse[np.isfinite(shelf.scales[coarse])])
         refined = tuple(_refinement(shelf, partitions, noise, views) for partitions in known)
-        return Basket(fresh=_fresh(shelf, missing, noise, views), missing=missing, refined=refined, known=tuple(known))
+        return Basket(
+            strategy=shelf.strategy,
+            fresh=_fresh(shelf, missing, noise, views),
+            missing=missing,
+            refined=refined,
+            known=tuple(known),
+        )
     had = float(shelf.scales[coarse].max(initial=scale * SAME))
     more = 1 / math.sqrt(1 / scale**2 - (1 / had**2 if math.isfinite(had) else 0.0))
     noise = Noise(kind=NoiseKind.GAUSSIAN, scale=more)
-    return Basket(fresh=_fresh(shelf, coarse, noise, views), missing=coarse, refined=(), known=())
+    return Basket(
+        strategy=shelf.strategy, fresh=_fresh(shelf, coarse, noise, views), missing=coarse, refined=(), known=()
+    )
 
 
 def _fresh(shelf: Shelf, partitions: Integers, noise: Noise, views: Views) -> Measured | None:

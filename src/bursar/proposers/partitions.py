@@ -42,6 +42,9 @@ REFERENCE = 2.0**20
 MARGIN = 0.995
 """Noise is set this much finer than the reference says, for what rounding to whole numbers does."""
 
+WORTH_A_LOOK = 0.25
+"""From which part of what is due on a purchase is looked at: it can come free where other partitions have lost more."""
+
 SEARCH_STEPS = 16
 
 Columns = tuple[str, ...]
@@ -80,6 +83,7 @@ class ByPartition:
         self._theta = theta
         self._plans: dict[tuple[str, Columns, Mode], Universal | None] = {}
         self._asked: dict[tuple[str, str], tuple[Reals, tuple[tuple[tuple[float, int], ...], ...]]] = {}
+        self._prices: dict[tuple[object, ...], int] = {}
         self._reaches: dict[tuple[str, Mode, int, float], float] = {}
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
@@ -129,12 +133,11 @@ class ByPartition:
         law = _law(asked, basket.planned(shelf), views.mode)
         if not basket.events or not meets(law, request.goal):
             return None
-        price = views.price(basket.events)
         rent = int(views.shelves.rent(columns, shelf.strategy)[window].mean())
-        if rent == 0 and price > 0:
+        due = math.ceil(self._theta[views.mode] * self._alone(basket, views))
+        if rent < WORTH_A_LOOK * due:
             return None
-        alone = views.shelves.empty_book().price(basket.events)
-        due = math.ceil(self._theta[views.mode] * alone)
+        price = views.price(basket.events)
         return Offer(
             proposer=self.name,
             price=Price(events=basket.events, at_most=price),
@@ -145,6 +148,15 @@ class ByPartition:
             note=_note(columns, window, rent, due, views),
             credit=price - due + rent,
         )
+
+    def _alone(self, basket: Basket, views: Views) -> int:
+        """What the basket costs by itself: the same for any partitions, so it is worked out once per kind."""
+        noises = {(event.before, event.after) for event in basket.refined}
+        fresh = None if basket.fresh is None else basket.fresh.noise
+        key = (views.domain.digest, basket.strategy.digest, views.mode, fresh, frozenset(noises))
+        if key not in self._prices:
+            self._prices[key] = views.shelves.empty_book().price(basket.events)
+        return self._prices[key]
 
     def _plan(self, columns: Columns, views: Views) -> Universal | None:
         key = (views.domain.digest, columns, views.mode)

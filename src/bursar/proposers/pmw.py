@@ -48,9 +48,8 @@ Tests = Sequence[tuple[Product, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """`least_cells`: offers are made only about columns that have more joint cells than this, together with those that
-    were asked about with them. Where there are no more, buying a strategy for all questions about them is far cheaper
-    (`invest`), so the default preset sets the most cells that can be bought."""
+    """`least_cells`: no offers are made about columns that have no more joint cells than this. Buying a strategy for all
+    questions about them is far cheaper (`invest`), so the default preset sets the most cells that can be bought."""
 
     learning: Learning
     calibration: Calibration
@@ -106,15 +105,15 @@ class Pmw:
             return []
         if settings.answers is NoiseKind.GAUSSIAN and views.mode is Mode.PURE:
             return []
-        made = _calibrated(settings.calibration, goal.amount, goal.beta, wanted.rows, settings.answers)
+        if settings.least_cells and views.domain.cells(wanted.attrs) <= settings.least_cells:
+            return []
+        made = calibrated(settings.calibration, goal.amount, goal.beta, wanted.rows, settings.answers)
         if made is None:
             return []
         cached = _cached(made, wanted, views) if settings.cache else None
         if cached is not None:
             return [cached]
         learner = views.histograms.of(settings.learning, partial(Learner, views.domain, settings.learning))
-        if views.domain.cells(learner.histogram.group(wanted.attrs)) <= settings.least_cells:
-            return []
         tests = _tests(learner, wanted)
         try:
             if tests is None:
@@ -124,10 +123,12 @@ class Pmw:
             return []
 
 
-@lru_cache(maxsize=1024)
-def _calibrated(calibration: Calibration, alpha: float, beta: float, rows: int, kind: NoiseKind) -> Calibrated | None:
+@lru_cache(maxsize=4096)
+def calibrated(
+    calibration: Calibration, alpha: float, beta: float, rows: int, kind: NoiseKind, parts: int = 1
+) -> Calibrated | None:
     """Worked out once per goal: tails of sums are not cheap."""
-    return calibration.of(alpha, beta, rows, kind)
+    return calibration.of(alpha, beta, rows, kind, parts)
 
 
 def _cached(made: Calibrated, wanted: LinearMap, views: Views) -> Offer | None:

@@ -139,6 +139,7 @@ class Checked:
 
     calibrated: Calibrated
     chance: float  # at least Pr[some error >= alpha], or what is claimed for it
+    beside: float = 0.0  # the mean square of what is added to them, which is independent of them and has mean 0
 
     def tail(self, alpha: float, enough: float) -> float:
         return self.chance if alpha >= self.calibrated.alpha else 1.0
@@ -149,7 +150,7 @@ class Checked:
     def mean_square(self) -> float:
         made = self.calibrated
         farthest = made.cut + 3 * max(made.threshold.scale, made.test.scale, 1.0)
-        return farthest**2 + made.parts * made.answer.variance()
+        return farthest**2 + made.parts * made.answer.variance() + self.beside
 
 
 def passing(threshold: Noise, test: Noise, short: int) -> float:

@@ -56,6 +56,20 @@ class Mask:
         left = [i for i in range(len(self.attrs)) if i != axis]
         return Mask(tuple(self.attrs[i] for i in left), tuple(self.sizes[i] for i in left), Steps.dense(rows))
 
+    def slice_keys(self, name: str) -> list[tuple[bytes, ...]]:
+        """For each value of the column a key; values with equal keys have equal slices."""
+        size = self.sizes[self.attrs.index(name)]
+        if len(self.attrs) == 1 and self.rows * size <= CLASS_WORK:
+            return [(values[values != 0].tobytes(),) for values in self.steps.at_cells(np.arange(size)).T]
+        classes = self.classes(name, size)
+        alike = list(range(size)) if classes is None else classes.tolist()
+        keys: dict[int, tuple[bytes, ...]] = {}
+        for cell, number in enumerate(alike):
+            if number not in keys:
+                steps = self.sliced(name, cell).steps
+                keys[number] = (steps.starts.tobytes(), steps.at.tobytes(), steps.jump.tobytes())
+        return [keys[number] for number in alike]
+
     def at(self, cells: Mapping[str, Integers]) -> Integers:
         """The values of the rows on the grid spanned by the given cells of each column: (rows, grid cells)."""
         grid = np.ravel_multi_index(np.ix_(*(cells[name] for name in self.attrs)), self.sizes)

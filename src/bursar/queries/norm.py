@@ -82,11 +82,11 @@ class Norm:
         own = next((mask for mask in self.masks if column in mask.attrs), None)
         if own is None:
             return [(self, np.arange(size))]
-        classes = own.classes(column, own.sizes[own.attrs.index(column)])
-        alike = np.arange(size) if classes is None else classes
-        cells = [np.flatnonzero(alike == number) for number in np.unique(alike)]
-        found = [(self.at(column, int(each[0])), each) for each in cells]
-        return [(norm, each) for norm, each in found if norm.largest() > 0]
+        equal: dict[tuple[bytes, ...], list[int]] = {}
+        for cell, key in enumerate(own.slice_keys(column)):
+            equal.setdefault(key, []).append(cell)
+        found = [(self.at(column, cells[0]), np.array(cells)) for cells in equal.values()]
+        return [(norm, cells) for norm, cells in found if norm.largest() > 0]
 
     def pairs(self) -> Integers | None:
         """sum_j |q_j(v) - q_j(v')|^power for all pairs of cells; None where there are more than 2,048 cells.

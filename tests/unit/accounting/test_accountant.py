@@ -60,7 +60,7 @@ def test_a_measurement_has_a_footprint_for_each_part(mode: Mode, power: int) -> 
 
 
 @pytest.mark.parametrize("scale", [2.0**-6, 1.0, 3.0, 1e6, 1e9, 2.0**40])
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("rows", [1, 7, 2**12])
 def test_wide_noise_is_priced_in_finer_units(scale: float, mode: Mode, rows: int) -> None:
     """However wide the noise, the price of large coefficients is right to one part in 2^20, and never too low."""

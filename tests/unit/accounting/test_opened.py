@@ -81,7 +81,7 @@ def test_ends_cost_nothing() -> None:
     assert spent(opened(), failed, Closed(instance=1, version=1)) == spent(opened())
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("rows", [1, 7])
 def test_a_scope_is_paid_where_its_entries_are(mode: Mode, rows: int) -> None:
     scope = Product((mask_of(DOMAIN, ("a",), [[0, 1, 5]]), mask_of(DOMAIN, ("b",), [[2, 1]])))
@@ -96,7 +96,7 @@ def test_a_scope_is_paid_where_its_entries_are(mode: Mode, rows: int) -> None:
         assert exact <= int(losses[v, w]) <= exact + 10**power
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 def test_a_pair_loses_what_the_larger_of_its_cells_may_change(mode: Mode) -> None:
     weights = [0, 1, 5]
     scope = Product((mask_of(DOMAIN, ("a",), [weights]),))
@@ -107,7 +107,7 @@ def test_a_pair_loses_what_the_larger_of_its_cells_may_change(mode: Mode) -> Non
     assert made.profiles[1].parts[0].kept["a",].tolist() == wanted
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 def test_with_many_cells_a_pair_loses_the_largest_entry_once(mode: Mode) -> None:
     price = UNIT * 3 // 4 if mode is Mode.PURE else UNIT * 9 // 32
     wide = Product((Mask(("x",), (3000,), Steps.total(3000)),))
@@ -120,15 +120,15 @@ def test_replaced_rows_that_agree_on_the_scope_lose_nothing() -> None:
     made = book(Neighbours.REPLACE_ONE)
     made.add(opened(Product((mask_of(DOMAIN, ("a",), [[1, 1, 1]]),))))
     made.add(Measured(strategy=Product((mask_of(DOMAIN, ("b",), [[1, 0]]),)), noise=laplace(1.0), version=1))
-    profile = made.profiles[1]
-    joint = profile._joint(("a", "b"), profile.pairs)
+    joint = made.profiles[1].parts[0].total
+    assert joint is not None
     assert joint[0, 1] == UNIT  # differ in b alone
     assert joint[0, 2] == UNIT * 3 // 4  # differ in a alone
     assert made.spent() == joint[0, 3] == UNIT * 7 // 4
 
 
 @pytest.mark.parametrize("scale", [2.0**-6, 1.0, 1e6, 2.0**40])
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("rows", [1, 7])
 def test_wide_noise_is_priced_in_finer_units(scale: float, mode: Mode, rows: int) -> None:
     power = 1 if mode is Mode.PURE else 2

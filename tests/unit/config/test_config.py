@@ -161,6 +161,14 @@ def test_a_budget_of_epsilon_and_delta(tmp_path: Path) -> None:
     assert 0 < budget.amount < 1
 
 
+@pytest.mark.parametrize(("order", "found"), [("", 35), ("order = 64", 64)])
+def test_a_budget_at_one_order(tmp_path: Path, order: str, found: int) -> None:
+    text = f'epsilon = 1.0\ndelta = 1e-9\naccountant = "rdp"\n{order}'
+    budget = load(write(tmp_path, changed("epsilon = 1.0", text))).budget
+    assert (budget.mode, budget.order, budget.delta) == (Mode.RENYI, found, 1e-9)
+    assert 0 < budget.amount < 1
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [('unit = "row"', None), ('unit = "person_id"', "person_id"), ('unit = { column = "row" }', "row")],
@@ -277,6 +285,18 @@ WRONG = [
     ("epsilon = 1.0", "epsilon = true", "epsilon = true", "must be a number, not true", "epsilon = 1.0"),
     ("epsilon = 1.0", 'epsilon = "1"', 'epsilon = "1"', 'must be a number, not "1"', "epsilon = 1.0"),
     ("epsilon = 1.0", "delta = 1e-6", "[budget]", "budget.epsilon is missing", "epsilon = 1.0"),
+    (
+        "epsilon = 1.0",
+        'epsilon = 1.0\naccountant = "rdp"',
+        "accountant",
+        "about a budget of epsilon and delta",
+        "delta",
+    ),
+    ("epsilon = 1.0", "rho = 0.1\norder = 4", "order", "about a budget of epsilon and delta", "delta"),
+    ("epsilon = 1.0", "epsilon = 1.0\ndelta = 1e-6\norder = 4", "order", "belongs to Renyi", "rdp"),
+    ("epsilon = 1.0", 'epsilon = 1.0\ndelta = 1e-6\naccountant = "rpd"', "accountant", "cannot be", "rdp"),
+    ("epsilon = 1.0", 'epsilon = 1.0\ndelta = 1e-6\naccountant = "rdp"\norder = 1', "order", "between 2", "order"),
+    ("epsilon = 1.0", 'epsilon = 1.0\ndelta = 1e-6\naccountant = "rdp"\norder = 8', "order", "nothing to spend", ""),
     ("epsilon = 1.0", "epsilon = 1\ndelta = 0", "delta = 0", "must lie above 0", "delta = 1e-6"),
     ("epsilon = 1.0", "epsilon = 1\ndelta = 1", "delta = 1", "must lie far below 1", "delta = 1e-6"),
     ("epsilon = 1.0", "epsilon = 1\nrho = 1", "rho = 1", "stands alone", "rho = 0.1"),

@@ -29,7 +29,11 @@ from bursar.proposers.tree import Tree
 from harness.small import DOMAIN, Silence, config, counts, engine
 
 FAMILY = Family(domain=DOMAIN, sets=(("age", "sex"), ("region",)))
-BUDGETS = {Mode.PURE: Budget.of(epsilon=20.0), Mode.CONCENTRATED: Budget.of(rho=2.0)}
+BUDGETS = {
+    Mode.PURE: Budget.of(epsilon=20.0),
+    Mode.CONCENTRATED: Budget.of(rho=2.0),
+    Mode.RENYI: Budget.of(epsilon=20.0, delta=1e-6, accountant="rdp"),
+}
 BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
 FOUR = "SELECT COUNT(*) FROM people WHERE age = 4"
 

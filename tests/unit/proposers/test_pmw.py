@@ -199,10 +199,6 @@ def test_where_everything_can_be_bought_there_is_no_offer() -> None:
     """The rule of the default preset: only about more joint cells than a strategy for all questions may have."""
     assert offers(stage(settings(least_cells=1)), A0) != []
     assert offers(stage(settings(least_cells=2)), A0) == []
-    made = stage(settings(least_cells=5), Direct())
-    assert offers(made, A0) == []
-    made.ask(cells(DOMAIN, a=[0], b=[1]), **GOAL)
-    assert offers(made, A0) != []  # by now it belongs to six cells
 
 
 def test_too_many_cells_are_bought_without_a_test() -> None:

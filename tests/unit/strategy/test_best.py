@@ -59,7 +59,7 @@ def exact_estimates(plan: Plan, workload: LinearMap) -> None:
     assert np.allclose(found, workload.apply(counts), atol=1e-6)
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_kind_against_dense_matrices(name: str, mode: Mode) -> None:
     kind, workload = WORKLOADS[name]
@@ -85,7 +85,7 @@ def test_every_kind_against_dense_matrices(name: str, mode: Mode) -> None:
         assert 1 - 1e-9 <= plan.ratio <= over + 1e-6  # the certified bound is at least the singular value bound
 
 
-@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", [name for name, (kind, _) in WORKLOADS.items() if kind != "nothing"])
 def test_a_budget_is_kept_and_nearly_used(name: str, mode: Mode) -> None:
     plan = best_strategy(WORKLOADS[name][1], mode)
