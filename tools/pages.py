@@ -27,19 +27,20 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A fenced block: its language, its text, and the line of the page that it begins on."""
+    """A fenced block: its language, its text, and where in the page that text begins."""
 
     language: str
     text: str
-    line: int
+    start: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A command of a console block, with the output that the page shows under it."""
+    """A command of a console block, with the output that the page shows under it, and where in the page that begins."""
 
     command: str
     shown: str
+    start: int
 
 
 def pages() -> list[Path]:
@@ -50,28 +51,22 @@ def pages() -> list[Path]:
 def blocks(page: Path) -> list[Block]:
     """All fenced blocks of a page, from top to bottom."""
     text = page.read_text(encoding="utf-8")
-    return [
-        Block(language=found[1], text=found[2], line=text[: found.start()].count("\n") + 1)
-        for found in _FENCE.finditer(text)
-    ]
+    return [Block(language=found[1], text=found[2], start=found.start(2)) for found in _FENCE.finditer(text)]
 
 
 def steps(block: Block) -> list[Step]:
     """The commands of a console block; a command goes on over lines that begin with `> `."""
-    parts = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
     found = []
-    for part in parts:
-        lines = part.splitlines()
-        more = next((i for i, line in enumerate(lines[1:], 1) if not line.startswith("> ")), len(lines))
-        command = "\n".join([lines[0], *(line[2:] for line in lines[1:more])])
-        found.append(Step(command=command, shown="\n".join(lines[more:])))
+    for typed in re.finditer(r"^\$ (.*\n(?:> .*\n)*)((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE):
+        command = typed[1].rstrip("\n").replace("\n> ", "\n")
+        found.append(Step(command=command, shown=typed[2], start=block.start + typed.start(2)))
     return found
 
 
 def run(commands: list[str], folder: Path) -> list[str]:
     """What each of the commands prints, both its outputs together; one shell runs them all."""
     program = f"{shlex.quote(sys.executable)} -c 'from bursar.cli import main; main()'"
-    lines = [f'bursar() {{ {program} "$@"; }}', f"python() {{ {shlex.quote(sys.executable)} \"$@\"; }}", "exec 2>&1"]
+    lines = [f'bursar() {{ {program} "$@"; }}', f'python() {{ {shlex.quote(sys.executable)} "$@"; }}', "exec 2>&1"]
     for command in commands:
         lines += [f"echo; echo {_MARK}", f"{command}"]
     own = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"}
@@ -115,10 +110,9 @@ def differences(page: Path) -> list[tuple[Step, str]]:
 def rewrite(page: Path, changes: list[tuple[Step, str]]) -> None:
     """Put what was printed in the place of what the page shows."""
     text = page.read_text(encoding="utf-8")
-    for step, printed in changes:
-        typed = "$ " + step.command.replace("\n", "\n> ") + "\n"
-        old = typed + (f"{step.shown}\n" if step.shown else "")
-        text = text.replace(old, typed + "".join(f"{line.rstrip()}\n" for line in printed.splitlines()), 1)
+    for step, printed in reversed(changes):
+        lines = "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
+        text = text[: step.start] + lines + text[step.start + len(step.shown) :]
     page.write_text(text, encoding="utf-8")
 
 

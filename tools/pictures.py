@@ -1,7 +1,8 @@
-"""Draws the pictures of the documentation from the real accounting code: `python tools/pictures.py`."""
+"""Draws the pictures of the documentation with the real code: `python tools/pictures.py`."""
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -10,9 +11,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+import bursar
+from bursar.demo import generate
 from bursar.domain import Domain, Integers
 from bursar.kernel.accounting import AddRemove, Footprint, Noise, NoiseKind
 from bursar.queries import Mask, Product, Steps
+from bursar.show.picture import picture_of
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DOMAIN = Domain((Integers(name="age", lower=0, upper=99, null=0),))
@@ -46,6 +50,14 @@ def profile() -> None:
     figure.savefig(PICTURES / "profile.png", dpi=120, bbox_inches="tight")
 
 
+def tutorial() -> None:
+    """The answer that the tutorial for analysts plots."""
+    with tempfile.TemporaryDirectory() as folder, bursar.create(generate(Path(folder) / "people.csv")) as db:
+        answer = db.query("SELECT joined, COUNT(*) AS n FROM people GROUP BY joined", within=150)
+        picture_of(answer).savefig(PICTURES / "tutorial.png", dpi=100)
+
+
 if __name__ == "__main__":
     PICTURES.mkdir(parents=True, exist_ok=True)
     profile()
+    tutorial()

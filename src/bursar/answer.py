@@ -55,9 +55,8 @@ class Answer(Shown):
     def of(workload: Workload, estimate: Estimate, *, wanted: Goal, **rest: Any) -> Answer:
         """The answer to a workload: labels, values and error bars that hold together with the goal's confidence."""
         values, widths = estimate.values, error_bars(estimate.law, wanted)
-        tables: dict[str, Any] = tables_of(workload.derive(values, values - widths, values + widths))
-        public: dict[str, Any] = {"remarks": workload.remarks, "mixed": workload.mixed}
-        return Answer(keys=workload.keys, outputs=workload.outputs, labels=workload.labels, **public, **tables, **rest)
+        numbers = workload.derive(values, values - widths, values + widths)
+        return Answer(**facts_of(workload, numbers, wanted.confidence), **rest)
 
     @property
     def value(self) -> float:
@@ -164,11 +163,23 @@ class Answer(Shown):
         return f"{left} to {self.payer} (data set: {self.whole_charge:.6g}, {self.whole_left:.6g} is left)"
 
 
-def tables_of(outputs: Sequence[Derived]) -> dict[str, Table]:
-    """Values and ends, line by line."""
-    return {
-        name: tuple(zip(*(getattr(output, field).tolist() for output in outputs), strict=True))
+def facts_of(workload: Workload, numbers: Sequence[Derived], confidence: float) -> dict[str, Any]:
+    """What an answer has from its question and its numbers: the lines that the question wants shown, in its order."""
+    lines, remarks = np.arange(len(workload.labels)), workload.remarks
+    if workload.after is not None:
+        picked = workload.after.pick(numbers, len(lines), confidence)
+        lines, remarks = picked.lines, (*remarks, *(claim.words for claim in picked.claims))
+    tables = {
+        name: tuple(zip(*(getattr(output, field)[lines].tolist() for output in numbers), strict=True))
         for name, field in (("values", "value"), ("low", "low"), ("high", "high"))
+    }
+    return {
+        "keys": workload.keys,
+        "outputs": workload.outputs,
+        "labels": tuple(workload.labels[line] for line in lines),
+        "remarks": remarks,
+        "mixed": workload.mixed,
+        **tables,
     }
 
 

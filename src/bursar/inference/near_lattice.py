@@ -56,7 +56,7 @@ class NearLattice:
         left = np.flatnonzero(rest)
         if left.size == 0:
             return None
-        return NearLattice(pitch=pitch, whole=whole, rest=Sums.of(rest[None, left], [noises[j] for j in left]))
+        return NearLattice(pitch=pitch, whole=whole, rest=Sums.of(rest[None, left], [noises[j] for j in left.tolist()]))
 
     def split(self, alpha: float) -> tuple[float, float]:
         """For (1): the threshold at which L counts, and a bound on Pr[|D| >= d] for the largest d that goes with it."""
@@ -101,4 +101,4 @@ def _rounded(pitch: Array) -> Array:
 
 def _to_bits(numbers: Array, bits: int) -> Array:
     mantissa, exponent = np.frexp(numbers)
-    return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits), np.float64)

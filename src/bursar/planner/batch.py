@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bursar.answer import Answer, tables_of
+from bursar.answer import Answer, facts_of
 from bursar.errors import GoalError, QueryError
 from bursar.goal import GoalKind
 from bursar.inference.views import joined, products_of
@@ -99,14 +99,5 @@ def _cut(joint: Answer, request: Request, starts: dict[str, int]) -> Answer:
     places = [starts[p.digest] + np.arange(p.rows) for p in products_of(workload.map)]
     rows = np.concatenate([*places, np.zeros(0, np.int64)])
     numbers = [np.array([value for (value,) in table]) for table in (joint.values, joint.low, joint.high)]
-    tables: dict[str, Any] = tables_of(workload.derive(*(column[rows] for column in numbers)))
-    return replace(
-        joint,
-        question=request.text,
-        keys=workload.keys,
-        outputs=workload.outputs,
-        labels=workload.labels,
-        remarks=workload.remarks,
-        mixed=workload.mixed,
-        **tables,
-    )
+    facts = facts_of(workload, workload.derive(*(column[rows] for column in numbers)), joint.confidence)
+    return replace(joint, question=request.text, **facts)

@@ -55,6 +55,7 @@ class Request:
         workload, asked = self.compiled, self.asked
         shape: list[object] = [workload.map.digest, workload.keys, workload.outputs, workload.index.tolist()]
         shape += [] if workload.plain else [[form.facts() for form in workload.forms]]
+        shape += [] if workload.after is None else [workload.after.facts()]
         goal: list[object] = [asked.kind.value, asked.amount, asked.percent, asked.confidence, asked.unit, asked.most]
         goal += [[part.output, part.amount, part.percent] for part in asked.parts]
         text = json.dumps([shape, [[str(v) for v in line] for line in workload.labels], goal])

@@ -48,8 +48,8 @@ Tests = Sequence[tuple[Product, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """`least_cells`: no offers are made about columns that have no more joint cells than this. Buying a strategy for all
-    questions about them is far cheaper (`invest`), so the default preset sets the most cells that can be bought."""
+    """`least_cells`: no offers are made about columns that have no more joint cells than this. To buy a strategy for
+    all questions about them is far cheaper (`invest`), so the default preset sets the most cells that can be bought."""
 
     learning: Learning
     calibration: Calibration

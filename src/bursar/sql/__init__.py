@@ -1,8 +1,8 @@
 """Stage 1 of 5: text -> Query.
 
 tokens (limits, one statement) -> accuracy (the clause is cut off) -> sqlglot -> allowed (nothing unknown passes)
--> statement, aggregates and conditions (our own plain data). A refusal goes through repair and render to a question
-that works.
+-> statement, groups, aggregates, conditions and after (our own plain data). A refusal goes through repair and render to
+a question that works.
 
 Nothing an analyst typed leaves this room but names and literals inside a `Query`; no SQL is ever handed on.
 """
@@ -13,12 +13,14 @@ from bursar.sql.query import (
     TRUE,
     Aggregate,
     And,
+    AtLeast,
     Between,
     Branch,
     Case,
     Compare,
     Condition,
     Constant,
+    Cut,
     Formula,
     Function,
     In,
@@ -33,7 +35,11 @@ from bursar.sql.query import (
     Not,
     Op,
     Or,
+    Piece,
     Query,
+    Sort,
+    Stepped,
+    Trimmed,
 )
 from bursar.sql.render import render
 
@@ -42,12 +48,14 @@ __all__ = [
     "TRUE",
     "Aggregate",
     "And",
+    "AtLeast",
     "Between",
     "Branch",
     "Case",
     "Compare",
     "Condition",
     "Constant",
+    "Cut",
     "Formula",
     "Function",
     "In",
@@ -62,7 +70,11 @@ __all__ = [
     "Not",
     "Op",
     "Or",
+    "Piece",
     "Query",
+    "Sort",
+    "Stepped",
+    "Trimmed",
     "parse",
     "render",
 ]

@@ -25,6 +25,9 @@ _KINDS = {
 }
 _NAMES = (*_KINDS, "CONFIDENCE")
 
+_CLAUSES = (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT)
+"""What may have been written behind the accuracy by mistake."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
@@ -50,13 +53,13 @@ class Hint:
 def cut_accuracy(text: str, tokens: list[Token]) -> tuple[list[Token], Goal | None]:
     """The tokens without the clause, and the goal it states, if there is one.
 
-    A WITH outside of brackets begins the clause: the statement is known to begin with SELECT.
+    A WITH outside of brackets begins the clause, unless it is the first word of the statement.
     """
     hint = _hint(text, tokens)
     withs = [
         place
         for place, (token, deep) in enumerate(zip(tokens, depths(tokens), strict=True))
-        if token.token_type is TokenType.WITH and deep == 0
+        if token.token_type is TokenType.WITH and deep == 0 and place > 0
     ]
     if not withs:
         return tokens, None if hint is None else _goal(text, hint.terms)
@@ -84,7 +87,7 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[Term]:
     if at < len(tokens):
         clause = text[tokens[start].start : tokens[at - 1].end + 1]
         rest = text[tokens[at].start : tokens[-1].end + 1]
-        misplaced = tokens[at].token_type in (TokenType.WHERE, TokenType.GROUP_BY)
+        misplaced = tokens[at].token_type in _CLAUSES
         raise QueryError(
             "nothing can follow the accuracy clause",
             position=tokens[at].start,

@@ -17,16 +17,39 @@ Node = Any
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
+AT_LEAST = "AT_LEAST"
+"""The one function of our own: AT_LEAST(2, condition, condition, condition)."""
+
+OF_ONE_COLUMN = (
+    exp.WidthBucket,
+    exp.TimestampTrunc,
+    exp.DateTrunc,
+    exp.Extract,
+    exp.Floor,
+    exp.Year,
+    exp.Quarter,
+    exp.Month,
+    exp.Day,
+    exp.DayOfMonth,
+    exp.DayOfWeek,
+)
+"""Functions that rows can be grouped by."""
+
 _BINARY = frozenset({"this", "expression"})
 _UNARY = frozenset({"this"})
 
 ALLOWED: dict[type, frozenset[str]] = {
-    exp.Select: frozenset({"expressions", "from_", "where", "group"}),
+    exp.Select: frozenset({"expressions", "from_", "where", "group", "having", "order", "limit"}),
     exp.From: _UNARY,
     exp.Table: frozenset({"this", "alias"}),
     exp.TableAlias: _UNARY,
     exp.Where: _UNARY,
     exp.Group: frozenset({"expressions"}),
+    **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple), frozenset({"expressions"})),
+    exp.Having: _UNARY,
+    exp.Order: frozenset({"expressions"}),
+    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.Limit: frozenset({"expression"}),
     exp.Alias: frozenset({"this", "alias"}),
     exp.Column: frozenset({"this", "table"}),
     exp.Identifier: frozenset({"this", "quoted"}),
@@ -37,12 +60,19 @@ ALLOWED: dict[type, frozenset[str]] = {
     **dict.fromkeys((exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop), _UNARY),
     exp.Quantile: frozenset({"this", "quantile"}),
     **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), _BINARY),
+    **dict.fromkeys(OF_ONE_COLUMN, _UNARY),
+    exp.WidthBucket: frozenset({"this", "min_value", "max_value", "num_buckets"}),
+    **dict.fromkeys((exp.TimestampTrunc, exp.DateTrunc), frozenset({"this", "unit"})),
+    exp.Extract: _BINARY,
+    exp.Var: _UNARY,
+    exp.IntDiv: _BINARY,
     exp.Case: frozenset({"this", "ifs", "default"}),
     exp.If: frozenset({"this", "true", "false"}),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div), _BINARY),
     exp.Nullif: _BINARY,
     exp.Coalesce: frozenset({"this", "expressions"}),
     exp.Filter: _BINARY,
+    exp.Anonymous: frozenset({"this", "expressions"}),  # AT_LEAST only
     exp.And: _BINARY,
     exp.Or: _BINARY,
     exp.Not: _UNARY,
@@ -65,14 +95,14 @@ ALLOWED: dict[type, frozenset[str]] = {
 _CLAUSES: dict[str, tuple[TokenType | None, str]] = {
     "distinct": (TokenType.DISTINCT, "SELECT DISTINCT is not available; GROUP BY lists every value"),
     "joins": (TokenType.JOIN, "joins are not available: a question is about one table"),
-    "order": (TokenType.ORDER_BY, "ORDER BY is not available; the groups come in the order of the public domain"),
-    "limit": (TokenType.LIMIT, "LIMIT is not available; every group is answered, and the price is for all of them"),
-    "offset": (TokenType.OFFSET, "OFFSET is not available; every group is answered"),
-    "having": (TokenType.HAVING, "HAVING is not available; filter the answers, which costs nothing"),
-    "qualify": (TokenType.QUALIFY, "QUALIFY is not available; filter the answers, which costs nothing"),
+    "offset": (
+        TokenType.OFFSET,
+        "OFFSET is not available; leave out the first groups of the answer yourself",
+    ),
+    "qualify": (TokenType.QUALIFY, "QUALIFY is not available; HAVING chooses among the groups"),
     "all": (TokenType.GROUP_BY, "GROUP BY ALL is not available; name the columns"),
     "query": (TokenType.IN, "sub-selects are not available; list the values"),
-    "rollup": (TokenType.GROUP_BY, "GROUP BY takes plain columns"),
+    "totals": (TokenType.GROUP_BY, "WITH TOTALS is not available; ROLLUP adds a line for all rows"),
     "sample": (TokenType.TABLE_SAMPLE, "sampling is not available; every row is counted"),
     "db": (None, "a table is named without its schema"),
     "columns": (None, "the columns of a table cannot be renamed"),
@@ -86,12 +116,12 @@ _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Distinct,), "DISTINCT is not available; GROUP BY the column and count the groups"),
     ((exp.SetOperation,), "UNION, INTERSECT and EXCEPT are not available; ask one question at a time"),
     ((exp.Subquery, exp.Select, exp.Exists, exp.Any, exp.All), "sub-selects are not available"),
-    ((exp.Rollup, exp.Cube, exp.GroupingSets), "GROUP BY takes plain columns"),
     ((exp.SimilarTo, exp.RegexpLike, exp.Glob, exp.Escape), "of patterns, LIKE and ILIKE without ESCAPE are available"),
     ((exp.Case, exp.If), "CASE stands inside of SUM, AVG or COUNT; here, use AND, OR and NOT"),
     ((exp.Window,), "OVER is not available"),
     ((exp.Min, exp.Max), "the least and greatest values would show single people; ask for QUANTILE_CONT(x, 0.95)"),
     ((exp.WithinGroup,), "WITHIN GROUP is not available; write QUANTILE_CONT(x, 0.5)"),
+    (OF_ONE_COLUMN, "this can be grouped by; in a condition, compare the column itself with constants"),
     ((exp.IntDiv, exp.Mod), "whole-number division is not available; / gives the ratio"),
     ((exp.Round,), "ROUND is not available; round the answers, which costs nothing"),
     ((exp.Placeholder, exp.Parameter), "parameters are not available; write the value"),
@@ -115,7 +145,7 @@ def check_allowed(tree: Node, tokens: list[Token]) -> None:
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        if type(node) not in ALLOWED:
+        if type(node) not in ALLOWED or (isinstance(node, exp.Anonymous) and node.name.upper() != AT_LEAST):
             word = _word(node, tokens)
             raise QueryError(reason(node, word), position=position(node) if word is None else word.start)
         parts: list[Node] = []
@@ -162,10 +192,12 @@ def _word(node: Node, tokens: list[Token]) -> Token | None:
 
 def reason(node: Node, word: Token | None = None) -> str:
     """Why a node cannot stand where it stands."""
+    if isinstance(node, exp.Anonymous) and node.name.upper() == AT_LEAST:
+        return "AT_LEAST is a condition, for WHERE and FILTER"
     for kinds, known in _REASONS:
         if isinstance(node, kinds):
             return known
-    own = node.sql_name() if isinstance(node, exp.Func) else node.key
+    own = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key
     title = str(own if word is None else word.text).upper()
     if isinstance(node, exp.AggFunc):
         return f"{title} is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import COMPARISONS, Node, position, reason
+from bursar.sql.allowed import COMPARISONS, OF_ONE_COLUMN, Node, position, reason
 from bursar.sql.query import (
+    AtLeast,
     Between,
     Compare,
     Condition,
@@ -30,7 +32,7 @@ from bursar.sql.query import (
 LONGEST_NUMBER = 40
 """Most characters of a number; the exponent has at most three digits on top of that."""
 
-_COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Case, exp.If)
+_COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Case, exp.If, *OF_ONE_COLUMN)
 
 _OPS = dict(zip(COMPARISONS, (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE), strict=True))
 
@@ -41,9 +43,9 @@ def read_condition(node: Node, table: Name) -> Condition:
     place = position(node)
     match node:
         case exp.And():
-            return all_of(*(read_condition(part, table) for part in _operands(node)))
+            return all_of(*(read_condition(part, table) for part in operands(node, exp.And)))
         case exp.Or():
-            return Or(parts=tuple(read_condition(part, table) for part in _operands(node)), position=place)
+            return Or(parts=tuple(read_condition(part, table) for part in operands(node, exp.Or)), position=place)
         case exp.Not():
             return Not(part=read_condition(node.this, table), position=place)
         case exp.Boolean():
@@ -63,6 +65,8 @@ def read_condition(node: Node, table: Name) -> Condition:
             return same if isinstance(node, exp.NullSafeEQ) else Not(part=same, position=place)
         case _ if type(node) in _OPS:
             return _compare(node, table)
+        case exp.Anonymous():
+            return _at_least(node, table)
         case exp.Case() | exp.If():
             raise QueryError(reason(node), position=place)
     raise QueryError("a condition is expected here, for example a column compared with a value", position=place)
@@ -147,9 +151,10 @@ def bare(node: Node) -> Node:
     return node
 
 
-def _operands(node: Node) -> list[Node]:
+def operands(node: Node, kind: Any) -> list[Node]:
     """All operands of a chain of ANDs, or of ORs, from left to right; long chains are deep trees to the left."""
-    kind, waiting, found = type(node), [node], []
+    waiting: list[Node] = [node]
+    found: list[Node] = []
     while waiting:
         one = bare(waiting.pop())
         if type(one) is kind:
@@ -173,6 +178,18 @@ def _compare(node: Node, table: Name) -> Condition:
     order = (numbers[0] > numbers[1]) - (numbers[0] < numbers[1])
     holding = {-1: (Op.LT, Op.LE, Op.NE), 0: (Op.EQ, Op.LE, Op.GE), 1: (Op.GT, Op.GE, Op.NE)}
     return Constant(value=op in holding[order], position=place)
+
+
+def _at_least(node: Node, table: Name) -> Condition:
+    place = position(node)
+    wrong = QueryError("this is written AT_LEAST(2, condition, condition, ...)", position=place)
+    if len(node.expressions) < 2 or not isinstance(bare(node.expressions[0]), exp.Literal):
+        raise wrong
+    count = read_literal(node.expressions[0])
+    if not isinstance(count, int) or not 1 <= count < len(node.expressions):
+        raise wrong
+    parts = tuple(read_condition(part, table) for part in node.expressions[1:])
+    return AtLeast(count=count, parts=parts, position=place)
 
 
 def _like(node: Node, table: Name) -> Condition:

@@ -12,6 +12,7 @@ from bursar.errors import QueryError
 from bursar.goal import Goal
 from bursar.sql.accuracy import bind, cut_accuracy, usable
 from bursar.sql.allowed import Node, check_allowed
+from bursar.sql.flatten import flat, innermost
 from bursar.sql.query import Query
 from bursar.sql.render import render
 from bursar.sql.repair import repaired
@@ -50,6 +51,7 @@ def _query(tree: Node, tokens: list[Token], *, text: str, goal: Goal | None, exp
 
 
 def _statement(tree: Node, tokens: list[Token]) -> Query:
+    tree = flat(tree)
     check_allowed(tree, tokens)
     return read_statement(tree)
 
@@ -71,11 +73,13 @@ def _tree(text: str, tokens: list[Token]) -> Node:
 
 
 def _rewrite(tree: Node, tokens: list[Token], *, goal: Goal | None, explain: bool) -> str:
-    try:
-        query = _statement(repaired(tree), tokens)
-        return render(replace(query, goal=usable(goal, query.names), explain=explain))
-    except Exception:  # no rewrite is better than a wrong one, and this is not the error to report
-        return ""
+    for near in (flat, innermost):
+        try:
+            query = _statement(repaired(near(tree)), tokens)
+            return render(replace(query, goal=usable(goal, query.names), explain=explain))
+        except Exception:  # no rewrite is better than a wrong one, and this is not the error to report
+            continue
+    return ""
 
 
 def _accepts(text: str) -> bool:

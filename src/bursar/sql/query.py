@@ -124,8 +124,17 @@ class IsTrue:
     position: int = field(default=-1, compare=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class AtLeast:
+    """Whether so many of the conditions hold, or more; one that is unknown does not hold."""
+
+    count: int
+    parts: tuple[Condition, ...]
+    position: int = field(default=-1, compare=False)
+
+
 Leaf = Compare | Between | In | IsNull | Like
-Condition = Leaf | Constant | And | Or | Not | IsTrue
+Condition = Leaf | Constant | And | Or | Not | IsTrue | AtLeast
 
 TRUE = Constant(value=True)
 FALSE = Constant(value=False)
@@ -149,6 +158,8 @@ def map_leaves(condition: Condition, change: Callable[[Leaf], Condition]) -> Con
             return replace(condition, parts=tuple(map_leaves(part, change) for part in condition.parts))
         case Or():
             return replace(condition, parts=tuple(map_leaves(part, change) for part in condition.parts))
+        case AtLeast():
+            return replace(condition, parts=tuple(map_leaves(part, change) for part in condition.parts))
         case Not() | IsTrue():
             return replace(condition, part=map_leaves(condition.part, change))
         case Constant():
@@ -160,7 +171,7 @@ def map_leaves(condition: Condition, change: Callable[[Leaf], Condition]) -> Con
 def leaves(condition: Condition) -> list[Leaf]:
     """Every comparison in a condition, from left to right."""
     match condition:
-        case And() | Or():
+        case And() | Or() | AtLeast():
             return [leaf for part in condition.parts for leaf in leaves(part)]
         case Not() | IsTrue():
             return leaves(condition.part)
@@ -171,13 +182,64 @@ def leaves(condition: Condition) -> list[Leaf]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Piece:
+    """WHEN condition THEN label, of a CASE that rows are grouped by; no label is NULL."""
+
+    condition: Condition
+    label: Literal | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """A CASE over one column; the first piece that holds counts, and NULL is where none does."""
+
+    pieces: tuple[Piece, ...]
+    buckets: tuple[Decimal, Decimal, int] | None = None  # how WIDTH_BUCKET wrote it: ends and number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped:
+    """FLOOR(x / width) * times; or x // width * times, which rounds towards 0."""
+
+    width: Decimal
+    times: Decimal = Decimal(1)
+    towards_zero: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trimmed:
+    """The first day of the period that a day is in, or the number of the period: DATE_TRUNC, EXTRACT."""
+
+    period: str
+    number: bool = False
+
+
+By = Cut | Stepped | Trimmed
+
+
+@dataclass(frozen=True, kw_only=True)
 class Key:
-    """A group column. `through` is the output name that GROUP BY called it by, where that is how it was named."""
+    """What rows are grouped by: a column, or what `by` makes of it.
+
+    `through` is the output name that GROUP BY called it by, where that is how it was named.
+    """
 
     column: Name
+    by: By | None = None
     alias: str | None = None
     through: Name | None = None
     position: int = field(default=-1, compare=False)
+
+    @property
+    def name(self) -> str:
+        """What the column of labels is called."""
+        if self.alias is not None or self.by is None:
+            return self.alias or self.column.text
+        return f"{self.column.text}_{self.by.period if isinstance(self.by, Trimmed) else 'group'}"
+
+    def same(self, other: Key) -> bool:
+        """Whether both group rows in the same way."""
+        return self.by == other.by and self.column.agrees(other.column)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,16 +349,31 @@ def branches_of(aggregate: Aggregate) -> tuple[Branch, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sort:
+    """One item of ORDER BY: an output by its name, or else a group column by its place among the keys."""
+
+    output: str | None = None
+    key: int = -1
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Query:
     """SELECT keys, aggregates FROM table WHERE where GROUP BY keys, with the accuracy asked for.
 
-    Keys stand in the order of the select list; group columns that it leaves out follow in the order of GROUP BY.
+    Keys stand in the order of the select list; group columns that it leaves out follow in the order of GROUP BY. What
+    comes after, HAVING, ORDER BY and LIMIT, is about the answers; the columns in `having` are names of outputs.
     """
 
     table: Name
     aggregates: tuple[Item, ...]
     keys: tuple[Key, ...] = ()
+    sets: tuple[tuple[int, ...], ...] = ()  # of GROUPING SETS, ROLLUP and CUBE: the places of the keys of each
     where: Condition = TRUE
+    having: Condition = TRUE
+    order: tuple[Sort, ...] = ()
+    limit: int | None = None
     goal: Goal | None = None
     explain: bool = False
     text: str = field(default="", compare=False)
@@ -307,10 +384,11 @@ class Query:
         return tuple(item.name for item in self.aggregates)
 
     def conditions(self) -> list[Condition]:
-        """The WHERE, and every FILTER and WHEN."""
+        """The WHERE, and every FILTER and WHEN, those of groups last."""
         parts = [part for item in self.aggregates for part in aggregates_of(item)]
         inner = [branch.condition for part in parts for branch in branches_of(part)]
-        return [self.where, *(part.condition for part in parts), *inner]
+        cuts = [piece.condition for key in self.keys if isinstance(key.by, Cut) for piece in key.by.pieces]
+        return [self.where, *(part.condition for part in parts), *inner, *cuts]
 
     def columns(self) -> list[Name]:
         """Every column that is named, but for those that only GROUP BY names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -11,16 +12,19 @@ from bursar.sql.query import (
     TRUE,
     Aggregate,
     And,
+    AtLeast,
     Between,
     Case,
     Compare,
     Condition,
     Constant,
+    Cut,
     Formula,
     In,
     IsNull,
     IsTrue,
     Item,
+    Key,
     Leaf,
     Like,
     Linear,
@@ -28,8 +32,13 @@ from bursar.sql.query import (
     Name,
     Not,
     Or,
+    Piece,
     Query,
+    Sort,
+    Stepped,
+    Trimmed,
     is_median,
+    map_leaves,
     own_name,
 )
 from bursar.sql.tokens import needs_quotes
@@ -37,12 +46,13 @@ from bursar.sql.tokens import needs_quotes
 
 def render(query: Query) -> str:
     """The question on one line; a group column that was named by its output name is named by itself."""
-    named = [f"{_name(key.column)}{_alias(key.alias)}" for key in query.keys]
+    named = [f"{_key(key)}{_alias(key.alias)}" for key in query.keys]
     parts = [f"SELECT {', '.join([*named, *map(_item, query.aggregates)])} FROM {_name(query.table)}"]
     if query.where != TRUE:
         parts.append(f"WHERE {render_condition(query.where)}")
-    if query.keys:
-        parts.append(f"GROUP BY {', '.join(dict.fromkeys(_name(key.column) for key in query.keys))}")
+    if query.keys or query.sets:
+        parts.append(f"GROUP BY {_grouping(query)}")
+    parts += _after(query)
     if query.goal is not None:
         parts.append(_goal(query.goal))
     return " ".join(["EXPLAIN"] * query.explain + parts)
@@ -63,6 +73,8 @@ def render_condition(condition: Condition) -> str:
             return render_leaf(leaf, "NOT ")
         case Not(part=part):
             return f"NOT {_inner(part, (And, Or))}"
+        case AtLeast(count=count, parts=parts):
+            return f"AT_LEAST({count}, {', '.join(map(render_condition, parts))})"
         case IsTrue(part=part):
             return f"({render_condition(part)}) IS TRUE"
         case _:
@@ -110,10 +122,68 @@ def _inner(condition: Condition, weaker: tuple[type, ...]) -> str:
     return f"({text})" if isinstance(condition, weaker) else text
 
 
+def _grouping(query: Query) -> str:
+    if not query.sets:
+        return ", ".join(dict.fromkeys(map(_key, query.keys)))
+    sets = [", ".join(dict.fromkeys(_key(query.keys[place]) for place in one)) for one in query.sets]
+    return f"GROUPING SETS ({', '.join(f'({one})' for one in sets)})"
+
+
+def _key(key: Key) -> str:
+    """What rows are grouped by."""
+    column = _name(key.column)
+    match key.by:
+        case None:
+            return column
+        case Stepped(width=width, times=times, towards_zero=towards_zero):
+            steps = render_literal(width)
+            text = f"{column} // {steps}" if towards_zero else f"FLOOR({column} / {steps})"
+            return text if times == 1 else f"{text} * {render_literal(times)}"
+        case Trimmed(period=period, number=number):
+            return f"EXTRACT({period} FROM {column})" if number else f"DATE_TRUNC('{period}', {column})"
+        case Cut(buckets=None, pieces=pieces):
+            return f"CASE {' '.join(_piece(piece, pieces) for piece in pieces)} END"
+        case Cut(buckets=(low, high, number)):
+            return f"WIDTH_BUCKET({column}, {render_literal(low)}, {render_literal(high)}, {number})"
+    raise TypeError(f"nothing is grouped by {key.by!r}")
+
+
+def _piece(piece: Piece, pieces: tuple[Piece, ...]) -> str:
+    then = "NULL" if piece.label is None else render_literal(piece.label)
+    if piece is pieces[-1] and piece.condition == TRUE:
+        return f"ELSE {then}"
+    return f"WHEN {render_condition(piece.condition)} THEN {then}"
+
+
 def _item(item: Item) -> str:
     """A selected aggregate or formula with its name, unless that is the one it gets by itself."""
     text = _formula(item) if isinstance(item, Formula) else _aggregate(item)
     return f"{text}{_alias(None if item.name == own_name(item) else item.name)}"
+
+
+def _after(query: Query) -> list[str]:
+    """HAVING, ORDER BY and LIMIT; an output without a name of its own is written as what it is."""
+    outputs = {item.name: Name(text=_called(item)) for item in query.aggregates}
+    parts: list[str] = []
+    if query.having != TRUE:
+        having = map_leaves(query.having, lambda leaf: replace(leaf, column=outputs[leaf.column.text]))
+        parts.append(f"HAVING {render_condition(having)}")
+    if query.order:
+        parts.append(f"ORDER BY {', '.join(_sort(query, one, outputs) for one in query.order)}")
+    if query.limit is not None:
+        parts.append(f"LIMIT {query.limit}")
+    return parts
+
+
+def _called(item: Item) -> str:
+    if item.name != own_name(item):
+        return quoted(item.name) if needs_quotes(item.name) else item.name
+    return _formula(item) if isinstance(item, Formula) else _aggregate(item)
+
+
+def _sort(query: Query, sort: Sort, outputs: dict[str, Name]) -> str:
+    what = _key(query.keys[sort.key]) if sort.output is None else outputs[sort.output].text
+    return f"{what}{' DESC' * sort.descending}{' NULLS FIRST' * sort.nulls_first}"
 
 
 def _aggregate(aggregate: Aggregate) -> str:

@@ -12,9 +12,11 @@ from sqlglot import exp
 
 from bursar.errors import QueryError
 from bursar.sql.aggregates import is_aggregate, read_item
-from bursar.sql.allowed import ALLOWED, Node, check_allowed
+from bursar.sql.allowed import ALLOWED, AT_LEAST, Node, check_allowed
 from bursar.sql.conditions import bare
+from bursar.sql.groups import read_group
 from bursar.sql.query import Name
+from bursar.sql.repair_after import REPAIRS_AFTER
 
 _MEANING = {"joins", "laterals", "with_", "into", "from_"}  # without these it would be a question about other rows
 
@@ -29,7 +31,7 @@ def repaired(tree: Node) -> Node:
 
 
 def drop_clauses(tree: Node) -> None:
-    """ORDER BY, LIMIT, HAVING, DISTINCT and the like: they shape the answers and do not change the counts."""
+    """OFFSET, QUALIFY, DISTINCT and the like: they shape the answers and do not change the counts."""
     for name in set(tree.args) - ALLOWED[exp.Select] - _MEANING:
         tree.set(name, None)
 
@@ -42,10 +44,15 @@ def plain_table(tree: Node) -> None:
 
 
 def plain_groups(tree: Node) -> None:
-    """ROLLUP, CUBE and GROUPING SETS become the columns they name; ALL and numbers, the columns that are selected."""
+    """What cannot be grouped by becomes the columns in it; ALL and numbers, the columns that are selected."""
     group = tree.args.get("group")
     if group is not None:
-        tree.set("group", exp.Group(expressions=[column.copy() for column in group.find_all(exp.Column)]))
+        gone = {item.alias.casefold() for item in tree.expressions if item.alias and not _passes(_unnamed(item))}
+        parts = [part for part in group.expressions if not isinstance(bare(part), exp.Literal)]
+        parts = [part for part in parts if not (isinstance(part, exp.Column) and part.name.casefold() in gone)]
+        kept = [[part] if _groups(part) else list(part.find_all(exp.Column)) for part in parts]
+        found = [part.copy() for parts in kept for part in parts]
+        tree.set("group", exp.Group(expressions=[one for i, one in enumerate(found) if one not in found[:i]]))
 
 
 def known_names(tree: Node) -> None:
@@ -60,6 +67,20 @@ def known_names(tree: Node) -> None:
             case exp.Min() | exp.Max() if not node.expressions:
                 share = exp.Literal.number("0.05" if isinstance(node, exp.Min) else "0.95")
                 node.replace(exp.PercentileCont(this=node.this.copy(), expression=share))
+
+
+def counted_conditions(tree: Node) -> None:
+    """AT_MOST(1, ...) is NOT AT_LEAST(2, ...); a number that is missing is 1, and no number exceeds the conditions."""
+    for node in list(tree.find_all(exp.Anonymous)):
+        first, *rest = [bare(part) for part in node.expressions] or [None]
+        if node.name.upper() not in (AT_LEAST, "AT_MOST") or not rest:
+            continue
+        number = int(first.this) if isinstance(first, exp.Literal) and str(first.this).isdecimal() else 0
+        conditions = rest if isinstance(first, exp.Literal) else [first, *rest]
+        least = number + (node.name.upper() != AT_LEAST)
+        limited = exp.Literal.number(min(max(least, 1), len(conditions)))
+        made = exp.Anonymous(this=AT_LEAST, expressions=[limited, *(part.copy() for part in conditions)])
+        node.replace(made if node.name.upper() == AT_LEAST else exp.Not(this=made))
 
 
 def cases(tree: Node) -> None:
@@ -83,8 +104,10 @@ def count_instead(tree: Node) -> None:
             parts = _aggregates(inner) or [_counted(inner)]
             named = isinstance(item, exp.Alias) and len(parts) == 1 and not isinstance(parts[0], exp.Count | exp.Filter)
             items += [exp.alias_(parts[0], item.alias)] if named else parts
+        else:
+            items += [column.copy() for column in inner.find_all(exp.Column)]
     if not any(item.find(exp.AggFunc) for item in items):
-        items.append(exp.Count(this=exp.Star()))
+        items.append(exp.Count(this=exp.Star(), big_int=True))
     tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
 
 
@@ -103,7 +126,8 @@ def group_selected(tree: Node) -> None:
     """A column that is selected beside a count is a group column."""
     group = tree.args.get("group")
     columns = [] if group is None else list(group.expressions)
-    columns += [item.copy() for item in map(_unnamed, tree.expressions) if isinstance(item, exp.Column)]
+    known = [] if group is None else [*group.find_all(exp.Column), *columns]
+    columns += [item.copy() for item in map(_unnamed, tree.expressions) if _groups(item) and item not in known]
     tree.set("group", exp.Group(expressions=columns) if columns else None)
 
 
@@ -154,10 +178,12 @@ REPAIRS: tuple[Callable[[Node], None], ...] = (
     plain_dates,
     truth_columns,
     known_names,
+    counted_conditions,
     cases,
     count_instead,
     own_names,
     group_selected,
+    *REPAIRS_AFTER,
 )
 
 
@@ -166,14 +192,23 @@ def _unnamed(item: Node) -> Node:
 
 
 def _passes(node: Node) -> bool:
-    """Whether this can be selected: a column, an aggregate, or arithmetic on aggregates."""
+    """Whether this can be selected: a group, an aggregate, or arithmetic on aggregates."""
     copy = node.copy()
     own_table(copy)
     try:
         check_allowed(copy, [])
-        if isinstance(copy, exp.Column):
-            return isinstance(copy.this, exp.Identifier)
-        return read_item(copy, Name(text="")) is not None
+        return _groups(copy) or read_item(copy, Name(text="")) is not None
+    except QueryError:
+        return False
+
+
+def _groups(node: Node) -> bool:
+    """Whether rows can be grouped by this."""
+    try:
+        check_allowed(node.copy(), [])
+        if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            return all(_groups(part) for part in node.expressions)
+        return read_group(node, Name(text="")) is not None
     except QueryError:
         return False
 
@@ -192,6 +227,6 @@ def _aggregates(node: Node) -> list[Node]:
 
 def _counted(node: Node) -> Node:
     """COUNT(*) under the condition that FILTER stated."""
-    count = exp.Count(this=exp.Star())
+    count = exp.Count(this=exp.Star(), big_int=True)
     condition = node.expression.this if isinstance(node, exp.Filter) else None
     return count if condition is None else exp.Filter(this=count, expression=exp.Where(this=condition.copy()))

@@ -8,9 +8,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from bursar.errors import QueryError
+from bursar.sql.after import read_after
 from bursar.sql.aggregates import read_item
-from bursar.sql.allowed import Node, position
-from bursar.sql.conditions import bare, read_column, read_condition, read_literal, read_name
+from bursar.sql.allowed import Node, position, reason
+from bursar.sql.conditions import bare, read_condition, read_name
+from bursar.sql.groups import read_group
+from bursar.sql.keys import read_keys
 from bursar.sql.query import TRUE, Item, Key, Name, Query, own_name
 
 
@@ -22,12 +25,15 @@ def read_statement(tree: Node) -> Query:
     if not aggregates:
         raise QueryError("a question asks for at least one COUNT(*)", position=position(tree))
     where = tree.args.get("where")
-    return Query(
+    keys, sets = read_keys(tree, selected, called)
+    query = Query(
         table=table,
         aggregates=_named(aggregates, selected),
-        keys=_keys(tree, selected, called),
+        keys=keys,
+        sets=sets,
         where=TRUE if where is None else read_condition(where.this, called),
     )
+    return read_after(tree, query, selected, called)
 
 
 def _table(tree: Node) -> tuple[Name, Name]:
@@ -48,56 +54,22 @@ def _item(node: Node, table: Name) -> Key | Item:
     if isinstance(node, exp.Alias):
         alias, node = str(node.args["alias"].name), node.this
     node = bare(node)
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-        return Key(column=read_column(node, table), alias=alias, position=position(node))
+    key = read_group(node, table)
+    if key is not None:
+        return replace(key, alias=alias)
     item = read_item(node, table)
+    if item is None and isinstance(node, exp.Func | exp.IntDiv):
+        raise QueryError(reason(node), position=position(node))
     if item is None:
         raise QueryError("SELECT takes group columns and aggregates such as COUNT(*)", position=position(node))
     return replace(item, name=alias or "")
-
-
-def _keys(tree: Node, selected: list[Key | Item], table: Name) -> tuple[Key, ...]:
-    group = tree.args.get("group")
-    grouped = [] if group is None else [_group(node, selected, table) for node in group.expressions]
-    columns = [item for item in selected if isinstance(item, Key)]
-    keys: list[Key] = []
-    for key in columns:
-        by = [item for item in grouped if item.column.agrees(key.column)]
-        if not by:
-            raise QueryError(f"{key.column.text} is selected but not in GROUP BY", position=key.position)
-        keys.append(replace(key, through=by[0].through))
-    for item in grouped:
-        if not any(item.column.agrees(key.column) for key in keys):
-            keys.append(item)
-    return tuple(keys)
-
-
-def _group(node: Node, selected: list[Key | Item], table: Name) -> Key:
-    """What one item of GROUP BY means: a place in the select list, a column, or else an output name, in this order."""
-    node = bare(node)
-    place = position(node)
-    if isinstance(node, exp.Literal) and not node.is_string:
-        number = read_literal(node)
-        if not isinstance(number, int) or not 1 <= number <= len(selected):
-            raise QueryError(f"GROUP BY counts the selected columns from 1 to {len(selected)}", position=place)
-        item = selected[number - 1]
-        if not isinstance(item, Key):
-            raise QueryError("GROUP BY cannot mean an aggregate", position=place)
-        return replace(item, alias=None, position=place)
-    name = read_column(node, table)
-    columns = [item for item in selected if isinstance(item, Key)]
-    if node.args.get("table") is None and not any(item.column.agrees(name) for item in columns):
-        for item in columns:
-            if item.alias is not None and name.names(item.alias):
-                return Key(column=item.column, through=name, position=place)
-    return Key(column=name, position=place)
 
 
 def _named(aggregates: list[Item], selected: list[Key | Item]) -> tuple[Item, ...]:
     """The aggregates with a name each: count, count_2, ..., sum, ... where none was given."""
     taken: set[str] = set()
     for item in selected:
-        name = (item.alias or item.column.text) if isinstance(item, Key) else item.name
+        name = item.name
         if name and name.casefold() in taken:
             raise QueryError(f"two selected columns are called {name}", position=item.position)
         taken.add(name.casefold())

@@ -33,7 +33,7 @@ _TYPES = DuckDB.Parser.TYPE_TOKENS
 
 
 def statement_tokens(text: str) -> tuple[list[Token], bool]:
-    """The words of the one SELECT in the text, without EXPLAIN and closing semicolons; and whether EXPLAIN stood there.
+    """The words of the one question, without EXPLAIN and closing semicolons; and whether EXPLAIN stood there.
 
     Guarantees: the offsets of the tokens are those of the text, and the limits above hold.
     """
@@ -77,7 +77,8 @@ def depths(tokens: list[Token]) -> list[int]:
 def _begins_with_select(text: str, tokens: list[Token], explain: bool) -> None:
     if not tokens:
         raise QueryError("there is no question")
-    if tokens[0].token_type is TokenType.SELECT:
+    outer = [t for t, deep in zip(tokens, depths(tokens), strict=True) if t.token_type is TokenType.SELECT and not deep]
+    if tokens[0].token_type is TokenType.SELECT or (tokens[0].token_type is TokenType.WITH and outer):
         return
     selects = [token.start for token in tokens if token.token_type is TokenType.SELECT]
     bracketed = tokens[0].token_type is TokenType.L_PAREN and tokens[-1].token_type is TokenType.R_PAREN

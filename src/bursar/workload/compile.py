@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bursar.domain import Domain, Value
 from bursar.errors import QueryError
-from bursar.sql import Aggregate, Function, Name, Query, parse, render
+from bursar.inference.derived import Form
+from bursar.sql import TRUE, Aggregate, Function, Name, Query, parse, render
 from bursar.sql.query import aggregates_of, leaves
-from bursar.workload.masks import Cells, count_groups, grouped
+from bursar.workload.after import After, Order
+from bursar.workload.groups import Cells, Groups, Reader, groups_of
+from bursar.workload.masks import count_groups, grouped
 from bursar.workload.names import resolve
 from bursar.workload.outputs import Outputs
 from bursar.workload.regions import regions
 from bursar.workload.repair import repairs
 from bursar.workload.sealed import ended, within_sealed
+from bursar.workload.shared_rows import SharedRows
 from bursar.workload.truth import check_types
 from bursar.workload.workload import Workload
 
 MOST_ANSWERS = 100_000
 """Most answers of one question: lines times the counts and sums that a line needs, known before anything is built."""
+
+
+ALL = "(all)"
+"""What is shown for a column that a set of groups puts together."""
+
+Read = tuple[list[Value], Cells]
+"""A column of labels, and the numbers by which they are sorted."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """The lines of one set of groups."""
+
+    index: Cells  # (lines, columns) -> row
+    forms: tuple[Form, ...]
+    largest: tuple[int, ...]
+    remarks: tuple[str, ...]
+    read: list[Read]  # per key
 
 
 def compile(query: Query, domain: Domain, table: str, sealed: int | None = None) -> Workload:
@@ -42,39 +65,96 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None) -> Wo
         for leaf in leaves(condition):
             check_types(domain[leaf.column.text], leaf)
     query = within_sealed(query, domain, sealed)
-    groups = domain.ordered(key.column.text for key in query.keys)
-    lines = _lines(query, groups, domain)
-    outputs = Outputs(query.where, groups, lines, domain)
-    forms = tuple(outputs.add(item) for item in query.aggregates)
+    rows = SharedRows()
+    sets = query.sets or (tuple(range(len(query.keys))),)
+    made = [groups_of([query.keys[place] for place in one], domain) for one in sets]
+    _check_size(query, [groups for groups, _ in made], domain)
+    parts: list[Part] = []
+    for places, (groups, readers) in zip(sets, made, strict=True):
+        parts.append(_part(query, places, groups, readers, rows, domain))
+    first = parts[0]
+    assert all(part.forms == first.forms for part in parts)  # they do not depend on groups
+    read = [_joined([part.read[key] for part in parts]) for key in range(len(query.keys))]
+    lines = sum(len(part.index) for part in parts)
     return Workload(
-        map=outputs.map(),
-        keys=tuple(key.alias or key.column.text for key in query.keys),
-        labels=_labels(query, lines, groups, domain),
+        map=rows.map(),
+        keys=tuple(key.name for key in query.keys),
+        labels=tuple(zip(*(labels for labels, _ in read), strict=True)) if read else ((),) * lines,
         outputs=query.names,
+        index=np.concatenate([part.index for part in parts]),
+        forms=first.forms,
+        largest=first.largest,
+        remarks=first.remarks,
+        after=_after(query, read),
+    )
+
+
+def _part(
+    query: Query, places: tuple[int, ...], groups: Groups, readers: Sequence[Reader], rows: SharedRows, domain: Domain
+) -> Part:
+    """The lines of one set of groups."""
+    lines = _lines(query, groups, domain)
+    outputs = Outputs(query.where, groups, lines, domain, rows)
+    forms = tuple(outputs.add(item) for item in query.aggregates)
+    read: list[Read] = [([ALL] * len(lines), np.full(len(lines), -1, np.int64)) for _ in query.keys]
+    for place, reader in zip(places, readers, strict=True):
+        axis = groups.names.index(query.keys[place].column.text)
+        read[place] = reader.read(lines[:, axis])
+    return Part(
         index=outputs.index(),
         forms=forms,
         largest=tuple(outputs.largest),
         remarks=tuple(outputs.remarks),
+        read=read,
     )
 
 
-def _lines(query: Query, groups: tuple[str, ...], domain: Domain) -> Cells:
-    """The cells of the group columns, one line per group that the WHERE leaves possible, sorted.
+def _joined(columns: Sequence[Read]) -> Read:
+    """Columns of labels one below the other, with places that are comparable."""
+    return [label for labels, _ in columns for label in labels], np.concatenate([ranks for _, ranks in columns])
+
+
+def _after(query: Query, read: Sequence[Read]) -> After | None:
+    """What is done with the answers; None where they are shown as they are."""
+    if query.having == TRUE and not query.order:
+        return None
+    order: list[Order] = []
+    for sort in query.order:
+        if sort.output is None:
+            name, (labels, ranks) = query.keys[sort.key].name, read[sort.key]
+            empty = np.fromiter((label is None or label is ALL for label in labels), np.bool_, len(labels))
+            beyond = np.iinfo(np.int64).max // (-2 if sort.nulls_first else 2)
+            order.append(Order(name=name, ranks=np.where(empty, beyond, -ranks if sort.descending else ranks)))
+        else:
+            place = query.names.index(sort.output)
+            order.append(Order(name=sort.output, output=place, descending=sort.descending))
+    return After(outputs=query.names, having=query.having, order=tuple(order), limit=query.limit)
+
+
+def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
+    """The groups of the group columns, one line per group that the WHERE leaves possible, sorted.
 
     Without group columns there is one line. FILTER makes no group impossible: it is counted, as 0.
     """
     found = regions(query.where, domain)
     if found is None:
-        return np.zeros((0 if groups else 1, len(groups)), np.int64)
-    lines = count_groups(found, groups, domain) if groups else 1
+        return np.zeros((0 if groups.names else 1, len(groups.names)), np.int64)
+    cells = grouped(found, groups, domain).groups
+    return np.unique(cells, axis=0) if groups.names else cells
+
+
+def _check_size(query: Query, sets: Sequence[Groups], domain: Domain) -> None:
+    """Refuse what would have too many answers, before anything is built."""
+    found = regions(query.where, domain)
+    if found is None:
+        return
+    lines = sum(count_groups(found, groups, domain) if groups.names else 1 for groups in sets)
     numbers = lines * _numbers(query, domain)
     if numbers > MOST_ANSWERS:
         raise QueryError(
             f"this asks for {numbers} answers; {MOST_ANSWERS} are possible",
-            position=query.keys[0].position if groups else query.aggregates[0].position,
+            position=query.keys[0].position if query.keys else query.aggregates[0].position,
         )
-    cells = grouped(found, groups, domain).groups
-    return np.unique(cells, axis=0) if groups else cells
 
 
 def _numbers(query: Query, domain: Domain) -> int:
@@ -86,16 +166,6 @@ def _columns(part: Aggregate, domain: Domain) -> int:
     if part.fraction is not None and isinstance(part.of, Name):
         return domain[part.of.text].declared
     return {Function.COUNT: 1, Function.SUM: 1, Function.AVG: 2}.get(part.function, 3)
-
-
-def _labels(query: Query, lines: Cells, groups: tuple[str, ...], domain: Domain) -> tuple[tuple[Value, ...], ...]:
-    columns: list[list[Value]] = []
-    for key in query.keys:
-        name = key.column.text
-        shown, place = np.unique(lines[:, groups.index(name)], return_inverse=True)
-        labels = [domain[name].label(int(cell)) for cell in shown]
-        columns.append([labels[i] for i in place.reshape(-1)])
-    return tuple(zip(*columns, strict=True)) if columns else ((),) * len(lines)
 
 
 def _rewrite(query: Query, domain: Domain, table: str, sealed: int | None) -> str:

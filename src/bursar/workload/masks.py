@@ -11,33 +11,31 @@ from numpy.typing import NDArray
 
 from bursar.domain import Domain
 from bursar.queries import Mask, Product, Steps
+from bursar.workload.groups import Cells, Groups
 from bursar.workload.regions import Region
-
-Cells = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """A product of masks and, for each of its rows, the cell of every group column that the row is for."""
+    """A product of masks and, for each of its rows, the group of every group column that the row is for."""
 
     product: Product
     groups: Cells  # (rows, group columns)
 
 
-def count_groups(found: Sequence[Region], groups: Sequence[str], domain: Domain) -> int:
+def count_groups(found: Sequence[Region], groups: Groups, domain: Domain) -> int:
     """How many groups the regions leave possible; cheap, before any row is built."""
-    blocks = _blocks(found, groups, domain)
-    return math.prod(int(_by_group(block, groups).any(axis=1).sum()) for block in blocks)
+    return math.prod(_possible(block, groups) for block in _blocks(found, groups.names, domain))
 
 
-def grouped(found: Sequence[Region], groups: Sequence[str], domain: Domain) -> Grouped:
+def grouped(found: Sequence[Region], groups: Groups, domain: Domain) -> Grouped:
     """The rows of the possible groups, and of nothing else.
 
     Guarantees: no row is zero; masks stand in the order of the domain, so that the order of GROUP BY does not matter.
     """
     masks: list[Mask] = []
     keys: dict[str, Cells] = {}
-    blocks = _blocks(found, groups, domain)
+    blocks = _blocks(found, groups.names, domain)
     for block in blocks:
         mask, cells = _mask(block, groups, domain)
         masks.append(mask)
@@ -45,7 +43,7 @@ def grouped(found: Sequence[Region], groups: Sequence[str], domain: Domain) -> G
     product = Product(tuple(masks))
     places = np.unravel_index(np.arange(product.rows), [mask.rows for mask in masks]) if masks else ()
     of_row = {name: place for mask, place in zip(masks, places, strict=True) for name in mask.attrs}
-    columns = [keys[name][of_row[name]] for name in groups]
+    columns = [keys[name][of_row[name]] for name in groups.names]
     return Grouped(product, np.stack(columns, axis=1) if columns else np.zeros((product.rows, 0), np.int64))
 
 
@@ -56,25 +54,38 @@ def _blocks(found: Sequence[Region], groups: Iterable[str], domain: Domain) -> l
     return sorted([*found, *free], key=lambda region: domain.place(region.attrs[0]))
 
 
-def _by_group(block: Region, groups: Sequence[str]) -> NDArray[np.bool_]:
-    """The region as a matrix: joint cells of its group columns by joint cells of the others."""
-    own = [axis for axis, name in enumerate(block.attrs) if name in groups]
-    rest = [axis for axis, name in enumerate(block.attrs) if name not in groups]
-    size = math.prod(block.cells.shape[axis] for axis in own)
-    kept: NDArray[np.bool_] = block.cells.astype(np.bool_).transpose([*own, *rest]).reshape(size, -1)
-    return kept
+def _possible(block: Region, groups: Groups) -> int:
+    """How many groups of its group columns a region leaves possible."""
+    own = [axis for axis, name in enumerate(block.attrs) if name in groups.names]
+    if not own:
+        return 1  # a region is never empty
+    rest = tuple(axis for axis in range(len(block.attrs)) if axis not in own)
+    inside = np.nonzero(block.cells.astype(np.bool_).any(axis=rest))
+    codes, sizes = _codes(
+        inside, [block.attrs[axis] for axis in own], [block.cells.shape[axis] for axis in own], groups
+    )
+    return len(np.unique(np.ravel_multi_index(codes, sizes)))
 
 
-def _mask(block: Region, groups: Sequence[str], domain: Domain) -> tuple[Mask, dict[str, Cells]]:
-    """One row per possible group of the block: its cells in that group; and the cells of the groups by column."""
+def _codes(
+    cells: Sequence[Cells], names: Sequence[str], sizes: Sequence[int], groups: Groups
+) -> tuple[list[Cells], list[int]]:
+    """The groups that cells of columns are in, and how many groups each column has."""
+    codes = [groups.of(name, one) for name, one in zip(names, cells, strict=True)]
+    return codes, [groups.size(name, size) for name, size in zip(names, sizes, strict=True)]
+
+
+def _mask(block: Region, groups: Groups, domain: Domain) -> tuple[Mask, dict[str, Cells]]:
+    """One row per possible group of the block: its cells in that group; and the groups by column."""
     sizes = domain.sizes(block.attrs)
-    own = [axis for axis, name in enumerate(block.attrs) if name in groups]
+    own = [axis for axis, name in enumerate(block.attrs) if name in groups.names]
     if not own:
         return Mask(block.attrs, sizes, _row(block.cells.ravel())), {}
     inside = np.nonzero(block.cells)
     flat = np.ravel_multi_index(inside, sizes)
-    shape = [sizes[axis] for axis in own]
-    possible, row = np.unique(np.ravel_multi_index([inside[axis] for axis in own], shape), return_inverse=True)
+    names = [block.attrs[axis] for axis in own]
+    codes, shape = _codes([inside[axis] for axis in own], names, [sizes[axis] for axis in own], groups)
+    possible, row = np.unique(np.ravel_multi_index(codes, shape), return_inverse=True)
     order = np.lexsort((flat, row))
     weights = block.cells[inside].astype(np.int64)
     steps = _rows(flat[order], row[order], weights[order], len(possible), block.cells.size)

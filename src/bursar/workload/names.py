@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bursar.domain import Domain
 from bursar.errors import QueryError
-from bursar.sql import Aggregate, Branch, Case, Condition, Name, Query
+from bursar.sql import Aggregate, Branch, Case, Condition, Cut, Key, Name, Piece, Query
 from bursar.sql.query import Leaf, change_parts, map_leaves
 from bursar.sql.tokens import needs_quotes
 
@@ -29,7 +29,9 @@ def resolve(query: Query, domain: Domain, table: str) -> Query:
 
     known = change_leaves(query, lambda leaf: replace(leaf, column=_declared(leaf.column, domain)))
     known = change_values(known, lambda name: _declared(name, domain))
-    return replace(known, keys=tuple(keys))
+    return replace(
+        known, keys=tuple(replace(one, column=key.column) for one, key in zip(known.keys, keys, strict=True))
+    )
 
 
 def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
@@ -44,8 +46,19 @@ def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
             of = replace(of, branches=tuple(map(branch, of.branches)))
         return replace(part, condition=map_leaves(part.condition, change), of=of)
 
+    def piece(one: Piece) -> Piece:
+        return replace(one, condition=map_leaves(one.condition, change))
+
+    def key(one: Key) -> Key:
+        return (
+            replace(one, by=replace(one.by, pieces=tuple(map(piece, one.by.pieces))))
+            if isinstance(one.by, Cut)
+            else one
+        )
+
     aggregates = tuple(change_parts(item, changed) for item in query.aggregates)
-    return replace(query, where=map_leaves(query.where, change), aggregates=aggregates)
+    where, keys = map_leaves(query.where, change), tuple(map(key, query.keys))
+    return replace(query, where=where, aggregates=aggregates, keys=keys)
 
 
 def change_values(query: Query, change: Callable[[Name], Name]) -> Query:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.inference.derived import Combination, Form, Quantile, Ratio, Variance, single
-from bursar.queries import LinearMap
 from bursar.sql import Aggregate, And, Condition, Formula, Function, Item, Linear, Name
 from bursar.sql.query import TRUE, all_of
-from bursar.workload.masks import Cells, grouped
+from bursar.workload.groups import Cells, Groups
+from bursar.workload.masks import grouped
 from bursar.workload.prefixes import prefixes
 from bursar.workload.regions import Region, regions
 from bursar.workload.shared_rows import SharedRows
@@ -41,15 +41,12 @@ class Part:
 class Outputs:
     """Columns that grow with each item that is added; rows that several items need are there once."""
 
-    def __init__(self, where: Condition, groups: tuple[str, ...], lines: Cells, domain: Domain) -> None:
+    def __init__(self, where: Condition, groups: Groups, lines: Cells, domain: Domain, rows: SharedRows) -> None:
         self._where, self._groups, self._lines, self._domain = where, groups, lines, domain
-        self._rows = SharedRows()
+        self._rows = rows
         self._columns: list[NDArray[np.int64]] = []
         self.largest: list[int] = []
         self.remarks: dict[str, None] = {}
-
-    def map(self) -> LinearMap:
-        return self._rows.map()
 
     def index(self) -> NDArray[np.int64]:
         """The row of the map for each line and column."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.queries import Mask, Product, Steps
-from bursar.workload.masks import Cells, grouped
+from bursar.workload.groups import Cells, Groups
+from bursar.workload.masks import grouped
 from bursar.workload.regions import Region
 from bursar.workload.values import Values
 
@@ -43,9 +44,7 @@ class Prefixes:
     points: NDArray[np.int64]
 
 
-def prefixes(
-    found: Sequence[Region] | None, value: Values, groups: tuple[str, ...], domain: Domain, position: int
-) -> Prefixes:
+def prefixes(found: Sequence[Region] | None, value: Values, groups: Groups, domain: Domain, position: int) -> Prefixes:
     """For every value that the regions leave possible, the rows up to it."""
     name = value.attribute.name
     own = [region for region in found or () if name in region.attrs]
@@ -58,7 +57,7 @@ def prefixes(
         return Prefixes([], np.sort(value.numbers[~(value.null | value.missing)]))
     cells = cells[np.argsort(value.numbers[cells], kind="stable")]
     rest = [region for region in found if name not in region.attrs]
-    if name in groups or (own and len(own[0].attrs) > 1):
+    if name in groups.names or (own and len(own[0].attrs) > 1):
         if len(cells) > MOST_TIED:
             raise QueryError(
                 f"a quantile of {name} with a condition that ties it to other columns, or in groups of its own, "
@@ -88,7 +87,7 @@ def _up_to(cells: NDArray[np.int64], size: int, position: int) -> Steps:
 
 
 def _tied(
-    region: Region, rest: list[Region], name: str, cells: NDArray[np.int64], groups: tuple[str, ...], domain: Domain
+    region: Region, rest: list[Region], name: str, cells: NDArray[np.int64], groups: Groups, domain: Domain
 ) -> list[Piece]:
     axis = region.attrs.index(name)
     pieces: list[Piece] = []

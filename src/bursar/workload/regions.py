@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.queries import LARGEST_JOINT
-from bursar.sql import FALSE, TRUE, And, Condition, Constant, IsTrue, Not, Or
+from bursar.sql import FALSE, TRUE, And, AtLeast, Condition, Constant, IsTrue, Not, Or
 from bursar.sql.query import leaves
 from bursar.workload.truth import NO, YES, Line, Truth, leaf_truth
 
@@ -49,6 +49,11 @@ def regions(condition: Condition, domain: Domain) -> tuple[Region, ...] | None:
     return tuple(sorted(found, key=lambda region: domain.place(region.attrs[0])))
 
 
+def holds_on(condition: Condition, name: str, domain: Domain) -> NDArray[np.bool_]:
+    """The cells of one column where a condition on it holds."""
+    return _evaluate(condition, (name,), domain)
+
+
 def _normal(condition: Condition, *, negated: bool) -> Condition:
     """The same condition with every NOT pushed down to a comparison, ANDs and ORs flat, constants folded.
 
@@ -65,6 +70,9 @@ def _normal(condition: Condition, *, negated: bool) -> Condition:
                 return _normal(part, negated=negated)
             held = replace(condition, part=part)
             return Not(part=held, position=held.position) if negated else held
+        case AtLeast():
+            counted = replace(condition, parts=tuple(_normal(part, negated=False) for part in condition.parts))
+            return Not(part=counted, position=counted.position) if negated else counted
         case And() | Or():
             kind, absorbing = (And, FALSE) if isinstance(condition, And) is not negated else (Or, TRUE)
             parts: list[Condition] = []
@@ -120,6 +128,10 @@ def _truth(condition: Condition, attrs: tuple[str, ...], lines: list[Line]) -> T
             return 2 - _truth(condition.part, attrs, lines)
         case IsTrue():
             return np.where(_truth(condition.part, attrs, lines) == YES, YES, NO)
+        case AtLeast():
+            held = (_truth(part, attrs, lines) == YES for part in condition.parts)
+            number = functools.reduce(np.add, (one.astype(np.int64) for one in held))
+            return np.where(number >= condition.count, YES, NO)
         case Constant():
             return np.full([1] * len(attrs), YES if condition.value else NO)
     axis = attrs.index(condition.column.text)

@@ -15,16 +15,19 @@ from bursar.domain import Attribute, Categories, Dates, Domain, Stray
 from bursar.errors import QueryError
 from bursar.sql import (
     FALSE,
+    TRUE,
     Aggregate,
     Between,
     Branch,
     Case,
     Compare,
     Condition,
+    Cut,
     Function,
     In,
     IsNull,
     Item,
+    Key,
     Like,
     Literal,
     Name,
@@ -34,7 +37,7 @@ from bursar.sql import (
     Query,
 )
 from bursar.sql.conditions import read_number
-from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, own_name
+from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, map_leaves, own_name
 from bursar.workload.edges import before, boundary, from_on, greatest, least, nearest
 from bursar.workload.names import change_leaves, change_values, guess, resolve, spelt
 from bursar.workload.truth import OTHER, fits_list, fitting, matching, means_other
@@ -52,7 +55,9 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
         query = resolve(_renamed(query, domain, table), domain, table)
     except QueryError:
         return
-    query = change_leaves(query, lambda leaf: _repaired(leaf, domain[leaf.column.text]))
+    found = change_leaves(query, lambda leaf: _repaired(leaf, domain[leaf.column.text]))
+    keys = tuple(_whole_buckets(new, old) for new, old in zip(found.keys, query.keys, strict=True))
+    query = replace(found, keys=keys)
     yield query
     columns = {column.text: column for column in query.columns()}
     bounds = [bound for name, column in columns.items() for bound in _bounds(domain[name], column)]
@@ -60,9 +65,41 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
         yield replace(query, where=all_of(query.where, bound))
         yield _filtered(query, bound)
     yield replace(query, where=all_of(query.where, *bounds))
-    simpler = replace(query, aggregates=tuple(_simpler(item, domain) for item in query.aggregates))
+    simpler = _with_outputs(query, tuple(_simpler(item, domain) for item in query.aggregates))
     yield simpler
     yield replace(simpler, where=all_of(query.where, *bounds))
+    yield replace(query, keys=tuple(_inside(key, domain) for key in query.keys))
+    plain = replace(query, keys=tuple(replace(key, by=None, through=None) for key in query.keys))
+    yield plain
+    yield replace(plain, where=all_of(query.where, *bounds))
+
+
+def _whole_buckets(key: Key, before: Key) -> Key:
+    """Buckets whose edges would have to be moved give way to the column itself."""
+    moved = isinstance(key.by, Cut) and key.by.buckets is not None and key.by != before.by
+    return replace(key, by=None, through=None) if moved else key
+
+
+def _inside(key: Key, domain: Domain) -> Key:
+    """A CASE whose pieces are about declared values only."""
+    if not isinstance(key.by, Cut) or domain[key.column.text].outside is not Stray.OTHER:
+        return key
+    bound = _bounds(domain[key.column.text], key.column)[-1:]
+    pieces = [
+        replace(p, condition=p.condition if p.condition == TRUE else all_of(*bound, p.condition)) for p in key.by.pieces
+    ]
+    return replace(key, by=Cut(pieces=tuple(pieces)))
+
+
+def _with_outputs(query: Query, items: tuple[Item, ...]) -> Query:
+    """The question with other aggregates in their places, which HAVING and ORDER BY then speak of."""
+    named = {old.name: new.name for old, new in zip(query.aggregates, items, strict=True)}
+
+    def leaf(one: Leaf) -> Leaf:
+        return replace(one, column=replace(one.column, text=named[one.column.text]))
+
+    order = tuple(sort if sort.output is None else replace(sort, output=named[sort.output]) for sort in query.order)
+    return replace(query, aggregates=items, having=map_leaves(query.having, leaf), order=order)
 
 
 def _simpler(item: Item, domain: Domain) -> Item:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bursar.domain import Attribute, Categories, Domain
 from bursar.errors import QueryError
-from bursar.sql import And, Compare, Condition, Constant, In, IsNull, IsTrue, Name, Not, Op, Or, Query
+from bursar.sql import And, AtLeast, Compare, Condition, Constant, In, IsNull, IsTrue, Name, Not, Op, Or, Query
 from bursar.sql.query import Leaf, all_of
 from bursar.sql.tokens import needs_quotes
 from bursar.workload.edges import before, from_on
@@ -92,7 +92,7 @@ def _cells(column: Attribute, leaf: Leaf, negated: bool) -> NDArray[np.bool_]:
 def _signed(condition: Condition, *, negated: bool) -> Iterator[tuple[Leaf, bool]]:
     """Every comparison, and whether an odd number of NOTs stands around it."""
     match condition:
-        case And() | Or():
+        case And() | Or() | AtLeast():
             for part in condition.parts:
                 yield from _signed(part, negated=negated)
         case Not():

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bursar.domain import Value
 from bursar.inference.derived import Box, Derived, Form, single
 from bursar.queries import LinearMap
+from bursar.workload.after import After
 
 Reals = NDArray[np.float64]
 
@@ -32,6 +33,7 @@ class Workload:
     forms: tuple[Form, ...] = ()  # how each output follows from columns
     largest: tuple[int, ...] = ()  # per column, the most that one row of the data can change it; 1 for a count
     remarks: tuple[str, ...] = ()  # what an analyst must know about the numbers, whatever they are
+    after: After | None = None  # what is done with the answers
     times: NDArray[np.int64] | None = None  # what each row of the map is a multiple of, where that is not 1
 
     def __post_init__(self) -> None:

@@ -40,8 +40,8 @@ SELECT COUNT(people.*) FROM people
 -- try: SELECT COUNT(*) FROM people
 SELECT * FROM people
 
--- says: LIMIT is not available; every group is answered, and the price is for all of them
--- at: LIMIT
+-- says: SELECT takes group columns and aggregates such as COUNT(*)
+-- at: *
 -- try: SELECT COUNT(*) FROM people
 SELECT * FROM people LIMIT 10
 
@@ -67,7 +67,7 @@ SELECT sex, age, COUNT(*) FROM people GROUP BY sex
 
 -- says: functions are not available: UPPER
 -- at: upper(sex),
--- try: SELECT COUNT(*) FROM people
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
 SELECT upper(sex), COUNT(*) FROM people GROUP BY 1
 
 -- says: GROUP BY counts the selected columns from 1 to 2
@@ -95,36 +95,21 @@ SELECT COUNT(*) FROM people GROUP BY ALL
 -- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
 SELECT sex, COUNT(*) FROM people GROUP BY ALL
 
--- says: GROUP BY takes plain columns
--- at: sex,
--- try: SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age
-SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex, age)
-
 -- says: after WITH comes ERROR, RMSE, EPSILON or RHO, for example WITH ERROR 50 CONFIDENCE 95%
 -- at: ROLLUP
 SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ROLLUP
 
--- says: arithmetic is not available; compare a column with a constant
+-- says: GROUP BY takes columns, and CASE, FLOOR or DATE_TRUNC of a column
 -- at: age
 -- try: SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age
 SELECT sex, COUNT(*) FROM people GROUP BY age / 10
 
--- says: HAVING is not available; filter the answers, which costs nothing
--- at: HAVING
--- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
-SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) > 10
-
--- says: LIMIT is not available; every group is answered, and the price is for all of them
--- at: LIMIT
--- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
-SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 2 DESC LIMIT 3
-
--- says: OFFSET is not available; every group is answered
+-- says: OFFSET is not available; leave out the first groups of the answer yourself
 -- at: OFFSET
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) FROM people OFFSET 3
 
--- says: QUALIFY is not available; filter the answers, which costs nothing
+-- says: QUALIFY is not available; HAVING chooses among the groups
 -- at: QUALIFY
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) FROM people QUALIFY age > 3
@@ -140,10 +125,6 @@ SELECT COUNT(*) FROM people JOIN towns USING (town)
 -- says: joins are not available: a question is about one table
 -- at: JOIN
 SELECT COUNT(*) FROM people p LEFT JOIN towns t ON p.town = t.town
-
--- says: sub-selects are not available
--- at: SELECT
-SELECT COUNT(*) FROM (SELECT * FROM people)
 
 -- says: sub-selects are not available; list the values
 -- at: IN
@@ -281,7 +262,7 @@ SELECT COUNT(*) FROM people WHERE born > CURRENT_DATE
 -- at: 'a'
 SELECT COUNT(*) FROM people WHERE 'a' = 'a'
 
--- says: this is not available in a question: TUPLE
+-- says: a constant is expected here
 -- at: age,
 SELECT COUNT(*) FROM people WHERE (age, sex) = (3, 'F')
 
@@ -314,8 +295,8 @@ SELECT COUNT(*) FROM people WHERE age = 3 age
 -- at: ;
 SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM people
 
--- says: a question begins with SELECT, or EXPLAIN SELECT; nothing else is run
--- at: WITH
+-- says: a sub-select says FROM which table
+-- at: 1)
 WITH x AS (SELECT 1) SELECT COUNT(*) FROM x
 
 -- says: a question begins with SELECT, or EXPLAIN SELECT; nothing else is run
@@ -556,3 +537,297 @@ SELECT COUNT(*) AS n FROM people WITH RMSE 5 ON n
 -- says: nothing can follow the accuracy clause
 -- at: ,
 SELECT COUNT(*) AS n FROM people WITH ERROR 5, 6
+
+-- says: this aggregate is not selected; the answers have what SELECT lists
+-- at: SUM(height)
+-- try: SELECT sex, COUNT(*), SUM(height) FROM people GROUP BY sex HAVING SUM(height) > 4
+SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING SUM(height) > 4
+
+-- says: a question asks for at least one COUNT(*)
+-- at: sex
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) > 5
+SELECT sex FROM people GROUP BY sex HAVING COUNT(*) > 5
+
+-- says: a question asks for at least one COUNT(*)
+-- at: sex
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 3
+SELECT sex FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 3
+
+-- says: LIMIT needs an ORDER BY that says which groups come first
+-- at: 3
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 3
+SELECT sex, COUNT(*) FROM people GROUP BY sex LIMIT 3
+
+-- says: LIMIT takes a whole number from 1 on
+-- at: 0
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY sex
+SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 1 LIMIT 0
+
+-- says: LIMIT takes a whole number from 1 on
+-- at: 2.5
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY sex
+SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 1 LIMIT 2.5
+
+-- says: OFFSET is not available; leave out the first groups of the answer yourself
+-- at: OFFSET
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY sex LIMIT 3
+SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 1 LIMIT 3 OFFSET 2
+
+-- says: ORDER BY counts the selected columns from 1 to 2
+-- at: 3
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
+SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 3
+
+-- says: height is not selected; the answers have what SELECT lists
+-- at: height
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
+SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY height
+
+-- says: HAVING is about aggregates; a condition on sex goes into WHERE
+-- at: sex
+-- try: SELECT sex, COUNT(*) AS n FROM people WHERE sex = 'F' GROUP BY sex HAVING n > 3
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING sex = 'F' AND n > 3
+
+-- says: a number with an error is hardly ever equal to another; compare by <, <=, >, >= or BETWEEN
+-- at: n
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING n = 5
+
+-- says: a number with an error is hardly ever equal to another; compare by <, <=, >, >= or BETWEEN
+-- at: n
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING n > 2
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING n <> 5 AND n > 2
+
+-- says: HAVING compares an aggregate with a number, by <, <=, >, >= or BETWEEN
+-- at: n
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING n IN (5, 6)
+
+-- says: HAVING compares an aggregate with a number, by <, <=, >, >= or BETWEEN
+-- at: n
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING n IS NOT NULL
+
+-- says: HAVING compares an aggregate with a number
+-- at: n
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING n > 'many'
+
+-- says: this aggregate is not selected; the answers have what SELECT lists
+-- at: COUNT(height)
+-- try: SELECT sex, COUNT(*) AS n, COUNT(height) FROM people GROUP BY sex
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING n > COUNT(height)
+
+-- says: m is not selected; the answers have what SELECT lists
+-- at: m
+-- try: SELECT sex, COUNT(*) AS n FROM people WHERE m > 3 GROUP BY sex
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING m > 3
+
+-- says: this aggregate is not selected; the answers have what SELECT lists
+-- at: COUNT(*)
+-- try: SELECT sex, COUNT(*) AS n, COUNT(*) / 2 FROM people GROUP BY sex ORDER BY COUNT(*) / 2
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY COUNT(*) / 2
+
+-- says: the least and greatest values would show single people; ask for QUANTILE_CONT(x, 0.95)
+-- at: MAX(height)
+-- try: SELECT sex, COUNT(*) AS n, QUANTILE_CONT(height, 0.95) FROM people GROUP BY sex HAVING QUANTILE_CONT(height, 0.95) > 180
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING MAX(height) > 180
+
+-- says: LIMIT needs an ORDER BY that says which groups come first
+-- at: 1
+-- try: SELECT COUNT(*) FROM people
+SELECT COUNT(*) FROM people LIMIT 1
+
+-- says: a CASE that rows are grouped by is about one column; group by several such CASEs
+-- at: age
+-- try: SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex
+SELECT CASE WHEN age < 18 AND sex = 'F' THEN 'girl' ELSE 'other' END AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: the labels of a CASE that rows are grouped by are of one type
+-- at: age
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age
+SELECT CASE WHEN age < 18 THEN 'child' ELSE 0 END AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: the labels of a CASE that rows are grouped by are constants
+-- at: height
+-- try: SELECT height, age, COUNT(*) FROM people GROUP BY height, age
+SELECT CASE WHEN age < 18 THEN height ELSE 0 END AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: g is selected but not in GROUP BY
+-- at: age
+-- try: SELECT CASE WHEN age < 18 THEN 'child' ELSE 'adult' END AS g, COUNT(*) FROM people GROUP BY CASE WHEN age < 18 THEN 'child' ELSE 'adult' END
+SELECT CASE WHEN age < 18 THEN 'child' ELSE 'adult' END AS g, COUNT(*) FROM people
+
+-- says: a CASE that rows are grouped by is about one column; group by several such CASEs
+-- at: 'all'
+-- try: SELECT COUNT(*) FROM people
+SELECT CASE WHEN TRUE THEN 'all' END AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: whole-number division is not available; / gives the ratio
+-- at: MOD(age,
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age
+SELECT MOD(age, 10) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: ROUND is not available; round the answers, which costs nothing
+-- at: ROUND(height,
+-- try: SELECT height, COUNT(*) FROM people GROUP BY height
+SELECT ROUND(height, -1) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: a group has a width above 0, as in FLOOR(x / 10) * 10
+-- at: height
+-- try: SELECT height, COUNT(*) FROM people GROUP BY height
+SELECT FLOOR(height / 0) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: groups of equal width are written FLOOR(x / 10) * 10
+-- at: height
+-- try: SELECT height, COUNT(*) FROM people GROUP BY height
+SELECT height * 2 AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: DATE_TRUNC goes back to day, week, month, quarter or year
+-- at: DATE_TRUNC('hour',
+-- try: SELECT day, COUNT(*) FROM people GROUP BY day
+SELECT DATE_TRUNC('hour', day) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: EXTRACT takes year, quarter, month, day or dayofweek out of a day
+-- at: day)
+-- try: SELECT day, COUNT(*) FROM people GROUP BY day
+SELECT EXTRACT(hour FROM day) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: functions are not available: STRFTIME
+-- at: STRFTIME(day,
+-- try: SELECT day, COUNT(*) FROM people GROUP BY day
+SELECT STRFTIME(day, '%Y') AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: WIDTH_BUCKET takes a column, two ends and a number of buckets
+-- at: WIDTH_BUCKET(height,
+-- try: SELECT height, COUNT(*) FROM people GROUP BY height
+SELECT WIDTH_BUCKET(height, 100, 220) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: WIDTH_BUCKET takes a lower end, a higher one, and from 1 to 1000 buckets
+-- at: WIDTH_BUCKET(height,
+-- try: SELECT height, COUNT(*) FROM people GROUP BY height
+SELECT WIDTH_BUCKET(height, 220, 100, 5) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: these buckets have edges without an exact decimal form; write them as CASE
+-- at: WIDTH_BUCKET(height,
+-- try: SELECT height, COUNT(*) FROM people GROUP BY height
+SELECT WIDTH_BUCKET(height, 100, 200, 3) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: height
+SELECT COUNT(*) FROM people WHERE FLOOR(height / 10) = 17
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: DATE_TRUNC('month',
+SELECT COUNT(*) FROM people WHERE DATE_TRUNC('month', day) = DATE '2024-02-01'
+
+-- says: GROUPING is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
+-- at: GROUPING(sex),
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
+SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY ROLLUP (sex)
+
+-- says: age is selected but not in GROUP BY
+-- at: age,
+-- try: SELECT sex, age, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex, age), (age))
+SELECT sex, age, COUNT(*) FROM people GROUP BY ROLLUP (sex)
+
+-- says: a question has at most 64 sets of groups
+-- at: age,
+SELECT COUNT(*) FROM people GROUP BY CUBE (age, height, sex, country, active, code, region)
+
+-- says: GROUP BY cannot mean an aggregate
+-- at: 2)
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
+SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (2)
+
+-- says: a sub-select in FROM may choose columns and rows, and nothing else; the rest belongs into the question around it
+-- at: sex,
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex
+SELECT COUNT(*) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)
+
+-- says: a sub-select in FROM may choose columns and rows, and nothing else; the rest belongs into the question around it
+-- at: sex
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
+SELECT COUNT(*) FROM (SELECT DISTINCT sex FROM people)
+
+-- says: the sub-select does not hand on a column sex
+-- at: sex
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age
+SELECT COUNT(*) FROM (SELECT age FROM people) WHERE sex = 'F'
+
+-- says: a sub-select in FROM may choose columns and rows, and nothing else; compute in the question around it
+-- at: age
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age
+SELECT COUNT(*) FROM (SELECT age + 1 AS a FROM people)
+
+-- says: a sub-select in FROM may choose columns and rows, and nothing else; compute in the question around it
+-- at: *
+-- try: SELECT COUNT(*) FROM people
+SELECT COUNT(*) FROM (SELECT * EXCLUDE (age) FROM people)
+
+-- says: two columns of the sub-select are called age
+-- at: sex
+-- try: SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex
+SELECT COUNT(*) FROM (SELECT age, sex AS age FROM people)
+
+-- says: a sub-select in FROM may choose columns and rows, and nothing else; the rest belongs into the question around it
+-- at: age
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age ORDER BY COUNT(*) DESC LIMIT 5
+SELECT COUNT(*) FROM (SELECT age FROM people LIMIT 5)
+
+-- says: there is no table y in this question
+-- at: y.age,
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age
+SELECT y.age, COUNT(*) FROM (SELECT age FROM people) AS x GROUP BY y.age
+
+-- says: WITH names plain sub-selects, without RECURSIVE or a list of columns
+-- at: x
+-- try: SELECT COUNT(*) FROM people
+WITH RECURSIVE x AS (SELECT * FROM people) SELECT COUNT(*) FROM x
+
+-- says: WITH names plain sub-selects, without RECURSIVE or a list of columns
+-- at: x(a)
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age
+WITH x(a) AS (SELECT age FROM people) SELECT COUNT(*) FROM x
+
+-- says: a sub-select in FROM may choose columns and rows, and nothing else
+-- at: *
+WITH x AS (SELECT * FROM people UNION ALL SELECT * FROM people) SELECT COUNT(*) FROM x
+
+-- says: a sub-select in FROM may choose columns and rows, and nothing else; the rest belongs into the question around it
+-- at: sex,
+-- try: SELECT sex, AVG(age) AS a FROM people GROUP BY sex
+WITH x AS (SELECT sex, AVG(age) AS a FROM people GROUP BY sex) SELECT sex, COUNT(*) FROM x GROUP BY sex
+
+-- says: expecting ( here
+-- at: SELECT
+WITH x SELECT COUNT(*) FROM people
+
+-- says: this is written AT_LEAST(2, condition, condition, ...)
+-- at: AT_LEAST(3,
+-- try: SELECT COUNT(*) FROM people WHERE AT_LEAST(2, age > 3, sex = 'F')
+SELECT COUNT(*) FROM people WHERE AT_LEAST(3, age > 3, sex = 'F')
+
+-- says: this is written AT_LEAST(2, condition, condition, ...)
+-- at: AT_LEAST(age
+-- try: SELECT COUNT(*) FROM people WHERE AT_LEAST(1, age > 3, sex = 'F')
+SELECT COUNT(*) FROM people WHERE AT_LEAST(age > 3, sex = 'F')
+
+-- says: this is written AT_LEAST(2, condition, condition, ...)
+-- at: AT_LEAST(0,
+-- try: SELECT COUNT(*) FROM people WHERE AT_LEAST(1, age > 3, sex = 'F')
+SELECT COUNT(*) FROM people WHERE AT_LEAST(0, age > 3, sex = 'F')
+
+-- says: functions are not available: AT_MOST
+-- at: AT_MOST(1,
+-- try: SELECT COUNT(*) FROM people WHERE NOT AT_LEAST(2, age > 3, sex = 'F')
+SELECT COUNT(*) FROM people WHERE AT_MOST(1, age > 3, sex = 'F')
+
+-- says: AT_LEAST is a condition, for WHERE and FILTER
+-- at: AT_LEAST(1,
+-- try: SELECT age, COUNT(*) FROM people GROUP BY age
+SELECT AT_LEAST(1, age > 3) FROM people
+
+-- says: nothing can follow the accuracy clause
+-- at: HAVING
+SELECT sex, COUNT(*) FROM people WITH ERROR 5 HAVING COUNT(*) > 3

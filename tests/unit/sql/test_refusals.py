@@ -98,10 +98,10 @@ def test_there_are_cases_and_most_of_them_offer_something() -> None:
 
 def test_the_message_points_at_the_place() -> None:
     with pytest.raises(QueryError) as refused:
-        parse("SELECT COUNT(*)\nFROM people\nORDER BY 1")
+        parse("SELECT COUNT(*)\nFROM people\nORDER BY 2")
     assert str(refused.value).splitlines() == [
-        "line 3, column 1: ORDER BY is not available; the groups come in the order of the public domain",
-        "  ORDER BY 1",
-        "  ^",
+        "line 3, column 10: ORDER BY counts the selected columns from 1 to 1",
+        "  ORDER BY 2",
+        "           ^",
         "try: SELECT COUNT(*) FROM people",
     ]

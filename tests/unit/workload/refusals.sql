@@ -413,3 +413,119 @@ SELECT AVG(heigth) FROM people WITH ERROR 5
 -- at: agee)
 -- try: SELECT COUNT(age) FROM people
 SELECT COUNT(agee) FROM people
+
+-- says: income is known by bin only, and 15 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT CASE WHEN income < 20 THEN 'low' ELSE 'high' END AS g, COUNT(*) FROM people GROUP BY CASE WHEN income < 20 THEN 'low' ELSE 'high' END
+SELECT CASE WHEN income < 15 THEN 'low' ELSE 'high' END AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: there is no column agee; did you mean age?
+-- at: agee
+-- try: SELECT CASE WHEN age BETWEEN 0 AND 99 AND age < 15 THEN 'low' ELSE 'high' END AS g, COUNT(*) FROM people GROUP BY CASE WHEN age BETWEEN 0 AND 99 AND age < 15 THEN 'low' ELSE 'high' END
+SELECT CASE WHEN agee < 15 THEN 'low' ELSE 'high' END AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: values of age outside 0 to 99 are kept together as other, and this condition would keep some of them and not the rest
+-- at: age
+-- try: SELECT CASE WHEN age BETWEEN 0 AND 99 AND age < 15 THEN 'low' ELSE 'high' END AS g, COUNT(*) FROM people GROUP BY CASE WHEN age BETWEEN 0 AND 99 AND age < 15 THEN 'low' ELSE 'high' END
+SELECT CASE WHEN age < 15 THEN 'low' ELSE 'high' END AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: 'EN' is not a declared value of country: it cannot be told from the rest, which is called other
+-- at: country
+-- try: SELECT CASE WHEN country = 'other' THEN 1 ELSE 0 END AS g, COUNT(*) FROM people GROUP BY CASE WHEN country = 'other' THEN 1 ELSE 0 END
+SELECT CASE WHEN country = 'EN' THEN 1 ELSE 0 END AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: income is known by bin only, and groups of 15 cut through [10, 20)
+-- at: income
+-- try: SELECT income AS g, COUNT(*) FROM people GROUP BY income
+SELECT FLOOR(income / 15) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: sex cannot be grouped like this: it holds no numbers to divide
+-- at: sex
+-- try: SELECT sex AS g, COUNT(*) FROM people GROUP BY sex
+SELECT FLOOR(sex / 10) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: income cannot be grouped like this: // is for whole numbers; write FLOOR(x / 10)
+-- at: income
+-- try: SELECT income AS g, COUNT(*) FROM people GROUP BY income
+SELECT income // 10 AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: height holds no days; group by the column itself
+-- at: DATE_TRUNC('month',
+-- try: SELECT height AS g, COUNT(*) FROM people GROUP BY height
+SELECT DATE_TRUNC('month', height) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: seen is known by week only, which is not enough to tell the month
+-- at: DATE_TRUNC('month',
+-- try: SELECT seen AS g, COUNT(*) FROM people GROUP BY seen
+SELECT DATE_TRUNC('month', seen) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: born is known by month only, which is not enough to tell the week
+-- at: DATE_TRUNC('week',
+-- try: SELECT born AS g, COUNT(*) FROM people GROUP BY born
+SELECT DATE_TRUNC('week', born) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: born is known by month only, which is not enough to tell the day
+-- at: DAY(born)
+-- try: SELECT born AS g, COUNT(*) FROM people GROUP BY born
+SELECT DAY(born) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: seen is known by week only, which is not enough to tell the dayofweek
+-- at: DAYOFWEEK(seen)
+-- try: SELECT seen AS g, COUNT(*) FROM people GROUP BY seen
+SELECT DAYOFWEEK(seen) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: income is known by bin only, and 30 cuts through [20, 50]; the nearest edges are 20 and 50
+-- at: WIDTH_BUCKET(income,
+-- try: SELECT income AS g, COUNT(*) FROM people GROUP BY income
+SELECT WIDTH_BUCKET(income, 0, 50, 5) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: sex has values like 'F', and 0 is none
+-- at: WIDTH_BUCKET(sex,
+-- try: SELECT sex AS g, COUNT(*) FROM people GROUP BY sex
+SELECT WIDTH_BUCKET(sex, 0, 50, 5) AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: there is no column heigth; did you mean height?
+-- at: heigth,
+-- try: SELECT height, COUNT(*) AS n FROM people GROUP BY height HAVING n > 5 ORDER BY n DESC LIMIT 3
+SELECT heigth, COUNT(*) AS n FROM people GROUP BY heigth HAVING n > 5 ORDER BY n DESC LIMIT 3
+
+-- says: day holds no numbers; it can be counted and grouped by
+-- at: day)
+-- try: SELECT sex, COUNT(day) FROM people GROUP BY sex HAVING COUNT(day) > 5 ORDER BY COUNT(day)
+SELECT sex, MEDIAN(day) FROM people GROUP BY sex HAVING MEDIAN(day) > 5 ORDER BY 2
+
+-- says: active holds no numbers; it can be counted and grouped by
+-- at: active)
+-- try: SELECT sex, AVG(CASE WHEN active = TRUE THEN 1 WHEN active = FALSE THEN 0 END) AS a FROM people GROUP BY sex HAVING a > 0.5
+SELECT sex, AVG(active) AS a FROM people GROUP BY sex HAVING a > 0.5
+
+-- says: this asks for 1000002 answers; 100000 are possible
+-- at: "Zip
+SELECT "Zip Code", COUNT(*) FROM people GROUP BY ROLLUP ("Zip Code")
+
+-- says: this asks for 200001 answers; 100000 are possible
+-- at: "Zip
+SELECT FLOOR("Zip Code" / 5), COUNT(*) FROM people GROUP BY 1
+
+-- says: there is no column heigth; did you mean height?
+-- at: heigth
+-- try: SELECT COUNT(*) FROM people WHERE height > 150
+SELECT COUNT(*) FROM (SELECT heigth FROM people) WHERE heigth > 150
+
+-- says: there is no table peple; the table is people
+-- at: peple)
+-- try: SELECT COUNT(*) FROM people WHERE height > 150
+WITH x AS (SELECT height AS h FROM peple) SELECT COUNT(*) FROM x WHERE h > 150
+
+-- says: income is known by bin only, and 15 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT COUNT(*) FROM people WHERE AT_LEAST(2, income < 20, sex = 'F')
+SELECT COUNT(*) FROM people WHERE AT_LEAST(2, income < 15, sex = 'F')
+
+-- says: a condition that ties height and sex and Zip Code together spans 488000488 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit
+-- at: height
+SELECT COUNT(*) FROM people WHERE AT_LEAST(2, height < 150, "Zip Code" < 5, sex = 'F')
+
+-- says: values of age outside 0 to 99 are kept together as other, and 150 lies among them
+-- at: age
+SELECT COUNT(*) FROM people WHERE AT_LEAST(1, age < 5, age > 150)

@@ -1,0 +1,151 @@
+"""Sub-selects in FROM, and WITH: opened where they only choose columns and rows, so that one plain SELECT is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from bursar.errors import QueryError
+from bursar.sql.allowed import Node, position
+from bursar.sql.conditions import bare, read_name
+from bursar.sql.query import Name
+
+_INNER = frozenset({"expressions", "from_", "where"})
+_SIMPLE = "a sub-select in FROM may choose columns and rows, and nothing else"
+
+
+def flat(tree: Node) -> Node:
+    """The statement without sub-selects in FROM; as it is, where there are none.
+
+    Guarantees: it asks for the same rows, and columns keep the names that they are shown by.
+    """
+    if not isinstance(tree, exp.Select) or (tree.args.get("with_") is None and not _nested(tree)):
+        return tree
+    tree = tree.copy()
+    shared: list[tuple[Name, Node]] = []
+    clause = tree.args.get("with_")
+    for one in [] if clause is None else clause.expressions:
+        if clause.args.get("recursive") or one.args["alias"].args.get("columns"):
+            raise QueryError(
+                "WITH names plain sub-selects, without RECURSIVE or a list of columns", position=position(one)
+            )
+        shared.append((read_name(one.args["alias"].this), _opened(one.this, shared)))
+    tree.set("with_", None)
+    return _open(tree, shared)
+
+
+def innermost(tree: Node) -> Node:
+    """The sub-select that reads the table itself."""
+    while isinstance(tree, exp.Select):
+        clause, source = tree.args.get("with_"), tree.args.get("from_")
+        inner = clause.expressions[0].this if clause is not None else None if source is None else source.this
+        inner = inner.this if isinstance(inner, exp.Subquery) else inner
+        if not isinstance(inner, exp.Select):
+            break
+        tree = inner
+    return tree
+
+
+def _nested(tree: Node) -> bool:
+    source = tree.args.get("from_")
+    return source is not None and isinstance(source.this, exp.Subquery)
+
+
+def _open(tree: Node, shared: list[tuple[Name, Node]]) -> Node:
+    """The statement with the sub-select in its FROM, if there is one, put into it."""
+    source = tree.args.get("from_")
+    inner, called = None, None
+    if source is not None and isinstance(source.this, exp.Subquery):
+        inner, called = _opened(source.this.this, shared), source.this.args.get("alias")
+    elif source is not None and isinstance(source.this, exp.Table) and isinstance(source.this.this, exp.Identifier):
+        own = read_name(source.this.this)
+        inner = next((select for name, select in reversed(shared) if own.agrees(name)), None)
+        called = source.this.args.get("alias") or exp.TableAlias(this=source.this.this)
+    if inner is None:
+        return tree
+    _substitute(tree, _Columns.of(inner), None if called is None else read_name(called.this))
+    where, own_where = inner.args.get("where"), tree.args.get("where")
+    parts = [exp.paren(one.this.copy(), copy=False) for one in (where, own_where) if one is not None]
+    tree.set("where", exp.Where(this=exp.and_(*parts, copy=False)) if parts else None)
+    tree.set("from_", inner.args["from_"].copy())
+    return tree
+
+
+def _opened(inner: Node, shared: list[tuple[Name, Node]]) -> Node:
+    """A sub-select that reads the table itself, and only chooses columns and rows."""
+    inner = bare(inner)
+    if not isinstance(inner, exp.Select):
+        raise QueryError(_SIMPLE, position=position(inner))
+    for name, value in inner.args.items():
+        if value and name not in _INNER:
+            raise QueryError(f"{_SIMPLE}; the rest belongs into the question around it", position=position(inner))
+    if inner.args.get("from_") is None:
+        raise QueryError("a sub-select says FROM which table", position=position(inner))
+    for item in inner.expressions:
+        column = item.this if isinstance(item, exp.Alias) else item
+        plain = isinstance(column, exp.Star | exp.Column) and not column.args.get("db")
+        if not plain or any(any(star.args.values()) for star in column.find_all(exp.Star)):
+            raise QueryError(f"{_SIMPLE}; compute in the question around it", position=position(item))
+    inner = _open(inner.copy(), shared)
+    own = inner.args["from_"].this.args.get("alias") if isinstance(inner.args["from_"].this, exp.Table) else None
+    table = own.this if own is not None else inner.args["from_"].this.this
+    for column in inner.find_all(exp.Column):
+        qualifier = column.args.get("table")
+        if qualifier is not None and isinstance(table, exp.Identifier):
+            if not read_name(qualifier).agrees(read_name(table)):
+                raise QueryError(f"there is no table {qualifier.name} in this sub-select", position=position(qualifier))
+            column.set("table", None)
+    if own is not None:
+        inner.args["from_"].this.set("alias", None)
+    return inner
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns that a sub-select hands on; all of the table where it selects *."""
+
+    named: tuple[tuple[Name, Node], ...]
+    everything: bool
+
+    @staticmethod
+    def of(inner: Node) -> _Columns:
+        named: list[tuple[Name, Node]] = []
+        for item in inner.expressions:
+            column = item.this if isinstance(item, exp.Alias) else item
+            if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier):
+                shown = item.args["alias"] if isinstance(item, exp.Alias) else column.this
+                named.append((read_name(shown), column))
+        for number, (name, column) in enumerate(named):
+            if any(name.agrees(other) for other, _ in named[:number]):
+                raise QueryError(f"two columns of the sub-select are called {name.text}", position=position(column))
+        return _Columns(tuple(named), any(item.find(exp.Star) is not None for item in inner.expressions))
+
+    def find(self, name: Name) -> Node | None:
+        return next((column for own, column in self.named if name.agrees(own)), None)
+
+
+def _substitute(tree: Node, columns: _Columns, called: Name | None) -> None:
+    """Every column of the statement as the sub-select has it; a selected one keeps the name that it had."""
+    outputs = [read_name(item.args["alias"]) for item in tree.expressions if isinstance(item, exp.Alias)]
+    for column in list(tree.find_all(exp.Column)):
+        if not isinstance(column.this, exp.Identifier) or column.find_ancestor(exp.From) is not None:
+            continue
+        qualifier, name = column.args.get("table"), read_name(column.this)
+        if qualifier is not None and (called is None or not read_name(qualifier).agrees(called)):
+            raise QueryError(f"there is no table {qualifier.name} in this question", position=position(qualifier))
+        column.set("table", None)
+        inner = columns.find(name)
+        if inner is None:
+            if columns.everything or (
+                column.find_ancestor(exp.Group, exp.Having, exp.Order) and any(name.agrees(one) for one in outputs)
+            ):
+                continue
+            raise QueryError(f"the sub-select does not hand on a column {name.text}", position=position(column))
+        known = inner.this.copy()
+        known.meta["start"] = position(column)
+        selected = column.parent is tree and column.arg_key == "expressions"
+        if selected and not read_name(known).agrees(name):
+            column.replace(exp.alias_(exp.Column(this=known), column.this.copy()))
+        else:
+            column.set("this", known)

@@ -1,0 +1,97 @@
+"""GROUP BY of the syntax tree as keys, and sets of them. The tree has passed the allow-list."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from bursar.errors import QueryError
+from bursar.sql.allowed import Node, position
+from bursar.sql.conditions import bare, read_literal
+from bursar.sql.groups import read_group
+from bursar.sql.query import Item, Key, Name
+
+MOST_SETS = 64
+"""Most sets of groups in one question."""
+
+Sets = list[tuple[Node, ...]]
+"""Sets of what rows are grouped by."""
+
+
+def read_keys(
+    tree: Node, selected: Sequence[Key | Item], table: Name
+) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
+    """All keys, the selected ones first; and the places of those of each set, where there are several sets."""
+    group = tree.args.get("group")
+    sets = [()] if group is None else _sets(group)
+    read = [[_group(node, selected, table) for node in one] for one in sets]
+    grouped = [key for one in read for key in one]
+    keys: list[Key] = []
+    for key in (item for item in selected if isinstance(item, Key)):
+        by = [item for item in grouped if item.same(key)]
+        if not by:
+            raise QueryError(f"{key.name} is selected but not in GROUP BY", position=key.position)
+        keys.append(replace(key, through=by[0].through))
+    for item in grouped:
+        if not any(item.same(key) for key in keys):
+            keys.append(item)
+    places = [tuple(i for i, key in enumerate(keys) if any(key.same(item) for item in one)) for one in read]
+    return tuple(keys), tuple(dict.fromkeys(places)) if len(places) > 1 else ()
+
+
+def _sets(group: Node) -> Sets:
+    """Each item of GROUP BY gives one set or several; a set of all items has one of each."""
+    found: Sets = [()]
+    for node in group.expressions:
+        found = [(*one, *other) for one in found for other in _of_item(node)]
+        if len(found) > MOST_SETS:
+            raise QueryError(f"a question has at most {MOST_SETS} sets of groups", position=position(node))
+    return found
+
+
+def _of_item(node: Node) -> Sets:
+    node = bare(node)
+    parts = [_of_list(part) for part in node.expressions] if isinstance(node, exp.Rollup | exp.Cube) else []
+    match node:
+        case exp.Rollup():
+            return [tuple(itertools.chain(*parts[:count])) for count in range(len(parts), -1, -1)]
+        case exp.Cube() if len(parts) > MOST_SETS.bit_length():
+            raise QueryError(f"a question has at most {MOST_SETS} sets of groups", position=position(node))
+        case exp.Cube():
+            counts = range(len(parts), -1, -1)
+            return [tuple(itertools.chain(*some)) for count in counts for some in itertools.combinations(parts, count)]
+        case exp.GroupingSets():
+            return [one for part in node.expressions for one in _of_item(part)]
+    return [_of_list(node)]
+
+
+def _of_list(node: Node) -> tuple[Node, ...]:
+    """What a bracket lists."""
+    node = bare(node)
+    return tuple(node.expressions) if isinstance(node, exp.Tuple) else (node,)
+
+
+def _group(node: Node, selected: Sequence[Key | Item], table: Name) -> Key:
+    """What one item of GROUP BY means: a place in the select list, a column, or else an output name, in this order."""
+    node = bare(node)
+    place = position(node)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        number = read_literal(node)
+        if not isinstance(number, int) or not 1 <= number <= len(selected):
+            raise QueryError(f"GROUP BY counts the selected columns from 1 to {len(selected)}", position=place)
+        item = selected[number - 1]
+        if not isinstance(item, Key):
+            raise QueryError("GROUP BY cannot mean an aggregate", position=place)
+        return replace(item, alias=None, position=place)
+    key = read_group(node, table)
+    if key is None:
+        raise QueryError("GROUP BY takes columns, and CASE, FLOOR or DATE_TRUNC of a column", position=place)
+    columns = [item for item in selected if isinstance(item, Key)]
+    if key.by is None and node.args.get("table") is None and not any(item.same(key) for item in columns):
+        for item in columns:
+            if item.alias is not None and key.column.names(item.alias):
+                return Key(column=item.column, by=item.by, through=key.column, position=place)
+    return key

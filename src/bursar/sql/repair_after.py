@@ -1,0 +1,94 @@
+"""Repairs of HAVING, ORDER BY and LIMIT, run on a statement whose other parts have been repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from bursar.errors import QueryError
+from bursar.sql.after import spoken_of
+from bursar.sql.aggregates import read_item
+from bursar.sql.allowed import Node, check_allowed
+from bursar.sql.conditions import bare, operands
+from bursar.sql.query import Name
+from bursar.sql.statement import read_statement
+
+
+def to_where(tree: Node) -> None:
+    """A condition on group columns alone goes from HAVING into WHERE."""
+    having = tree.args.get("having")
+    if having is None:
+        return
+    outputs = {item.alias.casefold() for item in tree.expressions if item.find(exp.AggFunc) is not None}
+    parts = operands(having.this, exp.And)
+    moved = [
+        part
+        for part in parts
+        if part.find(exp.AggFunc) is None and not any(c.name.casefold() in outputs for c in part.find_all(exp.Column))
+    ]
+    _set_having(tree, [part for part in parts if part not in moved])
+    if moved:
+        where = tree.args.get("where")
+        tree.set("where", exp.Where(this=exp.and_(*([] if where is None else [where.this]), *moved, copy=True)))
+
+
+def also_selected(tree: Node) -> None:
+    """An aggregate that groups are chosen or ordered by is selected as well."""
+    clauses = [clause for name in ("having", "order") if (clause := tree.args.get(name)) is not None]
+    known = [_item(item.this if isinstance(item, exp.Alias) else item) for item in tree.expressions]
+    for part in (part for clause in clauses for part in spoken_of(clause)):
+        item = None if isinstance(part, exp.Column) else _item(part)
+        if item is not None and item not in known:
+            tree.append("expressions", part.copy())
+            known.append(item)
+
+
+def possible(tree: Node) -> None:
+    """Of HAVING and ORDER BY, the parts that can be read; of LIMIT, a number with an order."""
+    having, order, limit = (tree.args.get(name) for name in ("having", "order", "limit"))
+    for name in ("having", "order", "limit"):
+        tree.set(name, None)
+    if having is not None:
+        parts = operands(having.this, exp.And)
+        _set_having(tree, [p for p in parts if _reads(tree, "having", exp.Having(this=p.copy()))])
+    if order is not None:
+        items = [p for p in order.expressions if _reads(tree, "order", exp.Order(expressions=[p.copy()]))]
+        tree.set("order", exp.Order(expressions=[item.copy() for item in items]) if items else None)
+    if limit is not None and tree.args.get("group") is not None:
+        if tree.args.get("order") is None:
+            first = next(_unnamed(item) for item in tree.expressions if item.find(exp.AggFunc) is not None)
+            tree.set("order", exp.Order(expressions=[exp.Ordered(this=first.copy(), desc=True, nulls_first=False)]))
+        if _reads(tree, "limit", limit):
+            tree.set("limit", limit.copy())
+
+
+REPAIRS_AFTER: tuple[Callable[[Node], None], ...] = (to_where, also_selected, possible)
+
+
+def _unnamed(item: Node) -> Node:
+    return bare(item.this if isinstance(item, exp.Alias) else item)
+
+
+def _item(node: Node) -> object:
+    try:
+        check_allowed(node.copy(), [])
+        return read_item(node, Name(text=""))
+    except QueryError:
+        return None
+
+
+def _set_having(tree: Node, parts: list[Node]) -> None:
+    tree.set("having", exp.Having(this=exp.and_(*parts, copy=True)) if parts else None)
+
+
+def _reads(tree: Node, name: str, clause: Node) -> bool:
+    """Whether the statement can be read with this clause in it."""
+    copy = tree.copy()
+    copy.set(name, clause.copy())
+    try:
+        check_allowed(copy, [])
+        read_statement(copy)
+    except QueryError:
+        return False
+    return True

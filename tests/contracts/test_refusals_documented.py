@@ -1,0 +1,126 @@
+"""docs/errors.md has a remedy for what shares, contracts, goals, set-up, batches and SQL refuse, and no other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from bursar import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+SRC = ROOT / "src" / "bursar"
+PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+CLASSES = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
+VARIES = "…"
+ANY = "any"
+
+ROOMS = (
+    "analysts/queue.py", "analysts/shares.py", "analysts/policy.py", "kernel/accounts.py", "opening.py",
+    "planner/admit.py", "planner/goals.py", "planner/batch.py", "batching.py",
+    "setup/*.py", "cli/confirm.py", "config/edit.py", "config/smartnoise.py", "config/private_pgm.py",
+    "kernel/sources/survey.py", "show/*.py", "sql/*.py", "workload/*.py",
+)  # fmt: skip
+"""Where people are refused in words that need a remedy beyond the text itself."""
+
+SYNTAX = ("sql/tokens.py", "sql/parse.py", "sql/allowed.py", "sql/conditions.py", "sql/statement.py", "sql/script.py")
+"""What is no SQL of ours is told with its place, and listed in docs/sql.md."""
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """Class, text and remedy of every row of the page's tables."""
+    for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
+        for said, remedy in re.findall(r"^\| `(.+?)` \| (.+) \|$", part, re.MULTILINE):
+            yield part.split("`")[1], said, remedy
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
+    """What is assigned to each name of a module, wherever in it."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            found.setdefault(node.targets[0].id, []).append(node.value)
+    return found
+
+
+@cache
+def constants() -> dict[str, list[ast.expr]]:
+    """The constants of all modules, which others may import."""
+    every = [item for file in SRC.rglob("*.py") for item in assigned(parsed(file)).items()]
+    return {name: values for name, values in every if name.isupper()}
+
+
+@cache
+def messages(file: Path) -> tuple[tuple[str, str], ...]:
+    """Class and first line of every refusal that a module writes, with … for what varies.
+
+    A text that has a name may be raised elsewhere, as another class: its class is any.
+    """
+    tree = parsed(file)
+    own = assigned(tree)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES and node.args:
+            first = node.args[0]
+            named = isinstance(first, ast.Name)
+            texts = own.get(first.id, constants().get(first.id, [])) if named else [first]
+            found += [(ANY if named else node.func.id, text) for text in map(_text, texts) if _says_something(text)]
+    return tuple(dict.fromkeys(found))
+
+
+def _text(node: ast.expr) -> str:
+    """The first line of a written text; constants that stand in it are written out."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(_text, node.values)).split("\n")[0]
+    if isinstance(node, ast.FormattedValue):
+        known = constants().get(node.value.id, []) if isinstance(node.value, ast.Name) else []
+        return (_text(known[0]) if known else "") or VARIES
+    return node.value.split("\n")[0] if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _says_something(text: str) -> bool:
+    """Whether there is enough fixed text to tell a refusal by; what begins with another text is told by that one."""
+    return len(re.findall(r"\w{2,}", text.replace("contract", ""))) >= 3 and not text.startswith(f"{VARIES}contract")
+
+
+def _explains(kind: str, said: str, name: str, message: str) -> bool:
+    """Whether a row is about a message: it is how the message begins."""
+    return name in (ANY, kind) and message.startswith(said.removesuffix(VARIES).rstrip())
+
+
+MODULES = sorted({file for room in ROOMS for file in SRC.glob(room)} - {SRC / name for name in SYNTAX})
+WRITTEN = [(file, name, text) for file in MODULES for name, text in messages(file)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for _, name, text in WRITTEN], ids=[f"{f.stem}: {t[:50]}" for f, _, t in WRITTEN]
+)
+def test_a_refusal_has_a_remedy(name: str, text: str) -> None:
+    assert [said for kind, said, _ in rows() if _explains(kind, said, name, text)]
+
+
+def test_no_remedy_is_for_a_refusal_that_does_not_exist() -> None:
+    every = [pair for file in SRC.rglob("*.py") for pair in messages(file)]
+    assert [said for kind, said, _ in rows() if not any(_explains(kind, said, *pair) for pair in every)] == []
+
+
+def test_remedies_are_sentences_and_none_stands_twice() -> None:
+    found = list(rows())
+    assert len(found) > 80
+    assert len({(kind, said) for kind, said, _ in found}) == len(found)
+    assert [remedy for *_, remedy in found if not remedy.endswith((".", ".`"))] == []
+
+
+def test_every_room_is_looked_into() -> None:
+    assert [room for room in ROOMS if not list(SRC.glob(room))] == []
+    assert [name for name in SYNTAX if not (SRC / name).exists()] == []
+    assert len(WRITTEN) > 80

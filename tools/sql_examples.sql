@@ -1,0 +1,290 @@
+-- # Counts
+-- `n` is the name of the column in the answer; without a name it is called `count`, and the next one `count_2`.
+
+-- all rows
+SELECT COUNT(*) AS n FROM people
+
+-- the rows of each group, and of groups that nobody is in
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex
+
+-- rows where the column is not NULL
+SELECT COUNT(education) AS known FROM people
+
+-- the same as COUNT(*)
+SELECT COUNT() AS n, COUNT(1) AS m FROM people
+
+-- rows that meet a condition, side by side with others
+SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE age >= 65) AS old, COUNT_IF(member = TRUE) AS members FROM people
+
+-- a name in any letter case, or in quotes as it is declared; a table may have an alias
+SELECT p.Sex AS "which sex", COUNT(*) FROM people AS p WHERE p."age" < 30 GROUP BY p.sex
+
+-- # Sums and averages
+-- Of numbers only. A value outside of the declared range counts as the config says (`outside`), and a column in bins
+-- counts with the middle of each bin; the answer then says by how much that can be off. What a goal means for these is
+-- told [below](#accuracy).
+
+-- a sum, and an average
+SELECT sex, SUM(hours) AS hours, AVG(hours) AS each FROM people GROUP BY sex
+
+-- under a condition
+SELECT AVG(age) FILTER (WHERE occupation = 'retired') AS age FROM people
+
+-- numbers that depend on conditions, in both forms of CASE, or with IF
+SELECT SUM(CASE WHEN hours >= 35 THEN 1 WHEN hours > 0 THEN 0.5 ELSE 0 END) AS jobs,
+  AVG(CASE sex WHEN 'F' THEN hours END) AS women,
+  SUM(IF(member = TRUE, 1, 0)) AS members FROM people
+
+-- a CASE in COUNT counts the rows where it is not NULL
+SELECT COUNT(CASE WHEN age < 18 THEN 1 END) AS minors FROM people
+
+-- # Spread and quantiles
+-- Of a column. A quantile is found among the values that the column can have.
+
+-- samples: n - 1 in the denominator
+SELECT VARIANCE(hours) AS v, VAR_SAMP(hours) AS same, STDDEV(hours) AS s, STDDEV_SAMP(hours) AS same_s FROM people
+
+-- populations: n in the denominator
+SELECT VAR_POP(hours) AS v, STDDEV_POP(hours) AS s FROM people
+
+-- medians and other quantiles, between two values or one of them
+SELECT MEDIAN(age) AS half, QUANTILE_CONT(age, 0.9) AS ninth, QUANTILE_DISC(age, 0.9) AS one_of_them FROM people
+
+-- the same as QUANTILE_DISC
+SELECT QUANTILE(age, 0.25) AS quarter FROM people
+
+-- # Arithmetic
+-- On counts, sums, averages and constants: sums, differences, multiples, and one ratio. The error follows from the errors
+-- of the parts.
+
+-- a share, here in percent; NULLIF is not needed and does no harm
+SELECT 100.0 * COUNT(*) FILTER (WHERE member = TRUE) / NULLIF(COUNT(*), 0) AS percent FROM people
+
+-- differences and multiples; a cast to DOUBLE or FLOAT changes nothing
+SELECT SUM(hours) - 40 * COUNT(*) AS over, COUNT(*)::DOUBLE / 1000 AS thousands FROM people
+
+-- a ratio of two sums, and a sum of which nothing is 0
+SELECT SUM(hours) / COUNT(*) + 1 AS each, COALESCE(SUM(hours), 0) AS hours, -COUNT(*) AS less FROM people
+
+-- # Conditions
+-- Behind WHERE, in FILTER and in CASE. A condition compares a column with a constant. A column in bins can be cut at the
+-- edges of its bins only, and dates by week or month at the first day of one.
+
+-- comparisons
+SELECT COUNT(*) FROM people WHERE age >= 18 AND age < 65 AND sex <> 'F' AND sex != 'M' AND 30 > hours AND hours <= 80
+
+-- equality, lists, ranges
+SELECT COUNT(*) FROM people WHERE region = 'Lakeside' OR region IN ('Highfell', 'Westmoor') AND age BETWEEN 20 AND 29
+
+-- NULL, and truth values
+SELECT COUNT(*) FROM people WHERE education IS NOT NULL AND income IS NULL AND member = TRUE AND (age > 30) IS FALSE
+
+-- comparisons that know NULL
+SELECT COUNT(*) FROM people WHERE education IS DISTINCT FROM 'master' AND region IS NOT DISTINCT FROM 'Lakeside'
+
+-- patterns: % is any text, _ any character; ILIKE in any letter case; for columns where every value is a declared one
+SELECT COUNT(*) FROM people WHERE marital LIKE '_i%' AND marital NOT LIKE '%w%' AND marital NOT ILIKE 'S%'
+
+-- dates
+SELECT COUNT(*) FROM people WHERE joined >= DATE '2021-01-01' AND joined < DATE '2022-01-01'
+
+-- NOT, brackets, negative numbers, constants
+SELECT COUNT(*) FROM people WHERE NOT (age < 18 OR hours > -1) AND TRUE
+
+-- at least so many of several conditions
+SELECT COUNT(*) FROM people WHERE AT_LEAST(2, age >= 65, member = TRUE, hours = 0)
+
+-- # Groups
+-- Every group that the config makes possible is listed, in the order of the config, whether or not anybody is in it.
+
+-- several columns
+SELECT sex, marital, COUNT(*) FROM people GROUP BY sex, marital
+
+-- by place in the select list
+SELECT region AS where_from, COUNT(*) FROM people GROUP BY 1
+
+-- by name in the answer
+SELECT region AS home, COUNT(*) FROM people GROUP BY home
+
+-- all columns that are selected beside aggregates
+SELECT sex, COUNT(*) FROM people GROUP BY ALL
+
+-- groups of values
+SELECT CASE WHEN age < 18 THEN 'minor' WHEN age < 65 THEN 'adult' ELSE 'old' END AS stage, COUNT(*) AS n
+  FROM people GROUP BY stage
+
+-- periods of dates, as their first day
+SELECT date_trunc('year', joined) AS year, COUNT(*) AS n FROM people GROUP BY year
+
+-- parts of dates, as numbers
+SELECT EXTRACT(year FROM joined) AS y, COUNT(*) AS n FROM people GROUP BY y
+
+-- the same as EXTRACT
+SELECT YEAR(joined) AS y, QUARTER(joined) AS q, MONTH(joined) AS m, COUNT(*) AS n FROM people GROUP BY y, q, m
+
+-- parts of days, for dates that are declared by day
+SELECT DAY(joined) AS d, COUNT(*) AS n FROM people GROUP BY d
+
+SELECT DAYOFMONTH(joined) AS d, COUNT(*) AS n FROM people GROUP BY d
+
+SELECT DAYOFWEEK(joined) AS d, COUNT(*) AS n FROM people GROUP BY d
+
+-- groups of equal width, by their lower ends or by number
+SELECT FLOOR(age / 10) * 10 AS decade, COUNT(*) AS n FROM people GROUP BY decade
+
+-- whole-number division
+SELECT age // 10 AS decade, COUNT(*) AS n FROM people GROUP BY decade
+
+-- a number of bins of equal width
+SELECT width_bucket(age, 20, 80, 6) AS bin, COUNT(*) AS n FROM people GROUP BY bin
+
+-- totals along with groups
+SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex, marital)
+
+-- all combinations of totals
+SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY CUBE (sex, marital)
+
+-- totals that you name
+SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY GROUPING SETS ((sex, marital), (sex), ())
+
+-- # After the answer
+-- These work on the noisy numbers, so they cost nothing, and the price is that of all groups. With the confidence of the
+-- answer, no group is on the wrong side of a threshold whose true number is further from it than the error; and no two
+-- groups are in the wrong order whose true numbers are further apart than their errors together.
+
+-- groups with large values
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation HAVING COUNT(*) >= 3000
+
+-- sorted
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC
+
+-- sorted by a column, with NULL first
+SELECT education, COUNT(*) AS n FROM people GROUP BY education ORDER BY education NULLS FIRST
+
+-- the first few
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY COUNT(*) DESC LIMIT 3
+
+-- all but the first few
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation OFFSET 3
+
+-- the next few
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC LIMIT 3 OFFSET 3
+
+-- # Parts of a question
+-- There is one table. What can be written as one SELECT may be written in parts.
+
+-- a named part that chooses rows
+WITH adults AS (SELECT * FROM people WHERE age >= 18) SELECT sex, COUNT(*) FROM adults GROUP BY sex
+
+-- a part inside of FROM
+SELECT sex, COUNT(*) FROM (SELECT * FROM people WHERE age >= 18) AS adults GROUP BY sex
+
+-- # Accuracy
+-- At the end of a question, or in a comment, or beside the SQL (`--within`, `within=`); in one of these places. In rows of
+-- the table for counts, in units of the column for sums. For everything else (averages, ratios, variances, quantiles)
+-- ERROR 50 means: as exact as if up to 50 people more or less were in the data. A percentage is one of the number of
+-- people, whatever is asked for. The answer says what the error came to, for each of its numbers.
+
+-- every number within 200, all together with 95% confidence
+SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 200
+
+-- in percent of the number of rows
+SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 1% CONFIDENCE 99%
+
+-- each output with an error of its own; an amount without ON is for all others
+SELECT COUNT(*) AS n, SUM(hours) AS hours FROM people WITH ERROR 200 ON n, 20000 ON hours
+
+-- the root mean square error
+SELECT sex, COUNT(*) FROM people GROUP BY sex WITH RMSE 100
+
+-- the best answer for a price, in the unit of the budget
+SELECT sex, COUNT(*) FROM people GROUP BY sex WITH EPSILON 0.01
+
+-- as a comment, where a tool does not let the clause pass
+SELECT sex, COUNT(*) FROM people GROUP BY sex /*+ error(200) confidence(95%) */
+
+-- what it would cost, and nothing else
+EXPLAIN SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 200
+
+-- # Never
+-- What would be about single people, about other tables, or about something else than rows.
+
+SELECT * FROM people
+
+SELECT DISTINCT region FROM people
+
+SELECT COUNT(DISTINCT region) FROM people
+
+SELECT MIN(age), MAX(age) FROM people
+
+SELECT APPROX_COUNT_DISTINCT(region) FROM people
+
+SELECT sex, COUNT(*) OVER () FROM people GROUP BY sex
+
+SELECT COUNT(*) FROM people JOIN visits ON people.age = visits.age
+
+SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people
+
+SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
+
+SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
+
+SELECT COUNT(*) FROM people WHERE region SIMILAR TO 'L.*'
+
+SELECT COUNT(*) FROM people WHERE CASE WHEN age > 3 THEN member END
+
+SELECT COUNT(*) FROM people WHERE age + 1 > 30
+
+SELECT COUNT(*) FROM people WHERE region || 'x' = 'Lakesidex'
+
+SELECT COUNT(*) FROM people WHERE lower(region) = 'lakeside'
+
+SELECT COUNT(*) FROM people WHERE age = ?
+
+SELECT COUNT(*) FROM people WHERE age BETWEEN SYMMETRIC 30 AND 20
+
+SELECT COUNT(*) FROM people WHERE age IN ages
+
+SELECT COUNT(*) FROM people USING SAMPLE 10%
+
+SELECT COUNT(*) FROM main.people
+
+SELECT COUNT(*) FROM people AS p(a, b)
+
+SELECT COUNT(*) INTO t FROM people
+
+SELECT COUNT(*) FROM people FOR UPDATE
+
+SELECT sex, COUNT(*) FROM people GROUP BY sex QUALIFY 1 = 1
+
+SELECT ROUND(AVG(age), 1) FROM people
+
+SELECT COUNT(*) // 10 FROM people
+
+SELECT COUNT(*) % 10 FROM people
+
+SELECT COUNT(*) FROM people WHERE YEAR(joined) = 2021
+
+SELECT sex, COUNT(*) FROM people GROUP BY sex WITH TOTALS
+
+SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM people
+
+SELECT MEAN(age) FROM people
+
+SELECT AVG(age) * AVG(hours) FROM people
+
+SELECT SUM(age > 30) FROM people
+
+SELECT SUM(region) FROM people
+
+SELECT COUNT(*) FROM people WHERE member
+
+SELECT COUNT(*) FROM people WHERE region LIKE '%mo%'
+
+SELECT COUNT(*) FROM people WHERE age > hours
+
+SELECT COUNT(*) FROM people WHERE age = NULL
+
+SELECT COUNT(*) FROM people WHERE income > 42500
+
+SELECT COUNT(*) FROM people WHERE salary > 50000

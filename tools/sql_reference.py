@@ -1,0 +1,184 @@
+"""The SQL reference, made from the allow-list: `python tools/sql_reference.py` writes docs/sql.md.
+
+`sql_examples.sql` beside it holds questions under headings. Each is put to the real parser and to the columns of the
+demo data: what is accepted is shown as available, what is refused is shown with the reason and the rewrite that
+somebody would get who asks. Where the allow-list grows, an example moves from one side to the other by itself. A node
+of the list that no example has is reported (`missing`), and so is a reason for refusing that none of them gets.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+
+from bursar.config import Config, load
+from bursar.demo import generate
+from bursar.errors import QueryError
+from bursar.sql import aggregates, allowed, parse, script, tokens
+from bursar.sql.accuracy import cut_accuracy
+from bursar.sql.tokens import statement_tokens
+from bursar.workload import compile as compile_query
+from bursar.workload.compile import MOST_ANSWERS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "sql.md"
+EXAMPLES = Path(__file__).with_name("sql_examples.sql")
+
+UNREACHABLE = {
+    "DateTrunc": "made of a cast of a column, which is refused",
+    "DateTrunc.this": "as above",
+    "DateTrunc.unit": "as above",
+    "WITH TOTALS is not available; ROLLUP adds a line for all rows": "WITH begins the accuracy",
+}
+"""What is on the lists, and no question gets to."""
+
+HEAD = """\
+# The SQL you can write
+
+<!-- Made by tools/sql_reference.py from the allow-list and tools/sql_examples.sql; changes here are lost. -->
+
+A question is one SELECT over the one table, in the SQL of DuckDB. What is not on this page is refused, at no cost, with
+the place, the reason and, where there is one, a question that works. The examples are about the demo data
+(`bursar demo`); for the sake of LIKE, `outside = { as = "single" }` in `[columns.marital]` of its config
+is added.
+"""
+
+LIMITS = f"""\
+## Limits
+
+| | at most |
+|---|---|
+| length of a question | {tokens.LARGEST_TEXT:,} bytes |
+| brackets, CASEs, NOTs inside one another | {tokens.DEEPEST} |
+| items of a list | {tokens.MOST_ITEMS} |
+| aggregates in one formula | {aggregates.LONGEST_FORMULA} |
+| counts and sums behind one answer | {MOST_ANSWERS:,} |
+| questions in a file for `bursar release` | {script.MOST_QUESTIONS:,} |
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A question with what is said about it, and the refusal that it meets, if any."""
+
+    sql: str
+    note: str
+    refusal: QueryError | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    title: str
+    intro: str
+    examples: tuple[Example, ...]
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """The examples, each put to the parser and to the columns of the demo."""
+    config = _demo()
+    found = []
+    for part in re.split(r"^-- # ", EXAMPLES.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        head, *rest = part.strip().split("\n\n")
+        title, *intro = head.split("\n")
+        asked = tuple(_example(block, config) for block in rest)
+        found.append(Section(title=title, intro="\n".join(line[3:] for line in intro), examples=asked))
+    return tuple(found)
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for section in sections():
+        shown = [example for example in section.examples if example.refusal is None]
+        if shown:
+            questions = "\n\n".join(f"-- {example.note}\n{example.sql};" for example in shown)
+            parts.append(f"## {section.title}\n\n{section.intro}\n\n```sql\n{questions}\n```\n")
+    refused = [example for section in sections() for example in section.examples if example.refusal is not None]
+    rows = "\n".join(_row(example) for example in refused)
+    intro = "Each is answered with the reason and, where one was found, a question that is accepted."
+    parts.append(f"## Not available\n\n{intro}\n\n| question | reason | instead |\n|---|---|---|\n{rows}\n")
+    return "\n".join([*parts, LIMITS])
+
+
+def missing() -> list[str]:
+    """What the page leaves out: nodes and arguments of the allow-list, and reasons for refusing them."""
+    examples = [example for section in sections() for example in section.examples]
+    seen = {pair for example in examples if _is_readable(example.sql) for pair in _nodes(example.sql)}
+    nodes = {(kind, None) for kind in allowed.ALLOWED}
+    arguments = {(kind, name) for kind, names in allowed.ALLOWED.items() for name in names}
+    unseen = sorted(f"{kind.__name__}.{name}" if name else kind.__name__ for kind, name in (nodes | arguments) - seen)
+    said = {example.refusal.reason for example in examples if example.refusal is not None}
+    found = [*unseen, *(reason for reason in _reasons() if reason not in said)]
+    return [name for name in found if name not in UNREACHABLE]
+
+
+def demo(folder: Path, *, rows: int) -> Path:
+    """The data that the examples are about, and their config, as the head of the page says."""
+    config = generate(folder / "people.csv", rows=rows)
+    text = config.read_text(encoding="utf-8")
+    config.write_text(
+        text.replace("[columns.marital]", '[columns.marital]\noutside = { as = "single" }'), encoding="utf-8"
+    )
+    return config
+
+
+def _demo() -> Config:
+    with tempfile.TemporaryDirectory() as folder:
+        return load(demo(Path(folder), rows=10))
+
+
+def _example(block: str, config: Config) -> Example:
+    lines = block.split("\n")
+    note = " ".join(line[3:] for line in lines if line.startswith("-- "))
+    sql = "\n".join(line for line in lines if not line.startswith("-- "))
+    try:
+        compile_query(parse(sql), config.domain, config.table)
+    except QueryError as refusal:
+        return Example(sql=sql, note=note, refusal=refusal)
+    return Example(sql=sql, note=note, refusal=None)
+
+
+def _is_readable(sql: str) -> bool:
+    """Whether the allow-list lets a question pass, whatever columns there are."""
+    try:
+        return bool(parse(sql).aggregates)
+    except QueryError:
+        return False
+
+
+def _row(example: Example) -> str:
+    refusal: Any = example.refusal
+    instead = f"`{refusal.rewrite}`" if refusal.rewrite else ""
+    cells = (f"`{' '.join(example.sql.split())}`", refusal.reason, instead)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _nodes(sql: str) -> Iterator[tuple[type, str | None]]:
+    """Every node of a question, with each of the arguments that it has."""
+    words, _ = statement_tokens(sql)
+    words, _ = cut_accuracy(sql, words)
+    for node in DuckDB().parser().parse(words, sql)[0].walk():
+        yield type(node), None
+        yield from ((type(node), name) for name, value in node.args.items() if value not in (None, False, [], ""))
+
+
+def _reasons() -> list[str]:
+    """What the allow-list says of things that it refuses, but for those that have been allowed since."""
+    clauses = [why for name, (_, why) in allowed._CLAUSES.items() if name not in allowed.ALLOWED[exp.Select]]
+    kinds = [why for kinds, why in allowed._REASONS if not all(kind in allowed.ALLOWED for kind in kinds)]
+    return list(dict.fromkeys([*clauses, *kinds]))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    for line in missing():
+        print(f"no example for: {line}")
