@@ -17,6 +17,11 @@ COMMANDS = (
     ("cachedp", "--task", "taxi"),
     ("cachedp", "--task", "idebench"),
     ("analysts",),
+    ("boost", "--setting", "single"),
+    ("boost", "--setting", "static"),
+    ("boost", "--setting", "stream"),
+    ("boost", "--workload", "citibike"),
+    ("peers",),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

@@ -9,8 +9,9 @@ public. `single` is the first block (Fig. 7), `static` windows over 50 blocks (F
 they come (Fig. 10). All systems get the same questions in the same order. `epsilon` is a mean over the blocks,
 `epsilon_max` the largest; `hit_rate` is the share of questions answered from a cache or a histogram, or at no cost;
 `unlearned` is the share of the pool that a uniform histogram answers within the error. `default` is charged by the
-profile, all others by sequential composition, as in the paper; they are simulated with seeded noise, `default` runs
-with real noise, and its time excludes SQL and disk. The first table shows which way questions went, and the CPU time
+profile, all others by sequential composition, as in the paper. Most are simulated with seeded noise; `default` and the
+package's own `boost` (`package-boost`, only where it is named: it takes long) run with real noise, and their time
+excludes SQL and disk. The first table shows which way questions went, and the CPU time
 of each (Fig. 10d).
 A sweep is Fig. 3, 7d or 8, or Question 5.
 """
@@ -101,7 +102,8 @@ def sweep(args: argparse.Namespace) -> None:
 def compare(args: argparse.Namespace) -> None:
     """All systems on one workload."""
     size = QUICK[args.workload, args.setting] if args.quick else full(args.setting)
-    names = [name for name in systems(args.setting) if args.systems is None or name in args.systems]
+    usual = [name for name in systems(args.setting) if not name.startswith("package-")]
+    names = [name for name in systems(args.setting) if name in (args.systems or usual)]
     if not names:
         raise SystemExit(f"the systems of --setting {args.setting} are: {', '.join(systems(args.setting))}")
     runs = traces(args, size, names)

@@ -7,6 +7,7 @@ sealed at the start where the setting is static, and as questions reach them whe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -148,10 +149,11 @@ class Windows:
     def answer(self, query: int, first: int, last: int) -> tuple[float, str]:
         self._bench.seal(last)
         rows = self._world.rows((first, last))
-        goal = Goal(kind=GoalKind.ERROR, amount=self._world.alpha * rows, confidence=1 - self._world.beta)
+        share = Goal(kind=GoalKind.ERROR, amount=100 * self._world.alpha, confidence=1 - self._world.beta, percent=True)
+        goal = replace(share, amount=self._world.alpha * rows, percent=False)
         window = Steps.dense([[first <= block <= last for block in range(self._number)]])
         asked = Product((Mask((BLOCK,), (self._number,), window), *product(self._pool, query).masks))
-        offer, estimate = self._bench.ask(request(asked, goal))
+        offer, estimate = self._bench.ask(replace(request(asked, goal), asked=share))
         new = self._bench.ledger.records(self._seen)
         if new:
             self._seen = new[-1].position

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bursar.inference.factors import Factored
 from bursar.inference.learner import Learning
 from bursar.inference.learner_tree import Binary, Cut, Flat, LearnerTree, Overlapping, windowed
 from bursar.inference.learning import Adaptive, Constant
@@ -177,3 +178,16 @@ def test_windows_of_products() -> None:
     pair = Mask(("a", "b"), (8, 2), Steps.dense(np.ones((1, 16), np.int64)))
     for mask in (twice, gap, pair):
         assert windowed(Product((mask,)), DOMAIN) is None
+
+
+def test_an_average_joins_groups_that_only_one_half_has() -> None:
+    """Asked together in one half, apart in the other: the average has them together, with the right margins."""
+    both = cells(DOMAIN, b=[0], c=[0])
+    halves = [bought((0, 0), both, 60) for _ in range(5)] + [bought((1, 1), B0, 80) for _ in range(5)]
+    known = tree(*halves, warm=False)
+    joined = Factored.average([known.nodes[half].histogram for half in ((0, 0), (1, 1))])
+    assert ("b", "c") in joined.groups
+    for query in (B0, C0):
+        mean = (share(known, (0, 0), query) + share(known, (1, 1), query)) / 2
+        assert joined.estimate(query) == pytest.approx(mean, rel=1e-5)
+    assert known.nodes[1, 1].histogram.single(("b", "c")) is None  # the halves stay as they were

@@ -15,7 +15,7 @@ from bursar.inference.learner_tree import Flat, Overlapping, windowed
 from bursar.inference.learning import Adaptive, Always, Constant, Never
 from bursar.inference.tails import tail
 from bursar.inference.windows import Node, split
-from bursar.kernel.accounting import Event, Failed, Measured, Opened
+from bursar.kernel.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.proposers.pmw import PUBLISHED, TIGHT, Settings
@@ -235,3 +235,15 @@ def test_the_preset_keeps_its_way_with_windows_where_data_have_partitions() -> N
     assert [type(one) for one in kept.proposers] == [PmwWindows]
     assert presets.under(None, presets.boost, grid(2, 3)) == presets.boost
     assert presets.boost.sequential
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_the_law_of_answers_that_are_added_up(parts: int) -> None:
+    noise = Noise(kind=NoiseKind.LAPLACE, scale=20.0)
+    law = Added(noise=noise, parts=parts, rows=2)
+    each = tail([1.0] * parts, [noise] * parts, 100.0)
+    assert law.tail(100.0, 0.0) == pytest.approx(1 - (1 - each) ** 2)
+    width = law.half_widths(0.05)
+    assert width.shape == (2,)
+    assert law.tail(width[0] + 1, 0.0) <= 0.05 < law.tail(0.98 * width[0] - 1, 0.0)
+    assert law.mean_square() == pytest.approx(parts * noise.variance())
