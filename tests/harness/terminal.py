@@ -28,6 +28,15 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())
 
+    def interrupt(self, text: str) -> None:
+        """Ctrl-C until a new text is seen: one that comes just before Python waits for a key is seen with the next key."""
+        give_up = time.monotonic() + PATIENCE
+        while text not in self.said[self._read :] and time.monotonic() < give_up:
+            self.type("\x03")
+            if select.select([self._terminal], [], [], 2.0)[0]:
+                self._listen()
+        self.expect(text)
+
     def expect(self, text: str) -> str:
         """Wait until a text is seen that was not seen before; returns everything up to its end."""
         give_up = time.monotonic() + PATIENCE

@@ -14,7 +14,7 @@ from bursar.cli import outcome, show, show_queue, stopped, working
 from bursar.cli.confirm import confirm
 from bursar.cli.init import check, init
 from bursar.cli.options import CONFIG, Data, Json
-from bursar.errors import LedgerError, QueryError
+from bursar.errors import ConfigError, LedgerError, QueryError
 
 if TYPE_CHECKING:
     from bursar import Bursar
@@ -360,6 +360,8 @@ def ingest(
     """
     from bursar.ingest import Watcher
 
+    if not files and watch is None:
+        raise ConfigError("there is nothing to add\ntry: bursar ingest FILE, or bursar ingest --watch FOLDER")
     with _open(data) as bursar:
         for file in files or ():
             show.taken(bursar.ingest(file), as_json=json)

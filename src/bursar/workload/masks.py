@@ -64,7 +64,9 @@ def _possible(block: Region, groups: Groups) -> int:
     codes, sizes = _codes(
         inside, [block.attrs[axis] for axis in own], [block.cells.shape[axis] for axis in own], groups
     )
-    return len(np.unique(np.ravel_multi_index(codes, sizes)))
+    seen = np.zeros(math.prod(sizes), np.bool_)
+    seen[np.ravel_multi_index(codes, sizes)] = True
+    return int(seen.sum())
 
 
 def _codes(

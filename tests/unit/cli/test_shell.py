@@ -99,8 +99,9 @@ def test_a_session(tmp_path: Path) -> None:
     assert (folder / "a.csv").read_text().startswith("age,count,count_low,count_high\n0,")
     terminal.type("\\budget\n")
     assert "columns age, sex" in terminal.expect(PROMPT)
-    terminal.type("SELECT COUNT(*)\x03")  # Ctrl-C clears a line
-    terminal.expect(PROMPT)
+    terminal.type("SELECT COUNT(*)")
+    terminal.expect("SELECT COUNT(*)")
+    terminal.interrupt(PROMPT)  # clears the line
     terminal.type("\\q\n")
     assert terminal.end() == 0
     assert records(folder) == 2
