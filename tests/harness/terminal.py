@@ -29,7 +29,7 @@ class Terminal:
         os.write(self._terminal, text.encode())
 
     def interrupt(self, text: str) -> None:
-        """Ctrl-C until a new text is seen: one that comes just before Python waits for a key is seen with the next key."""
+        """Ctrl-C until a new text is seen: one that comes just before Python waits for a key waits for the next key."""
         give_up = time.monotonic() + PATIENCE
         while text not in self.said[self._read :] and time.monotonic() < give_up:
             self.type("\x03")
