@@ -34,7 +34,7 @@ from bursar.kernel.tables import Tables
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.queries import Mask, Product, Steps
+from bursar.queries import Mask, Predicate, Product, Steps
 
 BUDGET = Budget.of(epsilon=10.0)
 
@@ -86,6 +86,9 @@ class Counted:
         kept = [name for name in self._names if name in attrs]
         gone = tuple(axis for axis, name in enumerate(self._names) if name not in attrs)
         return np.transpose(self._counts.sum(axis=gone), [kept.index(name) for name in attrs])
+
+    def count(self, predicate: Predicate) -> int:
+        return int(predicate.apply(self.table)[0])
 
     def close(self) -> None:
         """Nothing to do: it goes with the process."""

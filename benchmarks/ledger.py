@@ -39,6 +39,7 @@ from bursar.kernel.sources.source import Source
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
+from bursar.queries import Predicate
 
 DOMAIN = Domain(tuple(Integers(name=name, lower=0, upper=9, null=0) for name in ("a", "b", "c")))
 QUESTIONS = [
@@ -69,6 +70,9 @@ class Table:
         gone = tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in attrs)
         kept = [name for name in DOMAIN.names if name in attrs]
         return self._counts.sum(axis=gone).transpose([kept.index(name) for name in attrs])
+
+    def count(self, predicate: Predicate) -> int:
+        return int(predicate.apply(self.table)[0])
 
     def close(self) -> None:
         pass

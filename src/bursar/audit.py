@@ -35,6 +35,7 @@ from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
+from bursar.queries import Predicate
 
 PER_LEDGER = 400
 """Answers per scratch ledger, whose budget is then used up."""
@@ -225,6 +226,9 @@ class _Kept:
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
         return self.inner.table(attrs)
+
+    def count(self, predicate: Predicate) -> int:
+        return self.inner.count(predicate)
 
     def close(self) -> None:
         """Kept open on purpose."""

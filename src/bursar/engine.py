@@ -81,7 +81,7 @@ class Bursar(BatchDoor):
     def prepare(self, text: str, wanted: Wanted, key: str | None, **place: Any) -> Request:
         """Parse, compile, and settle on one goal in counts."""
         sealed = self.kernel.sealed()
-        query, workload = self._compiled(text, self.config.domain, self.config.table, sealed)
+        query, workload = self._compiled(text, self.config.domain, self.config.table, sealed, self.config.levels)
         asked = resolve(wanted, query.goal, self.config.goal, mode=self.config.budget.mode)
         goal = in_counts(asked, self.config.public_size, self.planner.measured_size)
         facts: Any = {"text": text, "workload": workload, "asked": asked, "goal": goal, "explain": query.explain}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from bursar.analysts.shares import EVERYONE, Shares
 from bursar.config import Config, load
@@ -83,9 +84,10 @@ def _charter(config: Config) -> Charter:
 
 
 def _source(config: Config, data: object | None) -> Callable[[bytes], Source]:
-    location, table = (config.location, config.table) if data is None else (data, None)
+    location, table, view = (config.location, config.table, config.view) if data is None else (data, None, None)
 
     def open_source(key: bytes) -> Source:
-        return DuckDBSource(location, config.domain, config.unit, key=key, max_rows=config.max_rows, table=table)
+        facts: Any = {"key": key, "max_rows": config.max_rows, "table": table, "view": view}
+        return DuckDBSource(location, config.domain, config.unit, **facts)
 
     return open_source

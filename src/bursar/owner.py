@@ -47,8 +47,9 @@ class OwnersDoor:
 
         It plays the log again, which takes a while where that is long; `progress` hears how far it has come.
         """
-        facts: Any = {"domain": self.config.domain, "table": self.config.table, "progress": progress}
-        own_rows = self.config.analysts.policy != "shared"
+        config = self.config
+        facts: Any = {"domain": config.domain, "table": config.table, "levels": config.levels, "progress": progress}
+        own_rows = config.analysts.policy != "shared"
         return spending_of(self.kernel, self.analyst, own_rows=own_rows, **facts)
 
     def log(self, last: int | None = None) -> list[LogLine]:

@@ -24,7 +24,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Unit
+from bursar.errors import QueryError, SourceError
 from bursar.kernel.sources.duckdb import DuckDBSource
+from bursar.queries import Predicate, Quorum, Within
 
 KEY = b"a key that nobody else has......"
 
@@ -498,3 +500,66 @@ def test_no_rows_are_fine(store: Callable[..., Any]) -> None:
         assert source.table(("town", "age")).sum() == 0
         assert source.table(()).tolist() == 0
         assert [len(content) for content in source.content()] == [64] * domain["day"].size
+
+
+# --- conditions over more columns than a table can have ---------------------------------------------------------
+
+WIDE = Domain(tuple(Integers(name=f"x{place}", lower=0, upper=9) for place in range(12)))
+WIDE_ROWS = np.random.default_rng(5).integers(0, 11, (300, 12)).tolist()
+"""10 stands for NULL."""
+
+
+def wide_table() -> Table:
+    values = zip(*WIDE_ROWS, strict=True)
+    return {
+        name: Column(type="BIGINT", values=tuple(None if value == 10 else value for value in column))
+        for name, column in zip(WIDE.names, values, strict=True)
+    }
+
+
+def in_range(part: Within | Quorum, row: dict[str, int]) -> bool:
+    if isinstance(part, Within):
+        return any(row[part.column] in range(*ends) for ends in part.ranges)
+    return sum(in_range(each, row) for each in part.parts) >= part.least
+
+
+ONES = tuple(Within(name, ((1, 2),)) for name in WIDE.names)
+CONDITIONS = {
+    "one of many": Quorum(1, ONES),
+    "some of many": Quorum(3, ONES),
+    "all of a few": Quorum(2, (Within("x1", ((0, 5), (7, 9))), Within("x5", ((2, 11),)))),
+    "one alone": Quorum(1, (Within("x3", ((4, 11),)),)),
+    "one inside another": Quorum(2, (Within("x0", ((0, 6),)), Quorum(2, ONES[1:]))),
+    "nothing": Quorum(2, (Within("x0", ()), ONES[1])),
+    "a set": Within("x11", ((0, 1), (3, 8), (10, 11))),
+}
+
+
+@each_store
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_condition_over_many_columns_is_counted(store: Callable[..., Any], name: str) -> None:
+    cells = [WIDE[column].size for column in WIDE.names]
+    predicate = Predicate(WIDE.names, tuple(cells), CONDITIONS[name])
+    null = WIDE["x0"].null_cell
+    coded = [
+        {column: null if value == 10 else value for column, value in zip(WIDE.names, row, strict=True)}
+        for row in WIDE_ROWS
+    ]
+    wanted = sum(in_range(CONDITIONS[name], row) for row in coded)
+    with opened(store, wide_table(), WIDE, Unit()) as source:
+        assert source.count(predicate) == wanted
+    assert (wanted == 0) == (name == "nothing")
+
+
+def test_a_condition_that_does_not_fit_the_columns_is_refused_before_counting() -> None:
+    with opened(write_csv, wide_table(), WIDE, Unit()) as source:
+        for attrs, sizes in ((("y",), (12,)), (("x0",), (5,))):
+            with pytest.raises(QueryError, match="does not fit the columns of the data"):
+                source.count(Predicate(attrs, sizes, Within(attrs[0], ((0, 1),))))
+
+
+def test_a_failure_while_counting_has_the_one_text() -> None:
+    with opened(write_csv, wide_table(), WIDE, Unit()) as source:
+        source.close()
+        with pytest.raises(SourceError, match="the data could not be counted"):
+            source.count(Predicate(("x0",), (11,), Within("x0", ((0, 1),))))

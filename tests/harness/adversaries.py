@@ -8,7 +8,7 @@ from decimal import Decimal
 from bursar.domain import Neighbours, Unit
 from bursar.kernel.accounting import NoiseKind
 from bursar.kernel.budget import Budget
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.queries import LinearMap, Mask, Predicate, Product, Quorum, Stack, Steps, Within
 from harness.cells import Cell
 from harness.enumeration import Enumerated, worst_ratio
 from harness.kernels import CELLS, Adversary, Session, Versions
@@ -34,7 +34,13 @@ GROWN = over(("age",), [[0, 1, 1]])
 EITHER = over(("sex", "age"), [[1, 1, 1, 0, 0, 1]])
 OLD_WOMEN = Product((WOMEN.masks[0], GROWN.masks[0]))
 BOTH = Stack((GROWN, APART))
-STRATEGIES = {
+ANY = Predicate(("sex", "age"), (2, 3), Quorum(1, (Within("sex", ((0, 1),)), Within("age", ((2, 3),)))))
+NOT_YOUNG = Predicate(
+    ("age", "sex"),
+    (3, 2),
+    Quorum(2, (Within("age", ((1, 3),)), Quorum(1, (Within("sex", ((0, 1),)), Within("age", ((2, 3),)))))),
+)
+STRATEGIES: dict[str, LinearMap] = {
     "all": ALL,
     "women": WOMEN,
     "sexes": SEXES,
@@ -43,6 +49,8 @@ STRATEGIES = {
     "either": EITHER,
     "old women": OLD_WOMEN,
     "both": BOTH,
+    "any": ANY,
+    "not young": NOT_YOUNG,
 }
 
 

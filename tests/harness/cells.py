@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.domain import Attribute, Bins, Categories, Domain, Integers, Stray
-from bursar.queries import LinearMap, Mask, Stack
+from bursar.queries import LinearMap, Mask, Predicate, Quorum, Stack, Within
 
 Numbers = NDArray[np.int64]
 Raw = tuple[str | None, ...]
@@ -39,6 +39,10 @@ def table_of(domain: Domain, cells: Iterable[Cell]) -> Numbers:
 
 def coefficients(strategy: LinearMap, domain: Domain) -> Numbers:
     """q_j(v) for every row j and every joint cell v of all columns, spelt out."""
+    if isinstance(strategy, Predicate):
+        grid = itertools.product(*(range(domain[name].size) for name in domain.names))
+        named = (dict(zip(domain.names, cell, strict=True)) for cell in grid)
+        return np.array([[int(_holds(strategy.condition, row)) for row in named]], np.int64)
     parts = strategy.parts if isinstance(strategy, Stack) else (strategy,)
     shape = domain.sizes(domain.names)
     rows: list[Numbers] = []
@@ -93,6 +97,12 @@ def _number(value: str) -> float | None:
     except ValueError:
         return None
     return None if math.isnan(number) else number
+
+
+def _holds(part: Within | Quorum, row: dict[str, int]) -> bool:
+    if isinstance(part, Within):
+        return any(low <= row[part.column] < high for low, high in part.ranges)
+    return sum(_holds(each, row) for each in part.parts) >= part.least
 
 
 def _rows(mask: Mask) -> list[Numbers]:

@@ -24,7 +24,7 @@ from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Charter, MemoryLedger, Record, Transaction
 from bursar.kernel.ledger.codec import encode_record
 from bursar.kernel.sources.source import Source
-from bursar.queries import LinearMap, decode, encode
+from bursar.queries import LinearMap, Predicate, decode, encode
 from harness.cells import Numbers, coefficients
 from harness.people import DOMAIN
 
@@ -219,6 +219,13 @@ class WatchedSource:
             self._player.fail = False
             raise SourceError("the data could not be counted")
         return self._inner.table(attrs)
+
+    def count(self, predicate: Predicate) -> int:
+        self._player.run.seen.append(("counted", predicate.digest))
+        if self._player.fail:
+            self._player.fail = False
+            raise SourceError("the data could not be counted")
+        return self._inner.count(predicate)
 
 
 def watched(kernel: type[Kernel], player: Player) -> type[Kernel]:

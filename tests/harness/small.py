@@ -16,7 +16,9 @@ from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import Ledger, MemoryLedger
 from bursar.kernel.randomness import Randomness, SystemRandomness
 from bursar.kernel.seals import Axis
+from bursar.kernel.sources.source import check_columns
 from bursar.planner.choose import Preset
+from bursar.queries import Predicate
 
 DOMAIN = Domain(
     (
@@ -46,6 +48,10 @@ class TableSource:
         gone = tuple(i for i, name in enumerate(self.domain.names) if name not in attrs)
         kept = [name for name in self.domain.names if name in attrs]
         return np.transpose(self.counts.sum(axis=gone), [kept.index(name) for name in attrs])
+
+    def count(self, predicate: Predicate) -> int:
+        check_columns(self.domain, predicate)
+        return int(predicate.apply(self.table)[0])
 
     def close(self) -> None:
         pass

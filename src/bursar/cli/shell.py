@@ -109,9 +109,9 @@ class Shell:
 
     def _describe(self, _: str) -> None:
         config = self._bursar.config
-        wide = max(len(show.plain(name)) for name in config.domain.names)
+        wide = max(len(show.plain(name)) for name in config.columns.names)
         print(f"table {show.plain(config.table)}")
-        for column in config.domain.attributes:
+        for column in config.columns.attributes:
             print(f"  {show.plain(column.name):<{wide}}  {show.plain(described(column))}")
 
     def _goal(self, words: str) -> None:
@@ -173,7 +173,7 @@ def shell(bursar: Bursar, *, wanted: dict[str, Any], history: Path | None) -> No
     except ImportError:  # no line editing on this system; the rest works without
         session.run(input)
         return
-    completer = Completer(domain=bursar.config.domain, table=bursar.config.table)
+    completer = Completer(domain=bursar.config.columns, table=bursar.config.table)
     found: list[str] = []
 
     def complete(text: str, state: int) -> str | None:

@@ -12,6 +12,7 @@ Everything in it is public. A complete example, with every kind of column:
     [source]
     path = "people.csv"           # CSV, Parquet or a DuckDB file; relative to this file
     table = "people"              # the name behind FROM; in a DuckDB file also the table itself
+    # view = "SELECT ..."         # optional, of a DuckDB file: the rows are those of a SELECT over its tables
     max_rows = 100000             # a public number that the table will never exceed
     public_size = 50000           # optional: the number of rows, if it is no secret
     confirmed = true              # optional: false marks a guess of `bursar init`; a config with one does not open
@@ -39,6 +40,12 @@ Everything in it is public. A complete example, with every kind of column:
     values = ["F", "M"]
     outside = { as = "F" }        # or "other", the default here: a cell of its own
     null = "other"                # or "cell", the default: a cell of its own; or { as = value }
+
+    [columns.region]
+    values = ["FR", "DE", "JP"]
+
+    [columns.region.levels]       # optional: columns of groups of listed values; GROUP BY country
+    country = { "Europe" = ["FR", "DE"], "Asia" = ["JP"] }
 
     [columns.age]                 # whole numbers
     lower = 0

@@ -9,11 +9,12 @@ from bursar.config.section import Section, shown
 from bursar.config.seed import seed
 from bursar.config.turns import idle, probabilities
 from bursar.domain import Domain
+from bursar.workload import Level
 
 SHARES = "shares = { alice = 0.5, bob = 0.3 }, fractions of the budget"
 
 
-def analysts(top: Section, domain: Domain, table: str) -> Settings:
+def analysts(top: Section, domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> Settings:
     """The settings; those of one common budget where the section is missing."""
     if "analysts" not in top:
         return Settings()
@@ -32,7 +33,7 @@ def analysts(top: Section, domain: Domain, table: str) -> Settings:
         probabilities=probabilities(section, scheduler, shares),
         idle=idle(section, scheduler),
         shares=shares,
-        seed=seed(section, policy, domain, table),
+        seed=seed(section, policy, domain, table, levels),
     )
 
 

@@ -13,16 +13,20 @@ from bursar.analysts.settings import Settings
 from bursar.config import sections
 from bursar.config.analysts import analysts
 from bursar.config.confirmed import label, unconfirmed
+from bursar.config.levels import levels
 from bursar.config.lines import Place, line_numbers
 from bursar.config.partition import Sealing, check_together, partition
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section
+from bursar.config.view import view
 from bursar.domain import Domain, Unit
 from bursar.errors import ConfigError
 from bursar.goal import Contract, Goal
 from bursar.inference.simultaneous import Family
 from bursar.kernel.budget import Budget
 from bursar.kernel.seals import Axis
+from bursar.workload import Level
+from bursar.workload.levels import with_levels
 
 LARGEST_FILE = 16 * 2**20
 LARGEST_ROWS = 10**12
@@ -43,11 +47,13 @@ class Config:
     path: Path
     dataset: str  # the data-set id that the ledger is bound to
     location: Path  # the source file
-    table: str  # the name behind FROM; in a DuckDB file also the table itself
+    table: str  # the name behind FROM; in a DuckDB file also the table itself, unless there is a view
     domain: Domain
     unit: Unit
     budget: Budget
     max_rows: int
+    levels: tuple[Level, ...] = ()  # columns of groups of listed values
+    view: str | None = None  # the SELECT over tables of a DuckDB file that gives the rows
     public_size: int | None = None
     goal: Goal | None = None  # for questions that name none
     family: Family | None = None  # the questions that the simultaneous contract covers; None: per-query
@@ -55,6 +61,11 @@ class Config:
     pace: float = 0.0  # seconds; see `bursar.pace`
     analysts: Settings = field(default_factory=Settings)  # who shares the budget, and how
     unconfirmed: tuple[Place, ...] = ()  # sections that are guesses; nothing can be asked while there are any
+
+    @property
+    def columns(self) -> Domain:
+        """All columns that a question can name: the declared ones, and their levels."""
+        return with_levels(self.domain, self.levels)
 
     @property
     def contract(self) -> Contract:
@@ -117,15 +128,19 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
     with top.located("privacy", "neighbours"):
         Axis.of(domain, unit)
     goal, family = sections.goal(top, domain, public_size=public_size)
-    sharing = analysts(top, domain, table)
+    declared = levels(top, domain)
+    sharing = analysts(top, domain, table, declared)
     sealing = partition(top)[1]
     check_together(top, sealing, family, sharing)
+    joined = view(source, location, unit, sealing)
     return Config(
         path=home,
         dataset=dataset,
         location=Path(os.path.abspath(home.parent / location)),
         table=table,
+        view=joined,
         domain=domain,
+        levels=declared,
         unit=unit,
         budget=sections.budget(top),
         max_rows=max_rows,

@@ -8,12 +8,12 @@ KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"))
 KEYS = {
     "": ("dataset", "partition", "source", "privacy", "budget", "goal", "analysts", "columns"),
     "partition": ("column", "seal", "grace_days"),
-    "source": ("path", "table", "max_rows", "public_size", "confirmed"),
+    "source": ("path", "table", "view", "max_rows", "public_size", "confirmed"),
     "privacy": ("unit", "max_contributions", "neighbours", "pace", "confirmed"),
     "budget": ("epsilon", "delta", "rho", "accountant", "order", "confirmed"),
     "goal": ("error", "rmse", "confidence", "contract", "family"),
     "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed"),
-    "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null", "confirmed"),
+    "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null", "levels", "confirmed"),
 }
 
 HOMES = {

@@ -11,6 +11,7 @@ from bursar.errors import QueryError
 from bursar.inference.views import joined
 from bursar.queries import LinearMap
 from bursar.sql import parse
+from bursar.workload import Level
 from bursar.workload import compile as compile_query
 
 EXAMPLE = 'seed = { fraction = 0.25, basis = "histogram", columns = ["age"] }'
@@ -18,7 +19,7 @@ DECLARED = 'seed = { fraction = 0.25, basis = "best", questions = ["SELECT age, 
 SEEDED = "seeded-cache"
 
 
-def seed(section: Section, policy: str, domain: Domain, table: str) -> Seed | None:
+def seed(section: Section, policy: str, domain: Domain, table: str, levels: tuple[Level, ...]) -> Seed | None:
     """The seed; None where the policy has none."""
     if policy != SEEDED:
         if "seed" in section:
@@ -38,7 +39,7 @@ def seed(section: Section, policy: str, domain: Domain, table: str) -> Seed | No
     if basis != "best" or "columns" in inner:
         reason = 'analysts.seed.questions go with basis = "best", and name the columns themselves'
         inner.refuse("questions", reason=reason, hint=DECLARED)
-    rows = _workload(inner, domain, table)
+    rows = _workload(inner, domain, table, levels)
     return Seed(fraction=Fraction(str(fraction)), basis=basis, columns=domain.ordered(rows.attrs), workload=rows)
 
 
@@ -58,7 +59,7 @@ def _columns(inner: Section, domain: Domain) -> tuple[str, ...]:
     return columns
 
 
-def _workload(inner: Section, domain: Domain, table: str) -> LinearMap:
+def _workload(inner: Section, domain: Domain, table: str, levels: tuple[Level, ...]) -> LinearMap:
     """The rows that the declared questions need, each once."""
     questions = inner.items("questions", DECLARED)
     maps: list[LinearMap] = []
@@ -67,7 +68,8 @@ def _workload(inner: Section, domain: Domain, table: str) -> LinearMap:
         if not isinstance(text, str):
             inner.refuse("questions", place, reason=f"{label} must be SQL in quotes, not {shown(text)}", hint=DECLARED)
         try:
-            maps.append(compile_query(parse(text), domain, table).map)
+            maps.append(compile_query(parse(text), domain, table, None, levels).map)
+            joined(maps[-1:])  # refuses what has to be asked by itself
         except QueryError as fault:
             inner.refuse("questions", place, reason=f"{label} cannot be asked:\n{fault}")
     rows = joined(maps)

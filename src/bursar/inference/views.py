@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bursar.domain import Domain
+from bursar.errors import QueryError
 from bursar.inference.least_squares import Block, Finer, Reconstruction
 from bursar.inference.lines import Line
 from bursar.kernel.accounting import Measured, Noise, Refined, Versioned
 from bursar.kernel.ledger import Record
-from bursar.queries import LinearMap, Product, Stack
+from bursar.queries import LinearMap, Predicate, Product, Stack
 
 Columns = tuple[str, ...]
 
@@ -125,7 +126,14 @@ def products_of(strategy: LinearMap) -> tuple[Product, ...]:
 
 
 def joined(maps: Iterable[LinearMap]) -> Stack:
-    """The products of all of the maps, each once."""
+    """The products of all of the maps, each once.
+
+    Edge cases: a predicate cannot be joined with anything, and is refused.
+    """
+    maps = list(maps)
+    for one in maps:
+        if isinstance(one, Predicate):
+            raise QueryError(f"a count that ties {' and '.join(one.attrs)} together is asked by itself, not in a batch")
     products = {product.digest: product for each in maps for product in products_of(each)}
     return Stack(tuple(products.values()))
 

@@ -208,7 +208,7 @@ class Kernel:
         version, tables = self._opened()
         check_sealed(strategy, self.domain, tables.sealed)
         event = Measured(strategy=strategy, noise=noise, version=version)
-        exact = strategy.apply(tables.counts)
+        exact = tables.answers(strategy)
 
         def work(transaction: Transaction) -> tuple[Record, Charge]:
             charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
@@ -245,7 +245,7 @@ class Kernel:
         if opened != version:
             raise Stale("the data version changed meanwhile")
         check_sealed(measured, self.domain, tables.sealed)
-        exact = measured.apply(tables.counts)[event.rows]
+        exact = tables.answers(measured)[event.rows]
 
         def work(transaction: Transaction) -> tuple[Record, Charge]:
             with self._lock:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.kernel.sources.source import Source
+from bursar.queries import LinearMap, Predicate
 
 MOST_BYTES = 256 * 2**20
 SUMMED_CELLS = 2**22
@@ -50,6 +51,12 @@ class Tables:
                 if cleared == self._cleared:
                     self._keep(attrs, table)
         return table
+
+    def answers(self, strategy: LinearMap) -> Counts:
+        """The exact answers to all rows of a strategy."""
+        if isinstance(strategy, Predicate):
+            return np.array([self._source.count(strategy)], np.int64)
+        return strategy.apply(self.counts)
 
     def clear(self) -> None:
         """Forget everything; what is being counted right now will not be kept either."""

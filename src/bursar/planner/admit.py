@@ -9,6 +9,7 @@ from bursar.goal import GoalKind
 from bursar.inference.simultaneous import Family
 from bursar.inference.views import products_of
 from bursar.planner.request import Request
+from bursar.queries import Predicate
 from bursar.sql import Query, parse
 
 NO_MEASURED_SIZE = (
@@ -24,7 +25,11 @@ def admit(family: Family | None, request: Request) -> None:
     if request.goal.kind is GoalKind.RMSE:
         reason = "a mean square error says nothing about a question that was chosen after seeing noisy answers, and "
         raise GoalError(f'{reason}contract = "simultaneous" covers those; ask for an error: WITH ERROR 50')
-    for product in products_of(request.compiled.map):
+    asked = request.compiled.map
+    if isinstance(asked, Predicate):
+        reason = f"the declared family has no questions that tie {' and '.join(asked.attrs)} together"
+        raise _refusal(request, asked.attrs, reason, "conditions on single columns, joined by AND")
+    for product in products_of(asked):
         uneven = family.uneven(product)
         if uneven:
             what = " and ".join(uneven)

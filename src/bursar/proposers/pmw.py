@@ -28,7 +28,7 @@ from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.pmw_calibration import Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, scope_of
-from bursar.queries import LinearMap, Product
+from bursar.queries import LinearMap, Predicate, Product
 
 MOST_ROWS = 256
 """Most queries of a question that are tested one by one."""
@@ -107,6 +107,8 @@ class Pmw:
             return []
         if settings.least_cells and views.domain.cells(wanted.attrs) <= settings.least_cells:
             return []
+        if settings.least_cells and isinstance(wanted, Predicate):
+            return []  # nothing is learnt from it; where everything is bought by this proposer, it is bought untested
         made = calibrated(settings.calibration, goal.amount, goal.beta, wanted.rows, settings.answers)
         if made is None:
             return []

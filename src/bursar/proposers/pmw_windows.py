@@ -30,7 +30,7 @@ from bursar.proposers.pmw import MOST_ROWS, SAME, TIGHT, Settings, calibrated
 from bursar.proposers.pmw_calibration import Calibrated, Checked
 from bursar.proposers.pmw_plan import Asked, Numbers, Plan, bought_law, window_mask
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, scope_of
-from bursar.queries import LinearMap, Product
+from bursar.queries import LinearMap, Predicate, Product
 
 
 class PmwWindows:
@@ -62,6 +62,8 @@ class PmwWindows:
             return []
         if settings.answers is NoiseKind.GAUSSIAN and views.mode is Mode.PURE:
             return []
+        if settings.least_cells and isinstance(wanted, Predicate):
+            return []  # as in `Pmw`
         tree = self.tree(views)
         asked = self._asked(request, tree, views)
         if views.domain.cells(_columns(wanted, asked, tree, views)) <= settings.least_cells:

@@ -10,6 +10,7 @@ from bursar.inference.lines import answers
 from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
+from bursar.queries import Predicate
 
 
 class Reconstruct:
@@ -18,7 +19,7 @@ class Reconstruct:
     def offers(self, request: Request, views: Views) -> list[Offer]:
         """The reconstruction with the least mean squared error, if any determines the question."""
         wanted = request.workload.map
-        if wanted.rows == 0:
+        if wanted.rows == 0 or isinstance(wanted, Predicate):
             return []
         answered = [found.answered(wanted) for found in views.reconstructions.over(wanted)]
         known = [*answered, *answers(views.measurements.lines, wanted)]

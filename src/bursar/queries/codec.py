@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from bursar.errors import LedgerError, QueryError
 from bursar.queries.linear_map import Integers, LinearMap
 from bursar.queries.mask import Mask
+from bursar.queries.predicate import Predicate, Quorum, Within
 from bursar.queries.product import Product
 from bursar.queries.stack import Stack
 from bursar.queries.steps import Steps
@@ -28,6 +30,9 @@ def encode(linear_map: LinearMap) -> bytes:
         numbers = {name: getattr(linear_map, name) for name in TRANSFORM}
         header = {"kind": "transform", "cells": len(linear_map.cell_weights), **numbers}
         return _packed(header, [linear_map.row_weights, linear_map.cell_weights])
+    if isinstance(linear_map, Predicate):
+        facts = {"attrs": linear_map.attrs, "sizes": linear_map.sizes, "condition": _written(linear_map.condition)}
+        return _packed({"kind": "predicate", **facts}, [])
     products = linear_map.parts if isinstance(linear_map, Stack) else (linear_map,)
     arrays: list[Integers] = []
     shapes: list[list[dict[str, Any]]] = []
@@ -56,7 +61,7 @@ def decode(data: bytes) -> LinearMap:
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])
         numbers = np.frombuffer(data, "<i8", offset=8 + length).astype(np.int64)
-        found = _transform(header, numbers) if header["kind"] == "transform" else _products(header, numbers)
+        found = READERS.get(header["kind"], _products)(header, numbers)
         canonical = encode(found) == data
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, QueryError) as fault:
         raise LedgerError("a stored strategy cannot be read") from fault
@@ -84,3 +89,25 @@ def _transform(header: dict[str, Any], numbers: Integers) -> Transform:
     if len(cells) != header["cells"]:
         raise ValueError("a transform has another number of cells than it says")
     return Transform(**{name: header[name] for name in TRANSFORM}, row_weights=rows, cell_weights=cells)
+
+
+def _predicate(header: dict[str, Any], numbers: Integers) -> Predicate:
+    return Predicate(tuple(header["attrs"]), tuple(header["sizes"]), _read(header["condition"]))
+
+
+def _written(part: Within | Quorum) -> list[Any]:
+    """A set as its column and ranges, anything else as its number and parts."""
+    if isinstance(part, Within):
+        return [part.column, part.ranges]
+    return [part.least, [_written(each) for each in part.parts]]
+
+
+def _read(written: list[Any]) -> Within | Quorum:
+    what, inner = written
+    if isinstance(what, str):
+        return Within(what, tuple((low, high) for low, high in inner))
+    return Quorum(what, tuple(_read(each) for each in inner))
+
+
+READERS: dict[str, Callable[[dict[str, Any], Integers], LinearMap]] = {"transform": _transform, "predicate": _predicate}
+"""Who reads what is no product and no stack."""

@@ -112,10 +112,11 @@ class Norm:
         return np.stack([np.abs(matrix - matrix[:, [cell]]).sum(axis=0) for cell in range(cells)])
 
 
-class Ceiling(Norm):
+class Hull(Norm):
     """The norm of one row q >= 0 that stands for every row p with 0 <= p(v) <= q(v): the largest |p(v)|^power.
 
-    Two cells then differ by at most |p(v) - p(v')| <= max(q(v), q(v')), and a cell does not differ from itself.
+    p may tell cells apart by other columns than those of q, so two cells differ by at most |p(v) - p(v')| <=
+    max(q(v), q(v')), even where they agree on the columns of q.
     """
 
     @property
@@ -123,12 +124,22 @@ class Ceiling(Norm):
         return 1
 
     def pairs(self) -> Integers | None:
-        """max(q(v), q(v'))^power for all pairs of different cells; None where there are more than 2,048 cells."""
+        """max(q(v), q(v'))^power for all pairs of cells; None where there are more than 2,048 cells."""
         if math.prod(mask.steps.size for mask in self.masks) > PAIR_CELLS:
             return None
         norm = _outer(list(self.vectors)).ravel()
-        largest = np.maximum.outer(norm, norm)
-        np.fill_diagonal(largest, 0)
+        largest: Integers = np.maximum.outer(norm, norm)
+        return largest
+
+
+class Ceiling(Hull):
+    """A hull of rows that depend on its own columns only: a cell does not differ from itself."""
+
+    def pairs(self) -> Integers | None:
+        """max(q(v), q(v'))^power for all pairs of different cells; None where there are more than 2,048 cells."""
+        largest = super().pairs()
+        if largest is not None:
+            np.fill_diagonal(largest, 0)
         return largest
 
 

@@ -50,6 +50,7 @@ def check(config: Config) -> Check:
         dataset=config.dataset,
         promise={
             "protected": protected(config),
+            **_promised_by_owner(config),
             "against": "anybody who sees every answer ever given, whatever else they know, and alone or together",
             "in total": in_total(config),
             "neighbours": _neighbours(config),
@@ -69,6 +70,17 @@ def protected(config: Config) -> str:
         return "each row by itself: somebody with two rows could lose twice as much"
     rows = f"{unit.max_contributions} rows" if unit.max_contributions > 1 else "1 row"
     return f"each {unit.column}, with all its rows; at most {rows} of each are counted, and rows without one are not"
+
+
+def _promised_by_owner(config: Config) -> dict[str, str]:
+    """What the data owner promises, because no program can know it."""
+    if config.view is None:
+        return {}
+    unit = config.unit.column
+    return {
+        "your part": f"{config.table} is a view, and all this holds only if each of its rows is made from rows of the "
+        f"one {unit} that it names, and from public tables: whether somebody is there changes no other {unit}'s rows"
+    }
 
 
 def in_total(config: Config) -> str:

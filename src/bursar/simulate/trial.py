@@ -22,6 +22,7 @@ from bursar.kernel.ledger import MemoryLedger
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.seals import Axis
 from bursar.kernel.sources.source import table_shape
+from bursar.queries import Predicate
 from bursar.simulate.mix import Asked
 
 
@@ -54,6 +55,9 @@ class Nobody:
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
         return np.zeros(table_shape(self._domain, attrs), np.int64)
+
+    def count(self, predicate: Predicate) -> int:
+        return 0
 
     def close(self) -> None:
         """Nothing is open."""

@@ -15,6 +15,7 @@ from bursar.spending.people import Used, used_by_people
 from bursar.spending.purchases import Purchase, purchases_of, reader
 from bursar.spending.savings import Progress, Saved, saved_of
 from bursar.status import OWNER, Money
+from bursar.workload import Level
 
 WIDTH = 24
 """Of a bar, in characters."""
@@ -103,6 +104,7 @@ def spending_of(
     *,
     domain: Domain,
     table: str,
+    levels: tuple[Level, ...] = (),
     own_rows: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> Spending:
@@ -114,7 +116,7 @@ def spending_of(
     everything = analyst == OWNER
     whole = books.history()
     own = [entry for entry in whole if everything or entry[0].analyst == analyst or _public(entry[0])]
-    purchases = purchases_of(own, reader(domain, table))
+    purchases = purchases_of(own, reader(domain, table, levels))
     pays = _total if everything else _account
     book = books.empty_book()
     for record, _ in own:

@@ -19,6 +19,7 @@ from bursar.planner.batch import together
 from bursar.planner.request import Request
 from bursar.sql import parse
 from bursar.sql.script import questions_of
+from bursar.workload import Level
 from bursar.workload import compile as compile_query
 
 Read = Callable[[str, int], Request | None]
@@ -59,7 +60,7 @@ def purchases_of(history: Sequence[tuple[Record, Charge]], read: Read) -> list[P
     return made
 
 
-def reader(domain: Domain, table: str) -> Read:
+def reader(domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> Read:
     """Reads one question, or several that were asked as one."""
 
     def read(text: str, sealed: int) -> Request | None:
@@ -72,7 +73,7 @@ def reader(domain: Domain, table: str) -> Read:
     def question(sql: str, sealed: int) -> Request:
         query = parse(sql)
         goal = ANY if query.goal is None else query.goal
-        workload = compile_query(query, domain, table, None if domain.partition is None else sealed)
+        workload = compile_query(query, domain, table, None if domain.partition is None else sealed, levels)
         return Request.of(text=sql, workload=workload, asked=goal, goal=goal, analyst="")
 
     return read

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType
 
 from bursar.errors import QueryError
-from bursar.sql.tokens import Token
+from bursar.sql.tokens import NO_JOINS, Token
 
 Node = Any
 """A node of sqlglot's syntax tree."""
@@ -94,7 +94,10 @@ ALLOWED: dict[type, frozenset[str]] = {
 
 _CLAUSES: dict[str, tuple[TokenType | None, str]] = {
     "distinct": (TokenType.DISTINCT, "SELECT DISTINCT is not available; GROUP BY lists every value"),
-    "joins": (TokenType.JOIN, "joins are not available: a question is about one table"),
+    "joins": (
+        TokenType.JOIN,
+        NO_JOINS,
+    ),
     "offset": (
         TokenType.OFFSET,
         "OFFSET is not available; leave out the first groups of the answer yourself",

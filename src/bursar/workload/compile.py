@@ -14,10 +14,11 @@ from bursar.sql import TRUE, Aggregate, Function, Name, Query, parse, render
 from bursar.sql.query import aggregates_of, leaves
 from bursar.workload.after import After, Order
 from bursar.workload.groups import Cells, Groups, Reader, groups_of
+from bursar.workload.levels import Level, with_levels, with_pieces, without_levels
 from bursar.workload.masks import count_groups, grouped
 from bursar.workload.names import resolve
 from bursar.workload.outputs import Outputs
-from bursar.workload.regions import regions
+from bursar.workload.regions import regions, ties_too_many
 from bursar.workload.repair import repairs
 from bursar.workload.sealed import ended, within_sealed
 from bursar.workload.shared_rows import SharedRows
@@ -46,7 +47,9 @@ class Part:
     read: list[Read]  # per key
 
 
-def compile(query: Query, domain: Domain, table: str, sealed: int | None = None) -> Workload:
+def compile(
+    query: Query, domain: Domain, table: str, sealed: int | None = None, levels: Sequence[Level] = ()
+) -> Workload:
     """The workload that a question asks for; `sealed` is how many partitions can be asked about, None for all data.
 
     Guarantees: the lines are all groups that the WHERE leaves possible, whatever the data hold, in the order of the
@@ -54,17 +57,17 @@ def compile(query: Query, domain: Domain, table: str, sealed: int | None = None)
     refusal offers is itself accepted.
     """
     try:
-        return _compile(query, domain, table, sealed)
+        return _compile(query, domain, table, sealed, levels)
     except QueryError as refusal:
-        raise replace(refusal, text=query.text, rewrite=_rewrite(query, domain, table, sealed)) from None
+        raise replace(refusal, text=query.text, rewrite=_rewrite(query, domain, table, sealed, levels)) from None
 
 
-def _compile(query: Query, domain: Domain, table: str, sealed: int | None) -> Workload:
-    query = resolve(query, domain, table)
+def _compile(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Workload:
+    query = without_levels(resolve(query, with_levels(domain, levels), table), levels)
     for condition in query.conditions():
         for leaf in leaves(condition):
             check_types(domain[leaf.column.text], leaf)
-    query = within_sealed(query, domain, sealed)
+    query = with_pieces(within_sealed(query, domain, sealed), levels)
     rows = SharedRows()
     sets = query.sets or (tuple(range(len(query.keys))),)
     made = [groups_of([query.keys[place] for place in one], domain) for one in sets]
@@ -136,15 +139,18 @@ def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
 
     Without group columns there is one line. FILTER makes no group impossible: it is counted, as 0.
     """
+    if not groups.names:
+        return np.zeros((1, 0), np.int64)
     found = regions(query.where, domain)
     if found is None:
-        return np.zeros((0 if groups.names else 1, len(groups.names)), np.int64)
-    cells = grouped(found, groups, domain).groups
-    return np.unique(cells, axis=0) if groups.names else cells
+        return np.zeros((0, len(groups.names)), np.int64)
+    return np.unique(grouped(found, groups, domain).groups, axis=0)
 
 
 def _check_size(query: Query, sets: Sequence[Groups], domain: Domain) -> None:
     """Refuse what would have too many answers, before anything is built."""
+    if not query.keys and ties_too_many(query.where, domain):
+        return  # one count, or refused for that
     found = regions(query.where, domain)
     if found is None:
         return
@@ -168,12 +174,12 @@ def _columns(part: Aggregate, domain: Domain) -> int:
     return {Function.COUNT: 1, Function.SUM: 1, Function.AVG: 2}.get(part.function, 3)
 
 
-def _rewrite(query: Query, domain: Domain, table: str, sealed: int | None) -> str:
-    for repaired in repairs(query, domain, table):
+def _rewrite(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
+    for repaired in repairs(query, with_levels(domain, levels), table):
         for candidate in (repaired, ended(repaired, domain, sealed)):
             try:
                 text = render(candidate)
-                _compile(parse(text), domain, table, sealed)
+                _compile(parse(text), domain, table, sealed, levels)
                 return text
             except QueryError:
                 continue

@@ -14,11 +14,12 @@ from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.inference.derived import Combination, Form, Quantile, Ratio, Variance, single
 from bursar.sql import Aggregate, And, Condition, Formula, Function, Item, Linear, Name
-from bursar.sql.query import TRUE, all_of
+from bursar.sql.query import TRUE, all_of, leaves
 from bursar.workload.groups import Cells, Groups
 from bursar.workload.masks import grouped
+from bursar.workload.predicates import predicate
 from bursar.workload.prefixes import prefixes
-from bursar.workload.regions import Region, regions
+from bursar.workload.regions import Region, regions, ties_too_many
 from bursar.workload.shared_rows import SharedRows
 from bursar.workload.values import LARGEST_NUMBER, Values
 from bursar.workload.weights import Operand, Sum, not_null
@@ -76,7 +77,12 @@ class Outputs:
         return self._count(self._known(item))
 
     def _count(self, condition: Condition) -> Part:
-        return Part(column=self._column(regions(all_of(self._where, condition), self._domain), 1))
+        asked = all_of(self._where, condition)
+        if not self._groups.names and ties_too_many(asked, self._domain):
+            made = predicate(asked, self._domain)
+            position = min(leaf.position for leaf in leaves(asked) if leaf.position >= 0)
+            return Part(column=self._added(-1 if made is None else self._rows.alone(made, position), 1))
+        return Part(column=self._column(regions(asked, self._domain), 1))
 
     def _sum(self, total: Sum) -> Part:
         column = self._column(total.found, total.largest)
@@ -87,7 +93,10 @@ class Outputs:
         if found is not None:
             counted = grouped(found, self._groups, self._domain)
             index[line_of(counted.groups, self._lines)] = self._rows.place(counted.product)
-        self._columns.append(index)
+        return self._added(index, largest)
+
+    def _added(self, index: NDArray[np.int64] | int, largest: int) -> int:
+        self._columns.append(np.broadcast_to(np.asarray(index, np.int64), [len(self._lines)]))
         self.largest.append(largest)
         return len(self._columns) - 1
 

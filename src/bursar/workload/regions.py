@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,11 +35,11 @@ def regions(condition: Condition, domain: Domain) -> tuple[Region, ...] | None:
     Guarantees: the regions share no column and stand in the order of the domain. Equivalent conditions on one column
     give equal regions, and a column that a condition turns out not to depend on does not occur.
     """
-    normal = _normal(condition, negated=False)
-    if isinstance(normal, Constant):
-        return () if normal.value else None
+    whole = normal(condition, negated=False)
+    if isinstance(whole, Constant):
+        return () if whole.value else None
     found: list[Region] = []
-    for group in _groups(normal.parts if isinstance(normal, And) else (normal,)):
+    for group in _groups(whole):
         part = And(parts=tuple(group))
         attrs = domain.ordered(leaf.column.text for leaf in leaves(part))
         cells = _evaluate(part, attrs, domain)
@@ -54,7 +54,13 @@ def holds_on(condition: Condition, name: str, domain: Domain) -> NDArray[np.bool
     return _evaluate(condition, (name,), domain)
 
 
-def _normal(condition: Condition, *, negated: bool) -> Condition:
+def ties_too_many(condition: Condition, domain: Domain) -> bool:
+    """Whether a condition ties columns together that have too many joint cells to look at one by one."""
+    groups = _groups(normal(condition, negated=False))
+    return any(_too_many({leaf.column.text for part in group for leaf in leaves(part)}, domain) for group in groups)
+
+
+def normal(condition: Condition, *, negated: bool) -> Condition:
     """The same condition with every NOT pushed down to a comparison, ANDs and ORs flat, constants folded.
 
     All steps are equivalences of three-valued logic.
@@ -63,21 +69,25 @@ def _normal(condition: Condition, *, negated: bool) -> Condition:
         case Constant():
             return TRUE if condition.value is not negated else FALSE
         case Not():
-            return _normal(condition.part, negated=not negated)
+            return normal(condition.part, negated=not negated)
         case IsTrue():
-            part = _normal(condition.part, negated=False)
+            part = normal(condition.part, negated=False)
             if isinstance(part, Constant):
-                return _normal(part, negated=negated)
+                return normal(part, negated=negated)
             held = replace(condition, part=part)
             return Not(part=held, position=held.position) if negated else held
         case AtLeast():
-            counted = replace(condition, parts=tuple(_normal(part, negated=False) for part in condition.parts))
+            known = [normal(part, negated=False) for part in condition.parts]
+            rest = tuple(part for part in known if not isinstance(part, Constant))
+            counted = replace(condition, parts=rest, count=condition.count - sum(part == TRUE for part in known))
+            if not 1 <= counted.count <= len(rest):
+                return normal(TRUE if counted.count < 1 else FALSE, negated=negated)
             return Not(part=counted, position=counted.position) if negated else counted
         case And() | Or():
             kind, absorbing = (And, FALSE) if isinstance(condition, And) is not negated else (Or, TRUE)
             parts: list[Condition] = []
             for part in condition.parts:
-                one = _normal(part, negated=negated)
+                one = normal(part, negated=negated)
                 parts += one.parts if isinstance(one, kind) else [one]
             parts = [part for part in parts if not isinstance(part, Constant) or part == absorbing]
             if absorbing in parts:
@@ -89,10 +99,10 @@ def _normal(condition: Condition, *, negated: bool) -> Condition:
             return Not(part=condition, position=condition.position) if negated else condition
 
 
-def _groups(parts: Sequence[Condition]) -> list[list[Condition]]:
-    """The parts in groups, such that parts of different groups share no column."""
+def _groups(whole: Condition) -> list[list[Condition]]:
+    """What must hold together, in groups such that parts of different groups share no column."""
     groups: list[tuple[set[str], list[Condition]]] = []
-    for part in parts:
+    for part in whole.parts if isinstance(whole, And) else (whole,):
         columns = {leaf.column.text for leaf in leaves(part)}
         joined = [group for group in groups if group[0] & columns]
         groups = [group for group in groups if not group[0] & columns]
@@ -104,32 +114,37 @@ def _groups(parts: Sequence[Condition]) -> list[list[Condition]]:
 def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> NDArray[np.bool_]:
     """The cells of the joint grid of the columns where the condition holds; refused where a cell does not decide it."""
     lines = [Line(domain[name]) for name in attrs]
-    cells, kinds = domain.cells(attrs), math.prod(line.size for line in lines)
-    if len(attrs) > 1 and (cells > LARGEST_JOINT or kinds > _MOST_KINDS):
+    if _too_many(attrs, domain):
         raise QueryError(
-            f"a condition that ties {' and '.join(attrs)} together spans {cells} cells; {LARGEST_JOINT} are possible. "
-            "Conditions on single columns joined by AND have no such limit",
+            f"a condition that ties {' and '.join(attrs)} together spans {domain.cells(attrs)} cells; {LARGEST_JOINT} "
+            "are possible. Conditions on single columns joined by AND have no such limit, and neither has one COUNT "
+            "without GROUP BY",
             position=min(leaf.position for leaf in leaves(condition)),
         )
-    holds = np.broadcast_to(_truth(condition, attrs, lines) == YES, [line.size for line in lines])
+    holds = np.broadcast_to(truth_on(condition, attrs, lines) == YES, [line.size for line in lines])
     for axis, line in enumerate(lines):
-        holds = _merged(holds, axis, line, condition)
+        holds = merged(holds, axis, line, condition)
     return holds
 
 
-def _truth(condition: Condition, attrs: tuple[str, ...], lines: list[Line]) -> Truth:
+def _too_many(attrs: Collection[str], domain: Domain) -> bool:
+    cells, kinds = domain.cells(attrs), math.prod(Line(domain[name]).size for name in attrs)
+    return len(attrs) > 1 and (cells > LARGEST_JOINT or kinds > _MOST_KINDS)
+
+
+def truth_on(condition: Condition, attrs: tuple[str, ...], lines: list[Line]) -> Truth:
     """The three-valued truth on the grid of all kinds of value, with axes of length 1 where it does not depend."""
     match condition:
         case And():
-            return functools.reduce(np.minimum, (_truth(part, attrs, lines) for part in condition.parts))
+            return functools.reduce(np.minimum, (truth_on(part, attrs, lines) for part in condition.parts))
         case Or():
-            return functools.reduce(np.maximum, (_truth(part, attrs, lines) for part in condition.parts))
+            return functools.reduce(np.maximum, (truth_on(part, attrs, lines) for part in condition.parts))
         case Not():
-            return 2 - _truth(condition.part, attrs, lines)
+            return 2 - truth_on(condition.part, attrs, lines)
         case IsTrue():
-            return np.where(_truth(condition.part, attrs, lines) == YES, YES, NO)
+            return np.where(truth_on(condition.part, attrs, lines) == YES, YES, NO)
         case AtLeast():
-            held = (_truth(part, attrs, lines) == YES for part in condition.parts)
+            held = (truth_on(part, attrs, lines) == YES for part in condition.parts)
             number = functools.reduce(np.add, (one.astype(np.int64) for one in held))
             return np.where(number >= condition.count, YES, NO)
         case Constant():
@@ -140,7 +155,7 @@ def _truth(condition: Condition, attrs: tuple[str, ...], lines: list[Line]) -> T
     return leaf_truth(lines[axis], condition).reshape(shape)
 
 
-def _merged(holds: NDArray[np.bool_], axis: int, line: Line, condition: Condition) -> NDArray[np.bool_]:
+def merged(holds: NDArray[np.bool_], axis: int, line: Line, condition: Condition) -> NDArray[np.bool_]:
     """From kinds of value to cells along one axis: the kinds behind a cell must agree."""
     first: dict[int, int] = {}
     doubled: list[int] = []

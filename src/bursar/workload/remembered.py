@@ -8,6 +8,7 @@ from collections import OrderedDict
 from bursar.domain import Domain
 from bursar.sql import Query, parse
 from bursar.workload.compile import compile as compile_query
+from bursar.workload.levels import Level
 from bursar.workload.workload import Workload
 
 REMEMBERED = 256
@@ -15,6 +16,8 @@ REMEMBERED = 256
 
 LARGEST = 4096
 """Most answers of a question that is remembered. Larger ones take long to answer anyway, and much memory to keep."""
+
+_Facts = tuple[str, str, str, int | None, tuple[Level, ...]]
 
 
 class Compiled:
@@ -25,17 +28,19 @@ class Compiled:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str, str, int | None], tuple[Query, Workload]] = OrderedDict()
+        self._known: OrderedDict[_Facts, tuple[Query, Workload]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def __call__(self, text: str, domain: Domain, table: str, sealed: int | None = None) -> tuple[Query, Workload]:
-        key = (text, domain.digest, table, sealed)
+    def __call__(
+        self, text: str, domain: Domain, table: str, sealed: int | None = None, levels: tuple[Level, ...] = ()
+    ) -> tuple[Query, Workload]:
+        key = (text, domain.digest, table, sealed, levels)
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
         query = parse(text)
-        workload = compile_query(query, domain, table, sealed)
+        workload = compile_query(query, domain, table, sealed, levels)
         if workload.index.size <= LARGEST:
             workload.index.setflags(write=False)
             with self._lock:

@@ -40,6 +40,7 @@ from bursar.sql.conditions import read_number
 from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, map_leaves, own_name
 from bursar.workload.edges import before, boundary, from_on, greatest, least, nearest
 from bursar.workload.names import change_leaves, change_values, guess, resolve, spelt
+from bursar.workload.regions import ties_too_many
 from bursar.workload.truth import OTHER, fits_list, fitting, matching, means_other
 from bursar.workload.values import holds_numbers
 
@@ -72,6 +73,16 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     plain = replace(query, keys=tuple(replace(key, by=None, through=None) for key in query.keys))
     yield plain
     yield replace(plain, where=all_of(query.where, *bounds))
+    yield from _one_by_one(query, domain)
+
+
+def _one_by_one(query: Query, domain: Domain) -> Iterator[Query]:
+    """The first count of a question that ties too many columns together for anything to be asked beside it."""
+    items = [item for item in query.aggregates if isinstance(item, Aggregate) and item.function is Function.COUNT]
+    tied = [item for item in items if ties_too_many(all_of(query.where, item.condition), domain)]
+    if len(query.aggregates) > 1 and not query.keys and (query.goal is None or not query.goal.parts):
+        for item in tied[:1]:
+            yield replace(query, aggregates=(item,), having=TRUE, order=(), limit=None)
 
 
 def _whole_buckets(key: Key, before: Key) -> Key:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.queries import LinearMap, Mask, Product, Stack
+from bursar.errors import QueryError
+from bursar.queries import LinearMap, Mask, Predicate, Product, Stack
 
 Rows = NDArray[np.int64]
 Box = tuple[Rows, ...]
@@ -13,17 +14,33 @@ Box = tuple[Rows, ...]
 
 
 class SharedRows:
-    """A growing stack. Rows are the same when they are the same in form: mask by mask, number by number."""
+    """A growing stack. Rows are the same when they are the same in form: mask by mask, number by number.
+
+    Edge cases: a predicate is asked for by itself, and refused beside anything else.
+    """
 
     def __init__(self) -> None:
         self._parts: list[Product] = []
+        self._alone: tuple[Predicate, int] | None = None  # with its place in the text
 
     def map(self) -> LinearMap:
         """All rows so far: a single product as it is, a stack otherwise, with no part at all for no row."""
+        if self._alone is not None:
+            return self._alone[0]
         return self._parts[0] if len(self._parts) == 1 else Stack(tuple(self._parts))
+
+    def alone(self, predicate: Predicate, position: int) -> int:
+        """The row of a predicate, the only one."""
+        known = self._alone
+        if self._parts or (known is not None and known[0].digest != predicate.digest):
+            raise _beside_others(predicate, position)
+        self._alone = predicate, position
+        return 0
 
     def place(self, product: Product) -> Rows:
         """The row of the stack that each row of the product is; rows that are new are put at the end."""
+        if self._alone is not None:
+            raise _beside_others(*self._alone)
         shape = tuple(mask.rows for mask in product.masks)
         index = np.full(shape, -1, np.int64)
         new: list[Box] = [tuple(np.arange(rows) for rows in shape)]
@@ -43,6 +60,11 @@ class SharedRows:
             self._parts.append(part)
             offset += part.rows
         return index.reshape(-1)
+
+
+def _beside_others(predicate: Predicate, position: int) -> QueryError:
+    tied = " and ".join(predicate.attrs)
+    return QueryError(f"a count that ties {tied} together is asked by itself, one to a question", position=position)
 
 
 def _positions(mask: Mask, known: Mask) -> Rows:

@@ -149,8 +149,8 @@ def test_a_short_key_is_refused(people: Path) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(connection: Any, location: object, table: str | None) -> Any:
-        found = raw_module.open_raw(connection, location, table)
+    def slow(connection: Any, location: object, *names: str | None) -> Any:
+        found = raw_module.open_raw(connection, location, *names)
         write(people, [(1, 1, "a")])
         return found
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bursar.errors import QueryError, SourceError
 from bursar.kernel import tables as tables_module
 from bursar.kernel.tables import Tables
+from bursar.queries import Predicate, Product, Quorum, Within
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5}
 ROWS = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5) % 7
@@ -34,6 +35,10 @@ class Counting:
         return ""
 
     def close(self) -> None: ...
+
+    def count(self, predicate: Predicate) -> int:
+        self.before_reading()
+        return 17
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
         self.before_reading()
@@ -176,3 +181,13 @@ def test_threads_share_the_tables() -> None:
         thread.join()
     assert wrong == []
     assert sum(table.nbytes for _, table in tables._kept.values()) == tables._bytes <= 700
+
+
+def test_a_predicate_is_counted_by_the_source_and_anything_else_from_tables() -> None:
+    source = Counting()
+    tables = Tables(source)
+    either = Predicate(("a", "b"), (2, 3), Quorum(1, (Within("a", ((0, 1),)), Within("b", ((0, 1),)))))
+    assert tables.answers(either).tolist() == [17]
+    assert source.asked == []
+    assert tables.answers(Product(())).tolist() == [int(ROWS.sum())]
+    assert source.asked == [()]

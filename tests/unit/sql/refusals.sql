@@ -114,15 +114,15 @@ SELECT COUNT(*) FROM people OFFSET 3
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) FROM people QUALIFY age > 3
 
--- says: joins are not available: a question is about one table
+-- says: joins are not available: a question is about one table; the data owner can join tables behind it, as a view
 -- at: towns
 SELECT COUNT(*) FROM people, towns
 
--- says: joins are not available: a question is about one table
+-- says: joins are not available: a question is about one table; the data owner can join tables behind it, as a view
 -- at: JOIN
 SELECT COUNT(*) FROM people JOIN towns USING (town)
 
--- says: joins are not available: a question is about one table
+-- says: joins are not available: a question is about one table; the data owner can join tables behind it, as a view
 -- at: JOIN
 SELECT COUNT(*) FROM people p LEFT JOIN towns t ON p.town = t.town
 

@@ -280,9 +280,19 @@ SELECT COUNT(*) FROM people WHERE seen BETWEEN '2024-01-02' AND '2024-01-20'
 -- try: SELECT COUNT(*) FROM people WHERE seen >= '2024-01-08' AND seen <= DATE '2025-01-05'
 SELECT COUNT(*) FROM people WHERE seen >= '2024-01-08'
 
--- says: a condition that ties age and Zip Code together spans 102000102 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit
+-- says: a condition that ties age and Zip Code together spans 102000102 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit, and neither has one COUNT without GROUP BY
 -- at: "Zip
-SELECT COUNT(*) FROM people WHERE "Zip Code" = 3 OR age = 2
+SELECT sex, COUNT(*) FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex
+
+-- says: a count that ties age and Zip Code together is asked by itself, one to a question
+-- at: age = 2) AS b
+-- try: SELECT COUNT(*) AS a FROM people WHERE "Zip Code" = 3 OR age = 2
+SELECT COUNT(*) AS a, COUNT(*) FILTER (WHERE age = 2) AS b FROM people WHERE "Zip Code" = 3 OR age = 2
+
+-- says: a count that ties age and Zip Code together is asked by itself, one to a question
+-- at: "Zip Code" = 3
+-- try: SELECT COUNT(*) FILTER (WHERE "Zip Code" = 3 OR age = 2) AS b FROM people
+SELECT COUNT(*) AS a, COUNT(*) FILTER (WHERE "Zip Code" = 3 OR age = 2) AS b FROM people
 
 -- says: this asks for 1000001 answers; 100000 are possible
 -- at: "Zip
@@ -522,9 +532,9 @@ WITH x AS (SELECT height AS h FROM peple) SELECT COUNT(*) FROM x WHERE h > 150
 -- try: SELECT COUNT(*) FROM people WHERE AT_LEAST(2, income < 20, sex = 'F')
 SELECT COUNT(*) FROM people WHERE AT_LEAST(2, income < 15, sex = 'F')
 
--- says: a condition that ties height and sex and Zip Code together spans 488000488 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit
+-- says: a condition that ties height and sex and Zip Code together spans 488000488 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit, and neither has one COUNT without GROUP BY
 -- at: height
-SELECT COUNT(*) FROM people WHERE AT_LEAST(2, height < 150, "Zip Code" < 5, sex = 'F')
+SELECT AVG(age) FROM people WHERE AT_LEAST(2, height < 150, "Zip Code" < 5, sex = 'F')
 
 -- says: values of age outside 0 to 99 are kept together as other, and 150 lies among them
 -- at: age

@@ -25,7 +25,7 @@ from bursar.kernel.accounting.events import (
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.profile import HALF, Footprint
 from bursar.kernel.accounting.renyi import LARGEST_ORDER, SMALLEST_ORDER, bit_divergence, laplace_divergence
-from bursar.queries import Product, Stack, Transform
+from bursar.queries import Predicate, Product, Stack, Transform
 
 COARSEST = 2**20
 """Losses of one row below so many units are counted in finer ones."""
@@ -127,7 +127,7 @@ class Accountant:
                 return ()
             case _:
                 raise Unsupported(f"no accountant knows events of kind {type(event).__name__}")
-        if not isinstance(strategy, Product | Stack | Transform):
+        if not isinstance(strategy, Product | Stack | Transform | Predicate):
             raise Unsupported(f"no accountant knows strategies of kind {type(strategy).__name__}")
         norms = strategy.norms(self.power)
         return tuple(

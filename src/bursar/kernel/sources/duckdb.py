@@ -21,7 +21,8 @@ from bursar.domain import Domain, Unit
 from bursar.errors import SourceError
 from bursar.kernel.sources.coding import Coding, as_text, coding
 from bursar.kernel.sources.raw import Connection, Raw, attempt, open_raw
-from bursar.kernel.sources.source import table_shape
+from bursar.kernel.sources.source import check_columns, table_shape
+from bursar.queries import Predicate, Quorum, Within
 
 FAILED = "the data could not be counted; ask the data owner to look at the source"
 SETTINGS = {
@@ -42,8 +43,9 @@ class DuckDBSource:
     """Counts of bounded, coded rows, in memory.
 
     `location` is the path of a .csv, .csv.gz, .parquet, .duckdb or .db file (of the last two, `table` names the
-    table), or a data frame of pandas, polars or Arrow. `key` is secret: it decides which rows of a unit with too
-    many are kept, and hides what the hashes are hashes of.
+    table, or `view` is a SELECT over tables that gives the rows in its place), or a data frame of pandas, polars or
+    Arrow. `key` is secret: it decides which rows of a unit with too many are kept, and hides what the hashes are
+    hashes of.
 
     Guarantees: after the opening no raw value is left in the database, nothing can be read from or written to any
     file through it, and every failure has one and the same text. At opening, texts name files, columns and
@@ -53,10 +55,19 @@ class DuckDBSource:
     """
 
     def __init__(
-        self, location: object, domain: Domain, unit: Unit, key: bytes, max_rows: int, table: str | None = None
+        self,
+        location: object,
+        domain: Domain,
+        unit: Unit,
+        key: bytes,
+        max_rows: int,
+        table: str | None = None,
+        view: str | None = None,
     ) -> None:
         if not 16 <= len(key) <= 64:
             raise SourceError("a source needs a secret key of 16 to 64 bytes")
+        if view is not None and unit.column is None:
+            raise SourceError("a view can give one person several rows, so it needs a unit column")
         self._domain = domain
         self._key = key
         self._path = Path(location).absolute() if isinstance(location, str | os.PathLike) else None
@@ -64,7 +75,7 @@ class DuckDBSource:
         self._connection = attempt(_connect, "DuckDB cannot be started")
         try:
             before = self._stamp()
-            raw = open_raw(self._connection, location, table)
+            raw = open_raw(self._connection, location, table, view)
             _load(self._connection, raw, domain, unit, self._derived("choice").hex(), max_rows)
             attempt(lambda: _lock(self._connection), "DuckDB cannot be locked")
             if self._stamp() != before:
@@ -90,6 +101,12 @@ class DuckDBSource:
         shape = table_shape(self._domain, attrs)
         columns = [f"c{self._domain.place(name)}" for name in attrs]
         return attempt(lambda: self._counted(columns, shape), FAILED)
+
+    def count(self, predicate: Predicate) -> int:
+        check_columns(self._domain, predicate)
+        condition = _condition(predicate.condition, self._domain)
+        sql = f"SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows FROM cells WHERE {condition}"
+        return attempt(lambda: int(self._fetch(sql)["rows"][0]), FAILED)
 
     def close(self) -> None:
         self._connection.close()
@@ -138,6 +155,19 @@ class DuckDBSource:
         for part in parts:
             keyed.update(len(part).to_bytes(8, "little") + part)
         return keyed.hexdigest()
+
+
+def _condition(part: Within | Quorum, domain: Domain) -> str:
+    """A condition as SQL, made of cell numbers and of the names that `cells` gives its columns, and of nothing else."""
+    if isinstance(part, Within):
+        column = f"c{domain.place(part.column)}"
+        ranges = [f"{column} BETWEEN {low} AND {high - 1}" for low, high in part.ranges]
+        return f"({' OR '.join(ranges or ['FALSE'])})"
+    held = [_condition(each, domain) for each in part.parts]
+    word = {len(held): " AND ", 1: " OR "}.get(part.least)
+    if word is not None:
+        return f"({word.join(held)})"
+    return f"(list_sum([{', '.join(f'CAST({each} AS INTEGER)' for each in held)}]) >= {part.least})"
 
 
 def _connect() -> Connection:

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -77,19 +78,24 @@ def patiently(work: Callable[[], T]) -> T:
         time.sleep(0.02)
 
 
-def open_raw(connection: Connection, location: object, table: str | None) -> Raw:
-    """Make a path or a data frame known to the connection; SourceError says what is wrong, from public facts."""
+def open_raw(connection: Connection, location: object, table: str | None, view: str | None = None) -> Raw:
+    """Make a path or a data frame known to the connection; SourceError says what is wrong, from public facts.
+
+    `view` is the data owner's SELECT over the tables of a DuckDB file, which then stands for one of its tables.
+    """
     if not isinstance(location, str | os.PathLike):
         return _frame(connection, location)
     path = Path(location)
     if not attempt(path.is_file, f"{path} cannot be reached"):
         raise SourceError(f"there is no file {path}")
+    if path.suffix.lower() in (".duckdb", ".db"):
+        return _database(connection, path, table) if view is None else _view(connection, path, view)
+    if view is not None:
+        raise SourceError(f"{path} has no tables that a view could be about; a DuckDB file has")
     if path.name.lower().endswith((".csv", ".csv.gz")):
         return _csv(path)
     if path.suffix.lower() == ".parquet":
         return _parquet(connection, path)
-    if path.suffix.lower() in (".duckdb", ".db"):
-        return _database(connection, path, table)
     raise SourceError(f"{path} is not a file that can be read; its name must end in {SUFFIXES}")
 
 
@@ -136,12 +142,9 @@ def _parquet(connection: Connection, path: Path) -> Raw:
 def _database(connection: Connection, path: Path, table: str | None) -> Raw:
     """A base table of a DuckDB file, which is opened for reading only.
 
-    Views are left out: they compute rows from other rows, so how far one unit reaches would be unknown.
+    Views in the file are left out: they compute rows from other rows, so how far one unit reaches would be unknown.
     """
-    text = f"{path} cannot be read as a DuckDB file, or another process is writing to it"
-    where = literal(str(path.absolute()))
-    attach = f"ATTACH {where} AS stored (READ_ONLY, TYPE duckdb)"
-    attempt(lambda: patiently(lambda: connection.execute(attach)), text)
+    text = _attached(connection, path)
     listing = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'stored' AND NOT internal"
     tables: list[tuple[str, str]] = attempt(lambda: connection.execute(listing).fetchall(), text)
     fitting = [(schema, name) for schema, name in tables if table in (None, name)]
@@ -150,6 +153,46 @@ def _database(connection: Connection, path: Path, table: str | None) -> Raw:
         raise SourceError(f"{path} has {named}")
     schema, name = fitting[0]
     return _described(connection, str(path), f"stored.{quoted(schema)}.{quoted(name)}", text)
+
+
+def _attached(connection: Connection, path: Path) -> str:
+    """Make the tables of a DuckDB file known; what the data owner is told if they cannot be read."""
+    text = f"{path} cannot be read as a DuckDB file, or another process is writing to it"
+    where = literal(str(path.absolute()))
+    attach = f"ATTACH {where} AS stored (READ_ONLY, TYPE duckdb)"
+    attempt(lambda: patiently(lambda: connection.execute(attach)), text)
+    return text
+
+
+def one_select(view: str) -> str:
+    """The text of a view, if it is one SELECT; SourceError with the parser's reason, which knows the text alone."""
+    reason = "it must be one SELECT"
+    try:
+        if [statement.type for statement in duckdb.extract_statements(view)] == [duckdb.StatementType.SELECT]:
+            return view.strip().rstrip(";")
+    except duckdb.Error as fault:
+        reason = str(fault).split("\n", 1)[0]
+    raise SourceError(f"the view cannot be read: {reason}")
+
+
+def _view(connection: Connection, path: Path, view: str) -> Raw:
+    """The rows of the data owner's SELECT, computed once, into a table that is dropped with the other raw rows.
+
+    Guarantees: while it runs no file is in reach but the attached one, which cannot be written to.
+    Differs from a table: a row may be computed from rows of several people. The data owner promises that it is not.
+    """
+    select = one_select(view)
+    _attached(connection, path)
+    text = f"the view over {path} cannot be run: it is one SELECT over tables of that file, and reaches nothing else"
+    steps = [
+        "SET GLOBAL enable_external_access = false",
+        "USE stored",
+        f"CREATE TEMP TABLE viewed AS FROM (\n{select}\n)",
+        "USE memory",
+    ]
+    for step in steps:
+        attempt(partial(connection.execute, step), text)
+    return _described(connection, f"the view over {path}", "temp.main.viewed", text)
 
 
 def _frame(connection: Connection, frame: object) -> Raw:

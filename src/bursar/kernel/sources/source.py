@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bursar.domain import Domain
 from bursar.errors import QueryError
+from bursar.queries import Predicate
 
 MOST_CELLS = 2**26
 
@@ -44,7 +45,20 @@ class Source(Protocol):
         MOST_CELLS joint cells, is a QueryError made from public sizes before any row is looked at.
         """
 
+    def count(self, predicate: Predicate) -> int:
+        """How many rows a predicate holds for: the sum of `table` over its joint cells, however many these are.
+
+        Edge cases: columns that are not as the domain has them are a QueryError, before any row is looked at.
+        """
+
     def close(self) -> None: ...
+
+
+def check_columns(domain: Domain, predicate: Predicate) -> None:
+    """Raise the QueryError that `Source.count` promises."""
+    named = all(name in domain for name in predicate.attrs)
+    if not named or domain.sizes(predicate.attrs) != predicate.sizes:
+        raise QueryError("a condition does not fit the columns of the data")
 
 
 def table_shape(domain: Domain, attrs: tuple[str, ...]) -> tuple[int, ...]:

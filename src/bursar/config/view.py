@@ -1,0 +1,93 @@
+"""source.view: the data owner's SELECT over the tables of a DuckDB file, whose rows are asked about.
+
+The privacy statement rests on a promise of the data owner: each row of the view is made from rows of the one unit that
+it names, and from public tables. Which tables are public only the data owner knows. What breaks the promise whatever
+the tables hold is found here: rows that are there or not, or differ, because of how many others there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from bursar.config.partition import Sealing
+from bursar.config.section import Section, shown
+from bursar.domain import Unit
+from bursar.kernel.sources.raw import one_select
+
+EXAMPLE = 'view = "SELECT person, sex, cost FROM visits JOIN people USING (person)"'
+LONGEST_VIEW = 20_000
+
+Node = Any
+"""A node of sqlglot's syntax tree."""
+
+_PARTS = (
+    ((exp.Limit, exp.Fetch), "LIMIT"),
+    ((exp.Offset,), "OFFSET"),
+    ((exp.TableSample,), "sampling"),
+    ((exp.Rand,), "RANDOM"),
+)
+"""What lets the number or the order of all rows decide about one."""
+
+
+def view(source: Section, location: str, unit: Unit, sealing: Sealing) -> str | None:
+    """The text of the view; None where the rows are those of a table."""
+    if "view" not in source:
+        return None
+    text = source.entries["view"]
+    if not isinstance(text, str) or not 0 < len(text) <= LONGEST_VIEW:
+        source.refuse("view", reason=f"source.view must be SQL in quotes, not {shown(text)}", hint=EXAMPLE)
+    if PurePath(location).suffix.lower() not in (".duckdb", ".db"):
+        reason = f"source.view needs the tables of a DuckDB file, and {shown(location)} is none"
+        source.refuse("view", reason=reason, hint='path = "clinic.duckdb"')
+    if unit.column is None:
+        reason = "source.view can give one person several rows, so privacy.unit must be a column of it"
+        source.refuse("view", reason=reason, hint='unit = { column = "person" } under [privacy]')
+    if sealing.growing:
+        reason = "source.view goes with data that are complete: rows are added to a table"
+        source.refuse("view", reason=reason, hint='seal = "all" under [partition]')
+    with source.located("view"):
+        one_select(text)
+    for problem in _problems(text, unit.column):
+        hint = f"leave it out: every row of the view depends on rows of one {unit.column} and on public tables only"
+        source.refuse("view", reason=f"source.view: {problem}", hint=hint)
+    return text
+
+
+def _problems(text: str, unit: str) -> Iterator[str]:
+    """What makes a row depend on other units, as far as the text shows it."""
+    try:
+        tree = sqlglot.parse_one(text, dialect="duckdb")
+    except (SqlglotError, RecursionError):
+        yield "it is written in a way that cannot be checked; write it more plainly"
+        return
+    for kinds, word in _PARTS:
+        if tree.find(*kinds) is not None:
+            yield f"{word} makes the rows of one {unit} depend on those of others"
+    if any(join.method == "POSITIONAL" for join in tree.find_all(exp.Join)):
+        yield f"a POSITIONAL JOIN puts rows of one {unit} beside whatever others leave there"
+    if any(column.name.casefold() == "rowid" for column in tree.find_all(exp.Column)):
+        yield "rowid says how many rows of others there are"
+    for node in tree.find_all(exp.Window):
+        if not _has(unit, node.args.get("partition_by") or [], node):
+            yield f"a window looks at rows of others unless it is PARTITION BY {unit}"
+    for node in tree.find_all(exp.AggFunc):
+        group = node.parent_select.args.get("group") if node.parent_select is not None else None
+        if node.find_ancestor(exp.Window) is None and not _has(unit, group.expressions if group else [], node):
+            yield f"{node.sql_name()} is over rows of others unless it is GROUP BY {unit}"
+    for node in tree.find_all(exp.Distinct):
+        on = node.args.get("on")
+        if on is not None and not _has(unit, on.expressions, node):
+            yield f"DISTINCT ON chooses among rows of others unless {unit} is in it"
+
+
+def _has(unit: str, keys: list[Node], node: Node) -> bool:
+    """Whether the unit is among the keys: by its name, or as what the same SELECT calls so."""
+    select = node.find_ancestor(exp.Select)
+    named = [] if select is None else [one.this for one in select.expressions if one.alias_or_name == unit]
+    return any(isinstance(key, exp.Column) and (key.name.casefold() == unit.casefold() or key in named) for key in keys)

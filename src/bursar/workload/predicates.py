@@ -1,0 +1,76 @@
+"""A condition that ties too many columns together for a mask, as a predicate: sets of cells, and how many must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.domain import Domain
+from bursar.queries import Predicate, Quorum, Within
+from bursar.sql import And, AtLeast, Condition, IsTrue, Not, Or
+from bursar.sql.query import leaves
+from bursar.workload.regions import merged, normal, truth_on
+from bursar.workload.truth import YES, Line
+
+
+def predicate(condition: Condition, domain: Domain) -> Predicate | None:
+    """The count of the rows for which a condition holds; None where it is seen to hold nowhere.
+
+    The column of the partitions comes first, so that it is never left out of the hull.
+    """
+    names = domain.ordered(leaf.column.text for leaf in leaves(condition))
+    attrs = tuple(sorted(names, key=lambda name: name != domain.partition))
+    whole = _part(normal(condition, negated=False), int(YES), False, domain)
+    made = Predicate(attrs, domain.sizes(attrs), whole)
+    return made if made.norms(1)[0].largest() > 0 else None
+
+
+def _part(condition: Condition, level: int, below: bool, domain: Domain) -> Within | Quorum:
+    """Where the truth of a condition, NO < UNKNOWN < YES, is at least the level; or where it is below it.
+
+    The condition is a normal one: it names a column, and so does each of its parts.
+    """
+    names = _names(condition)
+    if len(names) == 1:
+        return _within(condition, names[0], level, below, domain)
+    match condition:
+        case Not():
+            return _part(condition.part, 3 - level, not below, domain)  # NOT turns the truth t into 2 - t
+        case IsTrue():
+            return _part(condition.part, int(YES), below, domain)
+        case AtLeast():
+            parts = tuple(_part(part, int(YES), below, domain) for part in condition.parts)
+            return Quorum(len(parts) - condition.count + 1 if below else condition.count, parts)
+    assert isinstance(condition, And | Or)
+    parts = tuple(_part(part, level, below, domain) for part in _by_column(condition))
+    # A minimum is below a level where one part is, a maximum where all are.
+    everything = isinstance(condition, And) is not below
+    return Quorum(len(parts) if everything else 1, parts)
+
+
+def _names(condition: Condition) -> Sequence[str]:
+    return list(dict.fromkeys(leaf.column.text for leaf in leaves(condition)))
+
+
+def _by_column(condition: And | Or) -> list[Condition]:
+    """The parts, those about the same single column as one: kinds of value behind a cell may agree only together."""
+    found: dict[str | int, list[Condition]] = {}
+    for place, part in enumerate(condition.parts):
+        names = _names(part)
+        found.setdefault(names[0] if len(names) == 1 else place, []).append(part)
+    return [parts[0] if len(parts) == 1 else type(condition)(parts=tuple(parts)) for parts in found.values()]
+
+
+def _within(condition: Condition, name: str, level: int, below: bool, domain: Domain) -> Within:
+    line = Line(domain[name])
+    truth = truth_on(condition, (name,), [line])
+    holds = np.broadcast_to(truth < level if below else truth >= level, [line.size])
+    return Within(name, _ranges(merged(holds, 0, line, condition)))
+
+
+def _ranges(cells: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+    """The runs of cells, each from its first to one past its last."""
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], cells, [False]]))).tolist()
+    return tuple(zip(ends[::2], ends[1::2], strict=True))

@@ -1,0 +1,238 @@
+"""Conditions over more joint cells than a mask can have: they mean what DuckDB says, and are asked one by one.
+
+Each block of tests/fixtures/predicates.sql has a question and its answer. DuckDB itself must give that answer, and so
+must the predicate that the question becomes, counted by a source over the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bursar import presets
+from bursar.domain import Categories, Domain, Integers, Neighbours, Stray, Unit
+from bursar.engine import Bursar
+from bursar.errors import QueryError
+from bursar.inference.views import joined
+from bursar.kernel.budget import Budget
+from bursar.kernel.curator import declare_version
+from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.seals import Axis
+from bursar.kernel.sources.duckdb import DuckDBSource
+from bursar.planner.choose import Preset
+from bursar.queries import Predicate
+from bursar.sql import parse
+from bursar.workload import Workload, compile
+from bursar.workload.predicates import predicate
+from harness.maps import Table
+from harness.small import Silence, charter, config
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "predicates.sql"
+BLOCKS = [block.strip().splitlines() for block in FIXTURE.read_text().split("\n\n")[1:]]
+
+CHECKS = tuple(f"x{place}" for place in range(10))
+DOMAIN = Domain(
+    (
+        Integers(name="x0", lower=0, upper=3, outside=Stray.OTHER),
+        *(Integers(name=name, lower=0, upper=3) for name in CHECKS[1:]),  # 0, 1, 2, 3, NULL
+        Categories(name="sex", values=("F", "M")),
+        Integers(name="age", lower=0, upper=99, outside=0),
+    )
+)
+RNG = np.random.default_rng(11)
+ROWS = [
+    (
+        *(None if value == 4 else int(value) for value in RNG.integers(0, 5, len(CHECKS))),
+        [None, "F", "M", "M"][RNG.integers(4)],
+        None if RNG.integers(9) == 0 else int(RNG.integers(0, 100)),
+    )
+    for _ in range(500)
+]
+
+
+@pytest.fixture(scope="module")
+def database() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    columns = [*(f"{name} BIGINT" for name in CHECKS), "sex VARCHAR", "age BIGINT"]
+    connection.execute(f"CREATE TABLE people ({', '.join(columns)})")
+    connection.executemany(f"INSERT INTO people VALUES ({', '.join('?' * len(columns))})", ROWS)
+    return connection
+
+
+@pytest.fixture(scope="module")
+def source(database: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBSource]:
+    path = tmp_path_factory.mktemp("wide") / "people.parquet"
+    database.execute(f"COPY people TO '{path}'")
+    found = DuckDBSource(path, DOMAIN, Unit(), b"a key that nobody else has......", 1000)
+    yield found
+    found.close()
+
+
+def spoken(text: str) -> str:
+    """The question for DuckDB, which has no AT_LEAST."""
+    head, found, rest = text.rpartition("AT_LEAST(")
+    if not found:
+        return text
+    parts, depth = [""], 1
+    while depth:
+        letter, rest = rest[0], rest[1:]
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 1:
+            parts.append("")
+        elif depth:
+            parts[-1] += letter
+    flags = ", ".join(f"CAST(coalesce({part}, FALSE) AS INTEGER)" for part in parts[1:])
+    return spoken(f"{head}(list_sum([{flags}]) >= {parts[0]}){rest}")
+
+
+def ask(text: str, domain: Domain = DOMAIN) -> Workload:
+    return compile(parse(text), domain, "people")
+
+
+def counted(text: str, source: DuckDBSource) -> int:
+    workload = ask(text)
+    assert isinstance(workload.map, Predicate)
+    assert workload.index.tolist() == [[0]]
+    return source.count(workload.map)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block[1][:90])
+def test_duckdb_and_the_predicate_count_as_written(
+    block: list[str], database: duckdb.DuckDBPyConnection, source: DuckDBSource
+) -> None:
+    answer, text = int(block[0].removeprefix("-- ")), block[1]
+    assert database.execute(spoken(text)).fetchone() == (answer,)
+    assert counted(text, source) == answer
+
+
+def test_there_are_some_and_they_differ() -> None:
+    assert len(BLOCKS) >= 15
+    assert len({block[0] for block in BLOCKS}) > 12
+
+
+SMALL = Domain((*(Integers(name=name, lower=0, upper=2, outside=0) for name in ("a", "b")), DOMAIN["sex"]))
+LEAVES = ["a = 1", "a < 2", "a IS NULL", "b IN (0, 2)", "NOT b = 1", "b <> 2", "sex = 'F'", "sex IS NOT NULL"]
+
+
+def trees(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    several = st.lists(inner, min_size=2, max_size=3)
+    return st.one_of(
+        inner.map(lambda one: f"NOT ({one})"),
+        inner.map(lambda one: f"({one}) IS TRUE"),
+        inner.map(lambda one: f"({one}) IS NOT TRUE"),
+        several.map(lambda parts: f"({' AND '.join(parts)})"),
+        several.map(lambda parts: f"({' OR '.join(parts)})"),
+        several.map(lambda parts: f"AT_LEAST(2, {', '.join([*parts, 'TRUE', 'FALSE'])})"),
+        several.map(lambda parts: f"AT_LEAST(2, {', '.join(parts)})"),
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.recursive(st.sampled_from(LEAVES), trees, max_leaves=8))
+def test_a_predicate_means_what_a_mask_means(where: str) -> None:
+    """Where both are possible they count the same, NULLs and all."""
+    query = parse(f"SELECT COUNT(*) FROM people WHERE {where}")
+    masks = compile(query, SMALL, "people")
+    table = Table(SMALL, np.arange(SMALL.cells(SMALL.names)) ** 2 + 1)
+    wanted = 0 if masks.index[0, 0] < 0 else int(masks.map.apply(table)[0])
+    try:
+        found = predicate(query.where, SMALL)
+    except AssertionError:  # a condition that is a constant is no predicate
+        assert masks.map.attrs == ()
+        return
+    assert (0 if found is None else int(found.apply(table)[0])) == wanted
+
+
+def test_the_partition_comes_first_in_the_hull() -> None:
+    domain = Domain((*DOMAIN.attributes, Integers(name="week", lower=0, upper=51, outside=0, null=0)), "week")
+    where = f"({' OR '.join(f'{name} = 1' for name in CHECKS)})"
+    found = compile(parse(f"SELECT COUNT(*) FROM people WHERE {where} AND age < 50"), domain, "people", 10).map
+    assert isinstance(found, Predicate)
+    assert [mask.attrs for mask in found.hull] == [("week",), ("age",)]
+    assert found.hull[0].steps.at_cells(np.arange(52)).sum() == 10
+
+
+def test_what_cannot_hold_is_0_by_definition() -> None:
+    where = f"({' OR '.join(f'{name} = 1' for name in CHECKS)}) AND age < 5 AND age > 7"
+    assert ask(f"SELECT COUNT(*) FROM people WHERE {where}").index.tolist() == [[-1]]
+    tied = " OR ".join(f"({name} = 1 AND age < 5)" for name in CHECKS)
+    assert ask(f"SELECT COUNT(*) FROM people WHERE ({tied}) AND (age > 7 OR sex = 'F') AND age IS NULL").map.rows == 0
+
+
+ANY = "SELECT COUNT(*) AS n FROM people WHERE " + " OR ".join(f"{name} = 1" for name in CHECKS)
+
+
+def test_the_same_count_twice_is_one_row() -> None:
+    workload = ask(ANY.replace("AS n", "AS n, 2 * COUNT(*) AS twice"))
+    assert isinstance(workload.map, Predicate)
+    assert workload.index.tolist() == [[0, 0]]
+
+
+def test_values_kept_together_are_told_apart_by_no_predicate() -> None:
+    with pytest.raises(QueryError, match="kept together as other"):
+        ask(ANY.replace("x0 = 1", "x0 > 1"))
+    ask(ANY.replace("x0 = 1", "(x0 > 1 AND x0 < 4)"))  # together they agree
+
+
+def engine(source: DuckDBSource, preset: Preset = presets.default, **changes: object) -> Bursar:
+    facts = {"domain": DOMAIN, "budget": Budget.of(epsilon=1.0), "max_rows": 1000, **changes}
+    settings_ = config(**facts)
+    ledger = MemoryLedger(charter(settings_))
+    axis = Axis.of(settings_.domain, settings_.unit)
+    kept = _Kept(source)
+    declare_version(ledger, lambda key: kept, Silence(), axis=axis)
+    return Bursar(settings_, ledger, open_source=lambda key: kept, randomness=Silence(), analyst="ana", preset=preset)
+
+
+class _Kept:
+    """The source, left open for the next test."""
+
+    def __init__(self, inner: DuckDBSource) -> None:
+        self.fingerprint, self.content = inner.fingerprint, inner.content
+        self.table, self.count = inner.table, inner.count
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("preset", [presets.default, presets.boost], ids=lambda preset: preset.name)
+def test_it_is_answered_paid_for_once_and_remembered(
+    preset: Preset, neighbours: Neighbours, source: DuckDBSource
+) -> None:
+    db = engine(source, preset, unit=Unit(neighbours=neighbours), public_size=500)
+    truth = counted(ANY, source)
+    first = db.query(f"{ANY} WITH ERROR 50")
+    assert np.array(first.values).tolist() == [[truth]]
+    assert first.charge > 0
+    again = db.query(f"{ANY} WITH ERROR 50")
+    assert (again.charge, again.values) == (0, first.values)
+    finer = db.query(f"{ANY} WITH ERROR 30")
+    assert finer.charge > 0
+    other = db.query("SELECT x0, COUNT(*) AS n FROM people GROUP BY x0 WITH ERROR 80")
+    assert sum(value for (value,) in other.values) == len(ROWS)
+
+
+def test_others_answer_no_part_of_it(source: DuckDBSource) -> None:
+    """What was measured before about its columns answers nothing of it, and it answers nothing else."""
+    db = engine(source)
+    db.query("SELECT x0, COUNT(*) AS n FROM people GROUP BY x0 WITH ERROR 60")
+    asked = db.query(f"{ANY} WITH ERROR 60")
+    assert (asked.source, asked.charge > 0) == ("direct", True)
+    assert db.query("SELECT COUNT(*) AS n FROM people WHERE sex = 'F' WITH ERROR 60").charge > 0
+
+
+def test_errors_cost_nothing(source: DuckDBSource) -> None:
+    db = engine(source)
+    with pytest.raises(QueryError, match="asked by itself, one to a question"):
+        db.query(ANY.replace("AS n", "AS n, COUNT(*) FILTER (WHERE age < 5) AS m") + " WITH ERROR 50")
+    with pytest.raises(QueryError, match="without GROUP BY"):
+        db.query(f"{ANY} GROUP BY sex WITH ERROR 50".replace("COUNT", "sex, COUNT"))
+    with pytest.raises(QueryError, match="not in a batch"):
+        joined([ask(ANY).map])
+    assert db.kernel.spent() == 0
