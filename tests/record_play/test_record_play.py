@@ -51,7 +51,7 @@ from harness.steps import Ask, Declare
 from harness.twins import GroupsFromTheData, PricesAddRemove, clipped, drawing, drawn_again, exact, sparing
 
 QUICK, FOUND_WITHIN = 25, 50
-HEAVY = int(os.environ.get("BURSAR_SCENES", "15"))
+HEAVY = int(os.environ.get("BURSAR_SCENES", "10"))
 """Scenes of each kind in the heavy test. A thousand take the better part of an hour: BURSAR_SCENES=1000."""
 
 STORED = Under(source=stored_source)
