@@ -128,7 +128,7 @@ class Shelves:
         for about, cost, bought in self._paid[start:]:
             if bought == strategy.digest:
                 total = np.where(cost > 0, 0.0, total)
-            elif bought is None and about <= key[0]:
+            elif about <= key[0]:
                 total = total + cost
         self._kept[key] = (len(self._paid), total)
         return total

@@ -75,6 +75,12 @@ def test_rent_and_purchase_together_cost_at_most_twice_the_purchase(budget: Budg
     assert db.kernel.spent() <= 2.05 * alone
 
 
+def test_questions_about_one_partition_are_rent_too() -> None:
+    db = database()
+    assert 1 < ask_until_bought(db, 100, 3, 3) < 30
+    assert db.query(younger(7, 3, 3), within=100).note.startswith("put together")
+
+
 def test_a_tighter_goal_refines_what_is_there() -> None:
     db = database()
     ask_until_bought(db, 100)
