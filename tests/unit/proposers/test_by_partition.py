@@ -127,7 +127,7 @@ def test_the_scale_follows_a_percentage_to_single_partitions() -> None:
 
 
 def test_intervals_cover() -> None:
-    """Real noise: errors stay within the bars far more often than not, and leave bars of a twentieth most of the time."""
+    """Real noise: errors keep within the bars far more often than not; most leave bars of a twentieth."""
     missed = narrow = 0
     for _ in range(20):
         db = database(quiet=False)
