@@ -1,4 +1,9 @@
-"""What all tests share: no test may be skipped where BURSAR_NO_SKIPS is set, as it is in CI."""
+"""What all tests share.
+
+Where BURSAR_NO_SKIPS is set, as it is in CI, no test may be skipped and generated examples are the same in every run,
+so that a change lands or not for what it is. Elsewhere every run looks at new examples. No example has a deadline:
+how long one takes, or takes to be made, tells how busy the machine is.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
+
+settings.register_profile(
+    "bursar",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="BURSAR_NO_SKIPS" in os.environ,
+)
+settings.load_profile("bursar")
 
 
 @pytest.hookimpl(wrapper=True)
