@@ -17,6 +17,7 @@ from bursar.kernel.accounting import (
     Opened,
     Refined,
     Sealed,
+    Selected,
     Versioned,
     from_units,
     left_of,
@@ -192,7 +193,7 @@ def _line(record: Record, charge: Charge) -> LogLine:
         analyst=record.analyst,
         purpose=record.purpose,
         kind=kind,
-        rows=len(record.values) if isinstance(record.event, Measured | Refined) else 0,
+        rows=len(record.values) if isinstance(record.event, Measured | Refined | Selected) else 0,
         noise=noise,
         charge=from_units(charge.total),
         paid=from_units(charge.account),
@@ -208,6 +209,8 @@ def _described(event: Event) -> tuple[str, str]:
             return f"refined #{block}", f"{after.kind.value} {before.scale:.6g} -> {after.scale:.6g}"
         case Opened(threshold=threshold, test=test):
             return "opened", f"{test.kind.value} {threshold.scale:.6g} and {test.scale:.6g}"
+        case Selected(scale=scale):
+            return "selected", f"gumbel {scale:.6g}"
         case Failed(instance=instance):
             return f"above #{instance}", ""
         case Closed(instance=instance):

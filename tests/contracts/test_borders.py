@@ -23,7 +23,7 @@ ORDER = (
     ("planner",),
     ("proposers",),
     ("presets",),
-    ("analysts",),
+    ("analysts", "release"),
     ("config",),
     ("ingest",),
     ("spending",),

@@ -17,7 +17,7 @@ from bursar.analysts.seeded_cache import Phases, SeededCachePlanner
 from bursar.analysts.settings import Seed, Settings
 from bursar.domain import Domain
 from bursar.errors import ConfigError
-from bursar.kernel.accounting import Closed, Failed, Measured, Mode, Opened, Refined
+from bursar.kernel.accounting import Closed, Failed, Mode, Paid
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Ledger, Record
 from bursar.planner.choose import Preset
@@ -117,5 +117,5 @@ def own_records(records: Records, analyst: str) -> Records:
 
 
 def _own(record: Record, analyst: str) -> bool:
-    bought = isinstance(record.event, Measured | Refined | Opened | Failed | Closed)
+    bought = isinstance(record.event, Paid | Failed | Closed)
     return record.analyst == analyst or not bought

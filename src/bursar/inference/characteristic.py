@@ -19,7 +19,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.kernel.accounting.noise import Noise, NoiseKind
+from bursar.inference.noises import Noises
+from bursar.kernel.accounting.noise import Noise
 
 Array = NDArray[np.float64]
 
@@ -154,13 +155,6 @@ def _total(arrays: Iterable[Array]) -> Array:
     return reduce(operator.add, arrays)
 
 
-def law_of(noise: Noise) -> int:
-    """The place in `LAWS` of the law that this noise follows."""
-    if noise.kind is NoiseKind.LAPLACE:
-        return 0
-    return 1 if noise.scale >= 1.0 else 2
-
-
 LAWS: tuple[Law, ...] = (Laplace(), WideGaussian(), NarrowGaussian())
 
 
@@ -184,15 +178,17 @@ class Sums:
     parts: tuple[Part, ...]
 
     @staticmethod
-    def of(weights: Array, noises: Sequence[Noise]) -> Sums:
-        laws = np.array([law_of(noise) for noise in noises], dtype=np.int64)
-        scales = np.array([noise.scale for noise in noises], dtype=np.float64)
+    def of(weights: Array, noises: Sequence[Noise], counts: Array | None = None) -> Sums:
+        """Sums of `weights[i, j]` times a draw of `noises[j]`, or times `counts[j]` independent draws of it."""
+        drawn = Noises.of(noises)
+        scales, draws = drawn.scales, np.ones(len(drawn)) if counts is None else counts
+        laws = np.where(drawn.laplace, 0, np.where(scales >= 1.0, 1, 2))  # places in LAWS
         parts = []
         for place, law in enumerate(LAWS):
             columns = np.flatnonzero(laws == place)
             if columns.size:
                 weight = np.abs(weights[:, columns])
-                parts.append(Part(law=law, weight=weight, count=np.ones(columns.size), scale=scales[columns]))
+                parts.append(Part(law=law, weight=weight, count=draws[columns], scale=scales[columns]))
         return Sums(parts=tuple(parts))
 
     def rows(self, which: slice) -> Sums:

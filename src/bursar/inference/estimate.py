@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.goal import Goal, GoalKind
+from bursar.inference.noises import Noises
 from bursar.inference.tails import half_width, half_widths, single_tail, union_tail
 from bursar.kernel.accounting import Noise
 
@@ -93,13 +95,13 @@ class WeightedRows:
     """Row i is sum_j weights[i, j] times measured row j; errors of different rows may depend on each other."""
 
     weights: Reals
-    noises: tuple[Noise, ...]
+    noises: Sequence[Noise]
     tails: dict[tuple[float, float], float] = field(default_factory=dict, repr=False)  # found before: not cheap
     widths: dict[float, Reals] = field(default_factory=dict, repr=False)
 
     @cached_property
     def variances(self) -> Reals:
-        result: Reals = np.square(self.weights) @ np.array([noise.variance() for noise in self.noises])
+        result: Reals = np.square(self.weights) @ Noises.of(self.noises).variances
         return result
 
     def tail(self, alpha: float, enough: float) -> float:

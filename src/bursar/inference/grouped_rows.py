@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.inference.characteristic import LAWS, Part, Sums, law_of
+from bursar.inference.characteristic import Sums
 from bursar.inference.inversion import Inversion, chernoff_exponent, chernoff_width
 from bursar.inference.single_draw import outward
 from bursar.inference.tails import half_widths
@@ -71,14 +71,8 @@ class GroupedRows:
 
 @lru_cache(REMEMBERED)
 def _sums(row: Terms) -> Sums:
-    parts = []
-    for place, law in enumerate(LAWS):
-        own = [term for term in row if law_of(term.noise) == place]
-        if own:
-            weight = np.array([[term.weight for term in own]])
-            count = np.array([term.draws for term in own], np.float64)
-            parts.append(Part(law=law, weight=weight, count=count, scale=np.array([term.noise.scale for term in own])))
-    return Sums(parts=tuple(parts))
+    weights, counts = np.array([[term.weight for term in row]]), np.array([term.draws for term in row], np.float64)
+    return Sums.of(weights, [term.noise for term in row], counts)
 
 
 @lru_cache(REMEMBERED)

@@ -32,6 +32,8 @@ ROUGH = 1.02
 MOST_NODES = 1 << 18
 """For sums of a few terms; fewer for more."""
 BLOCK = 1 << 14
+CLEAR = 1.0 - 1e-4
+"""Tilts stay below this share of the limit where the transform ceases to be finite."""
 UNIT = 2.0**-50
 """Eight rounding errors."""
 
@@ -43,11 +45,10 @@ def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -
     so for a Laplace draw, at the last s, and solves that; where the solution is not found soon, every second step
     halves the range of s that is left. Every s gives a valid bound, so it does not matter when the steps end.
     """
-    limit, strength = sums.limit() * (1.0 - 1e-4), sums.variance()
+    limit, strength = sums.limit() * CLEAR, sums.variance()
     low, high, s, alpha = np.zeros_like(start), limit, np.zeros_like(start), start
     for step in range(48):
-        with np.errstate(divide="ignore", over="ignore"):
-            fitted = 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))
+        fitted = _fitted(strength, alpha, limit)
         halved = np.sqrt(np.where(low > 0.0, low, 0.01 * s) * np.where(np.isinf(high), 100.0 * s, high))
         farthest = np.minimum(high, 100.0 * s) if step else high
         usable = (fitted > low) & (fitted <= farthest) & (step < 4 or step % 2 == 1)
@@ -64,8 +65,23 @@ def chernoff_exponent(sums: Sums, alpha: Array) -> tuple[Array, Array]:
     """For each row, a tilt s and an x with Pr[S >= alpha] <= E exp(s (S - alpha)) <= exp(-x); alpha > 0."""
     target = np.maximum(alpha, 1e-3 * np.sqrt(sums.variance()))
     s = tilt(sums, lambda _, __: target, target)
+    return s, _exponent(sums, alpha, s)
+
+
+def quick_exponent(sums: Sums, alpha: Array) -> Array:
+    """An x as in `chernoff_exponent` at the first tilt that is tried there: a fraction of the work, a looser bound."""
+    return _exponent(sums, alpha, _fitted(sums.variance(), alpha, sums.limit() * CLEAR))
+
+
+def _exponent(sums: Sums, alpha: Array, s: Array) -> Array:
     rise, fall = sums.log_mgf(s), s * alpha
-    return s, fall - rise - 2.0**-40 * (fall + rise) - UNIT * (64.0 + sums.terms())
+    return fall - rise - 2.0**-40 * (fall + rise) - UNIT * (64.0 + sums.terms())
+
+
+def _fitted(strength: Array, alpha: Array, limit: Array) -> Array:
+    """The s with V s / (1 - (s/limit)^2) = alpha, V the strength."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))
 
 
 def chernoff_width(sums: Sums, beta: float) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,16 +18,14 @@ from numpy.typing import NDArray
 from bursar.domain import Domain
 from bursar.inference.estimate import Estimate, WeightedRows
 from bursar.inference.gaussian_state import GaussianState
+from bursar.inference.merged_cells import MERGED_CELLS, Classes, Seen, count, first_cells, told_apart
+from bursar.inference.noises import Noises
 from bursar.inference.prefix_sums import PrefixSums
 from bursar.kernel.accounting import Noise
-from bursar.queries import LinearMap, Product, Stack
+from bursar.queries import LinearMap, Mask, Product, Stack
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Classes = dict[str, Integers]
-
-MERGED_CELLS = 2048
-"""Most merged cells of one reconstruction."""
 
 ROW_NUMBERS = 2**24
 """Most numbers that the rows of one reconstruction may take up; rows that come after that are left out."""
@@ -38,6 +36,9 @@ FEW_ROWS = 16
 
 REMEMBERED = 256
 """Most answers that are remembered."""
+
+KEPT_MASKS, KEPT_NUMBERS = 512, 256
+"""Most masks that are remembered, each of so many numbers at most."""
 
 DUST = 1e-12
 """Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
@@ -79,15 +80,17 @@ class Reconstruction:
     rows: Reals = field(init=False)
     values: Reals = field(init=False)
     precisions: Reals = field(init=False)  # of the rows: one over the variance
-    noises: list[Noise] = field(default_factory=list)
+    noises: Noises = field(default_factory=lambda: Noises.of(()))
     places: dict[tuple[int, int], Integers] = field(default_factory=dict)  # of each block: (position, first row)
     state: GaussianState = field(init=False)
     sums: PrefixSums | None = None  # of the present state
     answers: dict[str, Estimate | None] = field(default_factory=dict)  # to questions asked of the present state
+    roots: Reals = field(init=False)  # of the number of cells that each merged cell stands for
+    seen: dict[tuple[object, ...], Seen] = field(default_factory=dict)  # masks over the present classes
 
     def __post_init__(self) -> None:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
-        self.asked = self.classes
+        self.asked, self.roots = self.classes, _roots(self.classes)
         self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
         self.rows = np.zeros((0, 1))
         self.values, self.precisions = np.zeros(0), np.zeros(0)
@@ -108,7 +111,7 @@ class Reconstruction:
         self.values = np.concatenate([self.values, block.values.astype(float)])
         self.precisions = np.concatenate([self.precisions, np.full(len(rows), 1 / variance)])
         self.places = {**self.places, (block.position, block.first): len(self.noises) + np.arange(len(rows))}
-        self.noises = [*self.noises, *[block.noise] * len(rows)]
+        self.noises = self.noises.plus(block.noise, len(rows))
         self._forget()
         if block.product.rows <= FEW_ROWS:
             self.asked = told_apart(self.asked, block.product) or self.asked
@@ -134,10 +137,9 @@ class Reconstruction:
         before, after = float(self.precisions[found[0]]), 1 / noise.variance()
         said = (after * values - before * self.values[found]) / (after - before)
         self.state.take(self.rows[found], said, 1 / (after - before))
-        self.values, self.precisions, self.noises = self.values.copy(), self.precisions.copy(), list(self.noises)
+        self.values, self.precisions = self.values.copy(), self.precisions.copy()
         self.values[found], self.precisions[found] = values, after
-        for place in found.tolist():
-            self.noises[place] = noise
+        self.noises = self.noises.changed(found, noise)
         self._forget()
         return found
 
@@ -152,8 +154,7 @@ class Reconstruction:
     def law_of(self, weights: Reals) -> WeightedRows:
         """The law of estimates that weigh all rows like this."""
         used = np.abs(weights).max(axis=0, initial=0) > 0
-        noises = tuple(noise for noise, keep in zip(self.noises, used, strict=True) if keep)
-        return WeightedRows(weights=weights[:, used], noises=noises)
+        return WeightedRows(weights=weights[:, used], noises=self.noises.take(used))
 
     def split_by(self, product: Product, *, rows: int = 0) -> bool:
         """Split merged cells so that no row of the product cuts through one; False where that needs too many cells.
@@ -211,7 +212,7 @@ class Reconstruction:
         parts = queries.parts if isinstance(queries, Stack) else (queries,)
         wanted: list[Reals] = [np.zeros((0, len(self.state.cells)))]
         for part in parts:
-            if not isinstance(part, Product) or not self._constant(part):
+            if not isinstance(part, Product) or not all(self._seen(mask).whole for mask in part.masks):
                 return None
             wanted.append(self.coordinates(part))
         matrix = np.concatenate(wanted)
@@ -235,31 +236,27 @@ class Reconstruction:
         shrink = np.sqrt(_outer(shares))
         self.state = self.state.split(parent, shrink)
         self.rows = self.rows[:, parent] * shrink
-        self.classes = finer
+        self.classes, self.roots, self.seen = finer, _roots(finer), {}
         self._forget()
-
-    def _constant(self, product: Product) -> bool:
-        """Whether no row of the product cuts through a merged cell."""
-        finer = told_apart(self.classes, product)
-        return finer is not None and all(count(finer[n]) == count(self.classes[n]) for n in self.columns)
 
     def coordinates(self, product: Product) -> Reals:
         """The rows of the product over the merged cells, scaled; constant on merged cells is assumed."""
-        firsts = {name: first_cells(labels) for name, labels in self.classes.items()}
         result = np.ones((1,) * (1 + len(self.columns)))
         for mask in product.masks:
-            values = mask.at(firsts).astype(float)
-            shape = [1] * len(self.columns)
-            order = np.argsort([self.columns.index(name) for name in mask.attrs])
-            grid = values.reshape(len(values), *(len(firsts[name]) for name in mask.attrs))
-            grid = np.transpose(grid, [0, *(1 + order)])
-            for name in mask.attrs:
-                shape[self.columns.index(name)] = len(firsts[name])
-            grid = grid.reshape(len(values), *shape)
+            grid = self._seen(mask).grid
             result = (result[:, None] * grid[None]).reshape(-1, *np.broadcast_shapes(result.shape[1:], grid.shape[1:]))
-        full = [len(firsts[name]) for name in self.columns]
-        sizes = _outer([np.bincount(self.classes[name]).astype(float) for name in self.columns])
-        return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(sizes)) * np.sqrt(sizes)
+        full = [count(labels) for labels in self.classes.values()]
+        return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(self.roots)) * self.roots
+
+    def _seen(self, mask: Mask) -> Seen:
+        steps = mask.steps
+        key = (mask.attrs, steps.starts.tobytes(), steps.at.tobytes(), steps.jump.tobytes())
+        found = self.seen.get(key) or Seen(mask, self.classes)
+        if key not in self.seen and mask.rows * math.prod(count(self.classes[name]) for name in mask.attrs) <= KEPT_NUMBERS:
+            if len(self.seen) >= KEPT_MASKS:
+                self.seen.clear()
+            self.seen[key] = found
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -294,34 +291,8 @@ class LaterRows:
         return float(self.variances.mean()) if len(self.variances) else 0.0
 
 
-def told_apart(classes: Mapping[str, Integers], product: Product) -> Classes | None:
-    """The classes after a product's rows are taken in; None where a column would need too many."""
-    finer = dict(classes)
-    for mask in product.masks:
-        for name in mask.attrs:
-            own = mask.classes(name, MERGED_CELLS)
-            if own is None:
-                return None
-            finer[name] = _numbered(finer[name] * (int(own.max()) + 1) + own)
-    return finer
-
-
-def count(classes: Integers) -> int:
-    """How many classes there are."""
-    return int(classes.max(initial=0)) + 1
-
-
-def _numbered(classes: Integers) -> Integers:
-    """The same classes in the same order, numbered without gaps; in time that grows with the cells, not by sorting."""
-    used = np.bincount(classes) > 0
-    return (np.cumsum(used) - 1)[classes]
-
-
-def first_cells(classes: Integers) -> Integers:
-    """The first cell of each class."""
-    first = np.empty(count(classes), np.int64)
-    first[classes[::-1]] = np.arange(len(classes))[::-1]  # where a class comes again, the last assignment stays
-    return first
+def _roots(classes: Classes) -> Reals:
+    return np.sqrt(_outer([np.bincount(labels).astype(float) for labels in classes.values()]))
 
 
 def _outer(vectors: Sequence[Reals]) -> Reals:

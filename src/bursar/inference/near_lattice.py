@@ -21,6 +21,7 @@ import numpy as np
 
 from bursar.inference.characteristic import Array, Sums
 from bursar.inference.inversion import chernoff_exponent, chernoff_width
+from bursar.inference.noises import Noises
 from bursar.inference.single_draw import steps
 from bursar.kernel.accounting.noise import Noise
 
@@ -56,7 +57,7 @@ class NearLattice:
         left = np.flatnonzero(rest)
         if left.size == 0:
             return None
-        return NearLattice(pitch=pitch, whole=whole, rest=Sums.of(rest[None, left], [noises[j] for j in left.tolist()]))
+        return NearLattice(pitch=pitch, whole=whole, rest=Sums.of(rest[None, left], Noises.of(noises).take(left)))
 
     def split(self, alpha: float) -> tuple[float, float]:
         """For (1): the threshold at which L counts, and a bound on Pr[|D| >= d] for the largest d that goes with it."""

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.inference.least_squares import Block, Classes, Reconstruction, count, first_cells, told_apart
+from bursar.inference.least_squares import Block, Reconstruction
+from bursar.inference.merged_cells import Classes, count, first_cells, told_apart
 from bursar.kernel.accounting import Noise
 from bursar.queries import Mask, Product, Steps
 

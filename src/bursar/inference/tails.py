@@ -25,8 +25,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bursar.errors import GoalError
 from bursar.inference.characteristic import Array, Sums
-from bursar.inference.inversion import Inversion, chernoff_exponent, chernoff_width
+from bursar.inference.inversion import Inversion, chernoff_exponent, chernoff_width, quick_exponent
 from bursar.inference.near_lattice import NearLattice
+from bursar.inference.noises import Noises
 from bursar.inference.single_draw import (
     FARTHEST,
     beyond,
@@ -82,7 +83,8 @@ def chernoff_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float) -> 
 def union_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: float) -> float:
     """At least Pr[max_i |S_i| >= alpha] over the rows of a matrix of weights: the sum of bounds on the rows.
 
-    Every row is bounded by Chernoff; then the worst are inverted, until the sum is at most `enough` or cannot be.
+    Every row is bounded by Chernoff, first by a quick guess; then the worst are inverted, until the sum is at most
+    `enough` or cannot be.
 
     Guarantees: at least the truth. If it is above `enough`, so is the sum of the tight bounds of all rows.
     Edge cases: 1 for alpha <= 0 (if there is a row); 0 for alpha > 0 and no weight but zero.
@@ -90,10 +92,13 @@ def union_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough
     matrix = _matrix(weights, noises)
     if steps(alpha) == 0:
         return 1.0 if len(matrix) else 0.0
-    rows = _Rows.of(matrix, noises)
-    if len(rows.count) == 0:
+    some, alpha = matrix[matrix.any(axis=1)], min(alpha, FARTHEST)
+    if len(some) == 0:
         return 0.0
-    alphas = min(alpha, FARTHEST) * np.where(rows.equal, 1.0, 1.0 - NEAR)
+    if enough > 0.0 and (quick := _quick(some, noises, alpha)) <= enough:
+        return outward(quick)
+    rows = _Rows.of(some, noises)
+    alphas = alpha * np.where(rows.equal, 1.0, 1.0 - NEAR)
     s, exponents, bounds = _chernoff(rows.sums, alphas)
     # Rows that are only nearly equal differ by a D with E exp(2^35 s D) <= E exp(sS): this is its own Chernoff bound.
     strays = np.exp(-np.clip(exponents + (2.0**35 * NEAR - 1.0) * s * alphas, 0.0, 700.0))
@@ -134,7 +139,7 @@ class _Rows:
     """The distinct sums of a workload: rows with equal sizes of weights on equal noises have one law."""
 
     matrix: Array
-    noises: Sequence[Noise]
+    noises: Noises
     sums: Sums
     count: Array
     equal: NDArray[np.bool_]  # False where some of the rows only agree to 2^-36
@@ -142,10 +147,9 @@ class _Rows:
 
     @staticmethod
     def of(weights: Array, noises: Sequence[Noise]) -> _Rows:
-        columns: dict[Noise, list[int]] = {}
-        for j, noise in enumerate(noises):
-            columns.setdefault(noise, []).append(j)
-        by_noise = [np.sort(np.abs(weights[:, block]), axis=1) for block in columns.values()]
+        drawn = Noises.of(noises)
+        columns = [np.flatnonzero(drawn.which == kind) for kind in dict.fromkeys(drawn.which.tolist())]
+        by_noise = [np.sort(np.abs(weights[:, block]), axis=1) for block in columns]
         matrix = np.concatenate([np.empty((len(weights), 0)), *by_noise], axis=1)
         seen: dict[bytes, int] = {}
         firsts: list[int] = []
@@ -156,11 +160,11 @@ class _Rows:
             if place[i] == len(firsts):
                 firsts.append(i)
             equal[place[i]] &= np.array_equal(matrix[i], matrix[firsts[place[i]]])
-        matrix, noises = matrix[firsts], [noise for noise, block in columns.items() for _ in block]
+        matrix, drawn = matrix[firsts], drawn.take(np.concatenate([np.zeros(0, np.int64), *columns]))
         return _Rows(
             matrix=matrix,
-            noises=noises,
-            sums=Sums.of(matrix, noises),
+            noises=drawn,
+            sums=Sums.of(matrix, drawn),
             count=np.bincount(place[place >= 0], minlength=len(firsts)).astype(np.float64),
             equal=equal[: len(firsts)],
             place=place,
@@ -168,7 +172,7 @@ class _Rows:
 
     @cached_property
     def spreads(self) -> Array:
-        return np.sqrt([noise.variance() for noise in self.noises])
+        return np.sqrt(self.noises.variances)
 
     def tail(self, i: int, alpha: float, chernoff: float) -> float:
         """The tightest bound on Pr[|S_i| >= alpha]."""
@@ -196,13 +200,13 @@ class _Rows:
         return _width(weights, self.noises, beta)
 
 
-def _tail(weights: Array, noises: Sequence[Noise], alpha: float) -> float:
+def _tail(weights: Array, noises: Noises, alpha: float) -> float:
     """The tightest bound on Pr[|S| >= alpha] for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
     return (_tail_of if len(terms) <= KEPT_TERMS else _tail_of.__wrapped__)(terms, alpha)
 
 
-def _width(weights: Array, noises: Sequence[Noise], beta: float) -> float:
+def _width(weights: Array, noises: Noises, beta: float) -> float:
     """The least h, or a little more, with Pr[|S| > h] <= beta, for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
     return (_width_of if len(terms) <= KEPT_TERMS else _width_of.__wrapped__)(terms, beta)
@@ -212,9 +216,9 @@ Terms = tuple[tuple[float, Noise, int], ...]
 """A sum: weights, none of them zero, each with the noise that it weighs and the number of such terms."""
 
 
-def _terms(weights: Array, noises: Sequence[Noise]) -> Terms:
-    present = np.flatnonzero(weights).tolist()
-    counts = Counter(zip(weights[present].tolist(), (noises[j] for j in present), strict=True))
+def _terms(weights: Array, noises: Noises) -> Terms:
+    present = np.flatnonzero(weights)
+    counts = Counter(zip(weights[present].tolist(), noises.take(present), strict=True))
     return tuple((weight, noise, count) for (weight, noise), count in counts.items())
 
 
@@ -262,6 +266,13 @@ def _chernoff(sums: Sums, alphas: Array) -> tuple[Array, Array, Array]:
     found = [chernoff_exponent(sums.rows(block), alphas[block]) for block in _blocks(sums)]
     s, exponent = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return s, exponent, np.clip(2.0 * np.exp(-np.where(exponent > 0.0, exponent, 0.0)), TINY, 1.0)
+
+
+def _quick(weights: Array, noises: Sequence[Noise], alpha: float) -> float:
+    """The sum over the rows, none of them zero, of a bound that takes one pass over the matrix."""
+    sums = Sums.of(weights, noises)
+    exponents = [quick_exponent(sums.rows(block), np.array([alpha])) for block in _blocks(sums)]
+    return 2.0 * float(np.exp(-np.concatenate(exponents)).sum())
 
 
 def _blocks(sums: Sums) -> list[slice]:

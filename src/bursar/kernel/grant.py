@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bursar.errors import Stale, Unsupported
+from bursar.errors import Stale
 from bursar.kernel.accounting import Event, Failed, Noise, Opened, Refined
 from bursar.kernel.accounts import FREE, Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Claim, Hold, Record, Transaction
 from bursar.kernel.randomness import Randomness
-from bursar.kernel.verbs import Tested
+from bursar.kernel.verbs import NONE_BARRED, Tested
 from bursar.queries import LinearMap
 
 HOLD_SECONDS = 600.0
@@ -91,6 +91,18 @@ class Grant:
         )
         return Tested(instance=instance, above=above)
 
+    def select(
+        self,
+        candidates: LinearMap,
+        estimates: NDArray[np.int64],
+        *,
+        count: int,
+        scale: float,
+        barred: NDArray[np.int64] = NONE_BARRED,
+    ) -> Record:
+        asked = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred)
+        return self._charged(asked)
+
     def _charged(self, verb: Callable[..., tuple[Record, Charge]]) -> Record:
         record, charge = verb(
             analyst=self.analyst,
@@ -101,9 +113,6 @@ class Grant:
         )
         self.charged = self.charged.plus(charge)
         return record
-
-    def select(self, candidates: LinearMap, count: int) -> NoReturn:
-        raise Unsupported("noisy selection cannot be run yet")
 
     def release(self, body: bytes) -> bytes:
         """The answer as it is stored: with a key, the first one stored wins, and everyone gets its bytes."""

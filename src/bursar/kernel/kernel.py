@@ -6,14 +6,15 @@ is returned after the commit and not before. See kernel.proof.md for why this ke
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from hashlib import blake2b
 from itertools import zip_longest
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bursar.domain import Domain, Neighbours, Unit
 from bursar.errors import AnalystError, QueryError, SourceError, Stale
@@ -27,9 +28,11 @@ from bursar.kernel.accounting import (
     Measured,
     Noise,
     Opened,
+    Paid,
     Profile,
     Refined,
     ReplaceOne,
+    Selected,
     Sequential,
     Versioned,
     same_purchase,
@@ -38,18 +41,14 @@ from bursar.kernel.accounts import REST, Account, Accounts, Charge, Owned
 from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
+from bursar.kernel.limits import LARGEST_ANSWER, check_candidates, check_strategy, check_test
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.seals import Axis, Seals, check_sealed, content_names
-from bursar.kernel.sources.source import CHANGED, MOST_CELLS, UNDECLARED, Source
-from bursar.kernel.sparse_vector import Facts, SparseVectors, check_query
+from bursar.kernel.sources.source import CHANGED, UNDECLARED, Source
+from bursar.kernel.sparse_vector import Facts, SparseVectors
 from bursar.kernel.tables import Tables
-from bursar.queries import LinearMap, Product, Transform
-
-LARGEST_ANSWER = 2**61
-"""Exact answers and noise (scales end at 2^40) stay far below 64 bits."""
-
-MOST_ROWS = 2**22
-"""Most rows of one measurement."""
+from bursar.kernel.verbs import NONE_BARRED
+from bursar.queries import LinearMap, Product
 
 
 class Kernel:
@@ -167,24 +166,12 @@ class Kernel:
 
     def check(self, strategy: LinearMap) -> None:
         """Refuse, from public sizes alone, what could overflow or not fit in memory."""
-        parts = [self.domain.cells(norm.columns) for norm in strategy.norms(1)]
-        if max(parts, default=1) > MOST_CELLS:
-            raise QueryError(f"this looks at {max(parts)} joint cells at once; {MOST_CELLS} are possible")
-        if strategy.rows > MOST_ROWS:
-            raise QueryError(f"this asks for {strategy.rows} numbers at once; {MOST_ROWS} are possible")
-        if strategy.largest() * self.max_rows > LARGEST_ANSWER:
-            raise QueryError("the coefficients of this workload are too large for max_rows")
-        if isinstance(strategy, Transform) and strategy.max_rows < self.max_rows:
-            raise QueryError("a transform was made for fewer rows than max_rows")
+        check_strategy(strategy, self.domain, self.max_rows)
 
     def check_test(self, opened: Opened, query: LinearMap, estimate: int) -> Product:
         """The query of a test; refused, from public facts alone, if the sparse vector has not paid for it."""
-        asked = check_query(
-            opened, query, estimate, one_sign=self._accountant.unit.neighbours is Neighbours.REPLACE_ONE
-        )
-        if (cells := math.prod(mask.steps.size for mask in asked.masks)) > MOST_CELLS:
-            raise QueryError(f"this looks at {cells} joint cells at once; {MOST_CELLS} are possible")
-        return asked
+        replaced = self._accountant.unit.neighbours is Neighbours.REPLACE_ONE
+        return check_test(opened, query, estimate, one_sign=replaced)
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 
@@ -253,6 +240,44 @@ class Kernel:
                 shown = self._blocks.values(event, transaction.pending())
             charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
             values = exact + self._randomness.refine(shown - exact, before, noise)
+            return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
+
+        return self.ledger.commit(work)
+
+    def select(
+        self,
+        candidates: LinearMap,
+        estimates: NDArray[np.int64],
+        *,
+        count: int,
+        scale: float,
+        barred: NDArray[np.int64] = NONE_BARRED,
+        analyst: str,
+        purpose: str,
+        at_most: int,
+        claim: Claim | None = None,
+        fence: int | None = None,
+    ) -> tuple[Record, Charge]:
+        """The numbers of `count` candidates, picked by their distances |q_i(D) - estimate_i|, one commit; with what it
+        was charged.
+
+        Stale is raised where `measure` raises it.
+        """
+        version = self.version()
+        around, out = check_candidates(candidates, estimates, barred, count, self.domain, self.max_rows)
+        digests = {"estimates": _digest(around), "barred": _digest(out)}
+        event = Selected(candidates=candidates, count=count, scale=scale, version=version, **digests)
+        self._accountant.footprints(event)  # refuses what has no price before the data are touched
+        opened, tables = self._opened()
+        if opened != version:
+            raise Stale("the data version changed meanwhile")
+        check_sealed(candidates, self.domain, tables.sealed)
+        scores = np.abs(tables.answers(candidates) - around)
+        scores[out] = -1
+
+        def work(transaction: Transaction) -> tuple[Record, Charge]:
+            charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
+            values = self._randomness.select(scores, count=count, scale=scale)
             return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
 
         return self.ledger.commit(work)
@@ -375,7 +400,7 @@ class Kernel:
     def _admit(
         self,
         transaction: Transaction,
-        event: Measured | Refined | Opened,
+        event: Paid,
         *,
         analyst: str,
         at_most: int,
@@ -436,7 +461,7 @@ class Kernel:
         with self._lock:
             return accounts.admit(analyst, others, more)
 
-    def _take_from_hold(self, transaction: Transaction, event: Measured | Refined | Opened, fence: int) -> Hold:
+    def _take_from_hold(self, transaction: Transaction, event: Paid, fence: int) -> Hold:
         """Replace the hold by what remains of its plan, and return that; what was not planned does not fit."""
         hold = next((h for h in transaction.holds(time.time()) if h.fence == fence), None)
         if hold is None:
@@ -515,11 +540,17 @@ class Kernel:
             self._position = record.position
 
 
-def _looking(event: Measured | Refined | Opened) -> LinearMap:
+def _digest(numbers: NDArray[np.int64]) -> str:
+    return blake2b(numbers.astype("<i8", copy=False).data, digest_size=16).hexdigest()
+
+
+def _looking(event: Paid) -> LinearMap:
     """A map that is not zero wherever the event looks."""
     match event:
         case Refined():
             return event.measured
         case Opened():
             return event.scope
+        case Selected():
+            return event.candidates
     return event.strategy

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bursar.kernel import bulk
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.noise_down import noise_down
+from bursar.kernel.selection import select
 
 BULK_FROM = 64
 """Draws of this size and more use `bulk`; below, OpenDP is done sooner than the tables of a new scale are. A law that
@@ -28,6 +29,10 @@ class Randomness(Protocol):
 
     def refine(self, current: NDArray[np.int64], before: Noise, after: Noise) -> NDArray[np.int64]:
         """Draws of `after` under draws of `before`: independent, each given the present one in its place."""
+
+    def select(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
+        """`count` places of the scores, one after the other without replacement, each with a probability proportional
+        to exp(score / scale); places of negative scores are never picked."""
 
     def secret(self, size: int) -> bytes:
         """`size` bytes that nobody can guess, for keys."""
@@ -52,6 +57,10 @@ class SystemRandomness:
     def refine(self, current: NDArray[np.int64], before: Noise, after: Noise) -> NDArray[np.int64]:
         """Draws of `after` under draws of `before`; both are Laplace, as every `Refined` says."""
         return noise_down(current, before=before.scale, after=after.scale)
+
+    def select(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
+        """`count` places of the scores, as `selection` picks them."""
+        return select(scores, count=count, scale=scale)
 
     def secret(self, size: int) -> bytes:
         """`size` bytes that nobody can guess, for keys."""

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bursar.kernel.accounting import Noise, Opened
 from bursar.kernel.ledger import Record
 from bursar.queries import LinearMap
+
+NONE_BARRED: NDArray[np.int64] = np.zeros(0, np.int64)
+NONE_BARRED.setflags(write=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,5 +47,17 @@ class Verbs(Protocol):
         Raises Stale where it is not open any more.
         """
 
-    def select(self, candidates: LinearMap, count: int) -> Record:
-        """Noisy top-k."""
+    def select(
+        self,
+        candidates: LinearMap,
+        estimates: NDArray[np.int64],
+        *,
+        count: int,
+        scale: float,
+        barred: NDArray[np.int64] = NONE_BARRED,
+    ) -> Record:
+        """Noisy top-k: the numbers of rows that are far from their estimates, as the values of the record.
+
+        `count` rows are picked one after the other, without replacement, each with a probability in proportion to
+        exp(|q_i(D) - estimates_i| / scale); rows whose numbers are `barred` are never picked.
+        """

@@ -2,7 +2,8 @@
 
 Steps -> Mask -> Product -> Stack: integer rows over numbered cells, over the joint grid of a few columns, as a
 Kronecker product of masks on disjoint columns, and several maps one below the other. Transform: rounded sine
-transforms of one column. Predicate: one count under a condition on more columns than a mask can have.
+transforms of one column. Predicate: one count under a condition on more columns than a mask can have. Thresholds: at
+least so many of a few columns have given values, for all values at once.
 """
 
 from bursar.queries.codec import decode, encode
@@ -13,6 +14,7 @@ from bursar.queries.predicate import Predicate, Quorum, Within
 from bursar.queries.product import MOST_COLUMNS, Product
 from bursar.queries.stack import Stack
 from bursar.queries.steps import Steps
+from bursar.queries.thresholds import Thresholds
 from bursar.queries.transform import Transform
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Quorum",
     "Stack",
     "Steps",
+    "Thresholds",
     "Transform",
     "Within",
     "decode",

@@ -19,6 +19,7 @@ from bursar.queries.predicate import Predicate, Quorum, Within
 from bursar.queries.product import Product
 from bursar.queries.stack import Stack
 from bursar.queries.steps import Steps
+from bursar.queries.thresholds import Thresholds
 from bursar.queries.transform import Transform
 
 TRANSFORM = ("column", "size", "first", "start", "period", "shift", "max_rows")
@@ -33,20 +34,28 @@ def encode(linear_map: LinearMap) -> bytes:
     if isinstance(linear_map, Predicate):
         facts = {"attrs": linear_map.attrs, "sizes": linear_map.sizes, "condition": _written(linear_map.condition)}
         return _packed({"kind": "predicate", **facts}, [])
-    products = linear_map.parts if isinstance(linear_map, Stack) else (linear_map,)
     arrays: list[Integers] = []
-    shapes: list[list[dict[str, Any]]] = []
-    for product in products:
-        if not isinstance(product, Product):
-            raise LedgerError(f"a map of kind {type(product).__name__} cannot be stored")
-        shapes.append([])
-        for mask in product.masks:
-            steps = mask.steps
-            arrays += [steps.starts, steps.at, steps.jump]
-            lengths = [len(steps.starts), len(steps.at)]
-            shapes[-1].append({"attrs": mask.attrs, "sizes": mask.sizes, "lengths": lengths})
-    header = {"kind": "stack" if isinstance(linear_map, Stack) else "product", "products": shapes}
-    return _packed(header, arrays)
+    if isinstance(linear_map, Stack):
+        return _packed({"kind": "stack", "products": [_shape(part, arrays) for part in linear_map.parts]}, arrays)
+    kind = "thresholds" if isinstance(linear_map, Thresholds) else "product"
+    return _packed({"kind": kind, "products": [_shape(linear_map, arrays)]}, arrays)
+
+
+def _shape(part: LinearMap, arrays: list[Integers]) -> list[dict[str, Any]] | dict[str, Any]:
+    """What the header says about a product, or about thresholds; their arrays are put behind those already there."""
+    if isinstance(part, Thresholds):
+        arrays += [] if part.chosen is None else [part.chosen]
+        chosen = None if part.chosen is None else len(part.chosen)
+        return {"attrs": part.attrs, "sizes": part.sizes, "least": part.least, "chosen": chosen}
+    if not isinstance(part, Product):
+        raise LedgerError(f"a map of kind {type(part).__name__} cannot be stored")
+    shapes = []
+    for mask in part.masks:
+        steps = mask.steps
+        arrays += [steps.starts, steps.at, steps.jump]
+        lengths = [len(steps.starts), len(steps.at)]
+        shapes.append({"attrs": mask.attrs, "sizes": mask.sizes, "lengths": lengths})
+    return shapes
 
 
 def _packed(header: dict[str, Any], arrays: list[Integers]) -> bytes:
@@ -71,8 +80,15 @@ def decode(data: bytes) -> LinearMap:
 
 
 def _products(header: dict[str, Any], numbers: Integers) -> LinearMap:
-    products, used = [], 0
+    products: list[Product | Thresholds] = []
+    used = 0
     for shapes in header["products"]:
+        if isinstance(shapes, dict):
+            length = shapes["chosen"]
+            chosen = None if length is None else numbers[used : used + length]
+            used += length or 0
+            products.append(Thresholds(tuple(shapes["attrs"]), tuple(shapes["sizes"]), shapes["least"], chosen))
+            continue
         masks = []
         for shape in shapes:
             pointers, jumps = shape["lengths"]

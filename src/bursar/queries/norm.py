@@ -69,6 +69,14 @@ class Norm:
         """A pair of cells loses at most so many times the largest norm of a cell."""
         return 2 if self.power == 1 or self.one_sign else 4
 
+    def largest_pair(self) -> int:
+        """A pair of cells loses at most so much; a row of one sign differs by no more than its largest value."""
+        most = self.pair_factor * self.largest()
+        if not self.one_sign:
+            return most
+        rows, value = math.prod(m.rows for m in self.masks), math.prod(m.steps.largest() for m in self.masks)
+        return min(most, rows * int(value**self.power))
+
     def at(self, column: str, cell: int) -> Norm:
         """The norm of rows that have this value of a column, over the other columns."""
         masks = (mask.sliced(column, cell) if column in mask.attrs else mask for mask in self.masks)
@@ -98,17 +106,17 @@ class Norm:
         cells = math.prod(mask.steps.size for mask in self.masks)
         if cells > PAIR_CELLS:
             return None
-        norm = _outer(list(self.vectors)).ravel()
+        norm = outer(list(self.vectors)).ravel()
         apart = norm[:, None] + norm[None, :]
         at_most = self.pair_factor // 2 * apart
         if any(mask.rows * mask.steps.size > PAIR_NUMBERS for mask in self.masks):
             return at_most
         rows = [mask.steps.at_cells(np.arange(mask.steps.size)) for mask in self.masks]
         if self.power == 2 or all(np.isin(r, (0, 1)).all() for r in rows):
-            return apart - 2 * _outer([_gram(r) for r in rows])
+            return apart - 2 * outer([_gram(r) for r in rows])
         if math.prod(len(r) for r in rows) * cells**2 > PAIR_WORK:
             return at_most
-        matrix = _outer(rows)
+        matrix = outer(rows)
         return np.stack([np.abs(matrix - matrix[:, [cell]]).sum(axis=0) for cell in range(cells)])
 
 
@@ -127,7 +135,7 @@ class Hull(Norm):
         """max(q(v), q(v'))^power for all pairs of cells; None where there are more than 2,048 cells."""
         if math.prod(mask.steps.size for mask in self.masks) > PAIR_CELLS:
             return None
-        norm = _outer(list(self.vectors)).ravel()
+        norm = outer(list(self.vectors)).ravel()
         largest: Integers = np.maximum.outer(norm, norm)
         return largest
 
@@ -143,7 +151,7 @@ class Ceiling(Hull):
         return largest
 
 
-def _outer(factors: list[Integers]) -> Integers:
+def outer(factors: list[Integers]) -> Integers:
     """The Kronecker product of vectors or matrices, the last factor running fastest."""
     result = np.ones((1,) * (factors[0].ndim if factors else 2), np.int64)
     for factor in factors:

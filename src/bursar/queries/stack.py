@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 
@@ -13,13 +14,14 @@ from bursar.errors import QueryError
 from bursar.queries.linear_map import Counts, Integers, LinearMap
 from bursar.queries.norm import Norm
 from bursar.queries.product import Product
+from bursar.queries.thresholds import Thresholds
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
     """The rows of all parts in order."""
 
-    parts: tuple[Product, ...]
+    parts: tuple[Product | Thresholds, ...]
 
     @cached_property
     def attrs(self) -> tuple[str, ...]:
@@ -45,11 +47,14 @@ class Stack:
         return max((part.largest() for part in self.parts), default=0)
 
     def take(self, rows: Sequence[int]) -> LinearMap:
-        offsets = np.cumsum([0, *(part.rows for part in self.parts)])
-        picked: list[Product] = []
-        for row in rows:
-            if not 0 <= row < self.rows:
-                raise QueryError("a row is taken that is not there")
-            place = int(np.searchsorted(offsets, row, side="right")) - 1
-            picked.append(self.parts[place].row(int(row - offsets[place])))
+        wanted = np.asarray(rows, np.int64)
+        if np.any(wanted < 0) or np.any(wanted >= self.rows):
+            raise QueryError("a row is taken that is not there")
+        ends = np.cumsum([part.rows for part in self.parts])
+        places = np.searchsorted(ends, wanted, side="right").tolist()
+        picked: list[Product | Thresholds] = []
+        for place, run in groupby(zip(places, wanted.tolist(), strict=True), key=lambda pair: pair[0]):
+            part = self.parts[place]
+            own = [row - int(ends[place]) + part.rows for _, row in run]
+            picked += [part.take(own)] if isinstance(part, Thresholds) else map(part.row, own)
         return picked[0] if len(picked) == 1 else Stack(tuple(picked))

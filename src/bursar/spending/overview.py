@@ -8,7 +8,19 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from bursar.domain import Domain
-from bursar.kernel.accounting import Allotted, Book, Measured, Mode, Opened, Refined, Sealed, Versioned, from_units
+from bursar.kernel.accounting import (
+    Allotted,
+    Book,
+    Measured,
+    Mode,
+    Opened,
+    Paid,
+    Refined,
+    Sealed,
+    Selected,
+    Versioned,
+    from_units,
+)
 from bursar.kernel.accounts import Charge
 from bursar.kernel.ledger import Record
 from bursar.spending.people import Used, used_by_people
@@ -162,7 +174,7 @@ def _portions(
     """Sums by name, the largest first."""
     sums: dict[str, list[int]] = defaultdict(list)
     for record, charge in entries:
-        if isinstance(record.event, Measured | Refined | Opened):  # nothing else costs anything
+        if isinstance(record.event, Paid):  # nothing else costs anything
             sums[name(record)].append(pays(charge))
     made = [Portion(name=key, charge=from_units(sum(paid)), purchases=len(paid)) for key, paid in sums.items()]
     return tuple(sorted(made, key=lambda portion: -portion.charge))
@@ -170,8 +182,12 @@ def _portions(
 
 def _columns(record: Record, domain: Domain) -> str:
     event = record.event
-    assert isinstance(event, Measured | Refined | Opened)
-    looked_at = event.scope if isinstance(event, Opened) else event.strategy
+    match event:
+        case Opened(scope=looked_at) | Selected(candidates=looked_at) | Measured(strategy=looked_at):
+            pass
+        case _:
+            assert isinstance(event, Refined)
+            looked_at = event.strategy
     return ", ".join(domain.ordered(looked_at.attrs)) or "(all rows)"
 
 
@@ -186,6 +202,8 @@ def _ways(
             return "earlier rows made finer"
         if isinstance(record.event, Opened):
             return "tests of what was learnt"
+        if isinstance(record.event, Selected):
+            return "choices of what to measure"
         if request is None:
             return "for everyone"
         assert isinstance(record.event, Measured)

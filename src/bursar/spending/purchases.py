@@ -11,7 +11,7 @@ from typing import Any
 from bursar.domain import Domain
 from bursar.errors import BursarError
 from bursar.goal import Goal, GoalKind
-from bursar.kernel.accounting import Measured, Opened, Refined, Sealed, Versioned
+from bursar.kernel.accounting import Paid, Sealed, Versioned
 from bursar.kernel.accounts import Charge
 from bursar.kernel.ledger import Record
 from bursar.kernel.seals import Seals
@@ -48,7 +48,7 @@ class Purchase:
 
 def purchases_of(history: Sequence[tuple[Record, Charge]], read: Read) -> list[Purchase]:
     """What was bought, in its order; records of one question that follow each other are one purchase."""
-    bought = [entry for entry in history if isinstance(entry[0].event, Measured | Refined | Opened)]
+    bought = [entry for entry in history if isinstance(entry[0].event, Paid)]
     seals = [record for record, _ in history if isinstance(record.event, Versioned | Sealed)]
     made: list[Purchase] = []
     for (analyst, purpose), entries in groupby(bought, key=lambda entry: (entry[0].analyst, entry[0].purpose)):

@@ -55,7 +55,9 @@ def best_strategy(workload: LinearMap | Line | Marginals, mode: Mode, *, gap: fl
     if isinstance(workload, Product):
         return _product(workload, mode, gap)
     if isinstance(workload, Stack):
-        return _stack(workload.parts, mode, gap)
+        products = [part for part in workload.parts if isinstance(part, Product)]
+        if len(products) == len(workload.parts):
+            return _stack(products, mode, gap)
     raise QueryError("no strategy is sought for a strategy")
 
 

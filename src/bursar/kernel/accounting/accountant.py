@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import partial
 
-from bursar.domain import Unit
+from bursar.domain import Neighbours, Unit
 from bursar.errors import BudgetError, ConfigError, Unsupported
 from bursar.kernel.accounting.events import (
     Allotted,
@@ -20,12 +20,13 @@ from bursar.kernel.accounting.events import (
     Opened,
     Refined,
     Sealed,
+    Selected,
     Versioned,
 )
 from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
 from bursar.kernel.accounting.profile import HALF, Footprint
 from bursar.kernel.accounting.renyi import LARGEST_ORDER, SMALLEST_ORDER, bit_divergence, laplace_divergence
-from bursar.queries import Predicate, Product, Stack, Transform
+from bursar.queries import Norm, Predicate, Product, Stack, Thresholds, Transform
 
 COARSEST = 2**20
 """Losses of one row below so many units are counted in finer ones."""
@@ -104,11 +105,23 @@ class Accountant:
             loss = min(bit_divergence(loss=loss, order=self.order), apart) / self.order
         return math.ceil(loss * (1 << (UNIT_BITS + finer)))
 
+    def selected_units(self, selected: Selected, finer: int = 0) -> int:
+        """The loss of a selection where each row of a unit changes every score by at most one: 2kn/g for n picks.
+
+        In concentrated mode n k^2/(2g^2), which bounds the divergences of every order a, each over a, and so holds in
+        RENYI mode too. In units of 2^-(50 + finer), rounded up. A row that is replaced may change a candidate by twice
+        its reach, where that takes values of both signs.
+        """
+        twice = self.unit.neighbours is Neighbours.REPLACE_ONE and not selected.reach.one_sign
+        change = self.unit.max_contributions * (2 if twice else 1) / Fraction(selected.scale)
+        loss = 2 * change if self.mode is Mode.PURE else change**2 / 2
+        return math.ceil(selected.count * loss * (1 << (UNIT_BITS + finer)))
+
     def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
         """What an event adds to the profile; a refinement adds what its rows did not lose yet.
 
-        `block` is what the footprints of a measurement or a sparse vector are filed under, the event itself where
-        nothing is given; those of a refinement are filed under the block that it refines.
+        `block` is what the footprints of a measurement, a sparse vector or a selection are filed under, the event
+        itself where nothing is given; those of a refinement are filed under the block that it refines.
         """
         filed: Hashable = event if block is None else block
         match event:
@@ -119,7 +132,11 @@ class Accountant:
                 filed = event.block
             case Opened():
                 units, finer = _fine_units(partial(self.opened_units, event))
-                norm = event.norms[self.power]
+                norm: Norm = event.norms[self.power]
+                return (Footprint(norm=norm, units=units, version=event.version, finer=finer, block=filed),)
+            case Selected():
+                units, finer = _fine_units(partial(self.selected_units, event))
+                norm = event.reach.norms[self.power]
                 return (Footprint(norm=norm, units=units, version=event.version, finer=finer, block=filed),)
             case Failed() | Closed():
                 return ()
@@ -127,7 +144,7 @@ class Accountant:
                 return ()
             case _:
                 raise Unsupported(f"no accountant knows events of kind {type(event).__name__}")
-        if not isinstance(strategy, Product | Stack | Transform | Predicate):
+        if not isinstance(strategy, Product | Stack | Transform | Predicate | Thresholds):
             raise Unsupported(f"no accountant knows strategies of kind {type(strategy).__name__}")
         norms = strategy.norms(self.power)
         return tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.errors import ConfigError, QueryError, Unsupported
-from bursar.kernel.accounting.noise import UNIT_BITS, Noise, NoiseKind
+from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE, UNIT_BITS, Noise, NoiseKind
+from bursar.kernel.accounting.reach import Reach
 from bursar.kernel.accounting.rows import gathered, rows_of
-from bursar.queries import Ceiling, LinearMap, Product, Transform
+from bursar.queries import Ceiling, LinearMap, Product, Stack, Thresholds, Transform
 
 MOST_PARTS = 10**60
 """Largest denominator of a share."""
@@ -22,6 +24,9 @@ LARGEST_NUMBER = 2**61
 
 DIGEST_NUMBERS = 2
 """How many whole numbers the record of an opened sparse vector holds: the keyed digest of its noisy threshold."""
+
+MOST_PICKS = 2**16
+"""Most rows of one selection."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -185,6 +190,42 @@ class Closed:
     version: int
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Selected:
+    """Rows of some candidates were picked by their scores |q_i(D) - e_i|, with estimates e_i that are public.
+
+    `count` rows, one after the other without replacement, each with a probability proportional to exp(score / scale)
+    among those left; rows that are barred, which is public too, are never picked. Of estimates and barred rows, which
+    may be millions, the event has digests; in a plan, which need not know them yet, these may be empty.
+
+    Edge cases: refused are candidates that are no products or thresholds, counts beyond 2^16 or beyond the candidates,
+    and scales that are no float from 2^-6 to 2^40.
+    """
+
+    candidates: LinearMap
+    count: int
+    scale: float
+    version: int
+    estimates: str = ""
+    barred: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.candidates, Product | Stack | Thresholds):
+            raise Unsupported(f"rows of a map of kind {type(self.candidates).__name__} cannot be selected")
+        most = min(self.candidates.rows, MOST_PICKS)
+        if type(self.count) is not int or not 1 <= self.count <= most:
+            raise QueryError(f"between 1 and {most} of these rows can be selected at once")
+        if not (isinstance(self.scale, float) and SMALLEST_SCALE <= self.scale <= LARGEST_SCALE):
+            raise QueryError("the scale of a selection lies between 2^-6 and 2^40")
+        if any(re.fullmatch("([0-9a-f]{32})?", digest) is None for digest in (self.estimates, self.barred)):
+            raise QueryError("a selection has digests of its estimates and of the rows that are barred")
+
+    @cached_property
+    def reach(self) -> Reach:
+        """Priced over and over while a plan is made, so computed once."""
+        return Reach(self.candidates)
+
+
 def check_row(row: LinearMap, number: int) -> Product:
     """One row of a sparse vector with its whole number; anything else is refused."""
     if not isinstance(row, Product):
@@ -196,7 +237,10 @@ def check_row(row: LinearMap, number: int) -> Product:
     return row
 
 
-Event = Measured | Refined | Versioned | Allotted | Sealed | Opened | Failed | Closed
+Paid = Measured | Refined | Opened | Selected
+"""What costs something."""
+
+Event = Paid | Versioned | Allotted | Sealed | Failed | Closed
 
 
 def same_purchase(one: Event, other: Event) -> bool:
@@ -214,4 +258,7 @@ def same_purchase(one: Event, other: Event) -> bool:
         case Opened(), Opened():
             laws = (one.cut, one.threshold, one.test) == (other.cut, other.threshold, other.test)
             return laws and (one.scope.digest, one.version) == (other.scope.digest, other.version)
+        case Selected(), Selected():
+            laws = (one.count, one.scale) == (other.count, other.scale)
+            return laws and (one.candidates.digest, one.version) == (other.candidates.digest, other.version)
     return False

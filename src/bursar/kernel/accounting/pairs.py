@@ -32,7 +32,7 @@ class Change(NamedTuple):
         norm = footprint.norm
         columns, matrix = columns_of(norm, domain), norm.pairs()
         if matrix is None:
-            return Change(columns, None, footprint.of(norm.pair_factor * norm.largest()))
+            return Change(columns, None, footprint.of(norm.largest_pair()))
         numbers = np.arange(len(matrix)).reshape(domain.sizes(norm.columns))
         place = numbers.transpose([norm.columns.index(name) for name in columns]).ravel()
         # A footprint loses at most 2^60 in a cell, hence at most 2^62 in a pair: the product cannot wrap around.

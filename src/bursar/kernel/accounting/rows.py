@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.errors import Unsupported
-from bursar.queries import LinearMap, Product, Stack
+from bursar.queries import LinearMap, Product, Stack, Thresholds
 
 Integers = NDArray[np.int64]
 
@@ -26,16 +26,20 @@ def gathered(linear_map: LinearMap, rows: Integers) -> LinearMap:
 def _taken(linear_map: LinearMap, rows: Integers, *, ordered: bool) -> LinearMap:
     if len(rows) == linear_map.rows:
         return linear_map
-    if not isinstance(linear_map, Product | Stack):
+    if not isinstance(linear_map, Product | Stack | Thresholds):
         raise Unsupported(f"rows of a map of kind {type(linear_map).__name__} cannot be taken by themselves")
     parts = linear_map.parts if isinstance(linear_map, Stack) else (linear_map,)
     ends = np.cumsum([part.rows for part in parts])
-    products: list[Product] = []
+    products: list[Product | Thresholds] = []
     for part, end, own in zip(parts, ends, np.split(rows, np.searchsorted(rows, ends[:-1])), strict=True):
-        if 0 < len(own) < part.rows:
-            products += _products(part, own - (end - part.rows), ordered=ordered)
-        elif len(own) > 0:
+        if len(own) == 0:
+            continue
+        if len(own) == part.rows:
             products.append(part)
+        elif isinstance(part, Thresholds):
+            products.append(part.take(own - (end - part.rows)))
+        else:
+            products += _products(part, own - (end - part.rows), ordered=ordered)
     return products[0] if len(products) == 1 else Stack(tuple(products))
 
 

@@ -3,7 +3,8 @@
 A record is a line of JSON (sorted keys, ASCII), a line feed, then its values as little-endian int64. A strategy
 appears by its digest; its own bytes (`bursar.queries.codec`) are stored once. Refined rows appear as the ends of
 their runs, with the digest of the strategy that they are rows of. The scope of a sparse vector and the query of a test
-are strategies too; the values of an opened one are the keyed digest of its threshold. Floats that decide something are
+are strategies too; the values of an opened one are the keyed digest of its threshold. So are the candidates of a
+selection, whose values are the numbers of the rows that were picked. Floats that decide something are
 written in hexadecimal, so what is read back is the number that was priced.
 """
 
@@ -31,6 +32,7 @@ from bursar.kernel.accounting.events import (
     Opened,
     Refined,
     Sealed,
+    Selected,
     Versioned,
 )
 from bursar.kernel.accounting.noise import Noise, NoiseKind
@@ -67,7 +69,7 @@ def strategy_of(event: Event) -> LinearMap | None:
     match event:
         case Measured(strategy=strategy) | Refined(measured=strategy):
             return strategy
-        case Opened(scope=strategy) | Failed(query=strategy):
+        case Opened(scope=strategy) | Failed(query=strategy) | Selected(candidates=strategy):
             return strategy
     return None
 
@@ -120,6 +122,8 @@ def values_expected(event: Event) -> int:
             return len(rows)
         case Opened():
             return DIGEST_NUMBERS
+        case Selected(count=count):
+            return count
     return 0
 
 
@@ -164,6 +168,9 @@ def _event_fields(event: Event) -> dict[str, Any]:
         case Opened(scope=scope, cut=cut, threshold=threshold, test=test, version=version):
             laws = {"threshold": threshold.scale.hex(), "test": test.scale.hex()}
             return {"kind": "opened", "strategy": scope.digest, "cut": cut, "version": version, **laws}
+        case Selected(candidates=candidates, count=count, scale=scale, version=version):
+            given = {"estimates": event.estimates, "barred": event.barred, "scale": scale.hex()}
+            return {"kind": "selected", "strategy": candidates.digest, "count": count, "version": version, **given}
         case Failed(instance=instance, query=query, estimate=estimate, version=version):
             asked = {"strategy": query.digest, "estimate": estimate}
             return {"kind": "failed", "instance": instance, "version": version, **asked}
@@ -197,6 +204,9 @@ def _event(fields: dict[str, Any], strategies: Strategies) -> Event:
         case "opened":
             threshold, test = (_laplace(fields.pop(name)) for name in ("threshold", "test"))
             return Opened(scope=_product(strategies(fields.pop("strategy"))), threshold=threshold, test=test, **fields)
+        case "selected":
+            scale = float.fromhex(fields.pop("scale"))
+            return Selected(candidates=strategies(fields.pop("strategy")), scale=scale, **fields)
         case "failed":
             _typed(fields["instance"], int)
             return Failed(query=_product(strategies(fields.pop("strategy"))), **fields)
