@@ -8,6 +8,7 @@ how long one takes, or takes to be made, tells how busy the machine is.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job; the programs that tests start would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "bursar",
