@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job; the programs that tests start would inherit it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job; what tests start would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
