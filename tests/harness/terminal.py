@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 PATIENCE = 120.0
+SLOW = 5.0
 
 
 class Terminal:
@@ -29,12 +30,17 @@ class Terminal:
         os.write(self._terminal, text.encode())
 
     def interrupt(self, text: str) -> None:
-        """Ctrl-C until a new text is seen: one that comes just before Python waits for a key waits for the next key."""
+        """Ctrl-C until a new text is seen: one that comes just before Python waits for a key waits for the next key.
+
+        A second one too soon would throw away what the program says of the first, so each is given time.
+        """
         give_up = time.monotonic() + PATIENCE
         while text not in self.said[self._read :] and time.monotonic() < give_up:
             self.type("\x03")
-            if select.select([self._terminal], [], [], 2.0)[0]:
-                self._listen()
+            again = time.monotonic() + SLOW
+            while text not in self.said[self._read :] and (left := again - time.monotonic()) > 0:
+                if select.select([self._terminal], [], [], left)[0]:
+                    self._listen()
         self.expect(text)
 
     def expect(self, text: str) -> str:
