@@ -21,6 +21,7 @@ COMMANDS = (
     ("boost", "--setting", "static"),
     ("boost", "--setting", "stream"),
     ("boost", "--workload", "citibike"),
+    ("rap",),
     ("peers",),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")

@@ -21,8 +21,8 @@ SELECT p.Sex AS "which sex", COUNT(*) FROM people AS p WHERE p."age" < 30 GROUP 
 
 -- # Sums and averages
 -- Of numbers only. A value outside of the declared range counts as the config says (`outside`), and a column in bins
--- counts with the middle of each bin; the answer then says by how much that can be off. What a goal means for these is
--- told [below](#accuracy).
+-- counts with the middle of each bin, or the number declared for it (`representatives`); the answer then says by how much
+-- that can be off. What a goal means for these is told [below](#accuracy).
 
 -- a sum, and an average
 SELECT sex, SUM(hours) AS hours, AVG(hours) AS each FROM people GROUP BY sex

@@ -17,9 +17,10 @@ from bursar.inference.derived import Derived
 from bursar.inference.estimate import Estimate, error_bars
 from bursar.show import Shown
 from bursar.show.columns import names_of
+from bursar.workload.lines import Labels, Numbers, read
 from bursar.workload.workload import Workload
 
-Table = tuple[tuple[float, ...], ...]
+Table = tuple[tuple[float, ...], ...] | Numbers
 """One inner tuple per line of the answer, one number per aggregate."""
 
 
@@ -30,7 +31,7 @@ class Answer(Shown):
     question: str
     keys: tuple[str, ...]
     outputs: tuple[str, ...]
-    labels: tuple[tuple[Value, ...], ...]
+    labels: tuple[tuple[Value, ...], ...] | Labels
     values: Table
     low: Table
     high: Table
@@ -106,11 +107,11 @@ class Answer(Shown):
     def to_bytes(self) -> bytes:
         """The stored form; `from_bytes` gives an equal answer."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        return json.dumps(plain, default=_tag_date, sort_keys=True).encode()
+        return json.dumps(plain, default=_tag, sort_keys=True).encode()
 
     @staticmethod
     def from_bytes(body: bytes) -> Answer:
-        plain = json.loads(body, object_hook=_untag_date)
+        plain = json.loads(body, object_hook=_untag)
         tables = {f.name: _tuples(plain[f.name]) for f in fields(Answer) if isinstance(plain.get(f.name), list)}
         return Answer(**{**plain, **tables})
 
@@ -141,9 +142,12 @@ class Answer(Shown):
         together = "on every number together"
         if self.contract == Contract.SIMULTANEOUS.value:
             together = "on every number, of this and all answers of the family together"
+        error = f"{self._within()} or less {together}, with {sure} confidence ({self.contract})"
+        if self.source == "synthetic" and math.isinf(self.error):
+            error = "no error bound: nothing that was measured says how far these numbers are from the truth"
         cost = "free" if self.free else f"{self.unit} {self.charge:.6g}"
         return [
-            f"error  {self._within()} or less {together}, with {sure} confidence ({self.contract})",
+            f"error  {error}",
             f"cost   {cost}; {self.money_left()}",
             f"from   {self.source}: {self.note}",
             *(f"note   {remark}" for remark in self.remarks),
@@ -165,6 +169,8 @@ class Answer(Shown):
 
 def facts_of(workload: Workload, numbers: Sequence[Derived], confidence: float) -> dict[str, Any]:
     """What an answer has from its question and its numbers: the lines that the question wants shown, in its order."""
+    if isinstance(workload.labels, Labels):
+        return _implicit(workload, workload.labels, numbers)
     lines, remarks = np.arange(len(workload.labels)), workload.remarks
     if workload.after is not None:
         picked = workload.after.pick(numbers, len(lines), confidence)
@@ -181,6 +187,16 @@ def facts_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
         "mixed": workload.mixed,
         **tables,
     }
+
+
+def _implicit(workload: Workload, labels: Labels, numbers: Sequence[Derived]) -> dict[str, Any]:
+    """The same where lines are made when they are looked at."""
+    tables = {
+        name: Numbers(np.column_stack([getattr(output, field) for output in numbers]))
+        for name, field in (("values", "value"), ("low", "low"), ("high", "high"))
+    }
+    facts = {"keys": workload.keys, "outputs": workload.outputs, "remarks": workload.remarks, "mixed": workload.mixed}
+    return {**facts, "labels": labels, **tables}
 
 
 def _text(value: Value) -> str:
@@ -204,14 +220,19 @@ def _plain(value: Value) -> Value:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _tag_date(value: object) -> dict[str, str]:
+def _tag(value: object) -> dict[str, Any]:
     if isinstance(value, date):
         return {"date": value.isoformat()}
+    if isinstance(value, Labels | Numbers):
+        return value.facts()
     raise TypeError(f"an answer cannot hold a {type(value).__name__}")
 
 
-def _untag_date(plain: dict[str, Any]) -> Any:
-    return date.fromisoformat(plain["date"]) if plain.keys() == {"date"} else plain
+def _untag(plain: dict[str, Any]) -> Any:
+    if plain.keys() == {"date"}:
+        return date.fromisoformat(plain["date"])
+    found = read(plain)
+    return plain if found is None else found
 
 
 def _tuples(value: Any) -> Any:

@@ -14,9 +14,9 @@ from bursar.analysts.guarantee import guarantee_of
 from bursar.analysts.policy import policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
-from bursar.batching import BatchDoor
 from bursar.config import Config
 from bursar.errors import Busy, LedgerError, Stale
+from bursar.goal import Goal
 from bursar.inference.estimate import Estimate
 from bursar.kernel.accounts import Charge
 from bursar.kernel.grant import Grant, new_claim
@@ -31,16 +31,19 @@ from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.status import OWNER, payment
+from bursar.synthesis.door import SynthesisDoor
+from bursar.workload.apart import check_goal
 from bursar.workload.remembered import Compiled
+from bursar.workload.workload import Workload
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
 
 
-class Bursar(BatchDoor):
+class Bursar(SynthesisDoor):
     """A data set behind a budget. Ask with `query` and `batch`, look ahead with `explain` and back with `log`.
 
-    What is not about one question is in `BatchDoor` and `OwnersDoor`.
+    What is not about one question is in `SynthesisDoor`, `ThresholdDoor`, `BatchDoor` and `OwnersDoor`.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Bursar(BatchDoor):
         }
         self.planner = self.policy.planner(**facts, prices=self.kernel, ledger=ledger, analyst=analyst)
         self.planner.promised = guarantee_of(config.analysts, config.budget)
+        self.planner.synthetic = self.synthetic_rows
 
     def query(
         self, sql: str, *, key: str | None = None, wait: bool = True, ticket: int | None = None, **wanted: Any
@@ -82,10 +86,24 @@ class Bursar(BatchDoor):
         """Parse, compile, and settle on one goal in counts."""
         sealed = self.kernel.sealed()
         query, workload = self._compiled(text, self.config.domain, self.config.table, sealed, self.config.levels)
-        asked = resolve(wanted, query.goal, self.config.goal, mode=self.config.budget.mode)
+        return self.requested(text, workload, wanted, query.goal, key, **place, explain=query.explain)
+
+    def requested(
+        self, text: str, workload: Workload, wanted: Wanted, clause: Goal | None, key: str | None, **place: Any
+    ) -> Request:
+        """A compiled question with the one goal that it is asked with, in counts."""
+        asked = resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode)
+        check_goal(workload.map, asked, simultaneous=self.config.family is not None)
         goal = in_counts(asked, self.config.public_size, self.planner.measured_size)
-        facts: Any = {"text": text, "workload": workload, "asked": asked, "goal": goal, "explain": query.explain}
-        return Request.of(**facts, **place, analyst=self.analyst, key=key)
+        facts: Any = {
+            "text": text,
+            "workload": workload,
+            "asked": asked,
+            "goal": goal,
+            "synthetic": wanted.synthetic,
+            **place,
+        }
+        return Request.of(**facts, analyst=self.analyst, key=key)
 
     def ask(self, request: Request) -> Answer:
         """The flow: answered before? else wait for the turn, if there is a queue, and answer."""

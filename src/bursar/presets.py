@@ -9,6 +9,7 @@ from bursar.inference.simultaneous import Family
 from bursar.kernel.accounting import Mode
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Proposer
+from bursar.proposers.apart import OneByOne
 from bursar.proposers.cachedp import modules
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
@@ -36,6 +37,7 @@ default = Preset(
     "default",
     (
         Exact(),
+        OneByOne(),
         Reconstruct(),
         ByPartition(theta=THETA),
         Incremental(),
@@ -81,7 +83,7 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     Proposers that live on rows of several purchases have no place there: `Reuse` does what can be done with each one.
     """
     estimators = Estimators(family)
-    kinds = Exact | Reconstruct | ByPartition | Incremental | Tree | Refine | Pmw | PmwWindows
+    kinds = Exact | OneByOne | Reconstruct | ByPartition | Incremental | Tree | Refine | Pmw | PmwWindows
     buying = [one for one in preset.proposers if not isinstance(one, kinds)]
     buying = [Invest(theta=THETA, top_up=False) if isinstance(one, Invest) else one for one in buying]
     proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(one, estimators) for one in buying))

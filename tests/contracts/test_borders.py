@@ -29,6 +29,8 @@ ORDER = (
     ("spending",),
     ("owner",),
     ("batching",),
+    ("thresholding",),
+    ("synthesis",),
     ("engine",),
     ("opening", "audit"),
     ("demo", "demo_data"),

@@ -17,10 +17,10 @@ from harness.questions import KINDS
 
 TESTS = Path(__file__).resolve().parents[1]
 
-DOORS = {"measure": {"measure"}, "refine": {"refine"}, "above": {"open", "test"}}
+DOORS = {"measure": {"measure"}, "refine": {"refine"}, "above": {"open", "test"}, "select": {"select"}}
 """The doors of the kernel that each open verb goes through."""
 
-SCENES = {"measure": "count", "refine": "refined", "above": "tested"}
+SCENES = {"measure": "count", "refine": "refined", "above": "tested", "select": "chosen"}
 """A kind of scene that plays it."""
 
 VERBS = {name for name in vars(Verbs) if not name.startswith("_")}

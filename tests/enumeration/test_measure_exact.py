@@ -33,7 +33,7 @@ from harness.adversaries import (
 from harness.enumeration import ALLOWED, renyi_excess, worst_ratio
 from harness.kernels import CELLS, ROW, Adversary, Session, enumerated
 
-ENUMERATED = {"measure", "refine", "above"}
+ENUMERATED = {"measure", "refine", "above", "select"}
 """Verbs that have an enumeration in this folder."""
 
 

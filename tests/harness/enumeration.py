@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.kernel.accounting import Noise
-from harness.masses import DIGITS, Mass, finer, mass_of
+from harness.masses import DIGITS, Mass, finer, mass_of, picked
 
 Data = TypeVar("Data")
 Transcript = tuple[Hashable, ...]
@@ -135,6 +135,14 @@ class BranchingTape:
 
     def refine(self, current: NDArray[np.int64], before: Noise, after: Noise) -> NDArray[np.int64]:
         return np.array([self.choose(finer(before, after, int(x))) for x in current], np.int64)
+
+    def select(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
+        left, places = scores.tolist(), []
+        for _ in range(count):
+            options = [(place, mass) for place, mass in enumerate(picked(tuple(left), scale)) if mass]
+            places.append(self.among(options))
+            left[places[-1]] = -1
+        return np.array(places, np.int64)
 
     def choose(self, mass: Mass) -> int:
         """One draw of any law on the whole numbers; values without mass are not taken."""

@@ -8,6 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from bursar.domain import Categories, Domain, Integers, Unit
 from bursar.errors import BursarError
 from bursar.kernel.accounting import Event, Failed, Noise, NoiseKind, Opened
@@ -92,6 +94,22 @@ class Session:
         self.seen.append((*map(encode_record, log), tested.above, grant.charged))
         self.instance = tested.instance
         return tested.above
+
+    def select(
+        self, candidates: LinearMap, estimates: Sequence[int], *, count: int, scale: float, barred: Sequence[int] = ()
+    ) -> Numbers | None:
+        """The numbers of the candidates that were picked, or None where the kernel refuses."""
+        given = (np.array(estimates, np.int64), np.array(barred, np.int64))
+        facts: Any = {"analyst": "eve", "purpose": "", "at_most": NO_LIMIT}
+        try:
+            record, charge = self._kernel.select(
+                candidates, given[0], count=count, scale=scale, barred=given[1], **facts
+            )
+        except BursarError as refusal:
+            self.seen.append((type(refusal).__name__, str(refusal)))
+            return None
+        self.seen.append((encode_record(record), charge))
+        return record.values
 
     def next_version(self, *, same_rows: bool) -> None:
         """The data owner declares the next version of the data."""

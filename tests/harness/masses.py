@@ -95,5 +95,15 @@ def given(wide: Mass, narrow: Mass, p: Decimal, current: int) -> Mass:
     return mass
 
 
+@cache
+def picked(scores: tuple[int, ...], scale: float) -> tuple[Decimal, ...]:
+    """The probability of each place, proportional to exp(score / scale); 0 for negative scores."""
+    with localcontext(Context(prec=DIGITS)):
+        rate, best = _decimal(1 / Fraction(scale)), max(scores)
+        weights = [Decimal(0) if score < 0 else (rate * (score - best)).exp() for score in scores]
+        total = sum(weights, Decimal(0))
+        return tuple(weight / total for weight in weights)
+
+
 def _decimal(number: Fraction) -> Decimal:
     return Decimal(number.numerator) / Decimal(number.denominator)

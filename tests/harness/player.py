@@ -18,7 +18,7 @@ import numpy as np
 
 from bursar.domain import Domain
 from bursar.errors import BursarError, LedgerError, SourceError
-from bursar.kernel.accounting import Book, Event, Failed, Measured, Noise, Opened, Refined
+from bursar.kernel.accounting import Book, Event, Failed, Measured, Noise, Opened, Refined, Selected
 from bursar.kernel.accounts import Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Charter, MemoryLedger, Record, Transaction
@@ -41,6 +41,8 @@ class Call:
     noise: list[Numbers] = field(default_factory=list)
     wanted: list[Numbers] = field(default_factory=list)
     record: Record | None = None
+    scores: list[Numbers] = field(default_factory=list)  # that a selection was drawn by
+    expected: Numbers | None = None  # what these have to be
     tested: tuple[int, int] | None = None  # the instance and the exact distance of a test
     told: bool | None = None  # how the test has to come out
     ended: tuple[Any, ...] = ()
@@ -102,6 +104,17 @@ class Player:
         call.draws.append((noise, size))
         call.noise.append(np.full(size, value))
         return np.full(size, value)
+
+    def select(self, scores: Numbers, *, count: int, scale: float) -> Numbers:
+        """Dictated are the rows, the same in both runs: any of those that are not barred."""
+        assert self._call is not None
+        rng = Random(f"{self._seed}/{self.drawn}")
+        self.drawn += 1
+        wanted = np.array(rng.sample(np.flatnonzero(scores >= 0).tolist(), count), np.int64)
+        self._call.draws.append((scale, count))
+        self._call.wanted.append(wanted)
+        self._call.scores.append(scores)
+        return wanted
 
     def refine(self, current: Numbers, before: Noise, after: Noise) -> Numbers:
         dictated = self._dictated((before, after), len(current))
@@ -189,7 +202,7 @@ class WatchedLedger(MemoryLedger):
 
     def commit(self, work: Callable[[Transaction], Any]) -> Any:
         if work.__qualname__.startswith(
-            ("Kernel.measure", "Kernel.refine", "Kernel.open", "Kernel.test")
+            ("Kernel.measure", "Kernel.refine", "Kernel.select", "Kernel.open", "Kernel.test")
         ):  # and not the secrets that are read before it
             overtake, self.player.overtake = self.player.overtake, None
             if overtake is not None:
@@ -258,6 +271,16 @@ def watched(kernel: type[Kernel], player: Player) -> type[Kernel]:
                 call.record, call.ended = record, (encode_record(record), charge)
             return record, charge
 
+        def select(self, candidates: LinearMap, estimates: Numbers, **rest: Any) -> tuple[Record, Charge]:
+            given = ((name, value.tolist() if name == "barred" else value) for name, value in sorted(rest.items()))
+            with player.verb("select", candidates, *estimates.tolist(), *given) as call:
+                record, charge = super().select(candidates, estimates, **rest)
+                call.record, call.ended = record, (encode_record(record), charge)
+                exact = spelt(candidates) @ player.run.tables[-1].ravel()
+                call.expected = np.abs(exact - estimates)
+                call.expected[rest["barred"]] = -1
+            return record, charge
+
         def open(self, event: Opened, **rest: Any) -> tuple[Record, Charge]:
             with player.verb("open", event.scope, *_facts(event), *sorted(rest.items())) as call:
                 record, charge = super().open(event, **rest)
@@ -281,6 +304,8 @@ def _facts(event: Event) -> tuple[Any, ...]:
         return (event.scope.digest, event.cut, event.threshold, event.test, event.version)
     if isinstance(event, Failed):
         return (event.instance, event.query.digest, event.estimate, event.version)
+    if isinstance(event, Selected):
+        return (event.candidates.digest, event.count, event.scale, event.estimates, event.barred, event.version)
     assert isinstance(event, Measured | Refined)
     if isinstance(event, Refined):
         return (event.block, *map(int, event.rows), event.before, event.after, event.version)

@@ -9,7 +9,7 @@ from typing import Any
 
 from bursar.kernel.accounting import Mode
 from harness.people import DOMAIN, Pair, pair_of, settings_of
-from harness.steps import Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Rows, Seal, Squat, Step, Try
+from harness.steps import Ask, Choose, Declare, FailSource, LoseCommit, Overtake, Refine, Rows, Seal, Squat, Step, Try
 
 SIMPLE = (
     "sex = 'F'",
@@ -119,6 +119,26 @@ def _aggregates(rng: Random, mode: Mode) -> list[Step]:
     parts = [f"COUNT(*) FILTER (WHERE {rng.choice(SIMPLE + JOINT)}) AS a{i}" for i in range(rng.randint(1, 3))]
     sql = _select(", ".join(["COUNT(*) AS n", *parts]), group=rng.choice(["", "sex", "age"]))
     return [Ask(sql=sql, wanted=_error(rng)), _any(rng)]
+
+
+def _tied(rng: Random, mode: Mode) -> list[Step]:
+    """Several counts that tie columns together, fractions of them and groups, some asked before; commits are lost."""
+
+    def ask(key: str | None = None) -> Ask:
+        first, second = rng.sample(JOINT, 2)
+        what = rng.choice(
+            [
+                f"COUNT(*) AS n, COUNT(*) FILTER (WHERE {first}) AS a",
+                f"COUNT(*) FILTER (WHERE {first}) AS a, COUNT(*) FILTER (WHERE {second}) AS b",
+                f"COUNT(*) FILTER (WHERE {first}) / COUNT(*) AS share",
+            ]
+        )
+        where = rng.choice(["", second, rng.choice(SIMPLE)])
+        return Ask(sql=_select(what, where, rng.choice(["", "", "sex", "age"])), wanted=_error(rng), key=key)
+
+    again = ask(rng.choice([None, "k"]))
+    between = rng.choice([LoseCommit(), FailSource(), Overtake(step=ask()), ask()])
+    return [Ask(sql=again.sql, wanted=again.wanted), between, again, ask(), again]
 
 
 def _explain(rng: Random, mode: Mode) -> list[Step]:
@@ -249,6 +269,30 @@ def _tested(rng: Random, mode: Mode) -> list[Step]:
     return [*before, accident, test(), test(), _any(rng), test(anew=rng.random() < 0.3), test()]
 
 
+def _chosen(rng: Random, mode: Mode) -> list[Step]:
+    """Rows are selected from several histograms, measured next or not, overtaken, with commits and counts that fail."""
+
+    def choose() -> Choose:
+        values = rng.choice([(1,), (1,), (1,), (0, 1), (1, 2), (-1, 1)])
+        sets = [rng.sample(DOMAIN.names, rng.randint(1, 2)) for _ in range(rng.choice([1, 1, 2, 3]))]
+        rows = tuple(
+            tuple((name, tuple(rng.choice(values) for _ in range(DOMAIN[name].size))) for name in names)
+            for names in sets
+        )
+        return Choose(
+            sets=rows,
+            estimates=tuple(rng.choice([0, 1, 2, rng.randint(-9, 9), 10**6]) for _ in range(rng.randint(1, 4))),
+            count=rng.choice([1, 1, 2, 3, 40]),
+            scale=rng.choice([0.0, 6.0, 20.0, 60.0, 200.0]),
+            barred=tuple(rng.sample(range(4), rng.choice([0, 0, 1, 2]))),
+            then_measured=rng.choice([None, None, 30.0, 100.0]),
+        )
+
+    other = rng.choice([choose(), choose(), Declare(same_rows=rng.random() < 0.5), _any(rng)])
+    accident = rng.choice([Overtake(step=other), Overtake(step=other), LoseCommit(), FailSource()])
+    return [choose(), choose(), accident, choose(), _any(rng), choose()]
+
+
 def _mixed(rng: Random, mode: Mode) -> list[Step]:
     return [_any(rng), _any(rng)]
 
@@ -259,6 +303,7 @@ KINDS: dict[str, Kind] = {
     "group by": _group,
     "joint or": _joint,
     "several aggregates": _aggregates,
+    "tied": _tied,
     "explain": _explain,
     "keyed": _keyed,
     "repeated": _repeated,
@@ -273,6 +318,7 @@ KINDS: dict[str, Kind] = {
     "refined": _refined,
     "growing": _growing,
     "tested": _tested,
+    "chosen": _chosen,
     "several rows": _mixed,
     "stored": _mixed,
 }

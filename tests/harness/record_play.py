@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from bursar.kernel.accounting import Closed, Failed, Measured, Mode, NoiseKind, Opened, Refined
+from bursar.kernel.accounting import Closed, Failed, Measured, Mode, NoiseKind, Opened, Refined, Selected
 from bursar.kernel.accounting.noise import UNIT_BITS
 from bursar.kernel.ledger import Record
 from harness.cells import Cell, Numbers
@@ -23,6 +23,9 @@ from harness.people import Pair, table_faults
 from harness.player import Run, spelt
 from harness.stage import AS_IT_IS, CRASHED, Under, play
 from harness.steps import Step
+
+ANSWERING = ("measure", "refine")
+"""Verbs whose records hold exact answers and noise."""
 
 
 def faults(pair: Pair, steps: Sequence[Step], under: Under = AS_IT_IS) -> list[str]:
@@ -48,9 +51,9 @@ def _differences(left: Run, right: Run) -> list[str]:
 def _not_as_told(run: Run) -> list[str]:
     """Every record has one draw of its own noise, and its values are those that the adversary wanted."""
     found = [f"the engine crashed: {seen[-1]}" for seen in run.seen if CRASHED in seen]
-    found += _tests_not_as_told(run)
+    found += _tests_not_as_told(run) + _selections_not_as_told(run)
     shown: dict[tuple[int, int], int] = {}  # the last value of every row
-    answered = [c for c in run.calls if c.record is not None and c.verb != "open"]
+    answered = [c for c in run.calls if c.record is not None and c.verb in ANSWERING]
     for call in sorted(answered, key=lambda c: c.record.position):
         record, event = call.record, call.record.event
         if isinstance(event, Refined):
@@ -96,6 +99,21 @@ def _tests_not_as_told(run: Run) -> list[str]:
     return found
 
 
+def _selections_not_as_told(run: Run) -> list[str]:
+    """Rows were picked once, by the distances of exact answers from the estimates, as the adversary wanted."""
+    found: list[str] = []
+    for call in run.calls:
+        if call.verb != "select" or call.record is None:
+            continue
+        event = call.record.event
+        assert call.expected is not None
+        if call.draws != [(event.scale, event.count)] or not np.array_equal(call.record.values, call.wanted[-1]):
+            found.append("a selection does not have exactly one draw of its own law")
+        elif not np.array_equal(call.scores[-1], call.expected):
+            found.append("rows were not selected by how far exact answers are from the estimates")
+    return found
+
+
 def _distances(left: Run, right: Run) -> dict[int, int]:
     """By how much the distances behind the tests of each instance differ at most, passed tests and lost ones too."""
     most: dict[int, int] = {}
@@ -110,7 +128,7 @@ def _shifts(left: Run, right: Run) -> list[tuple[Record, Measured | Refined, Num
     """Every measurement and refinement in the log, and by how much the exact answers behind it differ."""
     found = []
     for here, there in zip(left.calls, right.calls, strict=True):
-        if here.record is not None and here.verb != "open":
+        if here.record is not None and here.verb in ANSWERING:
             found.append((here.record, here.record.event, there.inputs - here.inputs))
     return found
 
@@ -132,6 +150,11 @@ def _underpriced(pair: Pair, left: Run, right: Run) -> list[str]:
     mode = pair.settings.budget.mode
     losses = [(record.position, _loss(event, shift, mode)) for record, event, shift in _shifts(left, right)]
     moved = _distances(left, right)
+    losses += [
+        (here.record.position, _selection_loss(here.record.event, there.scores[-1] - here.scores[-1], mode))
+        for here, there in zip(left.calls, right.calls, strict=True)
+        if here.verb == "select" and here.record is not None
+    ]
     losses += [(r.position, _sparse_loss(r, moved, mode)) for r in left.log if isinstance(r.event, Opened)]
     loss = Fraction(0)
     for position, more in sorted(losses):
@@ -155,6 +178,12 @@ def _sparse_loss(record: Record, moved: dict[int, int], mode: Mode) -> Fraction:
     scales = [Fraction(noise.scale) for noise in (record.event.threshold, record.event.test)]
     pure = moved.get(record.position, 0) * (1 / scales[0] + 2 / scales[1])
     return pure if mode is Mode.PURE else pure**2 / 2
+
+
+def _selection_loss(event: Selected, shift: Numbers, mode: Mode) -> Fraction:
+    """2 n d / g for n picks by scores that differ by d at most, or n d^2 / (2 g^2)."""
+    change = Fraction(int(np.abs(shift).max(initial=0))) / Fraction(event.scale)
+    return event.count * (2 * change if mode is Mode.PURE else change**2 / 2)
 
 
 def _loss(event: Measured | Refined, shift: Numbers, mode: Mode) -> Fraction:

@@ -66,6 +66,9 @@ class Silence:
     def refine(self, current: np.ndarray, before: Noise, after: Noise) -> np.ndarray:
         return np.zeros_like(current)
 
+    def select(self, scores: np.ndarray, *, count: int, scale: float) -> np.ndarray:
+        return np.argsort(-scores, kind="stable")[:count]
+
     def secret(self, size: int) -> bytes:
         return SystemRandomness().secret(size)
 

@@ -14,7 +14,7 @@ import numpy as np
 from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError
-from bursar.kernel.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened, Refined
+from bursar.kernel.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.grant import Grant, new_claim
 from bursar.kernel.kernel import Kernel
@@ -22,13 +22,13 @@ from bursar.kernel.ledger.codec import encode_record
 from bursar.kernel.seals import Axis
 from bursar.kernel.sources.source import Source
 from bursar.planner.goals import Wanted
-from bursar.queries import LinearMap, Mask, Product, Steps
+from bursar.queries import LinearMap, Mask, Product, Stack, Steps
 from harness.cells import Numbers
 from harness.clock import same_clock
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source
 from harness.player import Player, Run, WatchedLedger, WatchedSource, refused, spelt, watched
 from harness.small import charter
-from harness.steps import Allot, Ask, Declare, FailSource, LoseCommit, Overtake, Refine, Seal, Squat, Step, Try
+from harness.steps import Allot, Ask, Choose, Declare, FailSource, LoseCommit, Overtake, Refine, Seal, Squat, Step, Try
 
 CRASHED = "crashed"
 
@@ -82,6 +82,8 @@ class _Stage:
                 self.run.seen.append(_ended("refined", lambda: _refined(engine, step)))
             case Try():
                 self.run.seen.append(_ended("tested", lambda: _tested(engine, step)))
+            case Choose():
+                self.run.seen.append(_ended("chosen", lambda: _chosen(engine, step)))
             case Overtake():
                 self.player.overtake = partial(self.take, step.step, self.others[step.analyst])
             case LoseCommit():
@@ -188,6 +190,29 @@ def _tested(engine: Bursar, step: Try) -> tuple[Any, ...]:
             if tested.above:
                 seen.append(encode_record(grant.measure(query, laws[1])))
                 break
+    return tuple(seen)
+
+
+def _chosen(engine: Bursar, step: Choose) -> tuple[Any, ...]:
+    """Select as a release would, and measure the rows that were picked: by itself, or both under a hold."""
+    kernel, version = engine.kernel, engine.kernel.version()
+    weighted = [
+        Product(tuple(Mask((name,), DOMAIN.sizes((name,)), Steps.dense(np.diag(row))) for name, row in rows))
+        for rows in step.sets
+    ]
+    candidates = weighted[0] if len(weighted) == 1 else Stack(tuple(weighted))
+    estimates = np.resize(np.array(step.estimates, np.int64), candidates.rows)
+    facts: Any = {"count": step.count, "scale": step.scale}
+    plan: list[Event] = []
+    if step.then_measured is not None:
+        plan.append(Selected(candidates=candidates, version=version, **facts))
+        kind = NoiseKind.LAPLACE if kernel.budget.mode is Mode.PURE else NoiseKind.GAUSSIAN
+        noise = Noise(kind=kind, scale=step.then_measured)
+        plan.append(Measured(strategy=weighted[0], noise=noise, version=version))
+    with Grant(kernel, engine.analyst, "chosen", plan, 2**60) as grant:
+        seen = [encode_record(grant.select(candidates, estimates, **facts, barred=np.array(step.barred, np.int64)))]
+        if step.then_measured is not None:
+            seen.append(encode_record(grant.measure(weighted[0], noise)))
     return tuple(seen)
 
 

@@ -83,12 +83,24 @@ class Try:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Choose:
+    """Rows of one histogram for each set of columns are selected by their distances from estimates, then measured."""
+
+    sets: tuple[Rows, ...]  # a row of whole numbers by which each column's cells are weighted
+    estimates: tuple[int, ...]  # again and again
+    count: int
+    scale: float
+    barred: tuple[int, ...] = ()
+    then_measured: float | None = None  # with noise of this scale
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overtake:
     """Something is committed after the next verb has read the data and before it commits: somebody else's question,
     the same analyst's in another process, or a new version of the data."""
 
-    step: Ask | Declare | Refine | Allot | Seal | Try
+    step: Ask | Declare | Refine | Allot | Seal | Try | Choose
     analyst: str = "bob"
 
 
-Step = Ask | Allot | Refine | Try | Overtake | LoseCommit | FailSource | Squat | Declare | Seal
+Step = Ask | Allot | Refine | Try | Choose | Overtake | LoseCommit | FailSource | Squat | Declare | Seal

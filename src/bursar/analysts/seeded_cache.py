@@ -38,12 +38,13 @@ from bursar.planner.planner import Planner, Prices
 from bursar.planner.refuse import refusal
 from bursar.planner.rents import Rents
 from bursar.planner.request import Request
+from bursar.proposers.apart import OneByOne
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.strategy import Strategy
 
-FREE: tuple[Proposer, ...] = (Exact(), Reconstruct())
+FREE: tuple[Proposer, ...] = (Exact(), OneByOne(), Reconstruct())
 
 NO_LIMIT = 2**62
 """Units of 2^-50: what is affordable is judged after the plan is made."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,13 +12,10 @@ from bursar import __version__
 from bursar.cli import outcome, show, show_queue, stopped, working
 from bursar.cli.confirm import confirm
 from bursar.cli.init import check, init
+from bursar.cli.opened import opened, read, read_file
 from bursar.cli.options import CONFIG, Data, Json
-from bursar.errors import ConfigError, LedgerError, QueryError
-
-if TYPE_CHECKING:
-    from bursar import Bursar
-
-MOST_STDIN = 2**20
+from bursar.cli.synth import synth
+from bursar.errors import ConfigError
 
 app = typer.Typer(
     name="bursar",
@@ -124,6 +120,14 @@ def query(
     key: Key = None,
     no_wait: NoWait = False,
     ticket: Ticket = None,
+    synthetic: Annotated[
+        bool,
+        typer.Option(
+            "--synthetic",
+            help="From the synthetic table of the last bursar synth, as it is: free, and the answer says what is known "
+            "about its error, if anything is.",
+        ),
+    ] = False,
     out: Out = None,
     bars: Bars = None,
     analyst: Analyst = "owner",
@@ -133,13 +137,13 @@ def query(
 
     Example: bursar query "SELECT region, COUNT(*) FROM people GROUP BY region" --within 50
     """
-    text = _read(sql)
+    text = read(sql)
     outcome.check(out)
     goal: Any = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}
     place: Any = {"wait": not no_wait, "ticket": ticket}
-    with _open(data, analyst) as bursar, show_queue.ticket(as_json=json):
+    with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
         with stopped.Watch(bursar).over(text), working.working("at work"):
-            answer = bursar.query(text, key=key, max_cost=max_cost, **place, **goal)
+            answer = bursar.query(text, key=key, max_cost=max_cost, synthetic=synthetic, **place, **goal)
         outcome.answer(answer, as_json=json, bars=bars, out=out)
 
 
@@ -170,10 +174,10 @@ def release(
     """
     from bursar.sql.script import questions_of
 
-    questions = questions_of(_read_file(file))
+    questions = questions_of(read_file(file))
     goal: Any = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}
     place: Any = {"wait": not no_wait, "ticket": ticket}
-    with _open(data, analyst) as bursar, show_queue.ticket(as_json=json):
+    with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
         batch = bursar.batch(key=key, max_cost=max_cost, progress=working.progress, **place, **goal)
         for sql in questions:
             batch.query(sql)
@@ -201,8 +205,8 @@ def explain(
     json: Json = False,
 ) -> None:
     """Show every way to answer a question, with its cost and its error. Free."""
-    text = _read(sql)
-    with _open(data, analyst) as bursar:
+    text = read(sql)
+    with opened(data, analyst) as bursar:
         explanation = bursar.explain(
             text, within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost
         )
@@ -229,7 +233,7 @@ def shell(
     from bursar.cli.shell import shell as run
 
     kept = default_history() if history is None else None if history == "-" else Path(history)
-    with _open(data, analyst) as bursar:
+    with opened(data, analyst) as bursar:
         run(bursar, wanted={"within": within, "confidence": confidence}, history=kept)
 
 
@@ -245,7 +249,7 @@ def budget(
     An analyst sees the whole, the own share and the own questions; the data owner sees everybody's.
     """
     outcome.check(png, (".png",))
-    with _open(data, analyst) as bursar:
+    with opened(data, analyst) as bursar:
         spending = bursar.spending(progress=working.progress)
         outcome.budget(bursar.budget(), spending, as_json=json, png=png)
 
@@ -258,14 +262,14 @@ def log(
     json: Json = False,
 ) -> None:
     """Show who asked what, when, and what it cost; oldest first."""
-    with _open(data, analyst) as bursar:
+    with opened(data, analyst) as bursar:
         show.log(bursar.log(last), unit=bursar.budget().unit, as_json=json)
 
 
 @app.command()
 def queue(data: Data = CONFIG, analyst: Reader = "owner", json: Json = False) -> None:
     """Show whose turn it is, your own tickets, and how many others wait."""
-    with _open(data, analyst) as bursar:
+    with opened(data, analyst) as bursar:
         show_queue.queue(bursar.queue.status(analyst), as_json=json)
 
 
@@ -280,10 +284,11 @@ def let_go(
 
     Others can then go on. A turn that was let go is not made up for later.
     """
-    with _open(data, analyst) as bursar:
+    with opened(data, analyst) as bursar:
         show_queue.queue(bursar.queue.let_go(analyst, away=away), as_json=json)
 
 
+app.command()(synth)
 app.command()(init)
 app.command()(confirm)
 app.command()(check)
@@ -317,7 +322,7 @@ def version(
     Until then, Bursar refuses to answer from data that are not what they were. What was learnt before stays spent, and
     old answers are not used for the new data.
     """
-    with _open(data) as bursar:
+    with opened(data) as bursar:
         print(f"the data are now version {bursar.declare_version(same_rows=same_rows)}")
 
 
@@ -337,7 +342,7 @@ def seal(
 
     From then on they can be asked about, and take no more rows. Nothing can be unsealed.
     """
-    with _open(data) as bursar:
+    with opened(data) as bursar:
         print(f"sealed through {bursar.seal(through)}")
 
 
@@ -362,7 +367,7 @@ def ingest(
 
     if not files and watch is None:
         raise ConfigError("there is nothing to add\ntry: bursar ingest FILE, or bursar ingest --watch FOLDER")
-    with _open(data) as bursar:
+    with opened(data) as bursar:
         for file in files or ():
             show.taken(bursar.ingest(file), as_json=json)
         if watch is not None:
@@ -386,7 +391,7 @@ def shares(data: Data = CONFIG, json: Json = False) -> None:
 @app.command()
 def verify(data: Data = CONFIG, expect: Expect = None, json: Json = False) -> None:
     """Check the ledger from its first record to its last."""
-    with _open(data, expect=expect) as bursar:
+    with opened(data, expect=expect) as bursar:
         show.health(bursar.verify(), as_json=json)
 
 
@@ -396,7 +401,7 @@ def recover(data: Data = CONFIG, expect: Expect = None, json: Json = False) -> N
 
     What a dead process had set aside is free again. Nothing that was paid for is lost.
     """
-    with _open(data, expect=expect) as bursar:
+    with opened(data, expect=expect) as bursar:
         show.health(bursar.recover(), as_json=json)
 
 
@@ -431,7 +436,7 @@ def simulate(
     choice = Choice(mix=mix or [], often=often or [], seed_on=seed_on, plot=plot)
     goal = {"within": within, "confidence": confidence, "rmse": rmse}
     if replay:
-        with _open(data) as bursar:
+        with opened(data) as bursar:
             run(data, choice, goal, log=bursar.log(), as_json=json)
     else:
         run(data, choice, goal, log=None, as_json=json)
@@ -470,45 +475,3 @@ def demo(
     from bursar.cli.tour import tour
 
     tour(folder, rows=rows)
-
-
-def _open(data: Path, analyst: str = "owner", expect: str | None = None) -> Bursar:
-    import bursar
-    from bursar.config import load
-
-    ledger = load(data).ledger_path
-    try:
-        found = ledger.exists()
-    except OSError as fault:
-        raise LedgerError(f"the ledger {ledger} cannot be opened: {fault.strerror}") from None
-    if not found:
-        raise LedgerError(
-            f"{data} has no ledger yet, so there is no budget to spend\n"
-            f"try: if you own the data, bursar create -d {data}; otherwise ask their owner for the place of the ledger"
-        )
-    opened = bursar.open(data, analyst=analyst, expect=None if expect is None else _head(expect))
-    opened.queue.tell = show_queue.waiting
-    return opened
-
-
-def _head(text: str) -> tuple[int, str]:
-    records, colon, head = text.partition(":")
-    if not colon or not records.isascii() or not records.isdigit() or len(records) > 18:
-        raise LedgerError(f"--expect takes the line that bursar verify printed, RECORDS:HASH, not {text!r}")
-    return int(records), head
-
-
-def _read_file(name: str) -> str:
-    if name == "-":
-        return _read(name)
-    try:
-        with Path(name).open(encoding="utf-8") as file:
-            return file.read(MOST_STDIN)
-    except (OSError, ValueError):
-        raise QueryError(f"the file {name!r} cannot be read as text") from None
-
-
-def _read(sql: str) -> str:
-    if sql != "-":
-        return sql
-    return "" if sys.stdin is None else sys.stdin.read(MOST_STDIN)

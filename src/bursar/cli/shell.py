@@ -97,7 +97,10 @@ class Shell:
 
     def _goal_for(self, question: str) -> dict[str, Any]:
         """The goal of the session, for questions that name none."""
-        return {} if parse(question).goal is not None else self._wanted
+        try:
+            return {} if parse(question).goal is not None else self._wanted
+        except QueryError:
+            return {}  # asking will refuse it, and then knows the columns
 
     def _explain(self, question: str) -> None:
         with working("at work"):

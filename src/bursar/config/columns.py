@@ -16,6 +16,7 @@ from bursar.config.schema import HOMES, KEYS, KINDS
 from bursar.config.section import LARGEST_INTEGER, Section, check_name, shown
 from bursar.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
 from bursar.domain.attribute import LARGEST_COLUMN
+from bursar.workload.values import Represented
 
 LARGEST_BOUND = 2**53 - 1  # whole numbers that a 64-bit float holds exactly
 LAST_YEAR = 9998  # the period after the last one must still be a date
@@ -53,6 +54,8 @@ def column(section: Section) -> Attribute:
     }[kinds[0][0]]
     with section.located():
         attribute = read(section, name)
+        if "representatives" in section:
+            attribute = _represented(section, attribute)
     return _with_strays(section, attribute)
 
 
@@ -100,6 +103,25 @@ def _bins(section: Section, name: str) -> Bins:
             reason = f"{section.label('edges', place)} must be larger than the edge before it"
             section.refuse("edges", place, reason=reason, hint=hint)
     return Bins(name=name, edges=edges)
+
+
+def _represented(section: Section, attribute: Attribute) -> Represented:
+    """The bins with the number that the values of each count as in sums and averages."""
+    key, hint = "representatives", "edges = [0, 10, 100]\nrepresentatives = [4, 35]"
+    if not isinstance(attribute, Bins):
+        reason = f"{section.label(key)} is for numbers in bins; other values count as themselves"
+        section.refuse(key, reason=reason, hint="leave it out")
+    numbers = [section.number(key, i, value=item, hint=hint) for i, item in enumerate(section.items(key, hint))]
+    if len(numbers) != attribute.declared:
+        reason = f"{section.label(key)} needs one number for each of the {attribute.declared} bins, not {len(numbers)}"
+        section.refuse(key, reason=reason, hint=hint)
+    for place, (number, low, high) in enumerate(zip(numbers, attribute.edges, attribute.edges[1:], strict=False)):
+        if not low <= number <= high:
+            reason = (
+                f"{section.label(key, place)} must lie in its bin, {attribute.label(place)}, and is {shown(number)}"
+            )
+            section.refuse(key, place, reason=reason, hint=hint)
+    return Represented(name=attribute.name, edges=attribute.edges, representatives=tuple(numbers))
 
 
 def _steps(section: Section) -> tuple[float, ...]:

@@ -13,7 +13,14 @@ KEYS = {
     "budget": ("epsilon", "delta", "rho", "accountant", "order", "confirmed"),
     "goal": ("error", "rmse", "confidence", "contract", "family"),
     "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed"),
-    "columns.*": (*(key for kind in KINDS for key in kind), "outside", "null", "levels", "confirmed"),
+    "columns.*": (
+        *(key for kind in KINDS for key in kind),
+        "representatives",
+        "outside",
+        "null",
+        "levels",
+        "confirmed",
+    ),
 }
 
 HOMES = {

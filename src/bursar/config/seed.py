@@ -13,6 +13,7 @@ from bursar.queries import LinearMap
 from bursar.sql import parse
 from bursar.workload import Level
 from bursar.workload import compile as compile_query
+from bursar.workload.apart import check_batch
 
 EXAMPLE = 'seed = { fraction = 0.25, basis = "histogram", columns = ["age"] }'
 DECLARED = 'seed = { fraction = 0.25, basis = "best", questions = ["SELECT age, COUNT(*) FROM people GROUP BY age"] }'
@@ -69,7 +70,7 @@ def _workload(inner: Section, domain: Domain, table: str, levels: tuple[Level, .
             inner.refuse("questions", place, reason=f"{label} must be SQL in quotes, not {shown(text)}", hint=DECLARED)
         try:
             maps.append(compile_query(parse(text), domain, table, None, levels).map)
-            joined(maps[-1:])  # refuses what has to be asked by itself
+            check_batch(maps[-1])
         except QueryError as fault:
             inner.refuse("questions", place, reason=f"{label} cannot be asked:\n{fault}")
     rows = joined(maps)

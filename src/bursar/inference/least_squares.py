@@ -251,12 +251,15 @@ class Reconstruction:
     def _seen(self, mask: Mask) -> Seen:
         steps = mask.steps
         key = (mask.attrs, steps.starts.tobytes(), steps.at.tobytes(), steps.jump.tobytes())
-        found = self.seen.get(key) or Seen(mask, self.classes)
-        if key not in self.seen and mask.rows * math.prod(count(self.classes[name]) for name in mask.attrs) <= KEPT_NUMBERS:
+        known = self.seen.get(key)
+        if known is not None:
+            return known
+        new = Seen(mask, self.classes)
+        if new.numbers <= KEPT_NUMBERS:
             if len(self.seen) >= KEPT_MASKS:
                 self.seen.clear()
-            self.seen[key] = found
-        return found
+            self.seen[key] = new
+        return new
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -34,10 +34,11 @@ class Measurements:
     blocks: dict[Columns, list[Block | Finer]] = field(default_factory=dict)
     lines: dict[str, dict[str, Line]] = field(default_factory=dict)  # column -> transform digest -> the finest
     version: int = 0
+    seen: int = 0  # how many records there were
 
     def advance(self, records: Iterable[Record]) -> None:
         for record in records:
-            event = record.event
+            event, self.seen = record.event, self.seen + 1
             if isinstance(event, Versioned):
                 self.version = event.version
                 self.finest.clear()  # rows are reused within their version only
@@ -87,12 +88,22 @@ class Measurements:
 
 
 @dataclass
+class Kept:
+    """A reconstruction, and how much of the log is in it."""
+
+    version: int
+    reconstruction: Reconstruction
+    taken: dict[Columns, int] = field(default_factory=dict)  # blocks by column set
+    seen: int = 0  # records of the log
+
+
+@dataclass
 class Reconstructions:
     """One reconstruction per column set in use, each advanced only when it is asked."""
 
     domain: Domain
     measurements: Measurements
-    kept: OrderedDict[Columns, tuple[int, Reconstruction, dict[Columns, int]]] = field(default_factory=OrderedDict)
+    kept: OrderedDict[Columns, Kept] = field(default_factory=OrderedDict)
 
     def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
         """Reconstructions that might determine the queries."""
@@ -104,25 +115,28 @@ class Reconstructions:
 
     def on(self, names: Columns) -> Reconstruction:
         """What is known about the joint cells of these columns; to be copied by those who want to change it."""
-        version, reconstruction, taken = self.kept.get(names, (0, None, {}))
-        if reconstruction is None or version != self.measurements.version:
-            reconstruction, taken = Reconstruction(self.domain, names), {}
-        for columns, blocks in self.measurements.blocks.items():
-            if set(columns).issubset(names):
-                for block in blocks[taken.get(columns, 0) :]:
-                    reconstruction.take(block)
-                taken[columns] = len(blocks)
-        self.kept[names] = (self.measurements.version, reconstruction, taken)
+        known, log = self.kept.get(names), self.measurements
+        if known is None or known.version != log.version:
+            known = self.kept[names] = Kept(log.version, Reconstruction(self.domain, names))
         self.kept.move_to_end(names)
-        while len(self.kept) > 1 and sum(found.bytes for _, found, _ in self.kept.values()) > KEPT_BYTES:
+        if known.seen == log.seen:
+            return known.reconstruction
+        for columns, blocks in log.blocks.items():
+            if set(columns).issubset(names):
+                for block in blocks[known.taken.get(columns, 0) :]:
+                    known.reconstruction.take(block)
+                known.taken[columns] = len(blocks)
+        known.seen = log.seen
+        while len(self.kept) > 1 and sum(one.reconstruction.bytes for one in self.kept.values()) > KEPT_BYTES:
             self.kept.popitem(last=False)
-        return reconstruction
+        return known.reconstruction
 
 
 def products_of(strategy: LinearMap) -> tuple[Product, ...]:
-    """The products that a strategy is made of."""
+    """The products that a strategy is made of; none where it has rows of another kind too."""
     parts = strategy.parts if isinstance(strategy, Stack) else (strategy,)
-    return tuple(part for part in parts if isinstance(part, Product))
+    products = tuple(part for part in parts if isinstance(part, Product))
+    return products if len(products) == len(parts) else ()
 
 
 def joined(maps: Iterable[LinearMap]) -> Stack:

@@ -9,7 +9,7 @@ from bursar.goal import GoalKind
 from bursar.inference.simultaneous import Family
 from bursar.inference.views import products_of
 from bursar.planner.request import Request
-from bursar.queries import Predicate
+from bursar.queries import Predicate, Stack, Thresholds
 from bursar.sql import Query, parse
 
 NO_MEASURED_SIZE = (
@@ -29,6 +29,8 @@ def admit(family: Family | None, request: Request) -> None:
     if isinstance(asked, Predicate):
         reason = f"the declared family has no questions that tie {' and '.join(asked.attrs)} together"
         raise _refusal(request, asked.attrs, reason, "conditions on single columns, joined by AND")
+    if any(isinstance(part, Thresholds) for part in (asked.parts if isinstance(asked, Stack) else (asked,))):
+        raise QueryError("the declared family has no thresholds of some columns; r = k asks for their marginals")
     for product in products_of(asked):
         uneven = family.uneven(product)
         if uneven:

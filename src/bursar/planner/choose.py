@@ -12,9 +12,15 @@ from bursar.inference.simultaneous import Family
 from bursar.kernel.accounting import to_units
 from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
+from bursar.queries import Stack, Thresholds
+from bursar.workload.lines import Labels
 
 SPARE = 1.05
 """Errors of several outputs are rounded one by one, and the multiples they are planned in with them."""
+
+
+MOST_PLANNED = 100_000
+"""Lines that are not written out, up to which other ways are looked for than to measure the question itself."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +39,19 @@ class Preset:
 
 def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
     """All offers that the kernel can run, proposer by proposer, computed as they are asked for."""
+    as_it_is = _as_it_is(request)
     for proposer in preset.proposers:
+        if as_it_is and not getattr(proposer, "any_map", False):
+            continue
         yield from map(views.completed, filter(views.possible, proposer.offers(request, views)))
+
+
+def _as_it_is(request: Request) -> bool:
+    """Whether a question is only for those who take every map: it asks for thresholds, or for very many numbers."""
+    wanted = request.workload.map
+    parts = wanted.parts if isinstance(wanted, Stack) else (wanted,)
+    many = isinstance(request.workload.labels, Labels) and wanted.rows > MOST_PLANNED
+    return many or any(isinstance(part, Thresholds) for part in parts)
 
 
 def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
@@ -44,7 +61,7 @@ def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
     """
     found: list[Offer] = []
     for offer in offers(preset, request, views):
-        if acceptable(offer, request.goal):
+        if taken(offer, request):
             if offer.free and request.goal.kind is not GoalKind.SPEND:
                 return offer
             found.append(offer)
@@ -52,6 +69,13 @@ def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
     if payable:
         return best(payable, request.goal)
     return min(found, key=lambda offer: offer.price.at_most, default=None)
+
+
+def taken(offer: Offer, request: Request) -> bool:
+    """Whether an offer can be chosen. One that goes by name is, where the asker names it, and nothing else then."""
+    if request.synthetic:
+        return offer.by_name
+    return not offer.by_name and acceptable(offer, request.goal)
 
 
 def acceptable(offer: Offer, goal: Goal) -> bool:

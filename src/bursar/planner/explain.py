@@ -52,7 +52,8 @@ class Explanation:
         return math.inf if self.chosen is None else self.offers[self.chosen].price
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        offers = [{**asdict(line), "error": line.error if math.isfinite(line.error) else None} for line in self.offers]
+        return {**asdict(self), "offers": offers}
 
     def __str__(self) -> str:
         whole = "" if self.analyst is None else f"{'of all':>12}"
@@ -63,6 +64,7 @@ class Explanation:
             price = f"{_amount(line.price):>12}" + ("" if line.total is None else f"{_amount(line.total):>12}")
             met = "yes" if line.meets else "no"
             error = f"{line.error:.6g}" if line.exact else f"~{line.error:.3g}"
+            error = error if math.isfinite(line.error) else "no bound"
             lines.append(
                 f"{mark}{line.proposer:<14}{price}{error:>12}{met:>10}{line.reuses:>9}{line.buys:>8}"
                 + (f"  {line.note}" if line.note else "")
@@ -79,9 +81,11 @@ class Explanation:
 def explain(preset: Preset, request: Request, views: Views) -> Explanation:
     """All offers of the preset, and which one would be taken."""
     found = list(offers(preset, request, views))
-    met = [meets(offer.law, request.goal) for offer in found]
+    met = [offer.by_name == request.synthetic and meets(offer.law, request.goal) for offer in found]
     payable = [views.payable(offer) and within_cap(offer, request.goal) for offer in found]
-    winner = best([offer for offer, *good in zip(found, met, payable, strict=True) if all(good)], request.goal)
+    named = [offer.by_name == request.synthetic for offer in found]
+    good = [all(facts) for facts in zip(payable, named, [kept or request.synthetic for kept in met], strict=True)]
+    winner = best([offer for offer, fit in zip(found, good, strict=True) if fit], request.goal)
     lines = tuple(
         Line(
             proposer=offer.proposer,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bursar.errors import GoalError
-from bursar.goal import DEFAULT_CONFIDENCE, Goal, GoalKind
+from bursar.goal import DEFAULT_CONFIDENCE, LARGEST_AMOUNT, Goal, GoalKind
 from bursar.kernel.accounting import Mode
 
 
@@ -20,6 +20,7 @@ class Wanted:
     epsilon: float | None = None
     rho: float | None = None
     max_cost: float | None = None
+    synthetic: bool = False  # the answer of the synthetic table, whatever is known about its error
 
     def goal(self) -> Goal | None:
         """The goal that the arguments name by themselves, if they name one."""
@@ -36,12 +37,16 @@ class Wanted:
         return None
 
 
+_FREE = Goal(kind=GoalKind.SPEND, amount=1 / LARGEST_AMOUNT)
+"""Asks for no accuracy, and next to no money: for the synthetic table, which needs neither."""
+
+
 def resolve(wanted: Wanted, clause: Goal | None, default: Goal | None, *, mode: Mode) -> Goal:
     """One goal: the clause in the SQL, or the arguments, or the config's default."""
     own = wanted.goal()
     if own is not None and clause is not None:
         raise GoalError("the accuracy is given twice, in the SQL and beside it; leave one of them out")
-    goal = own or clause or default
+    goal = own or clause or default or (_FREE if wanted.synthetic else None)
     if goal is None:
         raise GoalError("say how exact the answer must be, for example: WITH ERROR 50 CONFIDENCE 95%")
     if own is None and wanted.confidence is not None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from bursar.domain import Domain
-from bursar.inference.estimate import ErrorLaw, Estimate
+from bursar.inference.estimate import ErrorLaw, Estimate, Reals
 from bursar.inference.histograms import Histograms
 from bursar.inference.nodes import Nodes
 from bursar.inference.shelves import Shelves
@@ -17,6 +17,7 @@ from bursar.kernel.seals import looked_at
 from bursar.kernel.verbs import Verbs
 from bursar.planner.rents import Rents
 from bursar.planner.request import Request
+from bursar.queries import LinearMap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class Offer:
     reuses: int = 0  # rows of the log
     buys: int = 0  # rows to be measured
     note: str = ""
+    by_name: bool = False  # taken only where the asker names it: what it promises is not what a goal asks for
     credit: int = 0  # units of 2^-50 that it may bid below its price, for what it will save later
 
     @property
@@ -76,7 +78,9 @@ class Views:
     analyst: str | None = None  # whose account pays; None where there are no shares, and the data set pays
     total_left: int = 0  # what the data set may still spend, where an account pays
     total: Callable[[tuple[Event, ...]], int] | None = None  # what the data set would be charged, where an account pays
+    synthetic: Callable[[], SyntheticRows | None] = lambda: None  # the synthetic table that is kept, if there is one
     sealed: int = 0  # how many partitions can be asked about, where the data have any
+    remembered: dict[tuple[object, ...], Any] = field(default_factory=dict)  # what proposers found in this very log
 
     def slack(self, events: tuple[Event, ...], more: tuple[Event, ...]) -> bool:
         """Whether `more` costs nothing beside the events: neither whoever pays, nor the data set."""
@@ -101,8 +105,28 @@ class Views:
         return replace(offer, price=replace(offer.price, total=self.total(offer.price.events)))
 
 
+class SyntheticRows(Protocol):
+    """A table made of noisy values alone. What it answers costs nothing; how exact that is, is another matter."""
+
+    @property
+    def note(self) -> str:
+        """Which table it is."""
+
+    def answers(self, wanted: LinearMap) -> Reals | None:
+        """The rows of a map on the table, in rows of the data; None where it cannot be asked that."""
+
+    def estimate(self, wanted: LinearMap) -> Estimate | None:
+        """What measured marginals say themselves, where they say it."""
+
+    def unmeasured(self, wanted: LinearMap) -> tuple[str, ...]:
+        """Columns that a question ties together and that were never measured together."""
+
+
 class Proposer(Protocol):
-    """One way to answer questions. `offers` may return nothing."""
+    """One way to answer questions. `offers` may return nothing.
+
+    One with an attribute `any_map` that is true is also asked about thresholds, and about very many numbers.
+    """
 
     name: str
 

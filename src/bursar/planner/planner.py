@@ -21,10 +21,13 @@ from bursar.kernel.ledger import Record
 from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose
 from bursar.planner.explain import Explanation, explain
-from bursar.planner.offer import Offer, Views
+from bursar.planner.offer import Offer, SyntheticRows, Views
 from bursar.planner.refuse import refusal
 from bursar.planner.rents import Rents
 from bursar.planner.request import Request
+
+REMEMBERED = 2**14
+"""Most things that are remembered of a log until it grows."""
 
 
 class Prices(Protocol):
@@ -56,6 +59,7 @@ class Promised(Protocol):
 class Planner:
     """Sees the log and the prices, never the data."""
 
+    synthetic: Callable[[], SyntheticRows | None] = staticmethod(lambda: None)  # looks for the table that is kept
     promised: Promised | None = None  # what analysts can rely on, for EXPLAIN where there are shares
 
     def __init__(
@@ -75,6 +79,7 @@ class Planner:
         self._histograms = Histograms()
         self._shelves = Shelves(domain, prices.empty_book)
         self._position = 0
+        self._remembered: dict[tuple[object, ...], Any] = {}
         self._lock = threading.Lock()
 
     def choose(self, request: Request) -> Offer:
@@ -90,7 +95,7 @@ class Planner:
     def explain(self, request: Request) -> Explanation:
         admit(self.preset.family, request)
         with self._lock:
-            found = self._explained(request)
+            found = self._explained(replace(request, explain=True))
         if self.promised is None or not self._prices.shares():
             return found
         return replace(found, sharing=self.promised.short)
@@ -131,11 +136,15 @@ class Planner:
             sealed=prices.sealed() or 0,
             histograms=self._histograms,
             shelves=self._shelves,
+            synthetic=self.synthetic,
+            remembered=self._remembered,
             **money,
         )
 
     def _advance(self) -> None:
         records = self._records(self._position)
+        if records or len(self._remembered) > REMEMBERED:
+            self._remembered = {}
         self._measurements.advance(records)
         self._rents.advance(records)
         self._nodes.advance(records)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bursar.errors import BudgetError, BursarError, GoalError
+from bursar.errors import BudgetError, BursarError, GoalError, QueryError
 from bursar.goal import Goal
 from bursar.kernel.accounting import from_units, left_of
 from bursar.planner.choose import Preset, choose, fits, spending_cap
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request
 
+NO_TABLE = (
+    "there is no synthetic table of these data that could answer this\n"
+    "try: bursar synth --out people.csv, or the question without the synthetic table"
+)
+
 
 def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None) -> BursarError:
     """Why a request cannot be answered now, with the tightest goal that could be; nothing was spent."""
+    if request.synthetic:
+        return QueryError(NO_TABLE)
     cap = spending_cap(request.goal)
     affordable = views.left if cap is None else min(cap, views.left)
     if offer is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from bursar.goal import Goal
 from bursar.planner.tolerances import balanced
+from bursar.workload.lines import Labels
 from bursar.workload.workload import Workload
 
 
@@ -24,6 +25,7 @@ class Request:
     explain: bool = False
     wait: bool = True  # whether to stand in line until the turn comes
     ticket: int | None = None  # the place in line, from a call that would not wait
+    synthetic: bool = False  # whether the asker wants the synthetic table's answer and no other
     written: Workload | None = None  # as it was compiled, where that is something else
     stated: Goal | None = None  # in counts, for the outputs, where that is something else
     step: float = 1.0  # what an error of 1 in the stated goal is in the workload
@@ -53,10 +55,14 @@ class Request:
     def question(self) -> str:
         """Digest of what is asked and how well; the same key may only ever be used with the same one."""
         workload, asked = self.compiled, self.asked
-        shape: list[object] = [workload.map.digest, workload.keys, workload.outputs, workload.index.tolist()]
+        implicit = isinstance(workload.labels, Labels)  # then the lines are the rows of the map
+        index = None if implicit else workload.index.tolist()
+        shape: list[object] = [workload.map.digest, workload.keys, workload.outputs, index]
         shape += [] if workload.plain else [[form.facts() for form in workload.forms]]
         shape += [] if workload.after is None else [workload.after.facts()]
         goal: list[object] = [asked.kind.value, asked.amount, asked.percent, asked.confidence, asked.unit, asked.most]
         goal += [[part.output, part.amount, part.percent] for part in asked.parts]
-        text = json.dumps([shape, [[str(v) for v in line] for line in workload.labels], goal])
+        goal += ["synthetic"] if self.synthetic else []
+        labels = [] if implicit else [[str(v) for v in line] for line in workload.labels]
+        text = json.dumps([shape, labels, goal])
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,11 +1,16 @@
-"""Measure the question itself, with just as much noise as the goal allows."""
+"""Measure the question itself, with just as much noise as the goal allows.
+
+Counts that tie too many columns together for a mask, and what is asked beside them, are measured part by part.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
@@ -18,6 +23,7 @@ from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.queries import LinearMap
+from bursar.workload.apart import Apart
 
 ROUNDED = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
@@ -31,6 +37,7 @@ class Direct:
     """Laplace noise in pure mode; Laplace or Gaussian, whichever is cheaper, in concentrated mode."""
 
     name = "direct"
+    any_map = True
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         """What others compare themselves with, and so made once for each request, as long as the views are the same."""
@@ -49,11 +56,11 @@ class Direct:
         return [offer for offer in made if offer is not None]
 
     def _offer(self, kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> Offer | None:
-        scale = _scale(kind, wanted, goal, views)
+        scale = scale_of(kind, wanted, goal, views)
         if scale is None:
             return None
         noise = Noise(kind=kind, scale=scale)
-        price = _price(wanted, noise, views)
+        price = price_of(parts_of(wanted), noise, views)
         if price is None:
             return None
         law = IndependentRows(noise=noise, rows=wanted.rows)
@@ -68,19 +75,25 @@ class Direct:
 
 
 def _measure(wanted: LinearMap, noise: Noise, law: IndependentRows, verbs: Verbs) -> Estimate:
-    return Estimate(values=verbs.measure(wanted, noise).values.astype(float), law=law)
+    values = [verbs.measure(part, noise).values for part in parts_of(wanted)]
+    return Estimate(values=np.concatenate(values).astype(float), law=law)
 
 
-def _price(wanted: LinearMap, noise: Noise, views: Views) -> Price | None:
-    """What the measurement would add; None where that is beyond any budget."""
-    event = Measured(strategy=wanted, noise=noise, version=views.version)
+def parts_of(wanted: LinearMap) -> tuple[LinearMap, ...]:
+    """What one verb can measure at a time."""
+    return wanted.parts if isinstance(wanted, Apart) else (wanted,)
+
+
+def price_of(parts: Sequence[LinearMap], noise: Noise, views: Views) -> Price | None:
+    """What the measurements would add; None where that is beyond any budget."""
+    events = tuple(Measured(strategy=part, noise=noise, version=views.version) for part in parts)
     try:
-        return Price(events=(event,), at_most=views.price((event,)))
+        return Price(events=events, at_most=views.price(events))
     except BudgetError:
         return None
 
 
-def _scale(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> float | None:
+def scale_of(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> float | None:
     """The largest scale that meets the goal, or the least that the price allows; None where there is none."""
     if goal.kind is GoalKind.ERROR:
         try:
@@ -93,7 +106,7 @@ def _scale(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> floa
     assert cap is not None
 
     def within_cap(scale: float) -> bool:
-        price = _price(wanted, Noise(kind=kind, scale=scale), views)
+        price = price_of(parts_of(wanted), Noise(kind=kind, scale=scale), views)
         return price is not None and price.at_most <= cap
 
     return _edge(within_cap, good_below=False)

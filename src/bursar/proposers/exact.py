@@ -12,6 +12,7 @@ from bursar.planner.request import Request
 
 class Exact:
     name = "exact"
+    any_map = True
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         wanted = request.workload.map

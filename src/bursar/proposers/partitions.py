@@ -8,30 +8,24 @@ refined, so that a partition is charged for its finest noise only; with Gaussian
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
 from bursar.inference.estimate import Estimate, meets
-from bursar.inference.grouped_rows import GroupedRows, Term, Terms
+from bursar.inference.grouped_rows import GroupedRows, Term
 from bursar.inference.shelves import Integers, Reals, Shelf
-from bursar.inference.views import products_of
 from bursar.kernel.accounting import Mode, Noise, NoiseKind, from_units
 from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.basket import Basket, basket_of
-from bursar.queries import LinearMap, Product
+from bursar.proposers.pieces import Asked, Piece, law_of, pieces_of, values_of
 from bursar.strategy.universal import Universal, universal
-
-MOST_ROWS = 2048
-"""Most answers of a question that is put together partition by partition."""
 
 TRIED_SETS = 4
 """How many sets of columns are considered for one question: its own, and larger ones that were asked about."""
@@ -51,27 +45,14 @@ Columns = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Piece:
-    """Rows of a question: windows of partitions, each with every row of a product over the other columns."""
+class Way:
+    """A question about a window by way of a strategy on some columns, its own and perhaps others."""
 
-    windows: Integers  # (windows, partitions)
-    rest: Product
-    shape: tuple[int, ...]  # rows of each mask of the question's product
-    place: int  # of the windows among them
-
-    def arranged(self, grid: NDArray[Any]) -> NDArray[Any]:
-        """An array of (windows, rows of the rest) in the order of the workload's rows."""
-        rest = [rows for place, rows in enumerate(self.shape) if place != self.place]
-        return np.moveaxis(grid.reshape(len(self.windows), *rest), 0, self.place).reshape(-1)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Asked:
-    """A piece with the weights of its rows on a strategy."""
-
-    piece: Piece
-    weights: Reals
-    sizes: tuple[tuple[tuple[float, int], ...], ...]  # per row of the rest: the different |weights|, and how many
+    columns: Columns
+    plan: Universal
+    shelf: Shelf
+    asked: tuple[Asked, ...]
+    window: Integers  # the partitions
 
 
 class ByPartition:
@@ -87,53 +68,58 @@ class ByPartition:
         self._reaches: dict[tuple[str, Mode, int, float], float] = {}
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        pieces = _pieces(request.workload.map, views.domain.partition)
+        """The first way that costs nothing, be it known already or a present; else the purchase with the least bid."""
+        pieces = pieces_of(request.workload.map, views.domain.partition)
         if not pieces or request.goal.kind is GoalKind.SPEND:
             return []
+        known, missing = None, []
+        for way in self._ways(pieces, views):
+            known = self._known(way, request, views)
+            if known is not None:
+                break
+            missing.append(way)
         made = []
-        for columns in _candidates(pieces, views):
-            plan = self._plan(columns, views)
-            offer = None if plan is None else self._offer(plan, columns, pieces, request, views)
+        for way in missing:
+            try:
+                offer = self._purchase(way, request, views, only_free=known is not None)
+            except (BudgetError, GoalError):
+                continue
             if offer is not None and offer.free:
                 return [offer]
             made += [] if offer is None else [offer]
-        return sorted(made, key=lambda offer: offer.bid)[:1]
+        return sorted(made, key=lambda offer: offer.bid)[:1] if known is None else [known]
 
-    def _offer(
-        self, plan: Universal, columns: Columns, pieces: Sequence[Piece], request: Request, views: Views
-    ) -> Offer | None:
-        shelf = views.shelves.shelf(plan.product)
-        asked = [self._weighed(piece, plan) for piece in pieces]
+    def _ways(self, pieces: Sequence[Piece], views: Views) -> Iterator[Way]:
         window = np.flatnonzero(np.any([np.any(piece.windows, axis=0) for piece in pieces], axis=0))
-        if np.all(np.isfinite(shelf.scales[window])):
-            law = _law(asked, shelf, views.mode)
-            if meets(law, request.goal):
-                known = Estimate(values=_values(asked, shelf), law=law)
-                rows = len(window) * shelf.strategy.rows
-                note = f"put together from {len(window)} partitions"
-                return Offer(
-                    proposer=self.name, price=Price(), law=law, run=lambda verbs: known, reuses=rows, note=note
-                )
-        try:
-            basket = basket_of(shelf, window, self._scale(plan, len(window), request, views), views)
-            return self._purchase(basket, shelf, asked, window, columns, request, views)
-        except (BudgetError, GoalError):
-            return None
+        for columns in _candidates(pieces, views):
+            plan = self._plan(columns, views)
+            if plan is not None:
+                shelf = views.shelves.shelf(plan.product)
+                asked = tuple(self._weighed(piece, plan) for piece in pieces)
+                yield Way(columns=columns, plan=plan, shelf=shelf, asked=asked, window=window)
 
-    def _purchase(
-        self,
-        basket: Basket,
-        shelf: Shelf,
-        asked: Sequence[Asked],
-        window: Integers,
-        columns: Columns,
-        request: Request,
-        views: Views,
-    ) -> Offer | None:
-        law = _law(asked, basket.planned(shelf), views.mode)
+    def _known(self, way: Way, request: Request, views: Views) -> Offer | None:
+        shelf, window = way.shelf, way.window
+        if not np.all(np.isfinite(shelf.scales[window])):
+            return None
+        law = law_of(way.asked, shelf, views.mode)
+        if not meets(law, request.goal):
+            return None
+        known = Estimate(values=values_of(way.asked, shelf), law=law)
+        rows = len(window) * shelf.strategy.rows
+        note = f"put together from {len(window)} partitions"
+        return Offer(proposer=self.name, price=Price(), law=law, run=lambda verbs: known, reuses=rows, note=note)
+
+    def _purchase(self, way: Way, request: Request, views: Views, *, only_free: bool) -> Offer | None:
+        """What would be bought, if enough rent was paid; `only_free` leaves out some of what costs something."""
+        scale = self._scale(way.plan, len(way.window), request, views)
+        if only_free and any(self._costs(way, partition, scale, views) for partition in way.window.tolist()):
+            return None  # what costs something on one partition costs no less on several
+        basket = basket_of(way.shelf, way.window, scale, views)
+        law = law_of(way.asked, basket.planned(way.shelf), views.mode)
         if not basket.events or not meets(law, request.goal):
             return None
-        rent = int(views.shelves.rent(columns, shelf.strategy)[window].mean())
+        rent = int(views.shelves.rent(way.columns, way.shelf.strategy)[way.window].mean())
         due = math.ceil(self._theta[views.mode] * self._alone(basket, views))
         if rent < WORTH_A_LOOK * due:
             return None
@@ -142,12 +128,20 @@ class ByPartition:
             proposer=self.name,
             price=Price(events=basket.events, at_most=price),
             law=law,
-            run=partial(_run, basket, shelf, asked, law),
+            run=partial(_run, basket, way.shelf, way.asked, law),
             reuses=basket.reuses,
             buys=basket.buys,
-            note=_note(columns, window, rent, due, views),
+            note=_note(way.columns, way.window, rent, due, views),
             credit=price - due + rent,
         )
+
+    def _costs(self, way: Way, partition: int, scale: float, views: Views) -> bool:
+        """Whether a purchase for one partition costs anything. Prices take long, so this is found once per log."""
+        key = (self, views.analyst, way.columns, partition, scale)
+        if key not in views.remembered:
+            events = basket_of(way.shelf, np.array([partition]), scale, views).events
+            views.remembered[key] = bool(events) and views.price(events) > 0
+        return bool(views.remembered[key])
 
     def _alone(self, basket: Basket, views: Views) -> int:
         """What the basket costs by itself: the same for any partitions, so it is worked out once per kind."""
@@ -192,24 +186,6 @@ class ByPartition:
         return MARGIN * max(amount - 0.5, amount / 2) * REFERENCE / self._reaches[key]
 
 
-def _pieces(wanted: LinearMap, column: str | None) -> list[Piece] | None:
-    """The question by products; None where it is not windows of partitions times other columns."""
-    products = products_of(wanted)
-    if column is None or not 1 <= wanted.rows <= MOST_ROWS or sum(part.rows for part in products) < wanted.rows:
-        return None
-    pieces = []
-    for part in products:
-        own = [mask for mask in part.masks if column in mask.attrs]
-        if len(own) != 1 or own[0].attrs != (column,):
-            return None
-        (mask,) = own
-        rest = Product(tuple(other for other in part.masks if other is not mask))
-        windows = mask.steps.at_cells(np.arange(mask.sizes[0]))
-        shape = tuple(each.rows for each in part.masks)
-        pieces.append(Piece(windows=windows, rest=rest, shape=shape, place=part.masks.index(mask)))
-    return pieces
-
-
 def _candidates(pieces: Sequence[Piece], views: Views) -> list[Columns]:
     """The question's own columns; then all that were asked about, and the sets in between."""
     own = frozenset(name for piece in pieces for name in piece.rest.attrs)
@@ -221,33 +197,8 @@ def _candidates(pieces: Sequence[Piece], views: Views) -> list[Columns]:
     return [views.domain.ordered(columns) for columns in sets][:TRIED_SETS]
 
 
-def _law(asked: Sequence[Asked], shelf: Shelf, mode: Mode) -> GroupedRows:
-    kind = NoiseKind.LAPLACE if mode is Mode.PURE else NoiseKind.GAUSSIAN
-    rows: list[Terms] = []
-    for part in asked:
-        grid = np.empty((len(part.piece.windows), len(part.sizes)), object)
-        for place, window in enumerate(part.piece.windows):
-            used = np.flatnonzero(window)
-            found, counts = np.unique(
-                np.stack([np.abs(window[used]), shelf.scales[used], shelf.merged[used]]), axis=1, return_counts=True
-            )
-            for row, sizes in enumerate(part.sizes):
-                grid[place, row] = tuple(
-                    Term(times * size, Noise(kind=kind, scale=scale), count * number, bool(merged))
-                    for (times, scale, merged), count in zip(found.T.tolist(), counts.tolist(), strict=True)
-                    for size, number in sizes
-                )
-        rows += part.piece.arranged(grid).tolist()
-    return GroupedRows(rows=tuple(rows))
-
-
-def _values(asked: Sequence[Asked], shelf: Shelf) -> Reals:
-    made = [part.piece.arranged((part.piece.windows @ shelf.values) @ part.weights.T) for part in asked]
-    return np.concatenate(made)
-
-
 def _run(basket: Basket, shelf: Shelf, asked: Sequence[Asked], law: GroupedRows, verbs: Verbs) -> Estimate:
-    return Estimate(values=_values(asked, basket.bought(shelf, verbs)), law=law)
+    return Estimate(values=values_of(asked, basket.bought(shelf, verbs)), law=law)
 
 
 def _reach(plan: Universal, span: int, beta: float) -> float:

@@ -29,6 +29,7 @@ from bursar.planner.request import Request
 from bursar.proposers.pmw_calibration import Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, scope_of
 from bursar.queries import LinearMap, Predicate, Product
+from bursar.workload.apart import Apart
 
 MOST_ROWS = 256
 """Most queries of a question that are tested one by one."""
@@ -106,6 +107,8 @@ class Pmw:
         if settings.answers is NoiseKind.GAUSSIAN and views.mode is Mode.PURE:
             return []
         if settings.least_cells and views.domain.cells(wanted.attrs) <= settings.least_cells:
+            return []
+        if isinstance(wanted, Apart):
             return []
         if settings.least_cells and isinstance(wanted, Predicate):
             return []  # nothing is learnt from it; where everything is bought by this proposer, it is bought untested

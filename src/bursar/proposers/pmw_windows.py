@@ -31,6 +31,7 @@ from bursar.proposers.pmw_calibration import Calibrated, Checked
 from bursar.proposers.pmw_plan import Asked, Numbers, Plan, bought_law, window_mask
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, scope_of
 from bursar.queries import LinearMap, Predicate, Product
+from bursar.workload.apart import Apart
 
 
 class PmwWindows:
@@ -61,6 +62,8 @@ class PmwWindows:
         if views.domain.partition is None or request.goal.kind is not GoalKind.ERROR or wanted.rows == 0:
             return []
         if settings.answers is NoiseKind.GAUSSIAN and views.mode is Mode.PURE:
+            return []
+        if isinstance(wanted, Apart):
             return []
         if settings.least_cells and isinstance(wanted, Predicate):
             return []  # as in `Pmw`

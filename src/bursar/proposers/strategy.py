@@ -28,6 +28,7 @@ from bursar.planner.request import Request
 from bursar.proposers.listed import listed
 from bursar.proposers.sines import sines
 from bursar.queries import LinearMap
+from bursar.workload.apart import Apart
 
 if TYPE_CHECKING:
     from bursar.strategy.plan import Plan
@@ -92,7 +93,7 @@ class Strategy:
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         wanted = request.workload.map
-        if not 2 <= wanted.rows <= MOST_ROWS or _overlap(wanted, views.mode) <= 1:
+        if isinstance(wanted, Apart) or not 2 <= wanted.rows <= MOST_ROWS or _overlap(wanted, views.mode) <= 1:
             return []  # questions about different people are their own strategy
         if _different_values(wanted) > VALUES_PER_ROW * wanted.rows:
             return []

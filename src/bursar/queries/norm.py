@@ -70,12 +70,8 @@ class Norm:
         return 2 if self.power == 1 or self.one_sign else 4
 
     def largest_pair(self) -> int:
-        """A pair of cells loses at most so much; a row of one sign differs by no more than its largest value."""
-        most = self.pair_factor * self.largest()
-        if not self.one_sign:
-            return most
-        rows, value = math.prod(m.rows for m in self.masks), math.prod(m.steps.largest() for m in self.masks)
-        return min(most, rows * int(value**self.power))
+        """A pair of cells loses at most so much."""
+        return self.pair_factor * self.largest()
 
     def at(self, column: str, cell: int) -> Norm:
         """The norm of rows that have this value of a column, over the other columns."""

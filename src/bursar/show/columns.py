@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from bursar.domain import Value
 
-Numbers = tuple[tuple[float, ...], ...]
+Numbers = Sequence[tuple[float, ...]]
 
 LARGEST_INTEGER = 2**63
 """Whole numbers beyond this fit into no column of a data frame, and are text there."""
@@ -30,7 +30,7 @@ class Tabular(Protocol):
     def outputs(self) -> tuple[str, ...]: ...
 
     @property
-    def labels(self) -> tuple[tuple[Value, ...], ...]: ...
+    def labels(self) -> Sequence[tuple[Value, ...]]: ...
 
     @property
     def values(self) -> Numbers: ...
@@ -84,7 +84,7 @@ def columns_of(answer: Tabular) -> list[Column]:
     Guarantees: names are different. A column whose labels are of several types, such as whole numbers and "other", is
     text as a whole.
     """
-    keys = [_typed(name, [label[place] for label in answer.labels]) for place, name in enumerate(answer.keys)]
+    keys = [typed(name, [label[place] for label in answer.labels]) for place, name in enumerate(answer.keys)]
     numbers = [
         Column(name=name, kind=Kind.NUMBER, values=tuple(line[place] for line in table))
         for place, name in enumerate(answer.outputs)
@@ -107,7 +107,8 @@ def names_of(keys: Sequence[str], outputs: Sequence[str]) -> list[str]:
     return made
 
 
-def _typed(name: str, values: Sequence[Value]) -> Column:
+def typed(name: str, values: Sequence[Value]) -> Column:
+    """A column of the one kind that all its values have, else of text."""
     kinds = {_kind(value) for value in values if value is not None}
     kind = kinds.pop() if len(kinds) == 1 else Kind.TEXT
     shown = [str(v) if v is not None and kind is Kind.TEXT else v for v in values]

@@ -13,11 +13,13 @@ from bursar.inference.derived import Form
 from bursar.sql import TRUE, Aggregate, Function, Name, Query, parse, render
 from bursar.sql.query import aggregates_of, leaves
 from bursar.workload.after import After, Order
+from bursar.workload.apart import Apart
 from bursar.workload.groups import Cells, Groups, Reader, groups_of
 from bursar.workload.levels import Level, with_levels, with_pieces, without_levels
 from bursar.workload.masks import count_groups, grouped
 from bursar.workload.names import resolve
 from bursar.workload.outputs import Outputs
+from bursar.workload.predicates import possible_groups
 from bursar.workload.regions import regions, ties_too_many
 from bursar.workload.repair import repairs
 from bursar.workload.sealed import ended, within_sealed
@@ -60,6 +62,42 @@ def compile(
         return _compile(query, domain, table, sealed, levels)
     except QueryError as refusal:
         raise replace(refusal, text=query.text, rewrite=_rewrite(query, domain, table, sealed, levels)) from None
+
+
+def read(
+    text: str, domain: Domain, table: str, sealed: int | None = None, levels: Sequence[Level] = ()
+) -> tuple[Query, Workload]:
+    """A question from its text, and its workload.
+
+    Guarantees: a rewrite that a refusal offers is accepted here, whether it was the text that was refused or its
+    meaning; where that of the text is refused for its meaning, what is offered then is offered at once.
+    """
+    try:
+        query = parse(text)
+    except QueryError as refusal:
+        rewrite = _accepted(refusal.rewrite, domain, table, sealed, levels)
+        raise replace(refusal, rewrite=rewrite) from refusal.__cause__
+    return query, compile(query, domain, table, sealed, levels)
+
+
+def _accepted(rewrite: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
+    """The rewrite of a text, or the one that is offered for its meaning; nothing where there is neither."""
+    if not rewrite or _askable(rewrite, domain, table, sealed, levels):
+        return rewrite
+    try:
+        return _rewrite(parse(rewrite), domain, table, sealed, levels)
+    except QueryError:
+        return ""
+
+
+def _askable(text: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> bool:
+    """Whether the text can be asked, with the errors that it names."""
+    try:
+        query = parse(text)
+        made = _compile(query, domain, table, sealed, levels)
+    except QueryError:
+        return False
+    return query.goal is None or not query.goal.parts or not isinstance(made.map, Apart)
 
 
 def _compile(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Workload:
@@ -141,6 +179,8 @@ def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
     """
     if not groups.names:
         return np.zeros((1, 0), np.int64)
+    if ties_too_many(query.where, domain):
+        return possible_groups(query.where, groups, domain)
     found = regions(query.where, domain)
     if found is None:
         return np.zeros((0, len(groups.names)), np.int64)
@@ -149,8 +189,8 @@ def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
 
 def _check_size(query: Query, sets: Sequence[Groups], domain: Domain) -> None:
     """Refuse what would have too many answers, before anything is built."""
-    if not query.keys and ties_too_many(query.where, domain):
-        return  # one count, or refused for that
+    if ties_too_many(query.where, domain):
+        return  # few counts, or refused for that
     found = regions(query.where, domain)
     if found is None:
         return
@@ -177,10 +217,15 @@ def _columns(part: Aggregate, domain: Domain) -> int:
 def _rewrite(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
     for repaired in repairs(query, with_levels(domain, levels), table):
         for candidate in (repaired, ended(repaired, domain, sealed)):
-            try:
-                text = render(candidate)
-                _compile(parse(text), domain, table, sealed, levels)
+            text = _rendered(candidate)
+            if text and _askable(text, domain, table, sealed, levels):
                 return text
-            except QueryError:
-                continue
     return ""
+
+
+def _rendered(query: Query) -> str:
+    """The question as text; nothing where it has none."""
+    try:
+        return render(query)
+    except QueryError:
+        return ""

@@ -15,13 +15,14 @@ from bursar.errors import QueryError
 from bursar.inference.derived import Combination, Form, Quantile, Ratio, Variance, single
 from bursar.sql import Aggregate, And, Condition, Formula, Function, Item, Linear, Name
 from bursar.sql.query import TRUE, all_of, leaves
+from bursar.workload.apart import MOST_GROUPS
 from bursar.workload.groups import Cells, Groups
 from bursar.workload.masks import grouped
-from bursar.workload.predicates import predicate
+from bursar.workload.predicates import group_of, predicate
 from bursar.workload.prefixes import prefixes
 from bursar.workload.regions import Region, regions, ties_too_many
-from bursar.workload.shared_rows import SharedRows
-from bursar.workload.values import LARGEST_NUMBER, Values
+from bursar.workload.shared_rows import SharedRows, too_many_tied
+from bursar.workload.values import LARGEST_NUMBER, Represented, Values
 from bursar.workload.weights import Operand, Sum, not_null
 
 _ROOTS = (Function.STDDEV_POP, Function.STDDEV_SAMP)
@@ -78,11 +79,21 @@ class Outputs:
 
     def _count(self, condition: Condition) -> Part:
         asked = all_of(self._where, condition)
-        if not self._groups.names and ties_too_many(asked, self._domain):
-            made = predicate(asked, self._domain)
-            position = min(leaf.position for leaf in leaves(asked) if leaf.position >= 0)
-            return Part(column=self._added(-1 if made is None else self._rows.alone(made, position), 1))
+        if ties_too_many(asked, self._domain):
+            return Part(column=self._added(self._tied(asked), 1))
         return Part(column=self._column(regions(asked, self._domain), 1))
+
+    def _tied(self, asked: Condition) -> NDArray[np.int64]:
+        """The rows of a condition that no mask holds: one predicate for each line."""
+        position = min(leaf.position for leaf in leaves(asked) if leaf.position >= 0)
+        if len(self._lines) > MOST_GROUPS:
+            raise too_many_tied(list(dict.fromkeys(leaf.column.text for leaf in leaves(asked))), position)
+        index = np.full(len(self._lines), -1, np.int64)
+        for place, line in enumerate(self._lines):
+            made = predicate(asked, self._domain, group_of(line, self._groups, self._domain))
+            if made is not None:
+                index[place] = self._rows.tied(made, position)
+        return index
 
     def _sum(self, total: Sum) -> Part:
         column = self._column(total.found, total.largest)
@@ -95,8 +106,8 @@ class Outputs:
             index[line_of(counted.groups, self._lines)] = self._rows.place(counted.product)
         return self._added(index, largest)
 
-    def _added(self, index: NDArray[np.int64] | int, largest: int) -> int:
-        self._columns.append(np.broadcast_to(np.asarray(index, np.int64), [len(self._lines)]))
+    def _added(self, index: NDArray[np.int64], largest: int) -> int:
+        self._columns.append(index)
         self.largest.append(largest)
         return len(self._columns) - 1
 
@@ -230,9 +241,14 @@ class Outputs:
             each = {Function.AVG: "the average", Function.SUM: "for each row that is added up, the sum"}
             what = "the quantile" if item.function in _QUANTILES else each.get(item.function, "each value")
             self.remarks[
-                f"{value.attribute.name} is known by bin only, and each value counts as the middle of its bin: "
+                f"{value.attribute.name} is known by bin only, and each value counts as {_counted_as(value)}: "
                 f"{what} may be off by at most {float(value.off):g} more"
             ] = None
+
+
+def _counted_as(value: Values) -> str:
+    declared = isinstance(value.attribute, Represented)
+    return "the number declared for its bin" if declared else "the middle of its bin"
 
 
 def line_of(cells: Cells, lines: Cells) -> NDArray[np.int64]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,20 +13,53 @@ from bursar.domain import Domain
 from bursar.queries import Predicate, Quorum, Within
 from bursar.sql import And, AtLeast, Condition, IsTrue, Not, Or
 from bursar.sql.query import leaves
+from bursar.workload.apart import MOST_GROUPS
+from bursar.workload.groups import Cells, Groups
 from bursar.workload.regions import merged, normal, truth_on
+from bursar.workload.shared_rows import too_many_tied
 from bursar.workload.truth import YES, Line
 
 
-def predicate(condition: Condition, domain: Domain) -> Predicate | None:
-    """The count of the rows for which a condition holds; None where it is seen to hold nowhere.
+def predicate(condition: Condition, domain: Domain, group: Sequence[Within] = ()) -> Predicate | None:
+    """The count of the rows of a group for which a condition holds; None where it is seen to hold nowhere.
 
-    The column of the partitions comes first, so that it is never left out of the hull.
+    The column of the partitions comes first, so that it is never left out of the hull, then those of the group.
     """
-    names = domain.ordered(leaf.column.text for leaf in leaves(condition))
-    attrs = tuple(sorted(names, key=lambda name: name != domain.partition))
+    own = {domain.partition, *(within.column for within in group)}
+    names = domain.ordered([*(leaf.column.text for leaf in leaves(condition)), *(within.column for within in group)])
+    attrs = tuple(sorted(names, key=lambda name: (name != domain.partition, name not in own)))
     whole = _part(normal(condition, negated=False), int(YES), False, domain)
+    if group:
+        whole = Quorum(len(group) + 1, (*group, whole))
     made = Predicate(attrs, domain.sizes(attrs), whole)
     return made if made.norms(1)[0].largest() > 0 else None
+
+
+def group_of(line: Cells, groups: Groups, domain: Domain) -> tuple[Within, ...]:
+    """The cells of the group columns that make up one group."""
+    own = [groups.of(name, np.arange(domain[name].size)) == code for name, code in zip(groups.names, line, strict=True)]
+    return tuple(Within(name, _ranges(cells)) for name, cells in zip(groups.names, own, strict=True))
+
+
+def possible_groups(condition: Condition, groups: Groups, domain: Domain) -> Cells:
+    """The groups that a condition leaves possible, sorted: one line per group, one column per group column.
+
+    Edge cases: refused where there may be more than MOST_GROUPS.
+    """
+    made = predicate(condition, domain)
+    if made is None:
+        return np.zeros((0, len(groups.names)), np.int64)
+    masks = {mask.attrs[0]: mask for mask in made.hull}
+    codes: list[list[int]] = []
+    for name in groups.names:
+        cells = np.arange(domain[name].size)
+        if name in masks:
+            cells = cells[masks[name].steps.at_cells(cells)[0] > 0]
+        codes.append(np.unique(groups.of(name, cells)).tolist())
+    if math.prod(map(len, codes)) > MOST_GROUPS:
+        raise too_many_tied(made.attrs, min(leaf.position for leaf in leaves(condition) if leaf.position >= 0))
+    found = [line for line in product(*codes) if predicate(condition, domain, group_of(np.array(line), groups, domain))]
+    return np.array(found, np.int64).reshape(-1, len(groups.names))
 
 
 def _part(condition: Condition, level: int, below: bool, domain: Domain) -> Within | Quorum:

@@ -117,8 +117,8 @@ def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> N
     if _too_many(attrs, domain):
         raise QueryError(
             f"a condition that ties {' and '.join(attrs)} together spans {domain.cells(attrs)} cells; {LARGEST_JOINT} "
-            "are possible. Conditions on single columns joined by AND have no such limit, and neither has one COUNT "
-            "without GROUP BY",
+            "are possible. Conditions on single columns joined by AND have no such limit, and neither has COUNT, in "
+            "few groups",
             position=min(leaf.position for leaf in leaves(condition)),
         )
     holds = np.broadcast_to(truth_on(condition, attrs, lines) == YES, [line.size for line in lines])

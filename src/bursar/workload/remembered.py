@@ -6,9 +6,10 @@ import threading
 from collections import OrderedDict
 
 from bursar.domain import Domain
-from bursar.sql import Query, parse
-from bursar.workload.compile import compile as compile_query
+from bursar.sql import Query
+from bursar.workload.compile import read
 from bursar.workload.levels import Level
+from bursar.workload.values import representatives_of
 from bursar.workload.workload import Workload
 
 REMEMBERED = 256
@@ -17,13 +18,13 @@ REMEMBERED = 256
 LARGEST = 4096
 """Most answers of a question that is remembered. Larger ones take long to answer anyway, and much memory to keep."""
 
-_Facts = tuple[str, str, str, int | None, tuple[Level, ...]]
+_Facts = tuple[object, ...]
 
 
 class Compiled:
     """Text to query and workload, each compiled once. Shared by the threads of a process.
 
-    Guarantees: what is remembered is what `compile` would return. Everything that it depends on is part of the key, and
+    Guarantees: what is remembered is what `read` would return. Everything that it depends on is part of the key, and
     no data are. Refusals are not remembered.
     """
 
@@ -34,13 +35,12 @@ class Compiled:
     def __call__(
         self, text: str, domain: Domain, table: str, sealed: int | None = None, levels: tuple[Level, ...] = ()
     ) -> tuple[Query, Workload]:
-        key = (text, domain.digest, table, sealed, levels)
+        key = (text, domain.digest, representatives_of(domain), table, sealed, levels)
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
-        query = parse(text)
-        workload = compile_query(query, domain, table, sealed, levels)
+        query, workload = read(text, domain, table, sealed, levels)
         if workload.index.size <= LARGEST:
             workload.index.setflags(write=False)
             with self._lock:

@@ -37,7 +37,7 @@ from bursar.sql import (
     Query,
 )
 from bursar.sql.conditions import read_number
-from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, map_leaves, own_name
+from bursar.sql.query import Leaf, aggregates_of, all_of, branches_of, change_parts, leaves, map_leaves, own_name
 from bursar.workload.edges import before, boundary, from_on, greatest, least, nearest
 from bursar.workload.names import change_leaves, change_values, guess, resolve, spelt
 from bursar.workload.regions import ties_too_many
@@ -73,16 +73,29 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     plain = replace(query, keys=tuple(replace(key, by=None, through=None) for key in query.keys))
     yield plain
     yield replace(plain, where=all_of(query.where, *bounds))
-    yield from _one_by_one(query, domain)
+    yield from _only_counts(query, domain)
 
 
-def _one_by_one(query: Query, domain: Domain) -> Iterator[Query]:
-    """The first count of a question that ties too many columns together for anything to be asked beside it."""
-    items = [item for item in query.aggregates if isinstance(item, Aggregate) and item.function is Function.COUNT]
-    tied = [item for item in items if ties_too_many(all_of(query.where, item.condition), domain)]
-    if len(query.aggregates) > 1 and not query.keys and (query.goal is None or not query.goal.parts):
-        for item in tied[:1]:
-            yield replace(query, aggregates=(item,), having=TRUE, order=(), limit=None)
+def _only_counts(query: Query, domain: Domain) -> Iterator[Query]:
+    """What can be counted of a question that ties too many columns together: in its groups, in fewer, in none."""
+    parts = [part for item in query.aggregates for part in aggregates_of(item)]
+    tied = any(ties_too_many(all_of(query.where, part.condition), domain) for part in parts)
+    if not tied or (query.goal is not None and query.goal.parts):
+        return
+    counted = [all(part.function is Function.COUNT for part in aggregates_of(item)) for item in query.aggregates]
+    counts = tuple(item for item, good in zip(query.aggregates, counted, strict=True) if good)
+    condition = next((part.condition for part in parts), TRUE)
+    plain = replace(query, having=TRUE, order=(), limit=None)
+    every = plain if all(counted) else replace(plain, aggregates=counts or (_count(condition),))
+    yield every
+    for kept in range(len(query.keys) - 1, -1, -1):
+        yield replace(every, keys=query.keys[:kept], sets=())
+    yield replace(every, aggregates=every.aggregates[:1], keys=(), sets=())
+
+
+def _count(condition: Condition) -> Aggregate:
+    made = Aggregate(condition=condition)
+    return replace(made, name=own_name(made))
 
 
 def _whole_buckets(key: Key, before: Key) -> Key:

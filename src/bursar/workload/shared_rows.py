@@ -1,12 +1,15 @@
-"""Several products one below the other, without asking for any row twice."""
+"""Several maps one below the other, without asking for any row twice."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bursar.errors import QueryError
 from bursar.queries import LinearMap, Mask, Predicate, Product, Stack
+from bursar.workload.apart import MOST_GROUPS, Apart
 
 Rows = NDArray[np.int64]
 Box = tuple[Rows, ...]
@@ -14,39 +17,48 @@ Box = tuple[Rows, ...]
 
 
 class SharedRows:
-    """A growing stack. Rows are the same when they are the same in form: mask by mask, number by number.
-
-    Edge cases: a predicate is asked for by itself, and refused beside anything else.
-    """
+    """A growing stack. Rows are the same when they are the same in form: mask by mask, number by number."""
 
     def __init__(self) -> None:
-        self._parts: list[Product] = []
-        self._alone: tuple[Predicate, int] | None = None  # with its place in the text
+        self._parts: list[Product | Predicate] = []
+        self._tied: dict[str, int] = {}  # the row of each predicate
 
     def map(self) -> LinearMap:
-        """All rows so far: a single product as it is, a stack otherwise, with no part at all for no row."""
-        if self._alone is not None:
-            return self._alone[0]
-        return self._parts[0] if len(self._parts) == 1 else Stack(tuple(self._parts))
+        """All rows so far: a single map as it is, products as a stack, with no part at all for no row.
 
-    def alone(self, predicate: Predicate, position: int) -> int:
-        """The row of a predicate, the only one."""
-        known = self._alone
-        if self._parts or (known is not None and known[0].digest != predicate.digest):
-            raise _beside_others(predicate, position)
-        self._alone = predicate, position
-        return 0
+        Predicates beside anything else are measured one by one, and runs of products between them as a stack each.
+        """
+        if len(self._parts) == 1:
+            return self._parts[0]
+        runs: list[LinearMap | list[Product]] = []
+        for part in self._parts:
+            if isinstance(part, Predicate):
+                runs.append(part)
+            elif runs and isinstance(runs[-1], list):
+                runs[-1].append(part)
+            else:
+                runs.append([part])
+        if not self._tied:
+            return Stack(tuple(part for part in self._parts if isinstance(part, Product)))
+        return Apart(tuple(_stacked(run) if isinstance(run, list) else run for run in runs))
+
+    def tied(self, predicate: Predicate, position: int) -> int:
+        """The row of a predicate; one that is new is put at the end."""
+        if predicate.digest not in self._tied:
+            if len(self._tied) == MOST_GROUPS:
+                raise too_many_tied(predicate.attrs, position)
+            self._tied[predicate.digest] = sum(part.rows for part in self._parts)
+            self._parts.append(predicate)
+        return self._tied[predicate.digest]
 
     def place(self, product: Product) -> Rows:
         """The row of the stack that each row of the product is; rows that are new are put at the end."""
-        if self._alone is not None:
-            raise _beside_others(*self._alone)
         shape = tuple(mask.rows for mask in product.masks)
         index = np.full(shape, -1, np.int64)
         new: list[Box] = [tuple(np.arange(rows) for rows in shape)]
         offset = 0
         for part in self._parts:
-            if [mask.attrs for mask in part.masks] == [mask.attrs for mask in product.masks]:
+            if isinstance(part, Product) and _columns(part) == _columns(product):
                 found = [_positions(mask, known) for mask, known in zip(product.masks, part.masks, strict=True)]
                 hits = tuple(np.flatnonzero(position >= 0) for position in found)
                 known_rows = np.arange(part.rows).reshape([mask.rows for mask in part.masks])
@@ -62,9 +74,21 @@ class SharedRows:
         return index.reshape(-1)
 
 
-def _beside_others(predicate: Predicate, position: int) -> QueryError:
-    tied = " and ".join(predicate.attrs)
-    return QueryError(f"a count that ties {tied} together is asked by itself, one to a question", position=position)
+def too_many_tied(attrs: Iterable[str], position: int) -> QueryError:
+    """Edge cases: where groups are asked for, each is such a count."""
+    return QueryError(
+        f"counts that tie {' and '.join(attrs)} together are counted one by one, and this asks for more than "
+        f"{MOST_GROUPS} of them: groups times counts",
+        position=position,
+    )
+
+
+def _stacked(run: list[Product]) -> LinearMap:
+    return run[0] if len(run) == 1 else Stack(tuple(run))
+
+
+def _columns(product: Product) -> list[tuple[str, ...]]:
+    return [mask.attrs for mask in product.masks]
 
 
 def _positions(mask: Mask, known: Mask) -> Rows:

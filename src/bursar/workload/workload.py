@@ -11,6 +11,7 @@ from bursar.domain import Value
 from bursar.inference.derived import Box, Derived, Form, single
 from bursar.queries import LinearMap
 from bursar.workload.after import After
+from bursar.workload.lines import Labels
 
 Reals = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ class Workload:
 
     map: LinearMap
     keys: tuple[str, ...]  # names of the group columns
-    labels: tuple[tuple[Value, ...], ...]  # one tuple of group values per line
+    labels: tuple[tuple[Value, ...], ...] | Labels  # one tuple of group values per line
     outputs: tuple[str, ...]  # names of the aggregates
     index: NDArray[np.int64]  # (lines, columns) -> row of the map, -1 where the number is 0 by definition
     forms: tuple[Form, ...] = ()  # how each output follows from columns

@@ -199,3 +199,21 @@ def test_later_rows_split_cells_and_earlier_answers_stay() -> None:
     assert after.values.tolist() == pytest.approx(before.values.tolist())
     assert after.law.mean_square() == pytest.approx(before.law.mean_square())
     assert not np.allclose(0, after.values)
+
+
+def test_masks_are_remembered_as_long_as_the_cells_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was seen over merged cells is forgotten when they are split, and when too much was seen."""
+    monkeypatch.setattr(least_squares, "KEPT_MASKS", 2)
+    halves, cells = (mask_of(DOMAIN, ("a",), np.array(rows)) for rows in ([[1, 1, 0], [0, 0, 1]], np.eye(3, dtype=int)))
+    found = Reconstruction(DOMAIN, DOMAIN.names)
+    assert found.add(Block(Product((halves,)), np.array([5, 2]), NOISE))
+    wanted = [Product((halves.take([row]),)) for row in (0, 1)]
+    first = Product((cells.take([0]),))
+    for _ in range(2):
+        assert [found.weights_of(each).tolist() for each in wanted] == [[[1, 0]], [[0, 1]]]
+        assert found.weights_of(first) is None
+        assert len(found.seen) <= 2
+    twin = found.copy()
+    assert twin.add(Block(Product((cells,)), np.array([3, 2, 2]), NOISE))
+    assert np.array_equal(twin.weights_of(first) @ twin.rows, twin.coordinates(first))
+    assert found.weights_of(first) is None

@@ -272,6 +272,25 @@ class TestWorkloads:
         assert union_tail(matrix, noises, 60.0, enough=whole * 1.001) <= whole * 1.001
         assert union_tail(matrix, noises, 60.0, enough=whole * 0.9) > whole * 0.9
 
+    @pytest.mark.parametrize("noises", [[laplace(4.0)] * 9, [gaussian(0.4)] * 9, [laplace(9.0), gaussian(5.0)] * 5])
+    def test_a_quick_bound_is_a_bound_and_settles_what_is_clear(self, noises: list[Noise]) -> None:
+        rng = np.random.default_rng(6)
+        matrix = rng.normal(size=(4, len(noises)))
+        widest = math.sqrt(max(np.square(matrix) @ [noise.variance() for noise in noises]))
+        for height in (1.0, 3.0, 5.0, 9.0):
+            exact = sum(tail(row, noises, height * widest) for row in matrix)
+            found = union_tail(matrix, noises, height * widest, enough=100 * exact)
+            assert exact <= found * (1 + 1e-9)
+            assert found <= 100 * exact
+
+    def test_what_the_quick_bound_leaves_open_is_decided_as_before(self) -> None:
+        noises, matrix = [laplace(4.0)] * 9, np.random.default_rng(7).normal(size=(4, 9))
+        exact = sum(tail(row, noises, 45.0) for row in matrix)
+        quick = union_tail(matrix, noises, 45.0, enough=1e9)
+        assert quick > 1.5 * exact
+        assert union_tail(matrix, noises, 45.0, enough=quick * (1 - 1e-6)) < quick * (1 - 1e-6)
+        assert union_tail(matrix, noises, 45.0, enough=1.01 * exact) <= 1.01 * exact
+
     def test_union_of_like_rows_is_a_multiple(self) -> None:
         """Order and signs do not matter; nor do differences in the last bits, but for the last digits."""
         rng = np.random.default_rng(5)

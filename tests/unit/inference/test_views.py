@@ -118,6 +118,14 @@ def test_reconstructions_take_in_only_what_is_new(log: Log) -> None:
     assert log.answers(EYE) == [[2.0, 2.0, 2.0]]
 
 
+def test_records_of_other_columns_leave_a_reconstruction_as_it_is(log: Log) -> None:
+    log.measured(EYE, [1, 2, 3])
+    assert log.answers(EYE) == [[1.0, 2.0, 3.0]]
+    log.measured(Product((mask_of(DOMAIN, ("b",), np.eye(2, dtype=int)),)), [4, 2])
+    assert log.answers(EYE) == [[1.0, 2.0, 3.0]]
+    assert log.answers(EVERYBODY) == [[6.0], [6.0]]
+
+
 def test_what_was_left_out_is_not_tried_again(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bursar.inference.least_squares.MERGED_CELLS", 2)
     log.measured(EYE, [1, 2, 3])

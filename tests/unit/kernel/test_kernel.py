@@ -199,12 +199,6 @@ def test_without_a_declared_version_nothing_is_measured() -> None:
         kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose="why", at_most=2**60)
 
 
-def test_the_other_door_is_closed() -> None:
-    allowed = grant(engine().kernel, event())
-    with pytest.raises(Unsupported):
-        allowed.select(BY_AGE, 3)
-
-
 @pytest.mark.parametrize(
     "declared", [{}, {"epsilon": 1.0, "rho": 1.0}, {"delta": 0.1}, {"epsilon": -1.0}, {"rho": 1e9}]
 )

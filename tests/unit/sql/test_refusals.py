@@ -15,6 +15,7 @@ from bursar.domain import Bins, Categories, Dates, Domain, Integers, Period, Str
 from bursar.errors import QueryError
 from bursar.sql import parse
 from bursar.workload import compile
+from bursar.workload.compile import read
 
 HERE = Path(__file__).parent
 PEOPLE = Domain(
@@ -88,6 +89,45 @@ def test_refused_by_the_declared_columns(case: Case) -> None:
     check(case, refused.value)
     if case.rewrite:
         compile(parse(case.rewrite), PEOPLE, "people")
+
+
+@pytest.mark.parametrize("case", [*READING, *COMPILING], ids=lambda case: case.text[:60])
+def test_what_is_offered_to_an_analyst_can_be_asked_as_a_whole(case: Case) -> None:
+    """Reading alone does not know the columns; what an analyst gets to see was compiled against them."""
+    with pytest.raises(QueryError) as refused:
+        read(case.text, PEOPLE, "people")
+    assert refused.value.reason == case.says
+    if refused.value.rewrite:
+        assert read(refused.value.rewrite, PEOPLE, "people")[1].outputs
+
+
+def test_reading_alone_would_offer_what_cannot_be_asked() -> None:
+    """The twin: a parser's own offers name columns that are not there, and cut through bins."""
+    offers = {case.text: case.rewrite for case in READING if case.rewrite}
+    assert sum(_refused(rewrite) for rewrite in offers.values()) > 5
+    kept = [_offered(text) for text in offers]
+    assert sum(bool(rewrite) for rewrite in kept) > len(offers) / 2
+    assert not any(_refused(rewrite) for rewrite in kept if rewrite)
+
+
+def test_an_offer_that_is_refused_for_its_meaning_is_mended_at_once() -> None:
+    text = "SELECT agee, COUNT(*) FROM people WHERE income < 15 GROUP BY agee ORDER BY 7"
+    assert _offered(text) == "SELECT age, COUNT(*) FROM people WHERE income < 20 GROUP BY age"
+    assert _offered("SELECT nothing_like_it, COUNT(*) FROM people GROUP BY 1 ORDER BY 7") == ""
+
+
+def _offered(text: str) -> str:
+    with pytest.raises(QueryError) as refused:
+        read(text, PEOPLE, "people")
+    return refused.value.rewrite
+
+
+def _refused(text: str) -> bool:
+    try:
+        read(text, PEOPLE, "people")
+    except QueryError:
+        return True
+    return False
 
 
 def test_there_are_cases_and_most_of_them_offer_something() -> None:

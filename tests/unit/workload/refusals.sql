@@ -280,19 +280,20 @@ SELECT COUNT(*) FROM people WHERE seen BETWEEN '2024-01-02' AND '2024-01-20'
 -- try: SELECT COUNT(*) FROM people WHERE seen >= '2024-01-08' AND seen <= DATE '2025-01-05'
 SELECT COUNT(*) FROM people WHERE seen >= '2024-01-08'
 
--- says: a condition that ties age and Zip Code together spans 102000102 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit, and neither has one COUNT without GROUP BY
+-- says: a condition that ties age and Zip Code together spans 102000102 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit, and neither has COUNT, in few groups
 -- at: "Zip
-SELECT sex, COUNT(*) FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex
+-- try: SELECT sex, COUNT(*) FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex
+SELECT sex, SUM(height) FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex
 
--- says: a count that ties age and Zip Code together is asked by itself, one to a question
--- at: age = 2) AS b
--- try: SELECT COUNT(*) AS a FROM people WHERE "Zip Code" = 3 OR age = 2
-SELECT COUNT(*) AS a, COUNT(*) FILTER (WHERE age = 2) AS b FROM people WHERE "Zip Code" = 3 OR age = 2
+-- says: counts that tie age and Zip Code together are counted one by one, and this asks for more than 64 of them: groups times counts
+-- at: "Zip Code" = 3
+-- try: SELECT sex, COUNT(*) AS a FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex
+SELECT sex, height, COUNT(*) AS a FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex, height
 
--- says: a count that ties age and Zip Code together is asked by itself, one to a question
+-- says: counts that tie age and Zip Code together are counted one by one, and this asks for more than 64 of them: groups times counts
 -- at: "Zip Code" = 3
 -- try: SELECT COUNT(*) FILTER (WHERE "Zip Code" = 3 OR age = 2) AS b FROM people
-SELECT COUNT(*) AS a, COUNT(*) FILTER (WHERE "Zip Code" = 3 OR age = 2) AS b FROM people
+SELECT height, COUNT(*) FILTER (WHERE "Zip Code" = 3 OR age = 2) AS b FROM people GROUP BY height
 
 -- says: this asks for 1000001 answers; 100000 are possible
 -- at: "Zip
@@ -532,8 +533,9 @@ WITH x AS (SELECT height AS h FROM peple) SELECT COUNT(*) FROM x WHERE h > 150
 -- try: SELECT COUNT(*) FROM people WHERE AT_LEAST(2, income < 20, sex = 'F')
 SELECT COUNT(*) FROM people WHERE AT_LEAST(2, income < 15, sex = 'F')
 
--- says: a condition that ties height and sex and Zip Code together spans 488000488 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit, and neither has one COUNT without GROUP BY
+-- says: a condition that ties height and sex and Zip Code together spans 488000488 cells; 1048576 are possible. Conditions on single columns joined by AND have no such limit, and neither has COUNT, in few groups
 -- at: height
+-- try: SELECT COUNT(*) FROM people WHERE AT_LEAST(2, height < 150, "Zip Code" < 5, sex = 'F')
 SELECT AVG(age) FROM people WHERE AT_LEAST(2, height < 150, "Zip Code" < 5, sex = 'F')
 
 -- says: values of age outside 0 to 99 are kept together as other, and 150 lies among them

@@ -1,4 +1,4 @@
-"""Conditions over more joint cells than a mask can have: they mean what DuckDB says, and are asked one by one.
+"""Conditions over more joint cells than a mask can have: they mean what DuckDB says, and are counted one by one.
 
 Each block of tests/fixtures/predicates.sql has a question and its answer. DuckDB itself must give that answer, and so
 must the predicate that the question becomes, counted by a source over the same rows.
@@ -18,17 +18,22 @@ from hypothesis import strategies as st
 from bursar import presets
 from bursar.domain import Categories, Domain, Integers, Neighbours, Stray, Unit
 from bursar.engine import Bursar
-from bursar.errors import QueryError
+from bursar.errors import BudgetError, GoalError, QueryError, Unsupported
+from bursar.inference.simultaneous import Family
+from bursar.inference.tails import single_tail
 from bursar.inference.views import joined
+from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import MemoryLedger
 from bursar.kernel.seals import Axis
 from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.planner.choose import Preset
+from bursar.proposers.apart import SeveralNoises
 from bursar.queries import Predicate
 from bursar.sql import parse
 from bursar.workload import Workload, compile
+from bursar.workload.apart import MOST_GROUPS, Apart
 from bursar.workload.predicates import predicate
 from harness.maps import Table
 from harness.small import Silence, charter, config
@@ -227,12 +232,115 @@ def test_others_answer_no_part_of_it(source: DuckDBSource) -> None:
     assert db.query("SELECT COUNT(*) AS n FROM people WHERE sex = 'F' WITH ERROR 60").charge > 0
 
 
+TIED = f"({' OR '.join(f'{name} = 1' for name in CHECKS)})"
+TWOS = f"({' OR '.join(f'{name} = 2' for name in CHECKS)})"
+SEVERAL = [
+    f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) FILTER (WHERE {TWOS}) AS b, COUNT(*) AS n FROM people",
+    f"SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(age) AS b FROM people WHERE age < 50",
+    f"SELECT COUNT(*) FILTER (WHERE {TIED}) * 1.0 / COUNT(*) AS share FROM people",
+    f"SELECT COUNT(*) FILTER (WHERE sex = 'F') * 1.0 / COUNT(*) AS share FROM people WHERE {TIED}",
+    f"SELECT sex, COUNT(*) AS n FROM people WHERE {TIED} GROUP BY sex",
+    f"SELECT sex, COUNT(*) AS n, COUNT(*) FILTER (WHERE {TWOS}) AS m FROM people GROUP BY sex",
+    f"SELECT sex, COUNT(*) FILTER (WHERE {TWOS}) * 1.0 / COUNT(*) AS share FROM people GROUP BY sex",
+    f"SELECT FLOOR(age / 10) * 10 AS tens, COUNT(*) AS n FROM people WHERE {TIED} AND age BETWEEN 20 AND 59 GROUP BY 1",
+    f"SELECT x1, sex, COUNT(*) AS n FROM people WHERE {TIED} AND x1 > 1 AND sex IS NOT NULL GROUP BY x1, sex",
+    f"SELECT sex, COUNT(*) AS n FROM people WHERE {TIED} GROUP BY sex HAVING COUNT(*) > 150 ORDER BY n DESC",
+]
+
+
+@pytest.mark.parametrize("text", SEVERAL, ids=lambda text: text[:60])
+def test_several_counts_fractions_and_groups_are_what_duckdb_says(
+    text: str, database: duckdb.DuckDBPyConnection, source: DuckDBSource
+) -> None:
+    found = engine(source, budget=Budget.of(epsilon=20.0)).query(f"{text} WITH ERROR 30")
+    lines = dict(zip(found.labels, found.values, strict=True))
+    truth = {line[: len(found.keys)]: line[len(found.keys) :] for line in database.execute(text).fetchall()}
+    assert {label for label, values in lines.items() if any(values)} == set(truth)  # groups without rows count 0
+    for label, values in truth.items():
+        assert lines[label] == pytest.approx(values)
+
+
+def test_groups_are_different_people_and_cost_what_the_dearest_does(source: DuckDBSource) -> None:
+    """A wrong twin would add up: the price of four groups is that of one at the same noise, not four times it."""
+    db = engine(source)
+    by_sex = db.explain(f"SELECT sex, COUNT(*) AS n FROM people WHERE {TIED} GROUP BY sex", within=30)
+    one = db.explain(f"SELECT COUNT(*) AS n FROM people WHERE {TIED} AND sex = 'F'", within=30, confidence=0.987)
+    assert by_sex.price == pytest.approx(one.price, rel=0.05)
+
+
+def test_parts_that_were_measured_answer_again_and_only_the_rest_is_bought(source: DuckDBSource) -> None:
+    db = engine(source, budget=Budget.of(epsilon=20.0))
+    first = db.query(f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people WITH ERROR 20")
+    again = db.query(f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people WITH ERROR 20")
+    assert (again.charge, again.values, again.source) == (0, first.values, "one-by-one")
+    alone = db.query(f"SELECT COUNT(*) AS n FROM people WHERE {TIED} WITH ERROR 20")
+    assert (alone.charge, alone.source) == (0, "exact")
+    more = db.query(
+        f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) FILTER (WHERE {TWOS}) AS b FROM people", within=20
+    )
+    assert (more.source, more.reused, more.bought) == ("one-by-one", 1, 1)
+    assert 0 < more.charge < first.charge
+    finer = db.query(f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people WITH ERROR 5")
+    assert (finer.source, finer.bought) == ("direct", 2)
+
+
+def test_the_kernel_takes_no_map_that_is_measured_part_by_part(source: DuckDBSource) -> None:
+    db = engine(source)
+    wanted = ask(f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people").map
+    assert isinstance(wanted, Apart)
+    noise = Noise(kind=NoiseKind.LAPLACE, scale=50.0)
+    with pytest.raises(Unsupported):
+        db.kernel.price([Measured(strategy=wanted, noise=noise, version=db.kernel.version())])
+    with pytest.raises(Unsupported):
+        db.kernel.measure(wanted, noise, analyst="ana", purpose="wrong", at_most=2**50)
+    assert db.kernel.spent() == 0
+
+
+def test_rows_of_different_noise_err_together_as_the_law_says() -> None:
+    """1 - prod (1 - p_i), and bars of one's own; the twin that takes the finer noise for both is too sure."""
+    fine, coarse = (Noise(kind=NoiseKind.LAPLACE, scale=scale) for scale in (2.0, 9.0))
+    law = SeveralNoises(noises=(fine, coarse))
+    each = [single_tail(noise, 20.0) for noise in (fine, coarse)]
+    assert law.tail(20.0, 1.0) == pytest.approx(1 - (1 - each[0]) * (1 - each[1]))
+    assert law.tail(20.0, 1.0) > 5 * SeveralNoises(noises=(fine, fine)).tail(20.0, 1.0)
+    assert law.half_widths(0.05)[0] < law.half_widths(0.05)[1]
+    assert law.mean_square() == pytest.approx((fine.variance() + coarse.variance()) / 2)
+
+
+REFUSED = [
+    (f"SELECT age, COUNT(*) AS n FROM people WHERE {TIED} GROUP BY age", f"more than {MOST_GROUPS} of them"),
+    (f"SELECT age, COUNT(*) FILTER (WHERE {TIED}) AS n FROM people GROUP BY age", f"more than {MOST_GROUPS} of them"),
+    (f"SELECT SUM(age) AS n FROM people WHERE {TIED}", "COUNT, in few groups"),
+    (f"SELECT sex, AVG(age) AS a, COUNT(*) AS n FROM people WHERE {TIED} GROUP BY sex", "COUNT, in few groups"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED, ids=[text[:40] for text, _ in REFUSED])
+def test_what_cannot_be_counted_one_by_one_is_refused_with_what_can(text: str, reason: str) -> None:
+    with pytest.raises(QueryError, match=reason) as refusal:
+        ask(text)
+    assert refusal.value.rewrite
+    assert ask(refusal.value.rewrite).map.rows > 0
+
+
 def test_errors_cost_nothing(source: DuckDBSource) -> None:
     db = engine(source)
-    with pytest.raises(QueryError, match="asked by itself, one to a question"):
-        db.query(ANY.replace("AS n", "AS n, COUNT(*) FILTER (WHERE age < 5) AS m") + " WITH ERROR 50")
-    with pytest.raises(QueryError, match="without GROUP BY"):
-        db.query(f"{ANY} GROUP BY sex WITH ERROR 50".replace("COUNT", "sex, COUNT"))
+    both = f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people"
+    with pytest.raises(GoalError, match="share one error"):
+        db.query(f"{both} WITH ERROR 50 ON a, 30 ON n")
+    for text in (ANY, both):
+        with pytest.raises(QueryError, match="not in a batch"):
+            db.batch([text], within=50)
     with pytest.raises(QueryError, match="not in a batch"):
         joined([ask(ANY).map])
+    with pytest.raises(BudgetError):
+        db.query(both, within=0.9, confidence=0.9999)
     assert db.kernel.spent() == 0
+
+
+def test_a_declared_family_has_no_such_counts(source: DuckDBSource) -> None:
+    family = Family(domain=DOMAIN, sets=(("age",),))
+    with pytest.raises(QueryError, match="the declared family has no counts that tie"):
+        engine(source, family=family).query(
+            f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people", within=50
+        )

@@ -19,7 +19,7 @@ TEXT = "SELECT age, COUNT(*) FROM people WHERE size < 50 GROUP BY age WITH ERROR
 def test_the_same_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = Compiled()
     query, workload = compiled(TEXT, DOMAIN, "people")
-    monkeypatch.setattr(remembered, "compile_query", lambda *facts: pytest.fail("compiled before"))
+    monkeypatch.setattr(remembered, "read", lambda *facts: pytest.fail("compiled before"))
     again, same = compiled(TEXT, DOMAIN, "people")
     assert again is query
     assert same is workload

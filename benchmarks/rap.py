@@ -1,0 +1,84 @@
+"""RAP's evaluation: large workloads of marginals and thresholds, answered at once.
+
+    python -m benchmarks.rap [--data adult|loans] [--size 16] [--epsilon 1] [--systems rap default ...]
+                             [--quick] [--seeds 0 1 2] [--out DIR]
+    python -m benchmarks.rap --part tables|runtime|rounding|filter|thresholds|partial|drift|training
+                             [--data adult|loans] [--quick] [--seeds 0 1 2] [--out DIR]
+
+Without a part, all systems answer |W| random 3-way marginals; where the published workloads are at hand these are
+asked, whatever the seed. delta = 1/n^2, one row may be replaced, and noise is real. Errors are of fractions:
+`max_error` and `mean_error` of the answers, `table_max_error` of the synthetic table (for `rap` its rows after
+randomized rounding), `tv` half the L1 distance of a marginal, a mean over the workload, of the table where there is
+one, else of the answers. `cpu_s` is everything from the first purchase to the last answer and the table, without
+compiling; `queries_per_s` is the number of queries over it, `answers_per_s` over the time that answering alone takes.
+Each run has a process, and so `peak_mb`, of its own.
+
+A part is a table of the paper with its figures: `tables` Table 3 and Figs. 2-4, `runtime` Fig. 1, `filter` Figs. 5 and
+6 and Appendix A, `thresholds` Table 4 and Figs. 7-9, `partial` Table 5 and Figs. 12, 13 and 15, `drift` Figs. 10 and
+11, `training` Fig. 14, and `rounding` errors before and after rounding. In full they take hours to days; with --out
+every run is kept in a file there, and a program that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+
+from benchmarks.harness import Figures, options, report
+from benchmarks.rap_bench import Bench, shown
+from benchmarks.rap_data import DATA, is_real
+from benchmarks.rap_filter import filtering
+from benchmarks.rap_grids import FULL, QUICK, SYSTEMS, Grid
+from benchmarks.rap_partial import drift, partial
+from benchmarks.rap_run import Setting
+from benchmarks.rap_store import Runs
+from benchmarks.rap_tables import rounding, runtime, tables
+from benchmarks.rap_thresholds import thresholds
+from benchmarks.rap_training import training
+
+PARTS: Mapping[str, Callable[[Bench], Figures]] = {
+    "tables": tables,
+    "runtime": runtime,
+    "rounding": rounding,
+    "filter": filtering,
+    "thresholds": thresholds,
+    "partial": partial,
+    "drift": drift,
+    "training": training,
+}
+
+
+def compare(args: argparse.Namespace, bench: Bench) -> Figures:
+    """The systems on one workload; those that take longest begin."""
+    names = [name for name in SYSTEMS if name in (args.systems or SYSTEMS)]
+    settings = {
+        name: Setting(data=args.data, system=name, size=args.size, epsilon=args.epsilon) for name in reversed(names)
+    }
+    found = bench.mean(list(settings.values()))
+    return {name: shown(found[settings[name]]) for name in names}
+
+
+def main() -> None:
+    args = options(
+        __doc__ or "",
+        data={"choices": list(DATA), "default": "adult"},
+        part={"choices": list(PARTS), "default": None},
+        size={"type": int, "default": 16, "help": "|W|, the number of marginals"},
+        epsilon={"type": float, "default": 1.0},
+        systems={"nargs": "+", "choices": SYSTEMS, "default": None},
+    )
+    grids = QUICK if args.quick else FULL
+    bench = Bench(
+        data=args.data,
+        grid=grids.get(args.part, Grid(sizes=(args.size,))),
+        seeds=tuple(args.seeds),
+        out=args.out,
+        runs=Runs(args.out, args.data),
+    )
+    figures = compare(args, bench) if args.part is None else PARTS[args.part](bench)
+    name = f"rap/{args.data}" if args.part is None else f"rap/{args.data}-{args.part}"
+    report(name, args, figures, data="real" if is_real(args.data) else "stand-in")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""What Tables 3 to 5 of the RAP paper vary, and the smaller grids of `--quick`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+SYSTEMS = ("all-zero", "gaussian-naive", "gaussian", "rap-nonadaptive", "rap", "default")
+"""In the order of the tables."""
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def pairs(rounds: Sequence[int], picks: Sequence[int]) -> Pairs:
+    """Every (T, K)."""
+    return tuple(product(rounds, picks))
+
+
+EVERY_PAIR = pairs((1, 4, 16, 64), (4, 16, 64, 256))
+FEW_PAIRS: Pairs = ((4, 4), (16, 4), (4, 16))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The values that a part runs through."""
+
+    sizes: tuple[int, ...]  # |W|, or |W_H|
+    epsilons: tuple[float, ...] = (0.1,)
+    pairs: Pairs = EVERY_PAIR
+    rows: tuple[int, ...] = (1000,)  # n'
+    least: tuple[int, ...] = (3,)  # r
+    k: int = 3
+    distributions: tuple[str, ...] = ("uniform", "zipf", "geometric")
+    future: int = 0  # thresholds drawn for the future
+
+
+FULL: dict[str, Grid] = {
+    "tables": Grid(sizes=(1, 4, 16, 64, 256), epsilons=(0.01, 0.1, 1.0)),
+    "filter": Grid(sizes=(1, 2, 4, 8, 16, 32, 64), epsilons=(0.01, 0.1, 1.0)),
+    "thresholds": Grid(sizes=(1, 4, 16, 64, 256), epsilons=(0.1, 1.0), rows=(500, 1000, 2000), least=(1, 2, 3, 4), k=4),
+    "partial": Grid(sizes=(1, 4, 16, 64, 256, 1024), least=(1,), future=1024),
+    "runtime": Grid(sizes=(1, 4, 16, 64, 256, 364), pairs=((16, 4),)),
+    "training": Grid(sizes=(4,), pairs=((4, 16),), least=(1,), distributions=("uniform", "geometric"), future=64),
+    "rounding": Grid(sizes=(4, 16, 64), epsilons=(0.1, 1.0), pairs=((16, 4),)),
+}
+"""Table 3 (tables, filter), Table 4 (thresholds) and Table 5 (partial), and the settings of single figures."""
+
+QUICK: dict[str, Grid] = {
+    "tables": Grid(sizes=(1, 4), epsilons=(1.0,), pairs=FEW_PAIRS),
+    "filter": Grid(sizes=(1, 2, 4, 8), epsilons=(1.0,), pairs=((4, 4),)),
+    "thresholds": Grid(sizes=(2,), epsilons=(1.0,), pairs=((4, 4),), rows=(500, 1000), least=(1, 2, 3, 4), k=4),
+    "partial": Grid(sizes=(1, 4), pairs=((4, 4), (4, 16)), least=(1,), future=8),
+    "runtime": Grid(sizes=(1, 4, 16), pairs=((16, 4),)),
+    "training": Grid(sizes=(4,), pairs=((2, 4),), least=(1,), distributions=("uniform", "geometric"), future=8),
+    "rounding": Grid(sizes=(4, 16), pairs=((4, 4),), epsilons=(1.0,)),
+}

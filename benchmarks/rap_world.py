@@ -1,0 +1,120 @@
+"""The coded table behind a real kernel, in memory: what the systems of RAP's evaluation buy from.
+
+Neighbours replace one row, and the number of rows is public, as in the paper; noise is real.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.rap_data import Coded
+from bursar.domain import Domain, Integers, Neighbours, Unit
+from bursar.kernel.accounting import Measured, Noise, NoiseKind, from_units
+from bursar.kernel.budget import Budget, charter_of
+from bursar.kernel.curator import declare_version
+from bursar.kernel.grant import Grant
+from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.randomness import SystemRandomness
+from bursar.queries import Predicate
+from bursar.release.spend import Spend
+from bursar.release.threshold_workload import ThresholdWorkload
+
+NEIGHBOURS = Neighbours.REPLACE_ONE
+
+
+class CodedSource:
+    """A source that counts the rows of a coded table."""
+
+    def __init__(self, data: Coded) -> None:
+        self._data = data
+
+    def fingerprint(self) -> str:
+        return "unchanged"
+
+    def content(self) -> tuple[str, ...]:
+        return (sha256(self._data.codes.tobytes()).hexdigest(),)
+
+    def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
+        return self._data.counts([self._data.names.index(name) for name in attrs])
+
+    def count(self, predicate: Predicate) -> int:
+        return int(predicate.apply(self.table)[0])
+
+    def close(self) -> None:
+        """Nothing to do: it goes with the process."""
+
+
+class World:
+    """A kernel over the table, with a budget that is there for one run."""
+
+    def __init__(self, data: Coded, budget: Budget, *, sequential: bool) -> None:
+        columns = zip(data.names, data.sizes, strict=True)
+        self.data, self.budget, source = data, budget, CodedSource(data)
+        self.domain = Domain(tuple(Integers(name=name, lower=0, upper=size - 1, null=0) for name, size in columns))
+        unit, randomness = Unit(neighbours=NEIGHBOURS), SystemRandomness()
+        facts: Any = {"domain": self.domain, "unit": unit, "budget": budget, "max_rows": data.rows}
+        self.ledger = MemoryLedger(charter_of(dataset=data.name, **facts))
+        door: Any = {"ledger": self.ledger, "open_source": lambda key: source, "randomness": randomness}
+        declare_version(**door)
+        self.kernel = Kernel(**facts, **door, sequential=sequential)
+
+    def grant(self) -> Grant:
+        """Verbs that may spend the whole budget, each admitted by itself."""
+        return Grant(self.kernel, "benchmark", "", (), self.budget.units)
+
+    @property
+    def spent(self) -> float:
+        """In epsilon or rho, as the budget is declared."""
+        return from_units(self.kernel.spent())
+
+    def workload(self, sets: Sequence[Sequence[int]], least: int) -> ThresholdWorkload:
+        """All queries over the feature sets; where all features of a set must agree, they are marginals."""
+        every = all(len(features) == least for features in sets)
+        return ThresholdWorkload.of(self.domain, self.names(sets), None if every else least)
+
+    def names(self, sets: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
+        return [tuple(self.data.names[f] for f in features) for features in sets]
+
+    @property
+    def spend(self) -> Spend:
+        """The whole budget, as a release takes it."""
+        return Spend.rho(self.budget.amount)
+
+    def calibrated(self, sets: Sequence[Sequence[int]], least: int) -> float:
+        """The scale of Gaussian noise on all queries at which the whole budget is spent on them.
+
+        Prices fall with the square of the scale, but are rounded up for each query: so what the last guess would cost
+        corrects it, until it fits.
+        """
+        parts = [self.workload([features], least).candidates for features in sets]
+
+        def over(scale: float) -> float:
+            noise = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
+            return (
+                self.kernel.price([Measured(strategy=part, noise=noise, version=1) for part in parts])
+                / self.budget.units
+            )
+
+        scale = 2.0**10
+        scale *= math.sqrt(over(scale))
+        while (excess := over(scale)) > 1:
+            scale *= math.sqrt(excess) * (1 + 1e-9)
+        return scale
+
+
+def budget_of(epsilon: float, rows: int) -> Budget:
+    """delta = 1/n^2, by the tight conversion from rho."""
+    return Budget.of(epsilon=epsilon, delta=rows**-2.0)
+
+
+def published_rho(epsilon: float, delta: float) -> float:
+    """rho = epsilon + 2 (L - sqrt(L (epsilon + L))) with L = log(1/delta): RAP, Alg. 1 line 1."""
+    log = math.log(1 / delta)
+    return epsilon + 2 * (log - math.sqrt(log * (epsilon + log)))

@@ -1,0 +1,128 @@
+"""`bursar synth`: a table of made-up rows that stands for the real one."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bursar.cli import show_queue, stopped, working
+from bursar.cli.opened import opened, read_file
+from bursar.cli.options import CONFIG, Data, Json
+
+if TYPE_CHECKING:
+    from bursar.synthesis.prepared import Prepared
+
+
+def synth(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the rows go: a .csv or .parquet file.")],
+    data: Data = CONFIG,
+    rows: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many rows; as many as the data have unless named.")
+    ] = None,
+    ways: Annotated[
+        int | None,
+        typer.Option(metavar="2|3", help="Be right about all sets of so many columns; 2 unless something is named."),
+    ] = None,
+    marginals: Annotated[
+        str | None, typer.Option(metavar='"age,sex; age,region"', help="Instead: about these sets of columns.")
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Instead: about what these SELECTs ask for, with semicolons between them."),
+    ] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Instead: about what was asked before, by how often it was asked.")
+    ] = False,
+    augment: Annotated[
+        float, typer.Option(metavar="0.1", min=0, max=0.9, help="With --history, a share for what was never asked.")
+    ] = 0.0,
+    spend: Annotated[
+        float | None,
+        typer.Option(metavar="0.1", help="What may be spent, in the unit of the budget. Without it nothing is spent."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(metavar="auto|marginals|rap|both", help="How; auto takes the least error to expect.")
+    ] = "auto",
+    time: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Stop after so long, with what there is then.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also write report.md with pictures into this folder.")
+    ] = None,
+    price: Annotated[
+        bool, typer.Option("--price", help="Only say what it would cost and how exact it is. Free.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Pay without asking; scripts are never asked.")] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="If it is not your turn, print a ticket that keeps your place, and end.")
+    ] = False,
+    ticket: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The ticket that an earlier call with --no-wait printed.")
+    ] = None,
+    analyst: Annotated[str, typer.Option("--as", metavar="NAME", help="Who asks; written into the log.")] = "owner",
+    json: Json = False,
+) -> None:
+    """Make a synthetic table: made-up rows that answer many questions like the real ones.
+
+    Free without --spend: then it is made of what was measured before. What a stopped run has paid for is kept, and the
+    same command goes on from there. Example: bursar synth --out people2.csv --spend 0.2
+    """
+    from bursar.release import report_plots, rows_file
+
+    rows_file.check(out)
+    if report is not None:
+        report_plots.check()
+    wanted: Any = {"rows": rows, "ways": ways, "marginals": marginals, "history": history, "augment": augment}
+    wanted |= {"spend": spend, "method": method, "wait": not no_wait, "ticket": ticket}
+    if workload is not None:
+        from bursar.sql.script import questions_of
+
+        wanted["workload"] = questions_of(read_file(workload))
+    with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
+        with working.working("planning"):
+            prepared = bursar.prepare_synthesis(**wanted)
+        if price:
+            _tell(prepared, as_json=json)
+            return
+        prepared.check()
+        if not (yes or json or _agreed(prepared)):
+            print("nothing was made, and nothing was paid")
+            return
+        with stopped.Watch(bursar).over(prepared.purpose), working.working("at work"):
+            made = prepared.make(progress=working.progress, seconds=time)
+        made.write(out)
+        if report is not None:
+            made.report.write(report)
+    if json:
+        print(json_module.dumps({"out": str(out), "charge": made.charge, **made.report.to_json()}, indent=2))
+    else:
+        print(made.report.summary())
+        print(f"written to {out}" + ("" if report is None else f", the report to {report}"), file=sys.stderr)
+
+
+def _tell(prepared: Prepared, *, as_json: bool) -> None:
+    """What the table would cost, and how exact it would be."""
+    unit, left = prepared.unit, prepared.left
+    if as_json:
+        facts = {"price": prepared.price, "unit": unit, "left": left, "method": prepared.method, "why": prepared.why}
+        print(json_module.dumps(facts, indent=2))
+        return
+    print(f"method  {prepared.why}")
+    cost = f"{unit} {prepared.price:.6g} at most" if prepared.price else "free"
+    print(f"price   {cost}; {left:.6g} is left")
+
+
+def _agreed(prepared: Prepared) -> bool:
+    """Whether the person at the terminal wants to pay. A script is not asked, and neither is anybody if it is free."""
+    if prepared.price == 0 or sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    _tell(prepared, as_json=False)
+    try:
+        said = input("pay? [y/N] ")
+    except EOFError:
+        said = ""
+    return said.strip().casefold() in ("y", "yes")

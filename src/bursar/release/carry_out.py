@@ -1,0 +1,169 @@
+"""From a plan to rows: buy what is missing, and make a table of everything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+from bursar.errors import QueryError
+from bursar.kernel.accounting import Measured, Noise, Selected
+from bursar.kernel.ledger import Record
+from bursar.kernel.verbs import NONE_BARRED
+from bursar.queries import LinearMap
+from bursar.release.buyer import Buyer
+from bursar.release.marginals import buy, marginals_from
+from bursar.release.marginals_plan import Purchase
+from bursar.release.methods import Method, Plan, Task
+from bursar.release.table import Table, table_from
+from bursar.release.table_start import Codes
+
+Step = Callable[[int, int], None]
+Stop = Callable[[], bool]
+
+SPREAD = 4
+"""Rows of a table that is to be corrected, for each row of the corrected one."""
+
+STOPPED = "stopped before anything was measured, so there is nothing to make a table of; nothing was spent"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rows:
+    """A synthetic table, how many rows of the data it stands for, and whether all that was planned was bought."""
+
+    codes: Codes
+    total: float
+    finished: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Logged:
+    """The log as a run finds it: the records of this version, those of the same run before, and remade marginals."""
+
+    records: Sequence[Record]
+    own: Sequence[Record] = ()
+    remade: Sequence[Record] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """One table to make: of what, how many rows, who hears how far it is, and what stops it."""
+
+    task: Task
+    logged: Logged
+    rows: int | None  # None: as many as the data have, or seem to have
+    on_step: Step
+    stop: Stop
+    rng: Generator = field(default_factory=lambda: Generator(PCG64()))
+
+    def from_log(self) -> Rows:
+        """A table of what is there; nothing is bought."""
+        return self._fitted([*self.logged.records, *self.logged.remade], finished=True)
+
+    def carry_out(self, plan: Plan, buyer: Buyer) -> Rows:
+        """Buy what the plan has and the log has not, then make the table.
+
+        Guarantees: every purchase admits itself, and is in the log before anything is made of it. Where `stop` says so,
+        no more is bought, and the table is made of what there is.
+        """
+        if plan.method is Method.RAP:
+            return self._rap(plan, buyer)
+        have = buy(plan.purchases, buyer, self.logged.records, on_step=self.on_step, stop=self.stop)
+        if not any(isinstance(record.event, Measured) for record in have):
+            raise QueryError(STOPPED)
+        everything, finished = [*have, *self.logged.remade], not missing(plan, have)
+        if plan.method is Method.MARGINALS:
+            return self._fitted(everything, finished=finished)
+        return self._both(plan, buyer, everything, finished=finished)
+
+    def _fitted(self, records: Sequence[Record], *, finished: bool) -> Rows:
+        table = self._table(records, self.rows)
+        return Rows(codes=table.codes, total=table.answers.consistent.total(), finished=finished)
+
+    def _table(self, records: Sequence[Record], rows: int | None) -> Table:
+        task = self.task
+        return table_from(records, task.sets, task.domain, size=task.size, rows=rows, rng=self.rng, stop=self.stop)
+
+    def _rap(self, plan: Plan, buyer: Buyer) -> Rows:
+        from bursar.release.rap import rap  # with its compiler, which marginals do not need
+        from bursar.release.rounding import rounded
+
+        assert plan.adaptivity is not None
+        assert plan.picking is not None
+        done = sum(isinstance(record.event, Selected) for record in self.logged.own)
+        found = rap(
+            self.task.workload,
+            _Told(buyer, self.on_step, done=done, of=plan.adaptivity.rounds),
+            rounds=plan.adaptivity.rounds,
+            picks=plan.adaptivity.picks,
+            spend=plan.picking,
+            size=self.task.size,
+            rng=self.rng,
+            records=self.logged.own,
+            stop=self.stop,
+        )
+        if not found.rounds:
+            raise QueryError(STOPPED)
+        wanted = math.ceil(found.size) if self.rows is None else self.rows
+        codes = rounded(found.relaxed, size=wanted, rng=self.rng).astype(np.int32)
+        return Rows(codes=codes, total=float(found.size), finished=found.finished)
+
+    def _both(self, plan: Plan, buyer: Buyer, records: Sequence[Record], *, finished: bool) -> Rows:
+        from bursar.release.combined import corrected  # with the compiler too
+
+        assert plan.adaptivity is not None
+        assert plan.picking is not None
+        task = self.task
+        total = marginals_from(records, task.sets, task.domain, size=task.size).consistent.total()
+        wanted = math.ceil(total) if self.rows is None else self.rows
+        codes, done = corrected(
+            self._table(records, SPREAD * max(wanted, math.ceil(total))),
+            task.workload,
+            buyer,
+            spend=plan.picking,
+            setting=plan.adaptivity,
+            rows=wanted,
+            rng=self.rng,
+            records=self.logged.own,
+            on_step=self.on_step,
+            stop=self.stop,
+        )
+        return Rows(codes=codes, total=total, finished=finished and done)
+
+
+def missing(plan: Plan, records: Sequence[Record]) -> list[Purchase]:
+    """The purchases of a plan that are not among the records."""
+    measured = [record.event for record in records if isinstance(record.event, Measured)]
+    known = {(event.strategy.digest, event.noise) for event in measured}
+    return [one for one in plan.purchases if (one.strategy.digest, one.noise) not in known]
+
+
+@dataclass
+class _Told:
+    """A buyer that says how many rounds have been picked."""
+
+    buyer: Buyer
+    on_step: Step
+    done: int
+    of: int
+
+    def measure(self, strategy: LinearMap, noise: Noise) -> Record:
+        return self.buyer.measure(strategy, noise)
+
+    def select(
+        self,
+        candidates: LinearMap,
+        estimates: NDArray[np.int64],
+        *,
+        count: int,
+        scale: float,
+        barred: NDArray[np.int64] = NONE_BARRED,
+    ) -> Record:
+        found = self.buyer.select(candidates, estimates, count=count, scale=scale, barred=barred)
+        self.done = min(self.done + 1, self.of)
+        self.on_step(self.done, self.of)
+        return found

@@ -1,0 +1,162 @@
+"""Partial knowledge: what was asked before says what will be asked, where the future is like the past (RAP, Sec. 5).
+
+A history is a list of column sets, one for each question, in the order in which they were asked. All functions here
+are about names and numbers of questions, never about data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import combinations
+from statistics import fmean, stdev
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from bursar.errors import QueryError
+
+Reals = NDArray[np.float64]
+Names = tuple[str, ...]
+
+ZIPF, GEOMETRIC = 1.0, 0.25
+"""The exponent of the one distribution of features, and the parameter of the other; RAP states the second only."""
+
+HELD_OUT = 0.2
+"""The last part of a history, which the workload is not drawn from: it stands for the future."""
+
+FEWEST = 5
+"""A history of fewer questions has no part to spare."""
+
+NORMAL = 1.959964
+"""Half the width of a 95 % interval, in standard errors."""
+
+MOST_LISTED = 200_000
+"""Most column sets that are looked through for ones that were never asked about."""
+
+
+def falling(shape: str, features: int) -> Reals:
+    """F_H for features that are sorted by mass: "uniform", "zipf" or "geometric", cut at the last one (Sec. 5.3.1)."""
+    rank = np.arange(1, features + 1, dtype=np.float64)
+    shapes: Mapping[str, Reals] = {
+        "uniform": np.ones(features),
+        "zipf": rank**-ZIPF,
+        "geometric": (1 - GEOMETRIC) ** (rank - 1),
+    }
+    if shape not in shapes:
+        raise QueryError(f"masses fall in one of these ways: {', '.join(shapes)}")
+    found: Reals = shapes[shape] / shapes[shape].sum()
+    return found
+
+
+def masses(history: Iterable[Names], names: Sequence[str]) -> Reals:
+    """How often each column was asked about, as shares that sum to 1; equal shares where nothing was asked."""
+    counted = Counter(name for columns in history for name in columns)
+    found = np.array([counted[name] for name in names], np.float64)
+    total = float(found.sum())
+    return found / total if total > 0 else np.full(len(names), 1 / max(len(names), 1))
+
+
+def keys(features: int, gamma: float, rng: Generator) -> Reals:
+    """k_i = (1 - 2 gamma) (d - i)/(d - 1) + (1 - |1 - 2 gamma|) u_i, with u_i uniform on [0, 1] (RAP, Def. 5.2)."""
+    if not 0 <= gamma <= 1:
+        raise QueryError("a drift lies between 0, which changes nothing, and 1, which turns all around")
+    place = np.arange(1, features + 1)
+    return (1 - 2 * gamma) * (features - place) / max(features - 1, 1) + (1 - abs(1 - 2 * gamma)) * rng.random(features)
+
+
+def drifted(historical: Reals, gamma: float, rng: Generator) -> Reals:
+    """F_F: the masses of F_H, the largest for the feature with the largest key (RAP, Def. 5.2).
+
+    Features are numbered by falling mass. Guarantees: gamma 0 changes nothing, gamma 1 reverses the order.
+    """
+    future = np.empty(len(historical))
+    future[np.argsort(-keys(len(historical), gamma, rng), kind="stable")] = np.sort(historical)[::-1]
+    return future
+
+
+def draws(chances: Reals, *, together: int, count: int, rng: Generator) -> list[tuple[int, ...]]:
+    """Feature sets drawn independently, with replacement; each is so many features, one after the other, without.
+
+    Edge cases: a feature without mass is never drawn, so there must be enough that have some.
+    """
+    if np.count_nonzero(chances) < together:
+        raise QueryError(f"{together} features are to be drawn, and fewer have any mass")
+    picked = (rng.choice(len(chances), together, replace=False, p=chances) for _ in range(count))
+    return [tuple(sorted(int(feature) for feature in features)) for features in picked]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """A history in two: what a workload is drawn from, and later questions that it is judged by."""
+
+    past: tuple[Names, ...]
+    future: tuple[Names, ...]
+
+
+def split(history: Sequence[Names], *, held_out: float = HELD_OUT) -> Split:
+    """The last part of a history stands for the future; of a short one nothing does."""
+    later = round(held_out * len(history)) if len(history) >= FEWEST else 0
+    return Split(past=tuple(history[: len(history) - later]), future=tuple(history[len(history) - later :]))
+
+
+def weights(past: Iterable[Names]) -> dict[Names, float]:
+    """How often each column set was asked about, the most often first; sets asked equally often in their order."""
+    return {columns: float(count) for columns, count in Counter(past).most_common()}
+
+
+def augmented(asked: Mapping[Names, float], names: Sequence[str], share: float) -> dict[Names, float]:
+    """The weighted sets with others beside them that were never asked about and share `share` of the whole weight.
+
+    They are as many as this share of the sets, at least one, and of the sizes of those asked. Which ones they are is as
+    good as random and the same every time, so that an interrupted run goes on with the same workload.
+    Edge cases: without a history, or where every set was asked about, nothing is added.
+    """
+    if not 0 <= share < 1:
+        raise QueryError("questions not seen before get a share of at least 0 and less than 1")
+    sizes = Counter(len(columns) for columns in asked)
+    if share == 0 or not asked:
+        return dict(asked)
+    wanted, unseen = math.ceil(share / (1 - share) * len(asked)), []
+    for size, count in sorted(sizes.items()):
+        many = max(1, round(wanted * count / len(asked)))
+        if math.comb(len(names), size) > MOST_LISTED:
+            names_here = sorted(names, key=_shuffled)[: max(size + 1, 2 * size)]  # enough sets, and as good as random
+        else:
+            names_here = list(names)
+        found = [own for own in combinations(sorted(names_here, key=list(names).index), size) if own not in asked]
+        unseen += sorted(found, key=lambda own: _shuffled("\0".join(own)))[:many]
+    unseen = unseen[:wanted]
+    each = share / (1 - share) * sum(asked.values()) / max(len(unseen), 1)
+    return {**asked, **dict.fromkeys(unseen, each)}
+
+
+def _shuffled(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=8).digest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FutureError:
+    """The mean over future questions of the largest error in each, and half the width of its 95 % interval.
+
+    `questions` are those that could be judged, `unknown` those about columns that nothing was measured for. All is None
+    where there is nothing to judge, the half width also where there is one question only.
+    """
+
+    mean: float | None
+    half: float | None
+    questions: int
+    unknown: int
+
+
+def future_error(errors: Iterable[float | None]) -> FutureError:
+    """From the largest error of each future question; None stands for one that cannot be judged."""
+    listed = list(errors)
+    known = [error for error in listed if error is not None]
+    half = NORMAL * stdev(known) / math.sqrt(len(known)) if len(known) > 1 else None
+    mean = fmean(known) if known else None
+    return FutureError(mean=mean, half=half, questions=len(known), unknown=len(listed) - len(known))

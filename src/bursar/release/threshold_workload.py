@@ -1,0 +1,126 @@
+"""The queries of a threshold workload, by number: millions of them without an object each (RAP, section 2.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.domain import Domain
+from bursar.errors import QueryError
+from bursar.queries import LinearMap, Stack, Thresholds
+
+Integers = NDArray[np.int64]
+
+MOST_TOGETHER = 5
+"""Most columns of one set: the surrogate of a query has up to 2^k products."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdWorkload:
+    """All r-of-k threshold queries over each of several sets of columns (RAP, Def. 2.4).
+
+    Query numbers run through the sets in order, and in a set through the joint values, the last column fastest. They
+    are the row numbers of `candidates`. `least` is r; None stands for all columns of each set, that is, marginals.
+    """
+
+    names: tuple[str, ...]  # every column of the synthetic table
+    sizes: tuple[int, ...]
+    sets: tuple[tuple[str, ...], ...]
+    least: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.sizes) or len(set(self.names)) != len(self.names) or min(self.sizes) < 1:
+            raise QueryError("every column of a workload has a name of its own and at least one value")
+        if not self.sets:
+            raise QueryError("a workload needs at least one set of columns")
+        for names in self.sets:
+            if not set(names) <= set(self.names) or len(set(names)) != len(names):
+                raise QueryError("a set of columns names columns of the table, each once")
+            if not (1 if self.least is None else self.least) <= len(names) <= MOST_TOGETHER:
+                raise QueryError(f"a set has as many columns as must agree, and at most {MOST_TOGETHER}")
+        if self.least is not None and self.least < 1:
+            raise QueryError("at least one column must agree")
+
+    @staticmethod
+    def of(domain: Domain, sets: Iterable[Sequence[str]], least: int | None = None) -> ThresholdWorkload:
+        """A workload over the columns of a domain."""
+        names = domain.names
+        return ThresholdWorkload(
+            names=names, sizes=domain.sizes(names), sets=tuple(tuple(own) for own in sets), least=least
+        )
+
+    @cached_property
+    def size_of(self) -> dict[str, int]:
+        return dict(zip(self.names, self.sizes, strict=True))
+
+    @cached_property
+    def first_of(self) -> dict[str, int]:
+        """Where the numbers of each column begin in a relaxed row."""
+        return dict(zip(self.names, np.cumsum([0, *self.sizes[:-1]]).tolist(), strict=True))
+
+    @property
+    def width(self) -> int:
+        """d', the length of a one-hot row."""
+        return sum(self.sizes)
+
+    def shape(self, names: Iterable[str]) -> tuple[int, ...]:
+        return tuple(self.size_of[name] for name in names)
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The number of each set's first query, and at the end the number of all."""
+        return np.cumsum([0, *(math.prod(self.shape(names)) for names in self.sets)])
+
+    @property
+    def queries(self) -> int:
+        """m, the number of all queries."""
+        return int(self.starts[-1])
+
+    @property
+    def together(self) -> int:
+        """To how many places all queries are padded: the largest k, for marginals at least 3, the quickest."""
+        largest = max(len(names) for names in self.sets)
+        return max(largest, 3) if self.least is None else largest
+
+    @property
+    def agreeing(self) -> int:
+        """r of the padded queries."""
+        return self.together if self.least is None else self.least
+
+    @property
+    def padding(self) -> float:
+        """What padded places hold: a value that always agrees in marginals, one that never does in thresholds."""
+        return 1.0 if self.least is None else 0.0
+
+    @cached_property
+    def candidates(self) -> LinearMap:
+        """All queries as a map that the kernel evaluates."""
+        parts = tuple(self._part(names) for names in self.sets)
+        return parts[0] if len(parts) == 1 else Stack(parts)
+
+    def _part(self, names: tuple[str, ...]) -> Thresholds:
+        """Marginals too: rows that are taken from one set stay one part, which is quick to answer and to price."""
+        return Thresholds(names, self.shape(names), len(names) if self.least is None else self.least)
+
+    def taken(self, queries: Integers) -> LinearMap:
+        """Some queries as a map of their own, in the order of their numbers: those of one set come together."""
+        return self.candidates.take(np.sort(queries).tolist())
+
+    def places(self, queries: Integers) -> NDArray[np.int32]:
+        """For each query the places in a relaxed row that its surrogate reads, (queries, k), as in RAP, Lemma 2.8.
+
+        Padded places have the number `width`, one beyond the row.
+        """
+        found = np.full((len(queries), self.together), self.width, np.int32)
+        own = np.searchsorted(self.starts, queries, side="right") - 1
+        for number in np.unique(own):
+            names, inside = self.sets[number], np.flatnonzero(own == number)
+            values = np.unravel_index(queries[inside] - self.starts[number], self.shape(names))
+            for at, name in enumerate(names):
+                found[inside, at] = self.first_of[name] + values[at]
+        return found

@@ -1,0 +1,202 @@
+"""The door to synthetic tables: prepare one, and make it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bursar.analysts.policy import Policy
+from bursar.analysts.queue import Queue
+from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
+from bursar.kernel.accounting import from_units, to_units
+from bursar.kernel.grant import Grant
+from bursar.status import OWNER
+from bursar.synthesis.prepared import Place, Prepared, Progress, silent
+from bursar.synthesis.sight import Sight
+
+if TYPE_CHECKING:
+    from bursar.release.carry_out import Rows
+    from bursar.release.report import Report
+    from bursar.release.synthetic_data import SyntheticData
+    from bursar.release.task_of import Evident, Wish
+
+OVERTAKEN = (
+    "others have used up the budget, or changed the data, while the table was made\n"
+    "try: the same again; what was measured is kept, and is not paid for twice"
+)
+
+
+class SynthesisDoor(Sight):
+    """The part of `Bursar` that makes synthetic tables."""
+
+    policy: Policy
+    queue: Queue
+
+    def synthesize(
+        self, *, out: str | Path | None = None, report: str | Path | None = None, seconds: float | None = None,
+        progress: Progress = silent, **wanted: Any,
+    ) -> SyntheticData:  # fmt: skip
+        """A synthetic table; the arguments are those of `prepare_synthesis`. Also writes files that are named."""
+        from bursar.release import report_plots, rows_file
+
+        if out is not None:
+            rows_file.check(Path(out))
+        if report is not None:
+            report_plots.check()
+        prepared = self.prepare_synthesis(**wanted)
+        prepared.check()
+        made = prepared.make(progress=progress, seconds=seconds)
+        if out is not None:
+            made.write(out)
+        if report is not None:
+            made.report.write(Path(report))
+        return made
+
+    def prepare_synthesis(
+        self,
+        *,
+        rows: int | None = None,
+        ways: int | None = None,
+        marginals: str | None = None,
+        workload: Sequence[str] | None = None,
+        history: bool = False,
+        augment: float = 0.0,
+        spend: float | None = None,
+        method: str = "auto",
+        wait: bool = True,
+        ticket: int | None = None,
+    ) -> Prepared:
+        """What a table would cost and how exact it would be; nothing is spent.
+
+        `rows`: how many, as many as the data have unless named. The table is right about all sets of `ways` columns,
+        or of `marginals` ("age,sex; age,region"), or of the questions of a `workload`, or of those in the log
+        (`history`, with a share `augment` for others). Without `spend` it is free, made of what is in the log; with it,
+        up to that much is spent. `method`: "marginals", "rap", "both", or "auto" for the least error to expect.
+        """
+        from bursar.release.task_of import Wish
+
+        if rows is not None and rows < 1:
+            raise QueryError("a synthetic table has at least one row")
+        if spend is not None and self.analyst != OWNER and not self.kernel.shares():
+            raise AnalystError(
+                "only the data owner may spend on a synthetic table here\ntry: the same without --spend, which is free"
+            )
+        asked = None if workload is None else self._sets_of(workload)
+        wish = Wish(ways=ways, marginals=marginals, workload=asked, history=history, augment=augment)
+        place = Place(analyst=self.analyst, wait=wait, ticket=ticket)
+        if spend is None:
+            return self._free(wish, rows, place)
+        return self._paid(wish, spend, method, rows, place)
+
+    def _free(self, wish: Wish, rows: int | None, place: Place) -> Prepared:
+        from bursar.release.task_of import NOTHING, Evident, workload_of
+
+        evident = Evident.of(self._visible(0), self.config.domain, size=self._size)
+        if not evident.sets:
+            raise QueryError(NOTHING)
+        workload = workload_of(wish, evident, self._read, spending=False)
+        why = f"marginals: from {len(evident.sets)} column sets that are in the log; nothing is spent."
+        facts: Any = {"door": self, "evident": evident, "workload": workload, "rows": rows, "place": place, "own": ()}
+        return Prepared(**facts, task=None, plan=None, purpose="", why=why)
+
+    def _paid(self, wish: Wish, spend: float, method: str, rows: int | None, place: Place) -> Prepared:
+        from bursar.release.methods import Method, chosen, plans, reasons
+        from bursar.release.task_of import PREFIX, Evident, workload_of
+
+        named = [each.value for each in Method]
+        if method not in ("auto", *named):
+            raise QueryError(f"there is no method {method!r}\ntry: auto, {', '.join(named)}")
+        unit = self.config.budget.mode.unit
+        purpose = f"{PREFIX}{wish.text}, {method}, {unit} {spend:.9g}"
+        now = Evident.of(self._visible(0), self.config.domain, size=self._size)
+        own = [record for record in now.records if (record.analyst, record.purpose) == (self.analyst, purpose)]
+        begun = [record for record in now.records if not own or record.position < own[0].position]
+        found: list[Prepared] = []
+        for records in (begun, now.records):  # a run that is finished begins anew where more was asked since
+            then = Evident.of(records, self.config.domain, size=self._size)
+            workload = workload_of(wish, then, self._read, spending=True)
+            task = self._task(then, workload, spend)
+            made = plans(task)
+            plan = chosen(made, None if method == "auto" else Method(method))
+            facts: Any = {"evident": now, "workload": workload, "rows": rows, "place": place, "purpose": purpose}
+            why = reasons(made, plan, task)
+            found.append(Prepared(**facts, door=self, task=task, plan=plan, own=own, why=why))
+            if not own or not wish.history or found[-1].price > 0:
+                break
+        return found[-1]
+
+    def make_table(self, prepared: Prepared, progress: Progress, stop: Callable[[], bool]) -> SyntheticData:
+        """Carry a prepared table out, keep it beside the ledger, and judge it."""
+        from bursar.release.carry_out import Logged, Run
+
+        evident, plan, task = prepared.evident, prepared.plan, prepared.task
+        version = self.kernel.version()
+        more = [own.record(version) for own in evident.remade]
+        logged = Logged(records=evident.records, own=prepared.own, remade=more)
+        facts: Any = {"logged": logged, "rows": prepared.rows, "on_step": progress, "stop": stop}
+        if plan is None or task is None:
+            run = Run(task=self._task(evident, prepared.workload, 1.0), **facts)  # of which nothing is spent
+            return self._finished(prepared, run.from_log(), 0)
+        run = Run(task=task, **facts)
+        with self.queue.turn(prepared.place):
+            self.policy.begin(self.kernel)
+            at_most = to_units(task.allowance.spend.amount)
+            with Grant(self.kernel, self.analyst, prepared.purpose, (), at_most) as grant:
+                try:
+                    made = run.carry_out(plan, grant)
+                except (Stale, BudgetError) as refused:
+                    if isinstance(refused, BudgetError) and grant.charged.account == 0:
+                        raise
+                    raise LedgerError(OVERTAKEN) from None
+        return self._finished(prepared, made, grant.charged.account)
+
+    def _finished(self, prepared: Prepared, made: Rows, charged: int) -> SyntheticData:
+        from bursar.release.kept import Kept, mark
+        from bursar.release.synthetic_data import SyntheticData
+        from bursar.release.task_of import Evident
+
+        records = self._visible(0)
+        shared = None if self.config.analysts.policy == "shared" else self.analyst
+        facts: Any = {
+            "position": records[-1].position,
+            "mark": mark(records[-1]),
+            "method": prepared.method,
+            "analyst": shared,
+        }
+        domain = self.config.domain
+        self._kept().put(Kept(domain=domain, codes=made.codes, total=made.total, **facts))
+        evident = Evident.of(records, domain, size=self._size)
+        report = self._report(prepared, made, evident, charged)
+        return SyntheticData(domain=domain, codes=made.codes, report=report, charge=from_units(charged))
+
+    def _report(self, prepared: Prepared, made: Rows, evident: Evident, charged: int) -> Report:
+        from bursar.release.history import future_error
+        from bursar.release.judge import Judge, picked_cells
+        from bursar.release.report import Report
+
+        domain, task = evident.domain, prepared.task
+        paid = f"{prepared.unit} {from_units(charged):.6g}" if charged else "free"
+        own = [record for record in evident.records if record.purpose == prepared.purpose]
+        picking = task is not None and prepared.plan is not None and prepared.plan.picking is not None
+        judge = Judge(
+            domain=domain,
+            codes=made.codes,
+            total=made.total,
+            clean=evident.clean,
+            remade=evident.remade,
+            picked=picked_cells(task.workload, own) if picking and task is not None else {},
+        )
+        later = prepared.workload.future
+        return Report(
+            method=prepared.method,
+            why=prepared.why,
+            cost=f"{paid}; {prepared.left:.6g} is left",
+            rows=len(made.codes),
+            total=made.total,
+            finished=made.finished,
+            lines=judge.lines(prepared.workload.sets, [(own.name,) for own in domain.attributes if own.size > 1]),
+            apart=judge.apart(),
+            bars=judge.bars(),
+            future=None if later is None else future_error(judge.distance(columns) for columns in later),
+        )
