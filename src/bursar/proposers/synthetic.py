@@ -68,6 +68,7 @@ class Unbounded:
 class Synthetic:
     name = "synthetic"
     any_map = True  # a table can be asked anything
+    by_name = True  # and is asked alone where the asker names it
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         """Edge cases: a goal that is a price is no reason to take the table, so only the second kind is offered."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +78,7 @@ class Kept:
         try:
             with np.load(path, allow_pickle=False) as stored:
                 codes, facts = stored["codes"], json.loads(stored["facts"].tobytes())
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
             return None
         sizes = np.array(domain.sizes(domain.names))
         fits = facts.pop("domain", "") == domain.digest and codes.ndim == 2 and codes.shape[1:] == sizes.shape

@@ -23,6 +23,7 @@ from bursar.release.marginals_consistent import Accuracy
 from bursar.release.marginals_evidence import Evidence, Names
 from bursar.release.marginals_plan import Allowance, Purchase, whole_marginals
 from bursar.release.marginals_tails import HALF, Cells, largest_error
+from bursar.release.report import counted
 from bursar.release.spend import Spend
 from bursar.release.table import pairs_within, plan_table
 from bursar.release.threshold_workload import MOST_TOGETHER, ThresholdWorkload
@@ -121,8 +122,8 @@ def reasons(made: Mapping[Method, Plan], taken: Plan, task: Task) -> str:
         " That is as many as there are rows: nothing can be seen for the noise." if taken.error >= task.about else ""
     )
     return (
-        f"{taken.method.value}: {why}. Largest error to expect over {cells:,} cells of {len(task.sets)} marginals: "
-        f"{listed}.{drowned}"
+        f"{taken.method.value}: {why}. Largest error to expect over {cells:,} cells of "
+        f"{counted(len(task.sets), 'marginal')}: {listed}.{drowned}"
     )
 
 

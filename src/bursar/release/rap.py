@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -90,12 +90,11 @@ class _Run:
     patience: Patience
     rng: Generator
     stop: Stop
-    steps: Iterable[int] = field(default_factory=count)
 
     def go(self, relaxed: Relaxed, rounds: int, spend: Spend, progress: Progress, on_step: Hook) -> Projected:
         everything = self.picks >= self.workload.queries
         rounds = 1 if everything else min(rounds, math.ceil(self.workload.queries / self.picks))
-        steps = iter(self.steps)
+        steps = count()
 
         def hook(epoch: int, loss: float, now: Relaxed) -> None:
             on_step(next(steps), loss, now)

@@ -73,18 +73,18 @@ class Report:
         known = [line for line in self.lines if line.bound is not None]
         sure = f"{100 * self.confidence:g}%"
         told = [
-            f"table   {self.rows:,} {'row' if self.rows == 1 else 'rows'}, standing for {self.total:,.0f}",
+            f"table   {counted(self.rows, 'row')}, standing for {self.total:,.0f}",
             f"method  {self.why}",
             f"cost    {self.cost}",
         ]
         if known:
             worst = max(known, key=lambda line: line.bound or 0.0)
             told.append(
-                f"error   ±{worst.bound:,.0f} or less in every cell of {len(known)} marginals, with {sure} confidence "
-                f"(largest in {', '.join(worst.columns)})"
+                f"error   ±{worst.bound:,.0f} or less in every cell of {counted(len(known), 'marginal')}, "
+                f"with {sure} confidence (largest in {', '.join(worst.columns)})"
             )
         if len(known) < len(self.lines):
-            told.append(f"error   no bound for {len(self.lines) - len(known)} marginals")
+            told.append(f"error   no bound for {counted(len(self.lines) - len(known), 'marginal')}")
         told += [f"future  {line}" for line in self._future()]
         told += [f"not for {line}" for line in self.limits()]
         if not self.finished:
@@ -114,7 +114,7 @@ class Report:
         text = [
             "# Synthetic table: what to believe of it",
             "",
-            f"{self.rows:,} rows that stand for {self.total:,.0f}. {self.why}",
+            f"{counted(self.rows, 'row')}, standing for {self.total:,.0f}. Method: {self.why}",
             "",
             f"Cost: {self.cost}." + ("" if self.finished else " The run was stopped; the same command goes on."),
             "",
@@ -181,6 +181,11 @@ class Report:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "report.md").write_text(self.markdown(), encoding="utf-8")
         draw(self, folder)
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things, in words."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _rows(number: float | None) -> str:

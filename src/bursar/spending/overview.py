@@ -1,4 +1,4 @@
-"""The spending at a glance: by columns, by the way it was bought, by analyst; whose budget is used; what was saved."""
+"""The spending at a glance: by columns, by what was bought and who proposed it, by analyst; whose budget is used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from bursar.kernel.accounting import (
 )
 from bursar.kernel.accounts import Charge
 from bursar.kernel.ledger import Record
+from bursar.proposers.direct import parts_of
 from bursar.spending.people import Used, used_by_people
+from bursar.spending.proposers import FOR_EVERYONE, proposers_of
 from bursar.spending.purchases import Purchase, purchases_of, reader
 from bursar.spending.savings import Progress, Saved, saved_of
 from bursar.status import OWNER, Money
@@ -60,6 +62,7 @@ class Spending:
     paid: float
     by_columns: tuple[Portion, ...]
     by_way: tuple[Portion, ...]
+    by_proposer: tuple[Portion, ...]  # under the names that EXPLAIN has for them
     by_analyst: tuple[Portion, ...]  # for the data owner
     people: tuple[Used, ...]
     saved: Saved
@@ -70,7 +73,12 @@ class Spending:
     def __str__(self) -> str:
         if not self.by_columns:
             return "nothing was bought yet" + ("" if self.analyst is None else f" by {self.analyst}")
-        parts = {"columns": self.by_columns, "bought": self.by_way, "analyst": self.by_analyst}
+        parts = {
+            "columns": self.by_columns,
+            "bought": self.by_way,
+            "from": self.by_proposer,
+            "analyst": self.by_analyst,
+        }
         lines = [line for title, portions in parts.items() for line in self._portions(title, portions)]
         return "\n".join([*lines, *self._people(), *self._saved()])
 
@@ -129,11 +137,12 @@ def spending_of(
     whole = books.history()
     own = [entry for entry in whole if everything or entry[0].analyst == analyst or _public(entry[0])]
     purchases = purchases_of(own, reader(domain, table, levels))
+    mode: Mode = books.budget.mode
+    named = proposers_of(purchases, [record for record, _ in own], domain=domain, mode=mode)
     pays = _total if everything else _account
     book = books.empty_book()
     for record, _ in own:
         book.add(record.event, record.position)
-    mode: Mode = books.budget.mode
     seen = own if own_rows else whole
     return Spending(
         unit=mode.unit,
@@ -141,6 +150,7 @@ def spending_of(
         paid=from_units(sum(pays(charge) for _, charge in own)),
         by_columns=_portions(own, lambda record: _columns(record, domain), pays),
         by_way=_ways(purchases, own, pays),
+        by_proposer=_portions(own, lambda record: named[record.position], pays),
         by_analyst=_portions(own, lambda record: record.analyst, pays) if everything else (),
         people=used_by_people(book, domain),
         saved=saved_of(
@@ -205,9 +215,9 @@ def _ways(
         if isinstance(record.event, Selected):
             return "choices of what to measure"
         if request is None:
-            return "for everyone"
+            return FOR_EVERYONE
         assert isinstance(record.event, Measured)
-        as_asked = record.event.strategy.digest == request.workload.map.digest
+        as_asked = record.event.strategy.digest in {part.digest for part in parts_of(request.workload.map)}
         return "just what was asked" if as_asked else "rows that answer more"
 
     return _portions(entries, way, pays)

@@ -21,11 +21,14 @@ def draw(status: BudgetStatus, spending: Spending, path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 6.5), layout="constrained")
-    panels: dict[str, Any] = figure.subplot_mosaic([["whole", "whole"], ["columns", "people"], ["bought", "saved"]])
+    panels: dict[str, Any] = figure.subplot_mosaic(
+        [["whole"] * 6, ["columns"] * 3 + ["people"] * 3, ["bought"] * 2 + ["from"] * 2 + ["saved"] * 2]
+    )
     _whole(panels["whole"], status)
     whose = "" if spending.analyst is None else f" (questions of {spending.analyst})"
     _bars(panels["columns"], f"spent on{whose}", [(p.name, p.charge) for p in spending.by_columns])
     _bars(panels["bought"], "bought", [(p.name, p.charge) for p in spending.by_way])
+    _bars(panels["from"], "by way of answering", [(p.name, p.charge) for p in spending.by_proposer])
     most = [
         (f"any {used.column}" if used.alike else f"{used.column} = {used.top[0][0]}", used.top[0][1])
         for used in spending.people

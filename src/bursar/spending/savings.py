@@ -18,6 +18,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.offer import Views
 from bursar.planner.planner import Planner
 from bursar.planner.request import Request
+from bursar.proposers.apart import OneByOne
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
@@ -90,9 +91,9 @@ def saved_of(
     paid = done = 0
     for number, purchase in enumerate(compared):
         log.until = purchase.records[-1].position
-        event = None if purchase.request is None else _direct(purchase.request, purchase.records, planner.views())
-        if event is not None:
-            events.append(event)
+        bought = () if purchase.request is None else _direct(purchase.request, purchase.records, planner.views())
+        if bought:
+            events += bought
             paid, done = paid + pays(purchase.charge), done + 1
         progress(number + 1, len(compared))
     return Saved(
@@ -114,18 +115,18 @@ class _Log:
         return self._records[bisect_right(self._positions, position) : bisect_right(self._positions, self.until)]
 
 
-def _direct(request: Request, bought: Sequence[Record], views: Views) -> Measured | None:
-    """The question measured by itself, with the mean squared error that the answer had; None where that is unknown."""
+def _direct(request: Request, bought: Sequence[Record], views: Views) -> tuple[Event, ...]:
+    """The question measured by itself, with the mean squared error that the answer had; nothing where that is unknown.
+
+    What is measured part by part takes several measurements.
+    """
     square = _mean_square(request, bought, views)
     if square is None or square <= 0:
-        return None
+        return ()
     goal = Goal(kind=GoalKind.RMSE, amount=math.sqrt(square))
     offers = Direct().offers(replace(request, goal=goal), views)
     best = min(offers, key=lambda offer: offer.price.at_most, default=None)
-    if best is None:
-        return None
-    (event,) = best.price.events
-    return event if isinstance(event, Measured) else None
+    return () if best is None else best.price.events
 
 
 def _mean_square(request: Request, bought: Sequence[Record], views: Views) -> float | None:
@@ -136,7 +137,7 @@ def _mean_square(request: Request, bought: Sequence[Record], views: Views) -> fl
     own = Measurements(views.domain, version=views.version)
     own.advance(record for record in bought if isinstance(record.event, Measured))
     alone = replace(views, measurements=own, reconstructions=Reconstructions(views.domain, own))
-    for proposer, seen in ((Exact(), views), (Reconstruct(), alone), (Reconstruct(), views)):
+    for proposer, seen in ((Exact(), views), (OneByOne(), views), (Reconstruct(), alone), (Reconstruct(), views)):
         for offer in proposer.offers(request, seen):
             return offer.law.mean_square()
     return None

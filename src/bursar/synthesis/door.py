@@ -90,13 +90,14 @@ class SynthesisDoor(Sight):
         return self._paid(wish, spend, method, rows, place)
 
     def _free(self, wish: Wish, rows: int | None, place: Place) -> Prepared:
+        from bursar.release.report import counted
         from bursar.release.task_of import NOTHING, Evident, workload_of
 
         evident = Evident.of(self._visible(0), self.config.domain, size=self._size)
         if not evident.sets:
             raise QueryError(NOTHING)
         workload = workload_of(wish, evident, self._read, spending=False)
-        why = f"marginals: from {len(evident.sets)} column sets that are in the log; nothing is spent."
+        why = f"marginals: from {counted(len(evident.sets), 'column set')} in the log; nothing is spent."
         facts: Any = {"door": self, "evident": evident, "workload": workload, "rows": rows, "place": place, "own": ()}
         return Prepared(**facts, task=None, plan=None, purpose="", why=why)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -77,7 +78,7 @@ class Prepared:
         left = kernel.account(self.place.analyst).left if asked else 0
         most = min(left, kernel.left())
         if asked > left or whole > kernel.left():
-            fits = f"--spend {left_of(most):.3g}" if most > 0 else "the same without --spend, which is free"
+            fits = f"--spend {_rounded_down(left_of(most))}" if most > 0 else "the same without --spend, which is free"
             raise BudgetError(asked=from_units(max(asked, whole)), left=left_of(most), unit=self.unit, fits=fits)
 
     def _units(self) -> tuple[int, int]:
@@ -109,3 +110,9 @@ class Prepared:
         deadline = None if seconds is None else time.monotonic() + seconds
         with paced(self.door.config.pace):
             return self.door.make_table(self, progress, lambda: deadline is not None and time.monotonic() > deadline)
+
+
+def _rounded_down(amount: float) -> str:
+    """To three significant digits, so that it can be typed."""
+    step = 10.0 ** (math.floor(math.log10(amount)) - 2)
+    return f"{math.floor(amount / step) * step:.3g}"

@@ -87,7 +87,7 @@ class Outputs:
         """The rows of a condition that no mask holds: one predicate for each line."""
         position = min(leaf.position for leaf in leaves(asked) if leaf.position >= 0)
         if len(self._lines) > MOST_GROUPS:
-            raise too_many_tied(list(dict.fromkeys(leaf.column.text for leaf in leaves(asked))), position)
+            raise too_many_tied(self._domain.ordered(leaf.column.text for leaf in leaves(asked)), position)
         index = np.full(len(self._lines), -1, np.int64)
         for place, line in enumerate(self._lines):
             made = predicate(asked, self._domain, group_of(line, self._groups, self._domain))

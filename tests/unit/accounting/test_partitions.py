@@ -102,7 +102,7 @@ def test_a_condition_across_partition_and_column() -> None:
 
 def test_beyond_all_pairs_each_partition_has_its_own_bound() -> None:
     wide = Domain(domain_of(week=4, x=3000).attributes, partition="week")
-    rows = mask_of(wide, ("x",), [[1] * 10 + [0] * 2990])
+    rows = mask_of(wide, ("x",), [[1] * 10 + [0] * 2990, [0] * 2990 + [1] * 10])
     profile = replaced(wide)
     profile.add([footprint(weeks(0, 2, wide), rows, units=3)])
     profile.add([footprint(weeks(1, 3, wide), rows, units=4)])

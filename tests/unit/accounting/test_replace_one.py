@@ -73,19 +73,27 @@ def test_the_order_of_columns_does_not_matter() -> None:
 
 
 def test_beyond_all_pairs_the_least_of_two_bounds_holds() -> None:
-    wide = footprint({"x": [[1] * 10 + [0] * 2990]}, 3)
-    assert spent(wide) == 6  # really 3: a pair loses at most twice the profile
+    wide = footprint({"x": [[1] * 10 + [0] * 2990, [0] * 2990 + [1] * 10]}, 3)
+    assert spent(wide) == 6  # a pair loses at most twice the profile
     assert spent(wide, EYE) == 16  # twice (3 + 5), which is also 6 + 10
     assert spent(wide, FIRST) == 11  # 6 + 5 is less than twice (3 + 5)
     signed = footprint({"x": [[1] * 10 + [-1] * 2990]}, 3, power=2)
     assert spent(signed) == 12
-    positive = footprint({"x": [[1] * 10 + [2] * 2990]}, 3, power=2)
-    assert spent(positive) == 24
+    positive = footprint({"x": [[1] * 10 + [2] * 2990, [2] + [0] * 2999]}, 3, power=2)
+    assert spent(positive) == 30  # 2 (3 + 12)
+
+
+def test_a_single_row_of_one_sign_costs_its_largest_value() -> None:
+    """However many cells it is over."""
+    for rows, power, largest in (([1] * 10 + [0] * 2990, 1, 1), ([0] * 10 + [-2] * 2990, 2, 4), ([3] * 3000, 2, 9)):
+        assert spent(footprint({"x": [rows]}, 3, power=power)) == 3 * largest
+    assert spent(footprint({"x": [[1] * 10 + [-1] * 2990]}, 3)) == 6
+    assert spent(footprint({"x": [[1] * 10 + [0] * 2990] * 2}, 3)) == 12  # really 6
 
 
 def test_the_profile_helps_where_questions_are_about_different_people() -> None:
     apart = [footprint({"x": [[int(cell == place) for cell in range(3000)]]}, 3) for place in range(4)]
-    assert spent(*apart) == 6  # by column set it would be 24
+    assert spent(*apart) == 6  # by column set it would be 12
 
 
 def test_signs_seen_once_are_remembered() -> None:
@@ -94,7 +102,7 @@ def test_signs_seen_once_are_remembered() -> None:
     found = profile()
     found.add([signed])
     found.add([positive])
-    assert found.spent() == min(4 * (3 + 12), 12 + 24)
+    assert found.spent() == min(4 * (3 + 12), 12 + 12)
 
 
 def test_column_sets_that_come_late_keep_their_largest_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,4 +146,4 @@ def test_a_full_pair_matrix_is_kept_up_to_the_limit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(norm, "PAIR_CELLS", 11)
     found = profile()
     found.add([footprint({"ab": [[1, *[0] * 11]]}, 4)])
-    assert (found.parts[0].kept, found.parts[0].large) == ({}, {("a", "b"): 8})
+    assert (found.parts[0].kept, found.parts[0].large) == ({}, {("a", "b"): 4})

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from benchmarks import rap_run, rap_store
 from benchmarks.rap_data import Coded, stand_in
+from benchmarks.rap_projected import projected
 from benchmarks.rap_run import MEASURED, Setting, Stopwatch, future, sets_of
 from benchmarks.rap_store import Runs, averaged
 from benchmarks.rap_systems import SYSTEMS
+from benchmarks.rap_training import Curve
 from benchmarks.rap_world import World, budget_of, published_rho
 
 SIZES = (4, 2, 3, 5)
@@ -61,6 +63,32 @@ def test_noise_of_the_baseline_is_as_large_as_it_says() -> None:
         released = SYSTEMS["gaussian-naive"](DATA, setting("gaussian-naive"))(SETS)
         squares += [np.mean((a - t) ** 2) for a, t in zip(released.answers(SETS), truth, strict=True)]
     assert 0.5 < np.mean(squares) / sigma**2 < 2
+
+
+@pytest.mark.parametrize("system", ["rap", "rap-nonadaptive", "default"])
+def test_synthetic_rows_answer_within_the_budget(system: str) -> None:
+    released = SYSTEMS[system](DATA, setting(system, rounds=2, picks=2, rows=20, epsilon=20.0))(SETS)
+    assert 0 < released.spent <= budget_of(20.0, 300).amount
+    assert [len(answers) for answers in released.answers(SETS)] == [24, 30]
+    assert released.table is not None
+    assert released.table.shape == DATA.codes.shape
+    assert np.all((released.table >= 0) & (released.table < SIZES))
+
+
+def test_relaxed_rows_answer_sets_that_they_were_not_made_for() -> None:
+    released = SYSTEMS["rap"](DATA, setting("rap", rounds=2, picks=2, rows=20))(SETS)
+    (answers,) = released.answers(((0, 2, 3),))
+    assert answers.sum() == pytest.approx(1, abs=1e-4)
+
+
+def test_a_curve_has_points_that_get_farther_apart() -> None:
+    curve = Curve(world=World(DATA, budget_of(1.0, 300), sequential=True), history=SETS, later=SETS[:1], least=3)
+    projected(curve.world, setting("rap", rounds=2, picks=2, rows=20), SETS, on_step=curve)
+    gaps = np.diff(curve.steps)
+    assert curve.steps[0] == 1
+    assert np.all(gaps[1:] >= gaps[:-1] - 1)
+    assert len(curve.steps) == len(curve.losses) == len(curve.present) == len(curve.future)
+    assert all(late <= early for late, early in zip(curve.future, curve.present, strict=True))
 
 
 def test_a_history_has_each_set_once_and_future_errors_are_those_of_its_draws() -> None:

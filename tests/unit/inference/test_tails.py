@@ -13,7 +13,7 @@ from scipy.signal import fftconvolve
 
 from bursar.errors import GoalError
 from bursar.inference.characteristic import Sums
-from bursar.inference.inversion import Inversion
+from bursar.inference.inversion import Inversion, chernoff_exponent, quick_exponent
 from bursar.inference.tails import chernoff_tail, half_width, half_widths, scale_for, single_tail, tail, union_tail
 from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE, Noise, NoiseKind
 
@@ -282,6 +282,18 @@ class TestWorkloads:
             found = union_tail(matrix, noises, height * widest, enough=100 * exact)
             assert exact <= found * (1 + 1e-9)
             assert found <= 100 * exact
+
+    def test_a_quick_exponent_never_exceeds_the_best_and_is_the_best_for_normal_sums(self) -> None:
+        rng, alpha = np.random.default_rng(8), np.full(6, 40.0)
+        for noises in ([laplace(4.0)] * 7, [laplace(8.0), gaussian(3.0), laplace(2.0)], [gaussian(0.3)] * 4):
+            sums = Sums.of(rng.normal(size=(6, len(noises))), noises)
+            assert np.all(quick_exponent(sums, alpha) <= chernoff_exponent(sums, alpha)[1] * (1 + 1e-5))
+        weights = rng.normal(size=(6, 5))
+        variances = np.square(weights) @ np.full(5, 49.0)
+        quick = quick_exponent(Sums.of(weights, [gaussian(7.0)] * 5), alpha)
+        assert np.allclose(quick, np.square(alpha) / (2 * variances))
+        whole = float(2 * np.exp(-quick).sum())
+        assert union_tail(weights, [gaussian(7.0)] * 5, 40.0, enough=1.001 * whole) == pytest.approx(whole, rel=1e-6)
 
     def test_what_the_quick_bound_leaves_open_is_decided_as_before(self) -> None:
         noises, matrix = [laplace(4.0)] * 9, np.random.default_rng(7).normal(size=(4, 9))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from bursar import presets
 from bursar.domain import Categories, Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
 from bursar.inference.shelves import Shelves, placed, taken_apart
-from bursar.kernel.accounting import Measured, Refined
+from bursar.kernel.accounting import Event, Measured, Refined
 from bursar.kernel.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
@@ -165,3 +166,26 @@ def test_shelves_rebuilt_from_the_log_are_the_same() -> None:
     columns, shelf = ("age",), next(iter(again.known.values()))
     assert np.array_equal(live.rent(columns, shelf.strategy), again.rent(columns, shelf.strategy))
     assert math.isfinite(shelf.scales[0])
+
+
+def test_what_is_known_asks_for_prices_once_per_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A narrower strategy could come for nothing, so prices are looked at; but not again while nothing was bought."""
+    db = database(UNITS[1])
+    narrow = [f"sex = 'F' AND age BETWEEN {low} AND {high}" for high in range(1, 9) for low in range(high)]
+    for where in narrow:
+        db.query(f"SELECT COUNT(*) FROM people WHERE week BETWEEN 0 AND 2 AND {where}", within=100)
+    asked: list[int] = []
+    price = db.kernel.price
+
+    def counted(events: Iterable[Event]) -> int:
+        asked.append(1)
+        return price(events)
+
+    monkeypatch.setattr(db.kernel, "price", counted)
+    answers = [db.query(younger(age, 0, 2), within=130) for age in (3, 5, 7, 4)]
+    assert all(answer.note.startswith("put together") for answer in answers)
+    assert len(asked) == 1
+    remembered = db.planner.views().remembered
+    assert remembered
+    assert not db.query("SELECT COUNT(*) FROM people WHERE week = 5 AND age < 3", within=400).note.startswith("put")
+    assert not db.planner.views().remembered

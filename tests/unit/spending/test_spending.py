@@ -16,6 +16,7 @@ from bursar.kernel.budget import Budget
 from bursar.kernel.ledger import MemoryLedger
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
+from bursar.proposers.invest import Invest
 from harness.small import charter, config, engine
 
 BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
@@ -39,13 +40,13 @@ def test_portions_add_up_to_what_is_spent() -> None:
         db.query(question, within=60)
     db.query(BY_AGE, within=30)
     spending, spent = db.spending(), db.budget().spent
-    for portions in (spending.by_columns, spending.by_way, spending.by_analyst):
+    for portions in (spending.by_columns, spending.by_way, spending.by_proposer, spending.by_analyst):
         assert sum(portion.charge for portion in portions) == pytest.approx(spent)
         assert sorted(portions, key=lambda portion: -portion.charge) == list(portions)
     assert {portion.name for portion in spending.by_columns} >= {"age", "sex"}
     assert [portion.name for portion in spending.by_analyst] == ["owner"]
     assert json.loads(json.dumps(spending.to_json()))["paid"] == pytest.approx(spent)
-    for word in ("columns", "bought", "analyst", "people", "saved", "Free answers are not in the log"):
+    for word in ("columns", "bought", "from ", "analyst", "people", "saved", "Free answers are not in the log"):
         assert word in str(spending)
 
 
@@ -65,6 +66,53 @@ def test_the_way_of_buying_is_told() -> None:
     finer.query(THREE, within=60)
     finer.query(THREE, within=30)
     assert "earlier rows made finer" in {portion.name for portion in finer.spending().by_way}
+
+
+ASKED = (
+    (THREE, {"within": 60}),
+    (THREE, {"within": 30}),
+    ("SELECT COUNT(*) AS n FROM people WHERE age BETWEEN 2 AND 6", {"within": 30}),
+    (BY_SEX, {"within": 40}),
+    ("SELECT age, sex, COUNT(*) AS n FROM people GROUP BY age, sex", {"within": 30}),
+    ("SELECT COUNT(*) AS n FROM people WHERE age < 7 OR sex = 'F'", {"within": 20}),
+    ("SELECT region, COUNT(*) AS n FROM people WHERE age < 5 GROUP BY region", {"within": 20}),
+)
+
+
+@pytest.mark.parametrize("budget", [Budget.of(epsilon=40.0), Budget.of(rho=10.0)], ids=["pure", "zcdp"])
+def test_what_answered_is_read_off_the_log(budget: Budget) -> None:
+    """It is what each answer said of itself, for the money that it cost, but for a tenth of it at most."""
+    db = engine(analyst="owner", settings=config(budget=budget))
+    said: dict[str, float] = {}
+    for question, goal in ASKED:
+        answer = db.query(question, **goal)
+        if answer.charge:
+            said[answer.source] = said.get(answer.source, 0.0) + answer.charge
+    told = {portion.name: portion.charge for portion in db.spending().by_proposer}
+    assert len(said) >= 2
+    assert sum(abs(said.get(name, 0) - told.get(name, 0)) for name in {*said, *told}) <= 0.2 * sum(said.values())
+
+
+def test_one_who_tests_what_was_learnt_is_named() -> None:
+    db = engine(
+        analyst="owner", preset=presets.boost, settings=config(budget=Budget.of(epsilon=40.0), public_size=6000)
+    )
+    db.query(THREE, within=100)
+    assert [portion.name for portion in db.spending().by_proposer] == ["pmw"]
+
+
+def test_counts_measured_one_by_one_are_just_what_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bursar.workload.regions.LARGEST_JOINT", 4)
+    few = Preset("few", tuple(one for one in presets.default.proposers if not isinstance(one, Invest)))
+    db = engine(analyst="owner", settings=config(budget=Budget.of(epsilon=40.0)), preset=few)
+    tied = "COUNT(*) FILTER (WHERE age > 3 OR sex = 'F') AS a"
+    db.query(f"SELECT {tied}, COUNT(*) AS n FROM people", within=40)
+    db.query(f"SELECT {tied}, COUNT(*) FILTER (WHERE age > 6 OR sex = 'M') AS b FROM people", within=40)
+    spending = db.spending()
+    assert [portion.name for portion in spending.by_way] == ["just what was asked"]
+    assert [(portion.name, portion.purchases) for portion in spending.by_proposer] == [("direct", 2), ("one-by-one", 1)]
+    assert spending.saved.questions == 2
+    assert spending.saved.direct > spending.saved.paid
 
 
 def test_a_batch_is_one_purchase() -> None:

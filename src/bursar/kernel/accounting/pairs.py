@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bursar.domain import Domain
 from bursar.kernel.accounting.grid import LARGEST_SUM, added
 from bursar.kernel.accounting.profile import Columns, Footprint, columns_of
-from bursar.queries import MOST_COLUMNS
+from bursar.queries import MOST_COLUMNS, Norm
 from bursar.queries.norm import PAIR_CELLS
 
 Integers = NDArray[np.int64]
@@ -32,7 +32,7 @@ class Change(NamedTuple):
         norm = footprint.norm
         columns, matrix = columns_of(norm, domain), norm.pairs()
         if matrix is None:
-            return Change(columns, None, footprint.of(norm.largest_pair()))
+            return Change(columns, None, footprint.of(_largest_pair(norm)))
         numbers = np.arange(len(matrix)).reshape(domain.sizes(norm.columns))
         place = numbers.transpose([norm.columns.index(name) for name in columns]).ravel()
         # A footprint loses at most 2^60 in a cell, hence at most 2^62 in a pair: the product cannot wrap around.
@@ -82,6 +82,15 @@ class Pairs:
     def by_set(self) -> int:
         """The sum over column sets of each one's largest pair loss."""
         return sum(int(matrix.max(initial=0)) for matrix in self.kept.values()) + sum(self.large.values())
+
+
+def _largest_pair(norm: Norm) -> int:
+    """A pair of cells loses at most so much. One row of one sign differs by no more than its largest value.
+
+    Other kinds of norm have masks that are not their rows, and know themselves.
+    """
+    single = type(norm) is Norm and norm.one_sign and all(mask.rows == 1 for mask in norm.masks)
+    return norm.largest() if single else norm.largest_pair()
 
 
 def _summed(domain: Domain, columns: Columns, losses: Iterable[tuple[Columns, Integers]], total: Integers) -> Integers:
