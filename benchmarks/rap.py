@@ -1,7 +1,7 @@
 """RAP's evaluation: large workloads of marginals and thresholds, answered at once.
 
-    python -m benchmarks.rap [--data adult|loans] [--size 16] [--epsilon 1] [--systems rap default ...]
-                             [--quick] [--seeds 0 1 2] [--out DIR]
+    python -m benchmarks.rap [--data adult|loans] [--size 16] [--epsilon 1] [--rounds 16] [--picks 4]
+                             [--systems rap default ...] [--quick] [--seeds 0 1 2] [--out DIR]
     python -m benchmarks.rap --part tables|runtime|rounding|filter|thresholds|partial|drift|training
                              [--data adult|loans] [--quick] [--seeds 0 1 2] [--out DIR]
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from benchmarks.harness import Figures, options, report
 from benchmarks.rap_bench import Bench, shown
@@ -51,9 +52,10 @@ PARTS: Mapping[str, Callable[[Bench], Figures]] = {
 def compare(args: argparse.Namespace, bench: Bench) -> Figures:
     """The systems on one workload; those that take longest begin."""
     names = [name for name in SYSTEMS if name in (args.systems or SYSTEMS)]
-    settings = {
-        name: Setting(data=args.data, system=name, size=args.size, epsilon=args.epsilon) for name in reversed(names)
-    }
+    asked = Setting(
+        data=args.data, system="", size=args.size, epsilon=args.epsilon, rounds=args.rounds, picks=args.picks
+    )
+    settings = {name: replace(asked, system=name) for name in reversed(names)}
     found = bench.mean(list(settings.values()))
     return {name: shown(found[settings[name]]) for name in names}
 
@@ -65,6 +67,8 @@ def main() -> None:
         part={"choices": list(PARTS), "default": None},
         size={"type": int, "default": 16, "help": "|W|, the number of marginals"},
         epsilon={"type": float, "default": 1.0},
+        rounds={"type": int, "default": 16, "help": "T of rap"},
+        picks={"type": int, "default": 4, "help": "K of rap"},
         systems={"nargs": "+", "choices": SYSTEMS, "default": None},
     )
     grids = QUICK if args.quick else FULL

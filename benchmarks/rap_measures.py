@@ -48,11 +48,6 @@ class Errors:
         """Total variation, a mean over the thresholds; of marginals alone it is a distance between distributions."""
         return fmean(self.distances)
 
-    @property
-    def future_error(self) -> float:
-        """The mean over the thresholds of the largest error of each (RAP, Def. 5.3)."""
-        return fmean(self.largest)
-
 
 def fractions(codes: Codes, sizes: Sequence[int], features: Sequence[int], least: int) -> Reals:
     """For each joint value y, the share of rows that agree with y on at least `least` of the features; C order."""

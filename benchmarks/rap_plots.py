@@ -54,10 +54,10 @@ def heat(file: Path, panels: Mapping[str, Mapping[tuple[int, int], float]]) -> N
     for place, (title, errors) in zip(drawn, panels.items(), strict=True):
         rounds, picks = (sorted({pair[side] for pair in errors}) for side in (0, 1))
         table = grid(errors, rounds, picks)
-        image = place.imshow(table, cmap="viridis_r", origin="lower", aspect="auto")
+        image = place.imshow(table, cmap="Wistia", origin="lower", aspect="auto")
         for (row, column), value in np.ndenumerate(table):
             if not np.isnan(value):
-                place.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=7, color="tab:red")
+                place.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=7)
         place.set(xlabel="K", ylabel="T", title=title)
         place.set_xticks(range(len(picks)), picks)
         place.set_yticks(range(len(rounds)), rounds)

@@ -6,7 +6,7 @@ import csv
 import multiprocessing
 import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -31,9 +31,8 @@ class Runs:
         missing = [setting for setting in dict.fromkeys(settings) if _key(setting) not in self._known]
         for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
             os.environ.setdefault(name, "1")
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(at_once, mp_context=context, max_tasks_per_child=1) as pool:
-            jobs = {pool.submit(run, setting): setting for setting in missing}
+        with ThreadPoolExecutor(at_once) as pool:
+            jobs = {pool.submit(_alone, setting): setting for setting in missing}
             for done in as_completed(jobs):
                 if done.exception() is None:
                     self._keep(jobs[done], done.result())
@@ -68,6 +67,12 @@ def averaged(outcomes: Sequence[Outcome]) -> Outcome:
     names = [name for name in MEASURED if all(name in outcome for outcome in outcomes)]
     mean = {name: fmean(outcome[name] for outcome in outcomes) for name in names}
     return mean | {"peak_mb": max(outcome["peak_mb"] for outcome in outcomes)}
+
+
+def _alone(setting: Setting) -> Outcome:
+    """In a process that is made for it: a pool that replaces its processes after each task can wait for ever."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(run, setting).result()
 
 
 def _key(setting: Setting) -> tuple[str, ...]:

@@ -68,7 +68,9 @@ SELECT SUM(hours) / COUNT(*) + 1 AS each, COALESCE(SUM(hours), 0) AS hours, -COU
 
 -- # Conditions
 -- Behind WHERE, in FILTER and in CASE. A condition compares a column with a constant. A column in bins can be cut at the
--- edges of its bins only, and dates by week or month at the first day of one.
+-- edges of its bins only, and dates by week or month at the first day of one. `OR`, `NOT` and `AT_LEAST` may tie columns together:
+-- up to 2^20 joint cells for any aggregate, and beyond that for `COUNT` and fractions of counts, of which one question can
+-- have 64 (groups times counts), with one error for all of them.
 
 -- comparisons
 SELECT COUNT(*) FROM people WHERE age >= 18 AND age < 65 AND sex <> 'F' AND sex != 'M' AND 30 > hours AND hours <= 80
@@ -164,11 +166,11 @@ SELECT education, COUNT(*) AS n FROM people GROUP BY education ORDER BY educatio
 -- the first few
 SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY COUNT(*) DESC LIMIT 3
 
--- all but the first few
-SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation OFFSET 3
-
 -- the next few
 SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC LIMIT 3 OFFSET 3
+
+-- all but the first few, in no order
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation OFFSET 3
 
 -- # Parts of a question
 -- There is one table. What can be written as one SELECT may be written in parts.

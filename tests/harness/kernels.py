@@ -96,15 +96,13 @@ class Session:
         return tested.above
 
     def select(
-        self, candidates: LinearMap, estimates: Sequence[int], *, count: int, scale: float, barred: Sequence[int] = ()
+        self, candidates: LinearMap, estimates: Sequence[int], *, barred: Sequence[int] = (), **law: Any
     ) -> Numbers | None:
         """The numbers of the candidates that were picked, or None where the kernel refuses."""
         given = (np.array(estimates, np.int64), np.array(barred, np.int64))
         facts: Any = {"analyst": "eve", "purpose": "", "at_most": NO_LIMIT}
         try:
-            record, charge = self._kernel.select(
-                candidates, given[0], count=count, scale=scale, barred=given[1], **facts
-            )
+            record, charge = self._kernel.select(candidates, given[0], barred=given[1], **law, **facts)
         except BursarError as refusal:
             self.seen.append((type(refusal).__name__, str(refusal)))
             return None

@@ -14,7 +14,7 @@ from bursar.queries import LinearMap
 from harness.cells import coefficients, table_of
 from harness.enumeration import BranchingTape, Enumerated
 from harness.kernels import DOMAIN, Adversary, Session, Versions, enumerated
-from harness.masses import DIGITS
+from harness.masses import DIGITS, jointly_picked
 
 Law = dict[tuple[int, ...], Decimal]
 """The probability of every sequence of picks."""
@@ -27,12 +27,13 @@ def selecting(
     count: int = 2,
     scale: float = 1.0,
     barred: Sequence[int] = (),
+    joint: bool = False,
 ) -> Adversary:
     """Selects once; the estimates come again and again."""
 
     def adversary(session: Session) -> None:
         around = np.resize(np.array(estimates), candidates.rows)
-        session.select(candidates, around, count=count, scale=scale, barred=barred)
+        session.select(candidates, around, count=count, scale=scale, barred=barred, joint=joint)
 
     return adversary
 
@@ -55,13 +56,19 @@ def shown(mechanism: Enumerated[Versions], data: Versions, count: int) -> Law:
 
 
 def promised(
-    candidates: LinearMap, estimates: Sequence[int], count: int, scale: float, barred: Sequence[int], data: Versions
+    candidates: LinearMap,
+    estimates: Sequence[int],
+    count: int,
+    scale: float,
+    barred: Sequence[int],
+    data: Versions,
+    joint: bool = False,
 ) -> Law:
     """The law by its definition, on answers that are counted apart from the kernel."""
     answers = coefficients(candidates, DOMAIN) @ table_of(DOMAIN, data[-1]).ravel()
     around = np.resize(np.array(estimates), candidates.rows)
     scores = {row: abs(int(x)) for row, x in enumerate(answers - around) if row not in barred}
-    return in_turn(scores, count, scale)
+    return together(scores, count, scale) if joint else in_turn(scores, count, scale)
 
 
 def in_turn(scores: dict[int, int], count: int, scale: float) -> Law:
@@ -77,6 +84,13 @@ def in_turn(scores: dict[int, int], count: int, scale: float) -> Law:
                 del left[row]
             law[rows] = mass
         return law
+
+
+def together(scores: dict[int, int], count: int, scale: float) -> Law:
+    """One exponential mechanism over all sequences."""
+    places = list(scores)
+    law = jointly_picked(tuple(scores.values()), count, scale)
+    return {tuple(places[at] for at in rows): mass for rows, mass in law.items()}
 
 
 def apart(one: Law, other: Law) -> Decimal:

@@ -91,6 +91,7 @@ class Choose:
     count: int
     scale: float
     barred: tuple[int, ...] = ()
+    joint: bool = False
     then_measured: float | None = None  # with noise of this scale
 
 

@@ -70,7 +70,7 @@ def check(kind: str, numbers: Iterable[int]) -> None:
 
 
 class FewJointCells(Bursar):
-    """As with the real sizes of conditions that no mask holds: no strategy answers all questions about their columns."""
+    """As with real sizes, where no mask holds a condition: no strategy answers all questions about its columns."""
 
     def __init__(self, *facts: Any, **rest: Any) -> None:
         few = tuple(one for one in presets.default.proposers if not isinstance(one, Invest))
@@ -328,6 +328,9 @@ class CloseEnough(Kernel):
         class Blunt:
             def select(self, scores: Numbers, *, count: int, scale: float) -> Numbers:
                 return true.select(np.where(scores == 1, 0, scores), count=count, scale=scale)
+
+            def select_jointly(self, scores: Numbers, *, count: int, scale: float) -> Numbers:
+                return true.select_jointly(np.where(scores == 1, 0, scores), count=count, scale=scale)
 
         self._randomness = Blunt()
         try:

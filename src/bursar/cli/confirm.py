@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 CHOICES = "[y]es, [c]hange it, [l]eave the column out, [s]kip, [q]uit? "
 
 
+WORDS = {letter: word[0] for word in ("yes", "change", "leave", "skip", "quit") for letter in (word[0], word)}
+"""What can be answered: a letter or its word, and nothing that only begins so. A line of TOML is no answer."""
+
+
 def confirm(
     names: Annotated[
         list[str] | None,
@@ -56,7 +60,7 @@ def _walked(data: Path, place: Place, number: str) -> bool:
     while True:
         choice = _line(CHOICES if place[0] == "columns" else CHOICES.replace("[l]eave the column out, ", ""))
         try:
-            match "q" if choice is None else choice.strip().lower()[:1]:
+            match "q" if choice is None else WORDS.get(choice.strip().lower()):
                 case "y":
                     change(data, partial(edit.confirm, place=place))
                     return True
@@ -70,6 +74,8 @@ def _walked(data: Path, place: Place, number: str) -> bool:
                     return True
                 case "q":
                     return False
+                case _:
+                    print("a letter, please; to type lines of the config, choose c first")
         except ConfigError as error:
             print(error)
 

@@ -53,16 +53,26 @@ def check(data: Data = CONFIG, json: Json = False) -> None:
 
 
 def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
+    from bursar.setup.check import protected
     from bursar.setup.confirm import says
     from bursar.setup.prices import typical_error
 
     draft, config = made.draft, made.config
     option = "" if data == CONFIG else f" -d {data}"
     print(f"wrote {data}, a draft from {draft.origin}\n")
+    if made.plain is not None:
+        print(f"{made.plain.told}.")
+        print(f"{made.plain.path} has the same rows, as they are read without guessing, and the config is about it:")
+        print("keep it as safe as the original.\n")
     for column in draft.columns:
         print(f"  {column.name:<16} {says(config, ('columns', column.name))}")
     for left in draft.left_out:
         print(f"  {left.name:<16} left out: {left.reason}")
+    print(f"\n  protected is {protected(config)}")
+    if config.unit.column is None and not draft.unit.given:
+        print("  (if people have several rows: --unit COLUMN, or in bursar confirm; COLUMN says whose row it is)")
+    if config.unit.column is not None and config.unit.max_contributions == 1:
+        print("  (if people have more rows than that: max_contributions in bursar confirm; more of them need more noise)")
     if looked:
         print("\nThe draft shows what is in the data: keep it to yourself until you have confirmed it.")
     print(f"\nnext:  bursar confirm{option}    look at each guess; what you confirm becomes public")

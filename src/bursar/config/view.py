@@ -2,7 +2,8 @@
 
 The privacy statement rests on a promise of the data owner: each row of the view is made from rows of the one unit that
 it names, and from public tables. Which tables are public only the data owner knows. What breaks the promise whatever
-the tables hold is found here: rows that are there or not, or differ, because of how many others there are.
+the tables hold is found here: rows that are there or not, or differ, because of how many others there are; and
+whatever is not known to look at its own row alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from sqlglot.errors import SqlglotError
 
 from bursar.config.partition import Sealing
 from bursar.config.section import Section, shown
+from bursar.config.view_allowed import strangers
 from bursar.domain import Unit
 from bursar.kernel.sources.raw import one_select
 
@@ -84,6 +86,7 @@ def _problems(text: str, unit: str) -> Iterator[str]:
         on = node.args.get("on")
         if on is not None and not _has(unit, on.expressions, node):
             yield f"DISTINCT ON chooses among rows of others unless {unit} is in it"
+    yield from strangers(tree)
 
 
 def _has(unit: str, keys: list[Node], node: Node) -> bool:

@@ -90,7 +90,7 @@ def digit_floors(q: Fraction, cells: int, bits: int) -> list[int]:
     """
 
     def bounds(guard: int) -> tuple[list[int], list[int]]:
-        one, low, high = _powers(q, cells, bits + guard)
+        one, low, high = powers(q, cells, bits + guard)
         least, most = one - high[-1], one - low[-1]  # of 1 - r^cells
         return (
             [((one - x) << bits) // most for x in high[1:-1]],
@@ -107,7 +107,7 @@ def tail_floors(q: Fraction, cells: int, bits: int) -> list[int]:
     """
 
     def bounds(guard: int) -> tuple[list[int], list[int]]:
-        one, low, high = _powers(q, cells - 1, bits + guard)
+        one, low, high = powers(q, cells - 1, bits + guard)
         return [(one - x) >> guard for x in high[1:]], [(one - x) >> guard for x in low[1:]]
 
     return agreed(bounds, bits)
@@ -142,7 +142,7 @@ def _first_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     return (words >> np.uint64(64 - GUIDE_BITS)).view(np.int64)
 
 
-def _powers(q: Fraction, count: int, bits: int) -> tuple[int, list[int], list[int]]:
+def powers(q: Fraction, count: int, bits: int) -> tuple[int, list[int], list[int]]:
     """2^bits, and lower and upper bounds of 2^bits r^i for 0 <= i <= count, r = exp(-q)."""
     one = 1 << bits
     r_low, r_high = exp_between(q, bits)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bursar.kernel import bulk
 from bursar.kernel.accounting.noise import Noise, NoiseKind
+from bursar.kernel.joint_selection import select_jointly
 from bursar.kernel.noise_down import noise_down
 from bursar.kernel.selection import select
 
@@ -33,6 +34,10 @@ class Randomness(Protocol):
     def select(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
         """`count` places of the scores, one after the other without replacement, each with a probability proportional
         to exp(score / scale); places of negative scores are never picked."""
+
+    def select_jointly(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
+        """`count` different places of the scores in one draw, with a probability proportional to exp(-t / scale), t the
+        most by which the j-th has a lower score than the j-th best; places of negative scores are never picked."""
 
     def secret(self, size: int) -> bytes:
         """`size` bytes that nobody can guess, for keys."""
@@ -61,6 +66,10 @@ class SystemRandomness:
     def select(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
         """`count` places of the scores, as `selection` picks them."""
         return select(scores, count=count, scale=scale)
+
+    def select_jointly(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
+        """`count` different places of the scores, as `joint_selection` picks them."""
+        return select_jointly(scores, count=count, scale=scale)
 
     def secret(self, size: int) -> bytes:
         """`size` bytes that nobody can guess, for keys."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ def select(scores: Integers, *, count: int, scale: float, words: Words = system_
     Differs: "Gumbel noise of this scale on every score, the `count` largest in order" has the same law, and takes as
     many draws as there are scores, none of them exact.
     """
-    urn = Urn(*_classes(scores), scale=scale)
-    return _rows(scores, [urn.pick(words) for _ in range(count)])
+    urn = Urn(*classes_of(scores), scale=scale)
+    return places_of(scores, [urn.pick(words) for _ in range(count)])
 
 
 @dataclass
@@ -89,29 +89,30 @@ def proposal_weights(gaps: Integers, scale: float) -> Integers:
 
 
 def below(limit: int, words: Words) -> int:
-    """A uniform whole number from 0 to limit - 1, where the limit is at most 2^63: words that are too large go."""
-    spare = 64 - limit.bit_length()
-    while (number := int(words(1)[0]) >> spare) >= limit:
+    """A uniform whole number from 0 to limit - 1: the first bits of as many words as it takes; too large ones go."""
+    size = -(-limit.bit_length() // 64)
+    spare = 64 * size - limit.bit_length()
+    while (number := reduce(lambda bits, word: bits << 64 | int(word), words(size), 0) >> spare) >= limit:
         pass
     return number
 
 
-def kept(q: Fraction, weight: int, words: Words) -> bool:
-    """True with probability 2^36 exp(-q) / weight, which is at most 1."""
-    return q == 0 or place(int(words(1)[0]), partial(kept_floors, q, weight), words) == 0
+def kept(q: Fraction, weight: int, words: Words, *, unit: int = 1 << UNIT) -> bool:
+    """True with probability unit exp(-q) / weight, which is below 1, or 1 where q = 0."""
+    return q == 0 or place(int(words(1)[0]), partial(kept_floors, q, weight, unit=unit), words) == 0
 
 
-def kept_floors(q: Fraction, weight: int, bits: int) -> list[int]:
-    """floor(2^bits F), F = 2^36 exp(-q) / weight, one cut: a uniform lies below it with probability F. Needs q > 0."""
+def kept_floors(q: Fraction, weight: int, bits: int, *, unit: int = 1 << UNIT) -> list[int]:
+    """floor(2^bits F), F = unit exp(-q) / weight, one cut: a uniform lies below it with probability F. Needs q > 0."""
 
     def bounds(guard: int) -> tuple[list[int], list[int]]:
-        low, high = exp_between(q, bits + guard + UNIT)
-        return [low // (weight << guard)], [high // (weight << guard)]
+        low, high = exp_between(q, bits + guard)
+        return [low * unit // (weight << guard)], [high * unit // (weight << guard)]
 
     return agreed(bounds, bits)
 
 
-def _classes(scores: Integers) -> tuple[Integers, Integers]:
+def classes_of(scores: Integers) -> tuple[Integers, Integers]:
     """The scores that there are, from the highest to 0, and how many rows have each."""
     largest = int(scores.max(initial=0))
     if largest <= len(scores):
@@ -122,7 +123,7 @@ def _classes(scores: Integers) -> tuple[Integers, Integers]:
     return found[::-1].copy(), counts[::-1].astype(np.int64)
 
 
-def _rows(scores: Integers, picked: Sequence[tuple[int, int]]) -> Integers:
+def places_of(scores: Integers, picked: Sequence[tuple[int, int]]) -> Integers:
     """The places of picked rows, each given by its score and its number among the places of that score."""
     wanted = np.array(picked, np.int64).reshape(-1, 2)
     places = np.flatnonzero(np.isin(scores, wanted[:, 0]))

@@ -125,7 +125,8 @@ class SyntheticRows(Protocol):
 class Proposer(Protocol):
     """One way to answer questions. `offers` may return nothing.
 
-    One with an attribute `any_map` that is true is also asked about thresholds, and about very many numbers.
+    One with an attribute `any_map` that is true is also asked about thresholds, and about very many numbers; one with
+    `by_name` is the only one asked where the asker wants the synthetic table.
     """
 
     name: str

@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from importlib.util import find_spec
 
 from bursar.domain import Domain
 from bursar.errors import GoalError, QueryError
@@ -199,6 +200,8 @@ def unnoticed(queries: int, spend: Spend, setting: Adaptivity) -> float:
 
 
 def _check_picking(task: Task) -> None:
+    if find_spec("numba") is None:
+        raise QueryError("it needs a compiler: pip install 'bursar[synth]'")
     for columns in task.sets:
         if len(columns) > MOST_TOGETHER:
             raise QueryError(f"a marginal has at most {MOST_TOGETHER} columns here")

@@ -70,26 +70,33 @@ class Report:
 
     def summary(self) -> str:
         """For a terminal."""
-        known = [line for line in self.lines if line.bound is not None]
         sure = f"{100 * self.confidence:g}%"
         told = [
             f"table   {counted(self.rows, 'row')}, standing for {self.total:,.0f}",
             f"method  {self.why}",
             f"cost    {self.cost}",
         ]
-        if known:
-            worst = max(known, key=lambda line: line.bound or 0.0)
-            told.append(
-                f"error   ±{worst.bound:,.0f} or less in every cell of {counted(len(known), 'marginal')}, "
-                f"with {sure} confidence (largest in {', '.join(worst.columns)})"
-            )
-        if len(known) < len(self.lines):
-            told.append(f"error   no bound for {counted(len(self.lines) - len(known), 'marginal')}")
+        told += [f"error   {line}" for line in self._errors(sure)]
         told += [f"future  {line}" for line in self._future()]
         told += [f"not for {line}" for line in self.limits()]
         if not self.finished:
             told.append("stopped what was measured is kept and will not be paid again: run the same command to go on")
         return "\n".join(textwrap.fill(line, 112, subsequent_indent=8 * " ") for line in told)
+
+    def _errors(self, sure: str) -> list[str]:
+        """The largest bound of what was asked for, and that of single columns besides."""
+        told = []
+        for asked, kind in ((True, "marginal"), (False, "other column")):
+            lines = [line for line in self.lines if line.asked is asked]
+            bounds = {line.bound: line for line in lines if line.bound is not None}
+            if bounds:
+                worst = max(bounds)
+                where = f"every cell of {counted(sum(line.bound is not None for line in lines), kind)}"
+                sorely = f"(largest in {', '.join(bounds[worst].columns)})"
+                told.append(f"±{worst:,.0f} or less in {where}, with {sure} confidence {sorely}")
+            if (without := sum(line.bound is None for line in lines)) > 0:
+                told.append(f"no bound for {counted(without, kind)}")
+        return told
 
     def limits(self) -> list[str]:
         """What the table must not be used for."""

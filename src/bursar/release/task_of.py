@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.inference.views import Measurements, Reconstructions
-from bursar.kernel.accounting import Paid, Versioned
+from bursar.kernel.accounting import Measured, Paid, Versioned
 from bursar.kernel.ledger import Record
 from bursar.release import history as past
 from bursar.release import sets
@@ -96,7 +96,8 @@ def current(records: Sequence[Record]) -> list[Record]:
 def asked_before(records: Sequence[Record], read: Read, domain: Domain) -> list[Names]:
     """The column sets of all paid questions in their order; a question of several records counts once.
 
-    Free answers are not in the log, so they count for nothing. Sets too large to learn are left out.
+    Free answers are not in the log, so they count for nothing. Of what was not asked in SQL, the columns that were
+    measured count. Sets too large to learn are left out.
     """
     found: list[Names] = []
     before: tuple[str, str] | None = None
@@ -105,7 +106,8 @@ def asked_before(records: Sequence[Record], read: Read, domain: Domain) -> list[
             continue
         if (record.analyst, record.purpose) != before:
             before = (record.analyst, record.purpose)
-            for columns in read(record.purpose):
+            event = record.event
+            for columns in read(record.purpose) or (sets.asked(event.strategy) if isinstance(event, Measured) else ()):
                 try:
                     found += sets.fitting(domain, [columns])
                 except QueryError:

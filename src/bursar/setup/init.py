@@ -16,6 +16,7 @@ from bursar.config.smartnoise import read_smartnoise
 from bursar.errors import ConfigError
 from bursar.kernel.sources.survey import survey
 from bursar.setup import guess
+from bursar.setup.plain import Plain, plain_copy
 
 ROWS_WHY = (
     "From the data: about twice the number of rows, rounded up. Must be a number that the table will never exceed, and "
@@ -31,6 +32,7 @@ class Drafted:
 
     draft: Draft
     config: Config
+    plain: Plain | None = None  # the copy that the config is about, where the file itself cannot be read
 
 
 def init(
@@ -44,24 +46,31 @@ def init(
 ) -> Drafted:
     """Write a draft of a config to `path`, which must not exist.
 
-    `data` is a CSV, Parquet or DuckDB file (of which `table` names the table) or a data frame; `source` a SmartNoise
-    YAML or private-pgm JSON file; what it leaves open comes from the data. `unit` ("row" or a column) and `epsilon`
-    are the owner's word, and need no confirmation.
+    `data` is a CSV, Parquet or DuckDB file (of which `table` names the table) or a data frame; a CSV file that is not
+    written with commas, points and ISO days is copied first into one that is, and the config is about the copy.
+    `source` is a SmartNoise YAML or private-pgm JSON file; what it leaves open comes from the data. `unit` ("row" or a
+    column) and `epsilon` are the owner's word, and need no confirmation.
 
     Guarantees: everything that comes from the data is marked as unconfirmed, and a config with such a mark does not
     open. The draft is a config that can be read.
     """
     if os.path.lexists(path):
         raise ConfigError("this file exists, and is left as it is\ntry: -d another.toml", os.fspath(path))
-    draft = _draft(data, Path(path), table, None if source is None else Path(source))
-    if unit is not None:
-        draft = _with_unit(draft, unit)
-    draft = replace(draft, epsilon=epsilon)
-    if not draft.columns:
-        raise ConfigError(f"{NO_COLUMN}\ntry: write the config by hand, as docs/config.md shows")
-    config = parse_draft(draft.text(), path)
-    save(path, draft.text())
-    return Drafted(draft=draft, config=config)
+    copy = plain_copy(Path(data)) if isinstance(data, str | os.PathLike) else None
+    try:
+        draft = _draft(data if copy is None else copy.path, Path(path), table, None if source is None else Path(source))
+        if unit is not None:
+            draft = _with_unit(draft, unit)
+        draft = replace(draft, epsilon=epsilon)
+        if not draft.columns:
+            raise ConfigError(f"{NO_COLUMN}\ntry: write the config by hand, as docs/config.md shows")
+        config = parse_draft(draft.text(), path)
+        save(path, draft.text())
+    except BaseException:
+        if copy is not None:
+            copy.path.unlink(missing_ok=True)
+        raise
+    return Drafted(draft=draft, config=config, plain=copy)
 
 
 def _draft(data: object | None, path: Path, table: str | None, source: Path | None) -> Draft:
@@ -79,7 +88,7 @@ def _surveyed(data: object, path: Path, table: str | None) -> Draft:
         raise ConfigError("a DuckDB file may hold several tables\ntry: --table NAME", str(file))
     found = survey(data, table)
     parts = guess.columns(found.columns)
-    name = table or ("data" if file is None else re.sub(r"\W+", "_", file.name.split(".")[0]) or "data")
+    name = table or ("data" if file is None else re.sub(r"\W+", "_", file.name.split(".")[0]).strip("_") or "data")
     return Draft(
         origin="a data frame" if file is None else file.name,
         dataset=name,

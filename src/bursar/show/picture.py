@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bursar.errors import QueryError
 from bursar.show.columns import Kind, Tabular, columns_of
 from bursar.show.libraries import library
+from bursar.workload.compile import ALL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +24,9 @@ MOST_BARS = 40
 """More places than this are points instead of bars."""
 
 MOST_TICKS = 20
+
+STRAYS = (None, "other", ALL)
+"""Groups that stand beside the others and not after the last of them: no line leads there."""
 
 Reals = NDArray[np.float64]
 Series = dict[str, dict[str, int]]
@@ -94,8 +98,11 @@ def _draw_series(
         place = x + (number - (series - 1) / 2) * width
         axes.bar(place, value, width, yerr=reach, capsize=3, label=legend, color=color, alpha=0.75, ecolor="#333333")
     else:
-        style = {"fmt": "o-", "markersize": 3, "linewidth": 1, "elinewidth": 0.8, "capsize": 1.5}
-        axes.errorbar(x, value, yerr=reach, label=legend, color=color, **style)
+        style = {"markersize": 3, "linewidth": 1, "elinewidth": 0.8, "capsize": 1.5, "color": color}
+        apart = np.array([any(label in STRAYS for label in answer.labels[line]) for line in lines], dtype=bool)
+        for some, fmt, name in ((~apart, "o-", legend), (apart, "o", None if np.any(~apart) else legend)):
+            if np.any(some):
+                axes.errorbar(x[some], value[some], yerr=reach[:, some], fmt=fmt, label=name, **style)
 
 
 def _series(answer: Tabular) -> Series:

@@ -1,4 +1,4 @@
-"""What a question does with its answers: HAVING, ORDER BY and LIMIT. The tree has passed the allow-list."""
+"""What a question does with its answers: HAVING, ORDER BY, LIMIT and OFFSET. The tree has passed the allow-list."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from bursar.sql.query import (
 
 def read_after(tree: Node, query: Query, selected: Sequence[Key | Item], table: Name) -> Query:
     """The question with the clauses behind GROUP BY."""
-    having, order, limit = (tree.args.get(name) for name in ("having", "order", "limit"))
+    having, order, limit, offset = (tree.args.get(name) for name in ("having", "order", "limit", "offset"))
     columns = Columns.of(query, selected, table)
     return replace(
         query,
         having=TRUE if having is None else read_having(having, columns),
         order=() if order is None else tuple(_sort(node, columns) for node in order.expressions),
-        limit=None if limit is None else _limit(limit, order),
+        limit=None if limit is None else _cut(limit, order, "LIMIT", least=1),
+        offset=0 if offset is None else _cut(offset, order, "OFFSET", least=0),
     )
 
 
@@ -138,11 +139,11 @@ def _sort(node: Node, columns: Columns) -> Sort:
     return replace(sort, output=found) if isinstance(found, str) else replace(sort, key=found)
 
 
-def _limit(limit: Node, order: Node) -> int:
-    place = position(limit)
-    number = read_literal(limit.expression)
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise QueryError("LIMIT takes a whole number from 1 on", position=place)
+def _cut(clause: Node, order: Node, word: str, *, least: int) -> int:
+    place = position(clause)
+    number = read_literal(clause.expression)
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise QueryError(f"{word} takes a whole number from {least} on", position=place)
     if order is None:
-        raise QueryError("LIMIT needs an ORDER BY that says which groups come first", position=place)
+        raise QueryError(f"{word} needs an ORDER BY that says which groups come first", position=place)
     return number

@@ -39,7 +39,7 @@ _BINARY = frozenset({"this", "expression"})
 _UNARY = frozenset({"this"})
 
 ALLOWED: dict[type, frozenset[str]] = {
-    exp.Select: frozenset({"expressions", "from_", "where", "group", "having", "order", "limit"}),
+    exp.Select: frozenset({"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}),
     exp.From: _UNARY,
     exp.Table: frozenset({"this", "alias"}),
     exp.TableAlias: _UNARY,
@@ -49,7 +49,7 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.Having: _UNARY,
     exp.Order: frozenset({"expressions"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
-    exp.Limit: frozenset({"expression"}),
+    **dict.fromkeys((exp.Limit, exp.Offset), frozenset({"expression"})),
     exp.Alias: frozenset({"this", "alias"}),
     exp.Column: frozenset({"this", "table"}),
     exp.Identifier: frozenset({"this", "quoted"}),
@@ -97,10 +97,6 @@ _CLAUSES: dict[str, tuple[TokenType | None, str]] = {
     "joins": (
         TokenType.JOIN,
         NO_JOINS,
-    ),
-    "offset": (
-        TokenType.OFFSET,
-        "OFFSET is not available; leave out the first groups of the answer yourself",
     ),
     "qualify": (TokenType.QUALIFY, "QUALIFY is not available; HAVING chooses among the groups"),
     "all": (TokenType.GROUP_BY, "GROUP BY ALL is not available; name the columns"),

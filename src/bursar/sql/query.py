@@ -363,7 +363,7 @@ class Query:
     """SELECT keys, aggregates FROM table WHERE where GROUP BY keys, with the accuracy asked for.
 
     Keys stand in the order of the select list; group columns that it leaves out follow in the order of GROUP BY. What
-    comes after, HAVING, ORDER BY and LIMIT, is about the answers; the columns in `having` are names of outputs.
+    comes after, HAVING, ORDER BY, LIMIT and OFFSET, is about the answers; the columns in `having` are names of outputs.
     """
 
     table: Name
@@ -374,6 +374,7 @@ class Query:
     having: Condition = TRUE
     order: tuple[Sort, ...] = ()
     limit: int | None = None
+    offset: int = 0
     goal: Goal | None = None
     explain: bool = False
     text: str = field(default="", compare=False)

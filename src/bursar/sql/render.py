@@ -162,7 +162,7 @@ def _item(item: Item) -> str:
 
 
 def _after(query: Query) -> list[str]:
-    """HAVING, ORDER BY and LIMIT; an output without a name of its own is written as what it is."""
+    """HAVING, ORDER BY, LIMIT and OFFSET; an output without a name of its own is written as what it is."""
     outputs = {item.name: Name(text=_called(item)) for item in query.aggregates}
     parts: list[str] = []
     if query.having != TRUE:
@@ -172,6 +172,8 @@ def _after(query: Query) -> list[str]:
         parts.append(f"ORDER BY {', '.join(_sort(query, one, outputs) for one in query.order)}")
     if query.limit is not None:
         parts.append(f"LIMIT {query.limit}")
+    if query.offset:
+        parts.append(f"OFFSET {query.offset}")
     return parts
 
 

@@ -31,7 +31,7 @@ def repaired(tree: Node) -> Node:
 
 
 def drop_clauses(tree: Node) -> None:
-    """OFFSET, QUALIFY, DISTINCT and the like: they shape the answers and do not change the counts."""
+    """QUALIFY, DISTINCT and the like: they shape the answers and do not change the counts."""
     for name in set(tree.args) - ALLOWED[exp.Select] - _MEANING:
         tree.set(name, None)
 

@@ -45,9 +45,9 @@ def also_selected(tree: Node) -> None:
 
 
 def possible(tree: Node) -> None:
-    """Of HAVING and ORDER BY, the parts that can be read; of LIMIT, a number with an order."""
-    having, order, limit = (tree.args.get(name) for name in ("having", "order", "limit"))
-    for name in ("having", "order", "limit"):
+    """Of HAVING and ORDER BY, the parts that can be read; of LIMIT and OFFSET, a number with an order."""
+    having, order, limit, offset = (tree.args.get(name) for name in ("having", "order", "limit", "offset"))
+    for name in ("having", "order", "limit", "offset"):
         tree.set(name, None)
     if having is not None:
         parts = operands(having.this, exp.And)
@@ -55,12 +55,14 @@ def possible(tree: Node) -> None:
     if order is not None:
         items = [p for p in order.expressions if _reads(tree, "order", exp.Order(expressions=[p.copy()]))]
         tree.set("order", exp.Order(expressions=[item.copy() for item in items]) if items else None)
-    if limit is not None and tree.args.get("group") is not None:
+    cuts = {"limit": limit, "offset": offset}
+    if any(clause is not None for clause in cuts.values()) and tree.args.get("group") is not None:
         if tree.args.get("order") is None:
             first = next(_unnamed(item) for item in tree.expressions if item.find(exp.AggFunc) is not None)
             tree.set("order", exp.Order(expressions=[exp.Ordered(this=first.copy(), desc=True, nulls_first=False)]))
-        if _reads(tree, "limit", limit):
-            tree.set("limit", limit.copy())
+        for name, clause in cuts.items():
+            if clause is not None and _reads(tree, name, clause):
+                tree.set(name, clause.copy())
 
 
 REPAIRS_AFTER: tuple[Callable[[Node], None], ...] = (to_where, also_selected, possible)

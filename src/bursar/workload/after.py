@@ -1,4 +1,4 @@
-"""HAVING, ORDER BY and LIMIT on answers: which lines are shown, in which order, and what is known of the choice.
+"""HAVING, ORDER BY, LIMIT and OFFSET on answers: which lines are shown, in which order, what is known of the choice.
 
 All of it looks at noisy numbers only, so it costs nothing. What can be said of the true numbers follows from the error
 bars of all groups, shown or not, which hold together with the stated confidence. Let alpha be the widest of them.
@@ -8,6 +8,8 @@ bars of all groups, shown or not, which hold together with the stated confidence
     ORDER BY x        if x_i >= x_j for the noisy numbers, then x_i >= x_j - 2 alpha for the true ones.
     LIMIT k           let c be the noisy number of the last group that is shown. Those shown have noisy numbers >= c and
                       true ones >= c - alpha; those left out have noisy numbers <= c and true ones <= c + alpha.
+    OFFSET m          let f be the noisy number of the first group that is shown. Those shown have true numbers from
+                      c - alpha to f + alpha; those left out before them >= f - alpha, those behind <= c + alpha.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ class After:
     having: Condition = TRUE  # its columns are outputs
     order: tuple[Order, ...] = ()
     limit: int | None = None
+    offset: int = 0
 
     def facts(self) -> list[object]:
         """What identifies it, as plain JSON values."""
@@ -72,7 +75,7 @@ class After:
             [one.name, one.output, None if one.ranks is None else one.ranks.tolist(), one.descending]
             for one in self.order
         ]
-        return [render_condition(self.having), order, self.limit]
+        return [render_condition(self.having), order, self.limit, *([self.offset] if self.offset else [])]
 
     def pick(self, numbers: Sequence[Derived], lines: int, confidence: float) -> Picked:
         """The lines that are shown. `numbers` has every output on all lines."""
@@ -82,9 +85,10 @@ class After:
         if self.order:
             keys = [_sort_key(one, numbers)[kept] for one in self.order]
             kept = kept[np.lexsort(keys[::-1])]
-            cut = len(kept) if self.limit is None else min(self.limit, len(kept))
-            claims += _of_order(self.order[0], numbers, kept, cut, sure)
-            kept = kept[:cut]
+            first = min(self.offset, len(kept))
+            cut = len(kept) if self.limit is None else min(first + self.limit, len(kept))
+            claims += _of_order(self.order[0], numbers, kept, (first, cut), sure)
+            kept = kept[first:cut]
         return Picked(lines=kept, claims=tuple(claims))
 
     def _holds(self, condition: Condition, numbers: Sequence[Derived]) -> NDArray[np.bool_]:
@@ -139,22 +143,33 @@ def margin(numbers: Derived, lines: Lines) -> float:
     return math.ceil(widest / grain * (1 - 1e-12)) * grain
 
 
-def _of_order(order: Order, numbers: Sequence[Derived], kept: Lines, cut: int, sure: str) -> list[Claim]:
+def _of_order(order: Order, numbers: Sequence[Derived], kept: Lines, shown: tuple[int, int], sure: str) -> list[Claim]:
     """What is known where lines stand in the order of an output."""
-    left_out = len(kept) - cut
+    first, cut = shown
+    left_out = len(kept) - (cut - first)
     if order.output < 0:
         words = f"LIMIT shows {cut} of {len(kept)} groups, by {order.name}; all of them were paid for"
+        if first:
+            words = f"OFFSET leaves {cut - first} of {len(kept)} groups, by {order.name}; all of them were paid for"
         return [Claim(words=words)] if left_out else []
     name, alpha = order.name, margin(numbers[order.output], kept)
     words = f"ordered by noisy {name}, at no cost"
     if left_out:
         words = f"the first {cut} of {len(kept)} groups by noisy {name}, at no cost"
+        if first:
+            words = f"{cut - first} of {len(kept)} groups, from number {first + 1} on by noisy {name}, at no cost"
     if not math.isfinite(alpha):
         return [Claim(words=f"{words}; some error bars have no end, so any group may be misplaced")]
     if not left_out:
         apart = f"{sure}, groups whose true {name} is more than {2 * alpha:,.10g} apart stand in the right order"
         return [Claim(words=f"{words}: {apart}", margins=((order.output, alpha),))]
+    if first == cut:
+        return [Claim(words=words)]
     last = float(numbers[order.output].value[kept[cut - 1]])
+    if first:
+        ends = sorted([last, float(numbers[order.output].value[kept[first]])])
+        words += f": {sure}, the true {name} of every group here is {ends[0]:,.10g} to {ends[1]:,.10g}, give or take "
+        return [Claim(words=f"{words}{alpha:,.10g}", margins=((order.output, alpha),), cut=last)]
     above, below = ("below", "above") if not order.descending else ("above", "below")
     words += (
         f": {sure}, every group whose true {name} is more than {alpha:,.10g} {above} {last:,.10g} is here, "

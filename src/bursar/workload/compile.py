@@ -169,7 +169,7 @@ def _after(query: Query, read: Sequence[Read]) -> After | None:
         else:
             place = query.names.index(sort.output)
             order.append(Order(name=sort.output, output=place, descending=sort.descending))
-    return After(outputs=query.names, having=query.having, order=tuple(order), limit=query.limit)
+    return After(outputs=query.names, having=query.having, order=tuple(order), limit=query.limit, offset=query.offset)
 
 
 def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:

@@ -85,7 +85,7 @@ def _only_counts(query: Query, domain: Domain) -> Iterator[Query]:
     counted = [all(part.function is Function.COUNT for part in aggregates_of(item)) for item in query.aggregates]
     counts = tuple(item for item, good in zip(query.aggregates, counted, strict=True) if good)
     condition = next((part.condition for part in parts), TRUE)
-    plain = replace(query, having=TRUE, order=(), limit=None)
+    plain = replace(query, having=TRUE, order=(), limit=None, offset=0)
     every = plain if all(counted) else replace(plain, aggregates=counts or (_count(condition),))
     yield every
     for kept in range(len(query.keys) - 1, -1, -1):

@@ -158,6 +158,27 @@ def test_walking_through(folder: Path, shell: Shell) -> None:
     assert config.unconfirmed == (("source",), ("privacy",))
 
 
+def test_a_line_of_the_config_is_no_answer(folder: Path, shell: Shell) -> None:
+    """`lower = 0` begins like `leave the column out`, and must not do that."""
+    shell("init", "shop.csv")
+    columns = load_draft("bursar.toml").domain.names
+    said = shell("confirm", *columns, stdin="lower = 0\nclever\nyesterday\nskip\nquit\n")
+    assert said.out.count("choose c first") == 3
+    config = load_draft("bursar.toml")
+    assert config.domain.names == columns
+    assert {("columns", name) for name in columns} <= set(config.unconfirmed)
+
+
+def test_the_draft_says_who_is_protected(folder: Path, shell: Shell) -> None:
+    said = shell("init", "shop.csv")
+    assert "protected is each row by itself" in said.out
+    assert "--unit COLUMN" in said.out
+    assert "--unit COLUMN" not in shell("init", "shop.csv", "--unit", "row", "-d", "other.toml").out
+    named = shell("init", "shop.csv", "--unit", load_draft("bursar.toml").domain.names[0], "-d", "third.toml").out
+    assert "at most 1 row of each are counted" in named
+    assert "max_contributions in bursar confirm" in named
+
+
 @pytest.mark.parametrize("stdin", ["q\n", "", None, "y\n", "l\nq\n", "c\n"])
 def test_stopping_keeps_what_was_confirmed(folder: Path, shell: Shell, stdin: str | None) -> None:
     shell("init", "shop.csv")

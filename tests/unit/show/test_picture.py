@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from itertools import product
 
 import matplotlib as mpl
@@ -69,6 +69,24 @@ def test_many_places_are_points() -> None:
     (ends,) = bar_ends(axes)
     assert ends[:2] == [7, 15]
     assert len(axes.get_xticklabels()) <= 21
+
+
+def lines_of(axes: object) -> list[tuple[str, int]]:
+    """How the points of each errorbar are joined, and how many there are."""
+    bars = [container for container in axes.containers if isinstance(container, ErrorbarContainer)]
+    return [(each.lines[0].get_linestyle(), len(each.lines[0].get_xdata())) for each in bars]
+
+
+def test_no_line_leads_from_the_last_day_to_null() -> None:
+    days = [(date(2024, 1, 1) + timedelta(days=day),) for day in range(60)]
+    axes = drawn(answer(("day",), [*days, ("other",), (None,)]))
+    assert lines_of(axes) == [("-", 60), ("None", 2)]
+    assert [ends[-2:] for ends in bar_ends(axes)] == [[597, 605], [617, 625]]
+    assert axes.get_legend() is None
+    both = drawn(answer(("sex", "day"), [(sex, *day) for sex in "FM" for day in [*days, (None,)]]))
+    assert [text.get_text() for text in both.get_legend().get_texts()] == ["F", "M"]
+    assert lines_of(both) == [("-", 60), ("None", 1)] * 2
+    assert lines_of(drawn(answer(("day",), days))) == [("-", 60)]
 
 
 def test_too_many_series_are_places() -> None:

@@ -104,8 +104,8 @@ SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ROLLUP
 -- try: SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age
 SELECT sex, COUNT(*) FROM people GROUP BY age / 10
 
--- says: OFFSET is not available; leave out the first groups of the answer yourself
--- at: OFFSET
+-- says: OFFSET needs an ORDER BY that says which groups come first
+-- at: 3
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) FROM people OFFSET 3
 
@@ -568,10 +568,15 @@ SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 1 LIMIT 0
 -- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY sex
 SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 1 LIMIT 2.5
 
--- says: OFFSET is not available; leave out the first groups of the answer yourself
--- at: OFFSET
+-- says: OFFSET needs an ORDER BY that says which groups come first
+-- at: 2
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY COUNT(*) DESC OFFSET 2
+SELECT sex, COUNT(*) FROM people GROUP BY sex OFFSET 2
+
+-- says: OFFSET takes a whole number from 0 on
+-- at: 1.5
 -- try: SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY sex LIMIT 3
-SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 1 LIMIT 3 OFFSET 2
+SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 1 LIMIT 3 OFFSET 1.5
 
 -- says: ORDER BY counts the selected columns from 1 to 2
 -- at: 3

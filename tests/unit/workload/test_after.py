@@ -12,7 +12,7 @@ from bursar.domain import Bins, Categories, Domain, Integers, Stray
 from bursar.inference.derived import Derived
 from bursar.kernel.budget import Budget
 from bursar.planner.goals import Wanted
-from bursar.sql import parse
+from bursar.sql import parse, render
 from bursar.workload import Workload, compile
 from bursar.workload.after import After, margin
 from harness.small import Silence, config, engine
@@ -61,6 +61,12 @@ GROUPS = "SELECT town, COUNT(*) AS n FROM people GROUP BY town"
         ("ORDER BY town", ["a", "b", "c"]),
         ("ORDER BY town DESC LIMIT 1", ["c"]),
         ("HAVING n < 25 ORDER BY n DESC LIMIT 5", ["b", "a"]),
+        ("ORDER BY n DESC OFFSET 1", ["b", "a"]),
+        ("ORDER BY n DESC LIMIT 1 OFFSET 1", ["b"]),
+        ("ORDER BY n LIMIT 5 OFFSET 2", ["c"]),
+        ("ORDER BY n OFFSET 0", ["a", "b", "c"]),
+        ("ORDER BY town OFFSET 7", []),
+        ("HAVING n < 25 ORDER BY n OFFSET 1", ["b"]),
     ],
 )
 def test_lines(rest: str, lines: list[str]) -> None:
@@ -86,6 +92,29 @@ def test_the_answer_says_what_is_known_of_the_choice() -> None:
     (note,) = answer(f"{GROUPS} ORDER BY town LIMIT 2 WITH ERROR 4").remarks
     assert note == "LIMIT shows 2 of 3 groups, by town; all of them were paid for"
     assert answer(f"{GROUPS} ORDER BY town WITH ERROR 4").remarks == ()
+    (note,) = answer(f"{GROUPS} ORDER BY town LIMIT 1 OFFSET 1 WITH ERROR 4").remarks
+    assert note == "OFFSET leaves 1 of 3 groups, by town; all of them were paid for"
+    (note,) = answer(f"{GROUPS} ORDER BY n DESC OFFSET 9 WITH ERROR 4").remarks
+    assert note == "0 of 3 groups, from number 4 on by noisy n, at no cost"
+
+
+@pytest.mark.parametrize("order", ["n", "n DESC"])
+def test_what_is_known_of_groups_in_the_middle_covers(order: str) -> None:
+    """True numbers of the groups shown lie between the ends that are named, give or take the margin."""
+    (note,) = answer(f"{GROUPS} ORDER BY {order} LIMIT 2 OFFSET 1 WITH ERROR 4").remarks
+    assert note.startswith("2 of 3 groups, from number 2 on by noisy n, at no cost: with 95% confidence, the true n")
+    low, high = (20, 30) if order == "n" else (10, 20)
+    assert f"of every group here is {low} to {high}, give or take " in note
+    margin = float(note.rsplit(" ", 1)[1])
+    assert 0 < margin <= 4
+
+
+def test_a_question_with_an_offset_is_another_question() -> None:
+    texts = [f"{GROUPS} ORDER BY n DESC LIMIT 1{rest}" for rest in ("", " OFFSET 0", " OFFSET 1", " OFFSET 2")]
+    facts = [str(compile(parse(text), SMALL, "people").after.facts()) for text in texts]
+    assert facts[0] == facts[1]
+    assert len(set(facts)) == 3
+    assert [parse(render(parse(text))) for text in texts] == [parse(text) for text in texts]
 
 
 def test_what_is_left_out_is_paid_for_and_nothing_else() -> None:

@@ -106,16 +106,19 @@ class Accountant:
         return math.ceil(loss * (1 << (UNIT_BITS + finer)))
 
     def selected_units(self, selected: Selected, finer: int = 0) -> int:
-        """The loss of a selection where each row of a unit changes every score by at most one: 2kn/g for n picks.
+        """The loss of a selection where each row of a unit changes every score by at most one: 2kn/g for n picks, and
+        4k/g for any number of joint ones beyond the first.
 
-        In concentrated mode n k^2/(2g^2), which bounds the divergences of every order a, each over a, and so holds in
-        RENYI mode too. In units of 2^-(50 + finer), rounded up. A row that is replaced may change a candidate by twice
-        its reach, where that takes values of both signs.
+        In concentrated mode n k^2/(2g^2), or 2k^2/g^2, which bounds the divergences of every order a, each over a, and
+        so holds in RENYI mode too. In units of 2^-(50 + finer), rounded up. A row that is replaced may change a
+        candidate by twice its reach, where that takes values of both signs.
         """
         twice = self.unit.neighbours is Neighbours.REPLACE_ONE and not selected.reach.one_sign
         change = self.unit.max_contributions * (2 if twice else 1) / Fraction(selected.scale)
-        loss = 2 * change if self.mode is Mode.PURE else change**2 / 2
-        return math.ceil(selected.count * loss * (1 << (UNIT_BITS + finer)))
+        draws = 1 if selected.joint else selected.count
+        spread = change * (2 if draws == selected.count else 4)  # how far the log ratios of one draw lie apart
+        loss = spread if self.mode is Mode.PURE else spread**2 / 8
+        return math.ceil(draws * loss * (1 << (UNIT_BITS + finer)))
 
     def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
         """What an event adds to the profile; a refinement adds what its rows did not lose yet.

@@ -28,6 +28,9 @@ DIGEST_NUMBERS = 2
 MOST_PICKS = 2**16
 """Most rows of one selection."""
 
+MOST_JOINT_PICKS = 2**8
+"""Most rows that are picked in one draw: sequences of so many picks are counted."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
@@ -195,11 +198,13 @@ class Selected:
     """Rows of some candidates were picked by their scores |q_i(D) - e_i|, with estimates e_i that are public.
 
     `count` rows, one after the other without replacement, each with a probability proportional to exp(score / scale)
-    among those left; rows that are barred, which is public too, are never picked. Of estimates and barred rows, which
-    may be millions, the event has digests; in a plan, which need not know them yet, these may be empty.
+    among those left; rows that are barred, which is public too, are never picked. Where they are `joint`, it is one
+    draw: different rows s_1, s_2, ... with a probability proportional to exp(-t / scale), t = max_j (c_(j) - c_{s_j}),
+    c_(1) >= c_(2) >= ... the scores sorted. Of estimates and barred rows, which may be millions, the event has digests;
+    in a plan, which need not know them yet, these may be empty.
 
-    Edge cases: refused are candidates that are no products or thresholds, counts beyond 2^16 or beyond the candidates,
-    and scales that are no float from 2^-6 to 2^40.
+    Edge cases: refused are candidates that are no products or thresholds, counts beyond 2^16, joint ones beyond 2^8, or
+    beyond the candidates, and scales that are no float from 2^-6 to 2^40.
     """
 
     candidates: LinearMap
@@ -208,11 +213,14 @@ class Selected:
     version: int
     estimates: str = ""
     barred: str = ""
+    joint: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.candidates, Product | Stack | Thresholds):
             raise Unsupported(f"rows of a map of kind {type(self.candidates).__name__} cannot be selected")
-        most = min(self.candidates.rows, MOST_PICKS)
+        if type(self.joint) is not bool:
+            raise QueryError("a selection is joint or it is not")
+        most = min(self.candidates.rows, MOST_JOINT_PICKS if self.joint else MOST_PICKS)
         if type(self.count) is not int or not 1 <= self.count <= most:
             raise QueryError(f"between 1 and {most} of these rows can be selected at once")
         if not (isinstance(self.scale, float) and SMALLEST_SCALE <= self.scale <= LARGEST_SCALE):
@@ -259,6 +267,6 @@ def same_purchase(one: Event, other: Event) -> bool:
             laws = (one.cut, one.threshold, one.test) == (other.cut, other.threshold, other.test)
             return laws and (one.scope.digest, one.version) == (other.scope.digest, other.version)
         case Selected(), Selected():
-            laws = (one.count, one.scale) == (other.count, other.scale)
+            laws = (one.count, one.scale, one.joint) == (other.count, other.scale, other.joint)
             return laws and (one.candidates.digest, one.version) == (other.candidates.digest, other.version)
     return False

@@ -170,7 +170,8 @@ def _event_fields(event: Event) -> dict[str, Any]:
             return {"kind": "opened", "strategy": scope.digest, "cut": cut, "version": version, **laws}
         case Selected(candidates=candidates, count=count, scale=scale, version=version):
             given = {"estimates": event.estimates, "barred": event.barred, "scale": scale.hex()}
-            return {"kind": "selected", "strategy": candidates.digest, "count": count, "version": version, **given}
+            kind = "jointly selected" if event.joint else "selected"
+            return {"kind": kind, "strategy": candidates.digest, "count": count, "version": version, **given}
         case Failed(instance=instance, query=query, estimate=estimate, version=version):
             asked = {"strategy": query.digest, "estimate": estimate}
             return {"kind": "failed", "instance": instance, "version": version, **asked}
@@ -204,9 +205,9 @@ def _event(fields: dict[str, Any], strategies: Strategies) -> Event:
         case "opened":
             threshold, test = (_laplace(fields.pop(name)) for name in ("threshold", "test"))
             return Opened(scope=_product(strategies(fields.pop("strategy"))), threshold=threshold, test=test, **fields)
-        case "selected":
-            scale = float.fromhex(fields.pop("scale"))
-            return Selected(candidates=strategies(fields.pop("strategy")), scale=scale, **fields)
+        case "selected" | "jointly selected":
+            law = {"scale": float.fromhex(fields.pop("scale")), "joint": kind == "jointly selected"}
+            return Selected(candidates=strategies(fields.pop("strategy")), **law, **fields)
         case "failed":
             _typed(fields["instance"], int)
             return Failed(query=_product(strategies(fields.pop("strategy"))), **fields)

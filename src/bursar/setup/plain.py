@@ -1,0 +1,148 @@
+"""CSV as people have it: other separators, decimal commas, currencies, dates as they are written at home.
+
+A data set is read without guessing, ever: with commas, numbers with a point, days as 2024-01-31. What is written in
+another way is guessed at here, once, for the data owner, and copied into a file that needs no guess.
+
+Guarantees: no row passes through Python, DuckDB copies them; errors speak of files and columns, never of rows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from bursar.errors import SourceError
+from bursar.kernel.sources.raw import attempt, literal, quoted
+
+MOSTLY = 0.8
+"""The share of a column's fields that must be written in some way for it to be a column of them."""
+
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+ISO = "%Y-%m-%d"
+SIGN = r"(?:[€$£¥]|EUR|USD|GBP|CHF|JPY)"
+POINT, COMMA = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
+MISSING = "('na', 'n/a', 'nan', 'null', 'none', '-', '--', '?')"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain:
+    """The copy, and what is different about the original, in words."""
+
+    path: Path
+    told: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Field:
+    """One column of the copy: SQL for its text, and what is different about it."""
+
+    name: str
+    sql: str
+    told: str = ""
+
+
+def plain_copy(file: Path) -> Plain | None:
+    """A copy of a CSV file that can be read without guessing, beside it; None where the file itself can.
+
+    Edge cases: None as well where nothing can be told about it: whoever reads it says why.
+    """
+    if not file.name.lower().endswith((".csv", ".csv.gz")) or not file.is_file():
+        return None
+    connection = attempt(lambda: duckdb.connect(":memory:"), "DuckDB cannot be started")
+    try:
+        return _copied(connection, file)
+    finally:
+        connection.close()
+
+
+def _copied(connection: Any, file: Path) -> Plain | None:
+    where = literal(str(file.absolute()).replace("[", "[[]"))
+    try:
+        found = connection.execute(f"FROM sniff_csv({where}, header = true)")
+        sniffed = dict(zip((line[0] for line in found.description), found.fetchone(), strict=True))
+    except duckdb.Error:
+        return None
+    separator, quote = sniffed["Delimiter"], sniffed["Quote"]
+    odd_quote = quote not in ('"', "(empty)", "", "\0")
+    if separator not in (",", *SEPARATORS):
+        return None
+    reading = f"delim = {literal(separator)}, quote = {literal(quote if odd_quote else chr(34))}, header = true"
+    relation = f"read_csv({where}, {reading}, auto_detect = true, all_varchar = true, null_padding = false)"
+    unreadable = f"{file} cannot be read as CSV with {SEPARATORS.get(separator, 'commas')} between its fields"
+    columns = [(column["name"], column["type"]) for column in sniffed["Columns"]]
+    fields = attempt(lambda: [_field(connection, relation, *one, sniffed, separator) for one in columns], unreadable)
+    told = [f"it has {SEPARATORS[separator]} between its fields"] if separator != "," else []
+    told += ["its fields are quoted in another way"] if odd_quote else []
+    told += [field.told for field in fields if field.told]
+    if not told:
+        return None
+    copy = file.with_name(f"{file.name.split('.')[0]}.plain.csv")
+    if os.path.lexists(copy):
+        raise SourceError(
+            f"{copy} exists, and is left as it is; move it away, or draft from it: bursar init {copy.name}"
+        )
+    selected = ", ".join(f"{field.sql} AS {quoted(field.name)}" for field in fields)
+    writing = f"COPY (SELECT {selected} FROM {relation}) TO {literal(str(copy.absolute()))} (HEADER, DELIMITER ',')"
+    try:
+        copy.touch(mode=0o600)
+        attempt(lambda: connection.execute(writing), unreadable)
+        shutil.copymode(file, copy)
+    except BaseException:
+        with suppress(OSError):
+            copy.unlink()
+        raise
+    return Plain(path=copy, told="; ".join(told))
+
+
+def _field(connection: Any, relation: str, name: str, kind: str, sniffed: dict[str, Any], separator: str) -> _Field:
+    column = quoted(name)
+    style = sniffed["DateFormat"]
+    if kind == "DATE" and style and style != ISO:
+        if _ambiguous(connection, relation, column, style):
+            return _Field(name=name, sql=column, told=f"{name} may have days or months first, and is left as it is")
+        day = f"try_strptime({column}, {literal(style)})"
+        return _Field(name=name, sql=f"strftime({day}, '{ISO}')", told=f"{name} has days as {style}")
+    if kind != "VARCHAR":
+        return _Field(name=name, sql=column)
+    known = f"lower(trim({column})) NOT IN {MISSING}"
+    signed = rf"\s*[-+]?\s*{SIGN}?\s*[-+]?\s*(?:{{number}})\s*{SIGN}?\s*"
+    patterns = {"point": signed.format(number=POINT), "comma": signed.format(number=COMMA)}
+    fits = {way: f"regexp_full_match({column}, {literal(pattern)})" for way, pattern in patterns.items()}
+    decimals = r"regexp_matches({0}, '{1}\d+\D*$') AND NOT regexp_matches({0}, '{1}\d{{3}}\D*$')"
+    dressed = f"{fits['point']} AND regexp_matches({column}, '[^-+.0-9\\s]')"
+    asked = [
+        f"count(*) FILTER ({known})",
+        *(f"count(*) FILTER ({fit})" for fit in fits.values()),
+        *(f"count(*) FILTER ({decimals.format(column, mark)})" for mark in (r"\.", ",")),
+        f"count(*) FILTER ({dressed})",
+        f"count(*) FILTER (regexp_matches({column}, ',\\d{{3}}\\D*$'))",
+    ]
+    counted = connection.execute(f"SELECT {', '.join(asked)} FROM {relation}").fetchone()
+    filled, points, commas, pointed, parted, signs, thousands = counted
+    european = separator != "," and parted > 0 and pointed == 0
+    way, number = ("comma", commas) if european else ("point", points)
+    if not filled or number < MOSTLY * filled or (way == "point" and (parted > pointed or not signs)):
+        return _Field(name=name, sql=column)
+    if separator != "," and thousands and not pointed and not parted:
+        return _Field(name=name, sql=column, told=f"{name} may have decimal commas or thousands, and is left as it is")
+    bare = rf"regexp_replace({column}, '[^-0-9.,]', '', 'g')"
+    group, mark = (".", ",") if way == "comma" else (",", ".")
+    text = f"replace(replace({bare}, '{group}', ''), '{mark}', '.')"
+    told = f"{name} has decimal commas" if way == "comma" else f"{name} has signs or commas in its numbers"
+    return _Field(name=name, sql=f"CASE WHEN {fits[way]} THEN {text} END", told=told)
+
+
+def _ambiguous(connection: Any, relation: str, column: str, style: str) -> bool:
+    """Whether all days could as well be read with day and month exchanged."""
+    swapped = style.translate(str.maketrans("dm", "md"))
+    if style.startswith("%Y") or swapped == style:
+        return False
+    other = f"try_strptime({column}, {literal(swapped)})"
+    told = f"SELECT count(*) FILTER ({column} IS NOT NULL AND {other} IS NULL) FROM {relation}"
+    return bool(connection.execute(told).fetchone()[0] == 0)
