@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ class Bench:
     seeds: tuple[int, ...]
     out: Path | None
     runs: Runs
+    seconds: float = math.inf  # see `Setting`
 
     def figure(self, name: str) -> str:
         """The name of a figure's files."""
@@ -27,7 +29,9 @@ class Bench:
 
     def each(self, settings: Sequence[Setting]) -> dict[Setting, list[Outcome]]:
         """The outcomes of every setting, one for each seed."""
-        by_seed = {setting: [replace(setting, seed=seed) for seed in self.seeds] for setting in settings}
+        by_seed = {
+            setting: [replace(setting, seed=seed, seconds=self.seconds) for seed in self.seeds] for setting in settings
+        }
         known = self.runs([one for many in by_seed.values() for one in many])
         return {setting: [known[one] for one in many] for setting, many in by_seed.items()}
 

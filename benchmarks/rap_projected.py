@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from benchmarks.rap_data import Coded
 from benchmarks.rap_measures import Reals
 from benchmarks.rap_run import Setting
-from benchmarks.rap_systems import Prepared, Released
+from benchmarks.rap_systems import EVERY_QUERY, Prepared, Released
 from benchmarks.rap_workloads import Sets
 from benchmarks.rap_world import World, budget_of
 from bursar.release.answers import relaxed_answers
@@ -39,6 +41,8 @@ def prepared(data: Coded, setting: Setting) -> Prepared:
 
 def projected(world: World, setting: Setting, sets: Sets, on_step: Hook = no_hook) -> Relaxed:
     """One run of RAP for the whole budget."""
+    adaptive = setting.picks < EVERY_QUERY
+    until = math.inf if adaptive else time.process_time() + setting.seconds
     with world.grant() as grant:
         found = rap(
             world.workload(sets, setting.least),
@@ -49,6 +53,7 @@ def projected(world: World, setting: Setting, sets: Sets, on_step: Hook = no_hoo
             size=world.data.rows,
             rows=setting.rows,
             on_step=on_step,
+            stop=lambda: time.process_time() > until,
         )
     return found.relaxed
 

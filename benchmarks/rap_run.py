@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
@@ -42,6 +43,7 @@ class Setting:
     picks: int = 4  # K of rap
     rows: int = 1000  # n' of rap
     future: int = 0  # thresholds drawn for the future, at each drift
+    seconds: float = math.inf  # CPU time after which rap-nonadaptive is stopped, with the rows that it has
     seed: int = 0
 
 

@@ -70,7 +70,7 @@ def averaged(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _alone(setting: Setting) -> Outcome:
-    """In a process that is made for it: a pool that replaces its processes after each task can wait for ever."""
+    """In a process that is made for it: so its memory is its own, and is given back."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(run, setting).result()
 

@@ -22,6 +22,7 @@ from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.refine import Refine
 from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse
 from bursar.proposers.strategy import Strategy
+from bursar.proposers.synthetic import Synthetic
 from bursar.proposers.tree import Tree
 
 THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4, Mode.RENYI: 0.4}
@@ -48,6 +49,7 @@ default = Preset(
         Pmw(replace(TIGHT, least_cells=LEARNT_CELLS)),
         PmwWindows(replace(TIGHT, least_cells=LEARNT_CELLS)),
         Direct(),
+        Synthetic(),
     ),
 )
 
@@ -83,7 +85,7 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     Proposers that live on rows of several purchases have no place there: `Reuse` does what can be done with each one.
     """
     estimators = Estimators(family)
-    kinds = Exact | OneByOne | Reconstruct | ByPartition | Incremental | Tree | Refine | Pmw | PmwWindows
+    kinds = Exact | OneByOne | Reconstruct | ByPartition | Incremental | Tree | Refine | Pmw | PmwWindows | Synthetic
     buying = [one for one in preset.proposers if not isinstance(one, kinds)]
     buying = [Invest(theta=THETA, top_up=False) if isinstance(one, Invest) else one for one in buying]
     proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(one, estimators) for one in buying))

@@ -24,7 +24,7 @@ from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError, LedgerError
 from bursar.inference.estimate import Estimate, IndependentRows
-from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined
+from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import Grant
@@ -176,6 +176,8 @@ SEAMS: tuple[tuple[Any, str], ...] = (
     (RowTransaction, "drop_hold"),
     (SystemRandomness, "draw"),
     (SystemRandomness, "refine"),
+    (SystemRandomness, "select"),
+    (SystemRandomness, "select_jointly"),
     (RowTransaction, "append"),
     (RowTransaction, "put_secret"),
     (RowTransaction, "drop_secret"),
@@ -336,8 +338,9 @@ def later(seconds: float) -> Iterator[None]:
 
 def loss(events: Sequence[Event]) -> int:
     """What the events reveal, in units of 2^-50, worked out apart from the engine: for every cell v of the small
-    domain the sum over rows of |q_j(v)| / b_j at their finest noise, rounded up per row, and D(v) (1/b_T + 2/b_Q) of
-    sparse vectors; then the largest."""
+    domain the sum over rows of |q_j(v)| / b_j at their finest noise, rounded up per row, D(v) (1/b_T + 2/b_Q) of
+    sparse vectors, and 2n/g of n picks, or 4/g of those of one draw, among candidates of 0 and 1 that count everybody;
+    then the largest."""
     total = np.zeros(DOMAIN.cells(DOMAIN.names), dtype=object)
     for event in events:
         if isinstance(event, Measured):
@@ -347,6 +350,10 @@ def loss(events: Sequence[Event]) -> int:
         elif isinstance(event, Opened):
             rate = 1 / Fraction(event.threshold.scale) + 2 / Fraction(event.test.scale)
             total += math.ceil(2**50 * rate) * _columns(event.scope).astype(object)
+        elif isinstance(event, Selected):
+            assert _columns(event.candidates).all()
+            picks = 2 if event.joint and event.count > 1 else event.count
+            total += math.ceil(2**51 * picks / Fraction(event.scale))
     return int(total.max(initial=0))
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bursar.queries import LinearMap
+from bursar.queries import LinearMap, Stack
+from harness.adversaries import WOMEN
 from harness.cells import coefficients, table_of
 from harness.enumeration import BranchingTape, Enumerated
 from harness.kernels import DOMAIN, Adversary, Session, Versions, enumerated
@@ -36,6 +37,12 @@ def selecting(
         session.select(candidates, around, count=count, scale=scale, barred=barred, joint=joint)
 
     return adversary
+
+
+def moving(*wanted: tuple[int, int]) -> tuple[LinearMap, list[int]]:
+    """Candidates with their estimates: counts of the women, of these scores in the data that have one of them; one more
+    moves each score by +1 or by -1, as wanted."""
+    return Stack((WOMEN,) * len(wanted)), [1 - score if move > 0 else 1 + score for score, move in wanted]
 
 
 def played(

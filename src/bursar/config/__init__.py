@@ -54,6 +54,7 @@ Everything in it is public. A complete example, with every kind of column:
 
     [columns.income]              # numbers in bins; or a list: edges = [0, 10000, 20000]
     edges = { from = 0, to = 100000, step = 10000 }
+    # representatives = [...]     # optional: what the values of each bin count as in sums; their middle unless named
 
     [columns.joined]              # dates
     first = 2020-01-01

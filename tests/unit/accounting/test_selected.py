@@ -28,7 +28,7 @@ from bursar.kernel.accounting import (
     Sequential,
     same_purchase,
 )
-from bursar.kernel.accounting.events import MOST_PICKS
+from bursar.kernel.accounting.events import MOST_JOINT_PICKS, MOST_PICKS
 from bursar.kernel.accounting.reach import Reach
 from bursar.queries import Ceiling, LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
 from harness.maps import cell_number, columns_matrix, domain_of, maps, mask_of, total_of
@@ -82,6 +82,26 @@ def test_marginals_cost_one_candidate_however_many_there_are(neighbours: Neighbo
     assert spent(selected(), mode=Mode.CONCENTRATED, **facts) == Fraction(4, 2 * 64)
     assert spent(selected(), mode=Mode.RENYI, order=8, **facts) == Fraction(4, 2 * 64)
     assert spent(selected(), selected(count=1), **facts) == Fraction(2 * 5, 8)
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_joint_picks_cost_the_same_however_many_they_are(neighbours: Neighbours) -> None:
+    facts = {"neighbours": neighbours}
+    for count in (2, 4, 200):
+        assert spent(selected(count=count, joint=True), **facts) == Fraction(4, 8)
+        assert spent(selected(count=count, joint=True), mode=Mode.CONCENTRATED, **facts) == Fraction(2, 64)
+        assert spent(selected(count=count, joint=True), mode=Mode.RENYI, order=8, **facts) == Fraction(2, 64)
+    for mode in (Mode.PURE, Mode.CONCENTRATED):
+        alone = spent(selected(count=1), mode=mode, **facts)
+        assert spent(selected(count=1, joint=True), mode=mode, **facts) == alone
+    assert spent(selected(count=4, joint=True), rows=3, **facts) == Fraction(12, 8)
+    assert spent(selected(count=4, joint=True), rows=3, mode=Mode.CONCENTRATED, **facts) == Fraction(9 * 2, 64)
+
+
+def test_values_of_both_signs_cost_joint_picks_twice() -> None:
+    apart = Product((mask_of(DOMAIN, ("b",), [[1, -1], [1, 1]]),))
+    assert spent(selected(apart, 2, joint=True), neighbours=REPLACED) == Fraction(8, 8)
+    assert spent(selected(apart, 2, joint=True), neighbours=REPLACED, mode=Mode.CONCENTRATED) == Fraction(8, 64)
 
 
 def test_units_of_several_rows() -> None:
@@ -199,6 +219,15 @@ def test_more_picks_than_possible() -> None:
     assert selected(many, MOST_PICKS).count == MOST_PICKS
     with pytest.raises(QueryError, match="between 1 and 65536 of"):
         selected(many, MOST_PICKS + 1)
+    assert selected(many, MOST_JOINT_PICKS, joint=True).count == MOST_JOINT_PICKS
+    with pytest.raises(QueryError, match="between 1 and 256 of"):
+        selected(many, MOST_JOINT_PICKS + 1, joint=True)
+
+
+@pytest.mark.parametrize("joint", [0, 1, None, "yes", np.True_])
+def test_a_selection_is_joint_or_it_is_not(joint: Any) -> None:
+    with pytest.raises(QueryError, match="joint or it is not"):
+        selected(joint=joint)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, 2.0**-7, 2.0**41, float("nan"), float("inf"), 8, "8"])
@@ -225,6 +254,7 @@ def test_a_plan_is_met_by_the_same_candidates_count_and_scale() -> None:
     assert same_purchase(plan, selected(estimates="0" * 32, barred="f" * 32))
     assert not same_purchase(plan, selected(count=3))
     assert not same_purchase(plan, selected(scale=8.5))
+    assert not same_purchase(plan, selected(joint=True))
     assert not same_purchase(plan, selected(version=2))
     assert not same_purchase(plan, selected(Stack(MARGINALS.parts[:2])))
     noise = Noise(kind=NoiseKind.GAUSSIAN, scale=8.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -45,11 +46,15 @@ class Told(Silence):
     """Picks the largest scores, and keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[list[int], int, float]] = []
+        self.asked: list[tuple[list[Any], int, float]] = []
 
     def select(self, scores: np.ndarray, *, count: int, scale: float) -> np.ndarray:
         self.asked.append((scores.tolist(), count, scale))
         return super().select(scores, count=count, scale=scale)
+
+    def select_jointly(self, scores: np.ndarray, *, count: int, scale: float) -> np.ndarray:
+        self.asked.append((["jointly", *scores.tolist()], count, scale))
+        return super().select_jointly(scores, count=count, scale=scale)
 
 
 @pytest.fixture
@@ -97,6 +102,20 @@ def test_it_costs_what_its_event_says(db: Bursar) -> None:
     (columns,), (way,) = db.spending().by_columns, db.spending().by_way
     assert (columns.name, columns.charge) == ("age, sex, region", 0.25)
     assert (way.name, way.charge) == ("choices of what to measure", 0.25)
+
+
+def test_joint_picks_are_one_draw(db: Bursar, told: Told) -> None:
+    plan = Selected(candidates=MARGINALS, count=5, scale=16.0, version=1, joint=True)
+    assert db.kernel.price([plan]) == ONE // 4
+    with Grant(db.kernel, "ana", "why", (plan, plan), PLENTY) as grant:
+        with pytest.raises(Stale, match="not part of the plan"):
+            grant.select(MARGINALS, TRUTH, count=5, scale=16.0)
+        record = grant.select(MARGINALS, TRUTH, count=5, scale=16.0, barred=np.array([3]), joint=True)
+    assert told.asked == [(["jointly", 0, 0, 0, -1, *[0] * 12], 5, 16.0)]
+    assert isinstance(record.event, Selected)
+    assert record.event.joint
+    assert record.values.tolist() == [0, 1, 2, 4, 5]
+    assert db.kernel.spent() == grant.charged.total == ONE // 4
 
 
 def test_the_arrays_given_may_change_afterwards(db: Bursar, told: Told) -> None:
@@ -291,10 +310,20 @@ def test_a_record_is_read_back() -> None:
     )
 
 
-def test_a_hold_is_read_back() -> None:
-    hold = Hold(fence=3, analyst="ann", expires=9.5, events=(EVENT,))
+def test_a_joint_record_is_of_another_kind() -> None:
+    """So that a release that knows no joint selections refuses it."""
+    joint = replace(EVENT, joint=True)
+    body = stored(joint)
+    assert body == stored().replace(b'"kind":"selected"', b'"kind":"jointly selected"')
+    found = decode_record(1, body, lambda digest: MARGINALS)
+    assert {**vars(found.event)} == {**vars(joint)}
+
+
+@pytest.mark.parametrize("event", [EVENT, replace(EVENT, joint=True)])
+def test_a_hold_is_read_back(event: Selected) -> None:
+    hold = Hold(fence=3, analyst="ann", expires=9.5, events=(event,))
     found = decode_hold(encode_hold(hold), lambda digest: MARGINALS)
-    assert vars(found.events[0]) == vars(EVENT)
+    assert vars(found.events[0]) == vars(event)
 
 
 @pytest.mark.parametrize(
@@ -308,6 +337,7 @@ def test_a_hold_is_read_back() -> None:
         (b'"barred":""', b'"barred":"x"'),
         (b'"barred":""', b'"barred":7'),
         (b'"barred":""', b'"more":""'),
+        (b'"barred":""', b'"barred":"","joint":true'),
         (b'"version":4', b'"version":"4"'),
     ],
 )
