@@ -168,7 +168,7 @@ class Thresholds:
         shared = _shared(self.sizes, self.least)
         hits = int(shared.flat[-1])
         if self.chosen is not None:
-            if self.rows * self.cells <= LARGEST_DENSE:
+            if self.cells <= LARGEST_JOINT and self.rows * self.cells <= LARGEST_DENSE:
                 return Written((Mask(self.attrs, self.sizes, Steps.dense(self._dense(self.chosen))),), power)
             shared = np.zeros_like(shared)
             if self.cells <= LARGEST_JOINT:

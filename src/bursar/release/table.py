@@ -25,7 +25,7 @@ from bursar.release.marginals_plan import Aim, Allowance, Purchase, whole_margin
 from bursar.release.table_fit import Progress, Target, cell_numbers, fit_weights, resampled
 from bursar.release.table_start import Codes, Reals, column_shares, pair_shares, threshold, tree_rows
 
-WORKLOAD_SHARE = 0.5
+WORKLOAD_SHARE = 0.6
 """Of the budget, for the workload's own marginals: they fix the largest error. Columns and pairs share the rest."""
 
 SUPPORT = 4

@@ -60,9 +60,10 @@ class Crowd:
         self.outcomes: list[Any] = [None] * len(works)
         self.finished = [threading.Event() for _ in works]
         self._ledger = ledger
-        self._gate = threading.Event()
+        self._gate, self._leading = threading.Event(), threading.Event()
         self._first = threading.Thread(target=self._hold_up)
         self._first.start()
+        self._leading.wait()  # else the next one could lead
         self._threads = [threading.Thread(target=self._run, args=(n, work)) for n, work in enumerate(works)]
         for number, thread in enumerate(self._threads):
             thread.start()
@@ -70,8 +71,12 @@ class Crowd:
                 pass
 
     def _hold_up(self) -> None:
+        def held(_: Transaction) -> None:
+            self._leading.set()
+            self._gate.wait()
+
         with suppress(LedgerError):
-            self._ledger.commit(lambda _: self._gate.wait())
+            self._ledger.commit(held)
 
     def _run(self, number: int, work: Work) -> None:
         try:

@@ -193,6 +193,13 @@ def test_a_sequence_is_any_of_its_layer() -> None:
         assert set(found.values()) == {1}
 
 
+def test_a_sequence_that_is_not_kept_is_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([False, False, True])
+    monkeypatch.setattr(joint_selection, "kept", lambda *given, **unit: next(answers))
+    assert sorted(select_jointly(np.array([5, -1, 4]), count=2, scale=30.0).tolist()) == [0, 2]
+    assert list(answers) == []
+
+
 def test_numbers_of_many_words() -> None:
     def tape(*words: int) -> Words:
         left = iter(words)

@@ -356,3 +356,10 @@ def test_bytes_of_no_thresholds_are_refused(old: bytes, new: bytes) -> None:
     assert old in body
     with pytest.raises(LedgerError):
         decode(body.replace(old, new))
+
+
+def test_one_row_of_a_grid_too_large_to_write_out_is_priced() -> None:
+    """Few numbers altogether, yet more joint cells than a mask may have."""
+    row = Thresholds(("a", "b"), (2000, 1000), 2).take([7])
+    (norm,) = row.norms(2)
+    assert norm.largest() == norm.largest_pair() == 1

@@ -11,8 +11,9 @@ import pytest
 
 from bursar.domain import Bins, Dates, Integers
 from bursar.errors import SourceError
+from bursar.kernel.sources import plain
+from bursar.kernel.sources.plain import plain_copy
 from bursar.setup import init
-from bursar.setup.plain import plain_copy
 
 EUROPE = """\
 name;price;day;note
@@ -151,3 +152,25 @@ def test_a_draft_that_fails_leaves_no_copy(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="no column can be drafted"):
         init(path, tmp_path / "bursar.toml")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["people.csv"]
+
+
+def test_years_first_leave_no_doubt(tmp_path: Path) -> None:
+    made = copied(tmp_path, "name;day\n" + "".join(f"a;2024/0{month}/0{month}\n" for month in range(1, 9)))
+    assert made is not None
+    assert "day has days as %Y/%m/%d" in made[0]
+    assert made[1][1] == ["a", "2024-01-01"]
+
+
+def test_separators_that_nobody_uses_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "SEPARATORS", {})
+    assert copied(tmp_path, EUROPE) is None
+
+
+def test_a_copy_that_cannot_be_finished_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(plain.shutil, "copymode", full)
+    with pytest.raises(OSError, match="no space left"):
+        copied(tmp_path, EUROPE)
+    assert not (tmp_path / "people.plain.csv").exists()
