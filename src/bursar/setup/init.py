@@ -14,9 +14,9 @@ from bursar.config.private_pgm import read_private_pgm
 from bursar.config.section import nearest
 from bursar.config.smartnoise import read_smartnoise
 from bursar.errors import ConfigError
+from bursar.kernel.sources.plain import Plain, plain_copy
 from bursar.kernel.sources.survey import survey
 from bursar.setup import guess
-from bursar.kernel.sources.plain import Plain, plain_copy
 
 ROWS_WHY = (
     "From the data: about twice the number of rows, rounded up. Must be a number that the table will never exceed, and "
