@@ -209,8 +209,8 @@ def _described(event: Event) -> tuple[str, str]:
             return f"refined #{block}", f"{after.kind.value} {before.scale:.6g} -> {after.scale:.6g}"
         case Opened(threshold=threshold, test=test):
             return "opened", f"{test.kind.value} {threshold.scale:.6g} and {test.scale:.6g}"
-        case Selected(scale=scale):
-            return "selected", f"gumbel {scale:.6g}"
+        case Selected(scale=scale, joint=joint):
+            return "selected", f"{'jointly' if joint else 'gumbel'} {scale:.6g}"
         case Failed(instance=instance):
             return f"above #{instance}", ""
         case Closed(instance=instance):

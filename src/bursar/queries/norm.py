@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -103,15 +103,14 @@ class Norm:
         if cells > PAIR_CELLS:
             return None
         norm = outer(list(self.vectors)).ravel()
-        apart = norm[:, None] + norm[None, :]
-        at_most = self.pair_factor // 2 * apart
+        apart: Integers = norm[:, None] + norm[None, :]
         if any(mask.rows * mask.steps.size > PAIR_NUMBERS for mask in self.masks):
-            return at_most
+            return self.pair_factor // 2 * apart
         rows = [mask.steps.at_cells(np.arange(mask.steps.size)) for mask in self.masks]
         if self.power == 2 or all(np.isin(r, (0, 1)).all() for r in rows):
             return apart - 2 * outer([_gram(r) for r in rows])
         if math.prod(len(r) for r in rows) * cells**2 > PAIR_WORK:
-            return at_most
+            return self.pair_factor // 2 * apart
         matrix = outer(rows)
         return np.stack([np.abs(matrix - matrix[:, [cell]]).sum(axis=0) for cell in range(cells)])
 
@@ -149,10 +148,7 @@ class Ceiling(Hull):
 
 def outer(factors: list[Integers]) -> Integers:
     """The Kronecker product of vectors or matrices, the last factor running fastest."""
-    result = np.ones((1,) * (factors[0].ndim if factors else 2), np.int64)
-    for factor in factors:
-        result = np.kron(result, factor)
-    return result
+    return reduce(np.kron, factors) if factors else np.ones((1, 1), np.int64)
 
 
 def _gram(rows: Integers) -> Integers:

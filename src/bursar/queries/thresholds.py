@@ -24,7 +24,7 @@ MOST_MATCHED = 10
 """Most columns: an answer is made of the counts over all sets of at least `least` of them."""
 
 LARGEST_DENSE = 2**22
-"""Most numbers that chosen rows are written out in, to compare cells exactly."""
+"""Most numbers that chosen rows are written out in, where every pair of cells is compared."""
 
 
 class Written(Norm):
@@ -168,7 +168,7 @@ class Thresholds:
         shared = _shared(self.sizes, self.least)
         hits = int(shared.flat[-1])
         if self.chosen is not None:
-            if self.cells <= LARGEST_JOINT and self.rows * self.cells <= LARGEST_DENSE:
+            if self.cells <= PAIR_CELLS and self.rows * self.cells <= LARGEST_DENSE:
                 return Written((Mask(self.attrs, self.sizes, Steps.dense(self._dense(self.chosen))),), power)
             shared = np.zeros_like(shared)
             if self.cells <= LARGEST_JOINT:

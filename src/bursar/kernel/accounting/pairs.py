@@ -35,8 +35,9 @@ class Change(NamedTuple):
             return Change(columns, None, footprint.of(_largest_pair(norm)))
         numbers = np.arange(len(matrix)).reshape(domain.sizes(norm.columns))
         place = numbers.transpose([norm.columns.index(name) for name in columns]).ravel()
+        ordered = matrix if columns == norm.columns else matrix[np.ix_(place, place)]
         # A footprint loses at most 2^60 in a cell, hence at most 2^62 in a pair: the product cannot wrap around.
-        loss: Integers = np.minimum(footprint.loss(matrix[np.ix_(place, place)]), LARGEST_SUM)
+        loss: Integers = np.minimum(footprint.loss(ordered), LARGEST_SUM)
         return Change(columns, loss, footprint.of(int(matrix.max(initial=0))))
 
 
