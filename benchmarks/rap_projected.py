@@ -16,9 +16,10 @@ from benchmarks.rap_workloads import Sets
 from benchmarks.rap_world import World, budget_of
 from bursar.release.answers import relaxed_answers
 from bursar.release.bought import Bought, targets
+from bursar.release.entropy import entropy
 from bursar.release.projection import Hook, Patience, no_hook, project
 from bursar.release.rap import rap
-from bursar.release.relaxed import Relaxed, entropy, start
+from bursar.release.relaxed import Relaxed, start
 from bursar.release.rounding import rounded
 from bursar.release.threshold_workload import ThresholdWorkload
 

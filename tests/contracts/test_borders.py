@@ -103,6 +103,9 @@ def test_trusted_rooms_have_no_logging_and_no_float_noise(path: Path) -> None:
 def test_seeds_live_in_the_demo_only() -> None:
     seeded = [name_of(p) for p in modules() if "default_rng" in p.read_text() or "np.random" in p.read_text()]
     assert all(rank(name) == rank("demo") for name in seeded), seeded
+    drawing = [name_of(p) for p in modules() if "PCG64" in p.read_text()]
+    assert drawing == ["release.entropy"]
+    assert "PCG64()" in (SOURCE / "release" / "entropy.py").read_text()
 
 
 def test_scipy_stats_is_never_imported() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.random import PCG64, Generator
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from bursar.errors import QueryError
@@ -16,6 +16,7 @@ from bursar.kernel.ledger import Record
 from bursar.kernel.verbs import NONE_BARRED
 from bursar.queries import LinearMap
 from bursar.release.buyer import Buyer
+from bursar.release.entropy import entropy
 from bursar.release.marginals import buy, marginals_from
 from bursar.release.marginals_plan import Purchase
 from bursar.release.methods import Method, Plan, Task
@@ -58,7 +59,7 @@ class Run:
     rows: int | None  # None: as many as the data have, or seem to have
     on_step: Step
     stop: Stop
-    rng: Generator = field(default_factory=lambda: Generator(PCG64()))
+    rng: Generator = field(default_factory=entropy)
 
     def from_log(self) -> Rows:
         """A table of what is there; nothing is bought."""

@@ -18,8 +18,9 @@ from bursar.queries import Mask, Product, Steps
 from bursar.release.answers import relaxed_answers, relaxed_counts
 from bursar.release.bought import Bought, Progress, targets
 from bursar.release.buyer import Buyer
+from bursar.release.entropy import entropy
 from bursar.release.projection import PATIENT, Hook, Patience, Stop, never, no_hook, project
-from bursar.release.relaxed import Relaxed, entropy, start
+from bursar.release.relaxed import Relaxed, start
 from bursar.release.spend import Spend
 from bursar.release.threshold_workload import ThresholdWorkload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.random import PCG64, Generator
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from bursar.errors import QueryError
@@ -36,11 +36,6 @@ class Relaxed:
         place = self.names.index(name)
         first = sum(self.sizes[:place])
         return self.values[first : first + self.sizes[place]]
-
-
-def entropy() -> Generator:
-    """A generator that the operating system starts; nothing here needs to be repeated."""
-    return Generator(PCG64())
 
 
 def start(workload: ThresholdWorkload, *, rows: int, rng: Generator) -> Relaxed:

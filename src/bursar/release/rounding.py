@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from bursar.errors import QueryError
 from bursar.release.answers import relaxed_answers, table_answers
-from bursar.release.relaxed import Relaxed, entropy
+from bursar.release.entropy import entropy
+from bursar.release.relaxed import Relaxed
 from bursar.release.threshold_workload import ThresholdWorkload
 
 Integers = NDArray[np.int64]

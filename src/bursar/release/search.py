@@ -11,9 +11,9 @@ from bursar.errors import QueryError
 from bursar.release.answers import relaxed_counts
 from bursar.release.buyer import Buyer
 from bursar.release.defaults import Adaptivity
+from bursar.release.entropy import entropy
 from bursar.release.projection import Stop, never
 from bursar.release.rap import Projected, rap
-from bursar.release.relaxed import entropy
 from bursar.release.spend import Spend
 from bursar.release.threshold_workload import ThresholdWorkload
 

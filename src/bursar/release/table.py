@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.random import PCG64, Generator
+from numpy.random import Generator
 
 from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.kernel.ledger import Record
 from bursar.kernel.limits import MOST_ROWS
 from bursar.release.buyer import Buyer
+from bursar.release.entropy import entropy
 from bursar.release.marginals import MarginalAnswers, Sets, Shape, buy, marginals_from, ordered_sets
 from bursar.release.marginals_evidence import Names
 from bursar.release.marginals_plan import Aim, Allowance, Purchase, whole_marginals
@@ -134,7 +135,7 @@ def table_from(
     the others, as far as these go. A fit that is stopped ends with the best weights so far.
     """
     answers = marginals_from(records, sets, domain, size=size, shape=Shape.LOWERED)
-    consistent, rng = answers.consistent, Generator(PCG64()) if rng is None else rng
+    consistent, rng = answers.consistent, entropy() if rng is None else rng
     total = consistent.total()
     wanted = math.ceil(total) if rows is None else rows
     if wanted < 1:

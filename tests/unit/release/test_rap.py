@@ -18,9 +18,9 @@ from bursar.kernel.ledger import MemoryLedger, Record
 from bursar.kernel.randomness import SystemRandomness
 from bursar.queries import LinearMap
 from bursar.release.answers import table_answers
+from bursar.release.entropy import entropy
 from bursar.release.projection import Patience, after
 from bursar.release.rap import rap
-from bursar.release.relaxed import entropy
 from bursar.release.spend import Spend
 from bursar.release.threshold_workload import ThresholdWorkload
 from harness.small import DOMAIN, TableSource, charter, config, counts

@@ -11,9 +11,10 @@ import pytest
 from bursar.errors import QueryError, Unsupported
 from bursar.release import compiled
 from bursar.release.answers import marginal, relaxed_answers, relaxed_counts, table_answers
+from bursar.release.entropy import entropy
 from bursar.release.products import Terms, add_gradient, means
 from bursar.release.projection import Patience, Targets, project
-from bursar.release.relaxed import Relaxed, entropy, start
+from bursar.release.relaxed import Relaxed, start
 from bursar.release.rounding import rounded, rounding_errors
 from bursar.release.sparsemax import sparsemax
 from bursar.release.surrogates import generalized_products
