@@ -11,7 +11,7 @@ import pytest
 from fuzz.doors import DOORS
 
 TARGETS = Path(__file__).parent / "targets"
-LIMITS = ("-runs=20000", "-max_total_time=30", "-max_len=4096", "-rss_limit_mb=2048", "-timeout=10")
+LIMITS = ("-runs=20000", "-max_total_time=15", "-max_len=4096", "-rss_limit_mb=2048", "-timeout=10")
 
 
 def fuzz(target: Path, corpus: Path, *options: str) -> subprocess.CompletedProcess[str]:
