@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -178,12 +179,13 @@ def way(offer: Offer, new: Sequence[Record]) -> str:
 def product(pool: Pool, query: int) -> Product:
     """A query of the pool with a mask for each column whose values do not all count."""
     parts = zip(pool.columns, pool.shape, pool.subsets[query], strict=True)
-    masks = [
-        Mask((name,), (size,), Steps.dense([[subset >> value & 1 for value in range(size)]]))
-        for name, size, subset in parts
-        if subset != 2**size - 1
-    ]
-    return Product(tuple(masks))
+    return Product(tuple(_mask(name, size, int(subset)) for name, size, subset in parts if subset != 2**size - 1))
+
+
+@lru_cache(maxsize=4096)
+def _mask(name: str, size: int, subset: int) -> Mask:
+    """Some values of a column; kept, since what a question takes to write down is not what is measured."""
+    return Mask((name,), (size,), Steps.dense([[subset >> value & 1 for value in range(size)]]))
 
 
 Maker = Callable[[Blocks, Pool, World], System]

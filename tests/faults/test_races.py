@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sqlite3
 import threading
 import time
@@ -41,6 +42,7 @@ PRICE = 1 / 512
 """Of one measurement by the preset `fixed`: both sexes have a row, and nobody is in both."""
 
 EPSILON = GRANTS * PRICE
+CLIENTS = 64
 
 
 @pytest.fixture
@@ -106,8 +108,8 @@ def check_all_is_granted_once(place: Path, tally: Counter[str], seen: list[int],
 
 def test_64_threads_for_600(place: Path) -> None:
     with reopened(place, preset="fixed", epsilon=EPSILON) as bursar, watched(place) as seen:
-        tally = clients(bursar, "thread", 64, 20)
-    check_all_is_granted_once(place, tally, seen, 64 * 20)
+        tally = clients(bursar, "thread", CLIENTS, 20)
+    check_all_is_granted_once(place, tally, seen, CLIENTS * 20)
 
 
 def many_clients(place: Path, name: str, threads: int, requests: int) -> None:
@@ -164,12 +166,15 @@ def test_groups_that_fail_give_everything_back(place: Path, monkeypatch: pytest.
 class CheckThenAct(Kernel):
     """A wrong twin: looks at the budget first, and draws and writes in a commit of its own."""
 
+    checked = threading.Barrier(CLIENTS)
+    """Where every other client comes in between the check and the act: luck has no part in it."""
+
     def measure(self, strategy: LinearMap, noise: Noise, **named: Any) -> tuple[Record, Charge]:
         event = Measured(strategy=strategy, noise=noise, version=self.version())
         price, left = self.price([event]), self.left()
         if price > left:
             raise BudgetError(asked=price, left=left, unit="units")
-        time.sleep(0.01)  # where another client comes in
+        self.checked.wait(timeout=60)
         values = np.zeros(strategy.rows, np.int64)
         text = {"analyst": named["analyst"], "purpose": named["purpose"]}
         return self.ledger.commit(lambda t: t.append(**text, event=event, values=values)), Charge(price, price)
@@ -178,8 +183,8 @@ class CheckThenAct(Kernel):
 def test_a_kernel_that_checks_and_then_acts_grants_too_much(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "Kernel", CheckThenAct)
     with reopened(place, preset="fixed", epsilon=EPSILON) as bursar:
-        tally = clients(bursar, "thread", 64, 20)
-        assert tally["granted"] > GRANTS
+        tally = clients(bursar, "thread", CLIENTS, 20)
+        assert tally["granted"] == math.ceil(GRANTS / CLIENTS) * CLIENTS > GRANTS
         assert bursar.kernel.spent() > bursar.config.budget.units
 
 

@@ -277,6 +277,17 @@ def test_a_history_is_a_workload_with_weights_and_a_future() -> None:
     assert db.synthesize(history=True).charge == 0
 
 
+def test_an_analyst_has_no_history_but_the_own() -> None:
+    db = owner(randomness=Silence())
+    db.query(BY_AGE, rho=0.001)
+    other = engine(settings=db.config, ledger=db.ledger, analyst="ana", randomness=Silence())
+    with pytest.raises(QueryError, match="nothing was asked yet"):
+        other.prepare_synthesis(history=True)
+    other.query(BY_PAIR, rho=0.001)
+    assert other.prepare_synthesis(history=True).workload.sets == (("sex", "region"),)
+    assert set(db.prepare_synthesis(history=True).workload.sets) == {("age",), ("sex", "region")}
+
+
 def test_an_interrupted_history_is_not_planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     db = owner()
     for _ in range(2):

@@ -34,6 +34,10 @@ def init(
         typer.Option(metavar="row|COLUMN", help="Who is protected: each row, or all rows with one value of a column."),
     ] = None,
     epsilon: Annotated[float | None, typer.Option(metavar="1.0", help="The budget, if you know it already.")] = None,
+    copy: Annotated[
+        bool,
+        typer.Option("--copy", help="Write a CSV file with other separators or numbers once more, plainly, beside it."),
+    ] = False,
 ) -> None:
     """For the data owner, first: draft a config from your data. Looks at the rows, and tells nobody but you.
 
@@ -41,7 +45,8 @@ def init(
     """
     from bursar.setup import init as draft
 
-    _tell(draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon), data, looked=file is not None)
+    made = draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon, copy=copy)
+    _tell(made, data, looked=file is not None)
 
 
 def check(data: Data = CONFIG, json: Json = False) -> None:

@@ -124,14 +124,17 @@ class Workload:
     future: tuple[Names, ...] | None = None
 
 
-def workload_of(wish: Wish, evident: Evident, read: Read, *, spending: bool) -> Workload:
+def workload_of(wish: Wish, evident: Evident, read: Read, *, analyst: str | None, spending: bool) -> Workload:
     """The column sets that were wished for: all of some size, named ones, those of questions, or of the history.
+
+    The history is that of one analyst, who sees no question of others; None, the data owner, sees all of them.
 
     Edge cases: without a wish, pairs where something may be spent, and otherwise whatever the log knows.
     """
     domain = evident.domain
     if wish.history:
-        asked = asked_before(evident.records, read, domain)
+        seen = [record for record in evident.records if analyst in (None, record.analyst)]
+        asked = asked_before(seen, read, domain)
         if not asked:
             raise QueryError(NO_HISTORY)
         halves = past.split(asked)

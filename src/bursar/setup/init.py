@@ -43,22 +43,25 @@ def init(
     source: str | os.PathLike[str] | None = None,
     unit: str | None = None,
     epsilon: float | None = None,
+    copy: bool = False,
 ) -> Drafted:
     """Write a draft of a config to `path`, which must not exist.
 
-    `data` is a CSV, Parquet or DuckDB file (of which `table` names the table) or a data frame; a CSV file that is not
-    written with commas, points and ISO days is copied first into one that is, and the config is about the copy.
-    `source` is a SmartNoise YAML or private-pgm JSON file; what it leaves open comes from the data. `unit` ("row" or a
-    column) and `epsilon` are the owner's word, and need no confirmation.
+    `data` is a CSV, Parquet or DuckDB file (of which `table` names the table) or a data frame. A CSV file that is not
+    written with commas, points and ISO days is refused; with `copy`, it is copied first into one that is, and the
+    config is about the copy. `source` is a SmartNoise YAML or private-pgm JSON file; what it leaves open comes from
+    the data. `unit` ("row" or a column) and `epsilon` are the owner's word, and need no confirmation.
 
     Guarantees: everything that comes from the data is marked as unconfirmed, and a config with such a mark does not
     open. The draft is a config that can be read.
     """
     if os.path.lexists(path):
         raise ConfigError("this file exists, and is left as it is\ntry: -d another.toml", os.fspath(path))
-    copy = plain_copy(Path(data)) if isinstance(data, str | os.PathLike) else None
+    plain = plain_copy(Path(data), allowed=copy) if isinstance(data, str | os.PathLike) else None
     try:
-        draft = _draft(data if copy is None else copy.path, Path(path), table, None if source is None else Path(source))
+        draft = _draft(
+            data if plain is None else plain.path, Path(path), table, None if source is None else Path(source)
+        )
         if unit is not None:
             draft = _with_unit(draft, unit)
         draft = replace(draft, epsilon=epsilon)
@@ -67,10 +70,10 @@ def init(
         config = parse_draft(draft.text(), path)
         save(path, draft.text())
     except BaseException:
-        if copy is not None:
-            copy.path.unlink(missing_ok=True)
+        if plain is not None:
+            plain.path.unlink(missing_ok=True)
         raise
-    return Drafted(draft=draft, config=config, plain=copy)
+    return Drafted(draft=draft, config=config, plain=plain)
 
 
 def _draft(data: object | None, path: Path, table: str | None, source: Path | None) -> Draft:

@@ -96,7 +96,7 @@ class SynthesisDoor(Sight):
         evident = Evident.of(self._visible(0), self.config.domain, size=self._size)
         if not evident.sets:
             raise QueryError(NOTHING)
-        workload = workload_of(wish, evident, self._read, spending=False)
+        workload = workload_of(wish, evident, self._read, analyst=self._asker, spending=False)
         why = f"marginals: from {counted(len(evident.sets), 'column set')} in the log; nothing is spent."
         facts: Any = {"door": self, "evident": evident, "workload": workload, "rows": rows, "place": place, "own": ()}
         return Prepared(**facts, task=None, plan=None, purpose="", why=why)
@@ -116,7 +116,7 @@ class SynthesisDoor(Sight):
         found: list[Prepared] = []
         for records in (begun, now.records):  # a run that is finished begins anew where more was asked since
             then = Evident.of(records, self.config.domain, size=self._size)
-            workload = workload_of(wish, then, self._read, spending=True)
+            workload = workload_of(wish, then, self._read, analyst=self._asker, spending=True)
             task = self._task(then, workload, spend)
             made = plans(task)
             plan = chosen(made, None if method == "auto" else Method(method))

@@ -59,6 +59,11 @@ class Sight(ThresholdDoor):
         return own_records(self.ledger.records, self.analyst)(after)
 
     @property
+    def _asker(self) -> str | None:
+        """Whose questions can be looked back at; None where everybody's."""
+        return None if self.analyst == OWNER else self.analyst
+
+    @property
     def _size(self) -> int | None:
         """The number of rows, where the privacy statement takes it for public."""
         unit = self.config.unit

@@ -232,26 +232,6 @@ def test_a_shortfall_beyond_all_digits_is_never_kept() -> None:
     )
 
 
-@given(st.lists(st.integers(-1, 9), min_size=1, max_size=12), st.sampled_from([0.5, 3.0, 1e6]), st.data())
-def test_any_scores(listed: list[int], scale: float, data: st.DataObject) -> None:
-    scores = np.array(listed) * data.draw(st.sampled_from([1, 1, 10**9, 2**58]))
-    scores[scores < 0] = -1
-    allowed = np.flatnonzero(scores >= 0)
-    if len(allowed) == 0:
-        return
-    count = data.draw(st.integers(1, len(allowed)))
-    found = select_jointly(scores, count=count, scale=scale)
-    assert found.dtype == np.int64
-    assert len(set(found.tolist())) == count
-    assert set(found.tolist()) <= set(allowed.tolist())
-
-
-def test_no_overflow_at_the_largest_gaps() -> None:
-    scores = np.array([2**62, 0, 2**61, 2**40])
-    assert select_jointly(scores, count=4, scale=2.0**-6).tolist() == [0, 2, 3, 1]
-    assert select_jointly(scores, count=3, scale=2.0**10).tolist() == [0, 2, 3]
-
-
 def test_the_door_gives_the_same_law() -> None:
     scores = np.array([0, 2, -1, 1])
     found = Counter(tuple(SystemRandomness().select_jointly(scores, count=2, scale=1.0).tolist()) for _ in range(3000))

@@ -36,7 +36,7 @@ EUROPE_PLAIN = [
 def copied(folder: Path, text: str | bytes, name: str = "people.csv") -> tuple[str, list[list[str]]] | None:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    found = plain_copy(path)
+    found = plain_copy(path, allowed=True)
     if found is None:
         return None
     assert found.path == folder / "people.plain.csv"
@@ -103,13 +103,13 @@ def test_a_separator_that_nobody_can_tell_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("n;m\n1,234;1,5\n5,678;2,5\n9,012;3,5\n")
     with pytest.raises(SourceError, match="seems to have another separator"):
-        init(path, tmp_path / "bursar.toml")
+        init(path, tmp_path / "bursar.toml", copy=True)
 
 
 def test_other_files_and_a_copy_that_is_there_are_left_alone(tmp_path: Path) -> None:
-    assert plain_copy(tmp_path / "nothing.csv") is None
+    assert plain_copy(tmp_path / "nothing.csv", allowed=True) is None
     (tmp_path / "people.parquet").write_bytes(b"PAR1")
-    assert plain_copy(tmp_path / "people.parquet") is None
+    assert plain_copy(tmp_path / "people.parquet", allowed=True) is None
     (tmp_path / "people.plain.csv").write_text("mine")
     with pytest.raises(SourceError, match=r"plain\.csv exists, and is left as it is"):
         copied(tmp_path, EUROPE)
@@ -120,7 +120,7 @@ def test_the_copy_is_no_more_open_than_the_original(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(EUROPE)
     path.chmod(0o640)
-    found = plain_copy(path)
+    found = plain_copy(path, allowed=True)
     assert found is not None
     assert found.path.stat().st_mode & 0o777 == 0o640
 
@@ -135,7 +135,7 @@ def rows(number: int) -> str:
 def test_a_draft_is_about_the_copy(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(rows(500))
-    made = init(path, tmp_path / "bursar.toml")
+    made = init(path, tmp_path / "bursar.toml", copy=True)
     assert made.plain is not None
     assert made.config.location == tmp_path / "people.plain.csv"
     assert made.config.table == "people"
@@ -150,7 +150,7 @@ def test_a_draft_that_fails_leaves_no_copy(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("a;b\n1,5;2\n")
     with pytest.raises(Exception, match="no column can be drafted"):
-        init(path, tmp_path / "bursar.toml")
+        init(path, tmp_path / "bursar.toml", copy=True)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["people.csv"]
 
 
@@ -174,3 +174,11 @@ def test_a_copy_that_cannot_be_finished_is_removed(tmp_path: Path, monkeypatch: 
     with pytest.raises(OSError, match="no space left"):
         copied(tmp_path, EUROPE)
     assert not (tmp_path / "people.plain.csv").exists()
+
+
+def test_no_second_file_with_the_rows_is_written_unasked(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(rows(500))
+    with pytest.raises(SourceError, match=r"try: bursar init people\.csv --copy"):
+        init(path, tmp_path / "bursar.toml")
+    assert [each.name for each in tmp_path.iterdir()] == ["people.csv"]

@@ -1,7 +1,7 @@
 """CSV as people have it: other separators, decimal commas, currencies, dates as they are written at home.
 
 A data set is read without guessing, ever: with commas, numbers with a point, days as 2024-01-31. What is written in
-another way is guessed at here, once, for the data owner, and copied into a file that needs no guess.
+another way is guessed at here, once, for the data owner who asks for it, and copied into a file that needs no guess.
 
 Guarantees: no row passes through Python, DuckDB copies them; errors speak of files and columns, never of rows.
 """
@@ -47,21 +47,22 @@ class _Field:
     told: str = ""
 
 
-def plain_copy(file: Path) -> Plain | None:
+def plain_copy(file: Path, *, allowed: bool) -> Plain | None:
     """A copy of a CSV file that can be read without guessing, beside it; None where the file itself can.
 
-    Edge cases: None as well where nothing can be told about it: whoever reads it says why.
+    Edge cases: refused where the owner has not `allowed` a second file with the rows. None as well where nothing can be
+    told about the file: whoever reads it says why.
     """
     if not file.name.lower().endswith((".csv", ".csv.gz")) or not file.is_file():
         return None
     connection = attempt(lambda: duckdb.connect(":memory:"), "DuckDB cannot be started")
     try:
-        return _copied(connection, file)
+        return _copied(connection, file, allowed=allowed)
     finally:
         connection.close()
 
 
-def _copied(connection: Any, file: Path) -> Plain | None:
+def _copied(connection: Any, file: Path, *, allowed: bool) -> Plain | None:
     where = literal(str(file.absolute()).replace("[", "[[]"))
     try:
         found = connection.execute(f"FROM sniff_csv({where}, header = true)")
@@ -83,6 +84,11 @@ def _copied(connection: Any, file: Path) -> Plain | None:
     if not told:
         return None
     copy = file.with_name(f"{file.name.split('.')[0]}.plain.csv")
+    if not allowed:
+        raise SourceError(
+            f"{file} is not written with commas, plain numbers and days as 2024-01-31; nothing here is guessed\n"
+            f"try: bursar init {file.name} --copy, which writes the same rows to {copy.name}, for you to keep as safe"
+        )
     if os.path.lexists(copy):
         raise SourceError(
             f"{copy} exists, and is left as it is; move it away, or draft from it: bursar init {copy.name}"
