@@ -155,6 +155,11 @@ def test_bad_goals_cost_nothing(wanted: dict[str, float], error: type[Exception]
     assert db.budget().spent == 0
 
 
+def test_a_price_below_all_prices_is_named() -> None:
+    with pytest.raises(GoalError, match="no answer can be that cheap"):
+        engine().query(BY_SEX, epsilon=1e-20)
+
+
 def test_bad_sql_costs_nothing() -> None:
     db = engine()
     with pytest.raises(QueryError):

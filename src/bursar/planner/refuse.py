@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bursar.errors import BudgetError, BursarError, GoalError, QueryError
-from bursar.goal import Goal
+from bursar.goal import Goal, GoalKind
 from bursar.kernel.accounting import from_units, left_of
 from bursar.planner.choose import Preset, choose, fits, spending_cap
 from bursar.planner.offer import Offer, Views
@@ -28,7 +28,8 @@ def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None)
     goal = fits(preset, request, views, affordable)
     if offer is None:
         hint = "" if goal is None else f"\ntry: {goal.describe()}"
-        return GoalError(f"no answer can be that exact: {request.promised.describe()}{hint}")
+        wish = "cheap" if request.goal.kind is GoalKind.SPEND else "exact"
+        return GoalError(f"no answer can be that {wish}: {request.promised.describe()}{hint}")
     asked, left, limit = _binding(offer, views, cap)
     return BudgetError(
         asked=from_units(asked),
