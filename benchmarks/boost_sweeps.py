@@ -48,6 +48,12 @@ def convergence(seed: int, quick: bool) -> tuple[Figures, list[Trace]]:
 
     The sample is drawn uniformly from the pool; the exact cache is left out, since a hit teaches nothing.
     Nothing is said where that did not happen within the questions.
+
+    Not like the paper: at lr .025 PMW needs about 730 updates and PMW-Bypass 1,220, where it says 944 and 1,853. Which
+    of the two is faster, and by which rate, comes out alike. What the text leaves open does not explain the rest: with
+    a sample drawn as the questions are, uniform questions, the exact cache in front, the last block or all 50 as one
+    table, Alg. 1 as printed, 95 or 99 % instead of 90, alpha/3 or alpha/4 instead of alpha/2, PMW needs 630 to 820 and
+    PMW-Bypass 980 to 1,430; even if it never tests, 1,500.
     """
     world, pool = _first_block()
     rates = RATES[2:4] if quick else RATES
@@ -64,10 +70,18 @@ def convergence(seed: int, quick: bool) -> tuple[Figures, list[Trace]]:
 
 
 def parameters(seed: int, quick: bool) -> tuple[Figures, list[Trace]]:
-    """Fig. 8: what boost spends by the first threshold C0 and by a constant learning rate; zipf 1."""
+    """Fig. 8: what boost spends by the first threshold C0 and by a constant learning rate; zipf 1.
+
+    C0 is varied twice: with the steps of the figures, from .25 down, and at the constant .025 that Fig. 8b calls good.
+    In the paper a histogram that is trusted at once, at C0 = 1, costs more than one at C0 = 100. That holds at the
+    constant rate (.43 against .29); where learning begins with .25, few updates teach much, tests fail seldom even
+    then, and both cost the same.
+    """
     world, pool = _first_block()
     asked = single(len(pool), 1, 5_000 if quick else 70_000, seed)
     variants = {f"C0 {ready}": replace(COVID, ready=ready) for ready in READY}
+    slow = replace(COVID, rates=((0, 0.025),))
+    variants |= {f"C0 {ready}, lr 0.025": replace(slow, ready=ready) for ready in READY}
     variants |= {f"lr {rate:g}": replace(COVID, rates=((0, rate),)) for rate in (0.00625, 0.0125, 0.025, 0.05, 0.125)}
     traces = [
         ask(
@@ -83,7 +97,12 @@ def parameters(seed: int, quick: bool) -> tuple[Figures, list[Trace]]:
 
 
 def windows(seed: int, quick: bool) -> tuple[Figures, list[Trace]]:
-    """Question 5: a tree of histograms against one histogram per block, by the mean length of the windows; uniform."""
+    """Question 5: a tree of histograms against one histogram per block, by the mean length of the windows; uniform.
+
+    The paper finds the tree better from 25 blocks on, and says neither how many questions were asked nor how skewed
+    they were. Both decide it: a tree has more histograms to train, which pays later. After 300,000 questions the two
+    cross between 25 and 35 blocks, by seed; after 40,000 one histogram per block is cheaper still at 35.
+    """
     pool = covid_pool()
     world = world_of(covid(), pool)
     count, means = (2_000, (5, 40)) if quick else (PER_BLOCK * BLOCKS, MEANS)

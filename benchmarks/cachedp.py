@@ -6,9 +6,11 @@
 Every system serves the same clients with the same parameters and seeds; what clients ask next depends on the answers
 they get. `epsilon` is what a run has spent at its end, with the half-width of its 95 % interval over the seeds beside
 it; `free` counts workloads that cost nothing, `rows` the different queries in the log (Table 3's cache entries), and
-`cpu_ms_per_query` is planning, noise and inference for one workload, without SQL and disk. The second table counts
-which way of answering was paid for (Table 4). With --out: the curves of Fig. 6, Fig. 8 where ablations of cachedp were
-run, and, without --quick, Fig. 7 with --task idebench.
+`cpu_ms_per_query` is planning, noise and inference for one workload, without SQL and disk. `failure_rate` counts
+workloads whose answer misses its goal; an answer that a cache gives again misses again, so `failed_answers` counts
+every different answer once: IDEBench asks some charts dozens of times. The second table counts which way of answering
+was paid for (Table 4). With --out: the curves of Fig. 6, Fig. 8 where ablations of cachedp were run, and, without
+--quick, Fig. 7 with --task idebench.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ def figures(runs: Sequence[Trace]) -> dict[str, float]:
     return {
         **found,
         "failure_rate": sum(run.failures for run in runs) / sum(asked),
+        "failed_answers": fmean([misses for run in runs for misses in run.answers.values()]),
         "workloads": fmean(asked),
         "free": fmean(run.used["free"] for run in runs),
         "rows": fmean(run.distinct_rows for run in runs),

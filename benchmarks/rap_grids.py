@@ -1,4 +1,4 @@
-"""What Tables 3 to 5 of the RAP paper vary, and the smaller grids of `--quick`."""
+"""What Tables 3 to 5 of the RAP paper vary, and the smaller grids of `--grid stated` and `--quick`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def pairs(rounds: Sequence[int], picks: Sequence[int]) -> Pairs:
 
 EVERY_PAIR = pairs((1, 4, 16, 64), (4, 16, 64, 256))
 FEW_PAIRS: Pairs = ((4, 4), (16, 4), (4, 16))
+BAND: Pairs = ((1, 16), (1, 64), (4, 4), (4, 16), (4, 64), (16, 4), (16, 16))
+"""Where the best (T, K) of all of Table 3 are: the diagonal band and its neighbours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,31 @@ FULL: dict[str, Grid] = {
     "rounding": Grid(sizes=(4, 16, 64), epsilons=(0.1, 1.0), pairs=((16, 4),)),
 }
 """Table 3 (tables, filter), Table 4 (thresholds) and Table 5 (partial), and the settings of single figures."""
+
+STATED: dict[str, Grid] = {
+    "tables": Grid(sizes=(1, 4, 16, 64), epsilons=(0.1, 1.0), pairs=BAND),
+    "filter": Grid(sizes=(1, 2, 4, 8, 16), epsilons=(0.1, 1.0), pairs=((4, 16), (16, 4))),
+    "thresholds": Grid(
+        sizes=(1, 4), epsilons=(0.1,), pairs=((4, 4), (16, 4)), rows=(500, 1000, 2000), least=(1, 2, 3, 4), k=4
+    ),
+    "partial": Grid(sizes=(1, 4, 16, 64), pairs=((4, 4), (4, 16)), least=(1,), future=16),
+    "runtime": Grid(sizes=(1, 4, 16, 64, 364), pairs=((16, 4),)),
+    "training": FULL["training"],
+    "rounding": FULL["rounding"],
+}
+"""What ends within ten minutes for each part and seed on two processors that do nothing else."""
+
+STATED_LOANS: dict[str, Grid] = STATED | {
+    "tables": Grid(sizes=(1, 4, 16), epsilons=(0.1, 1.0), pairs=((4, 4), (4, 16), (4, 64), (16, 4))),
+    "filter": Grid(sizes=(1, 2, 4, 8), epsilons=(0.1, 1.0), pairs=((4, 16),)),
+    "thresholds": Grid(sizes=(1,), epsilons=(0.1,), pairs=((4, 4), (4, 16)), rows=(500, 1000), least=(1, 2, 3, 4), k=4),
+    "partial": Grid(
+        sizes=(1, 4, 16), pairs=((4, 4), (4, 16)), least=(1,), distributions=("uniform", "geometric"), future=8
+    ),
+    "runtime": Grid(sizes=(1, 4, 16), pairs=((16, 4),)),
+    "rounding": Grid(sizes=(4, 16), epsilons=(0.1, 1.0), pairs=((16, 4),)),
+}
+"""The same for the larger table, whose marginals have a million cells each."""
 
 QUICK: dict[str, Grid] = {
     "tables": Grid(sizes=(1, 4), epsilons=(1.0,), pairs=FEW_PAIRS),

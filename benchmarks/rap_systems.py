@@ -19,8 +19,6 @@ from benchmarks.rap_measures import Reals
 from benchmarks.rap_workloads import Sets, queries
 from benchmarks.rap_world import NEIGHBOURS, World, budget_of, published_rho
 from bursar.kernel.accounting import Noise, NoiseKind
-from bursar.release.marginals_plan import Allowance
-from bursar.release.table import synthesize
 
 if TYPE_CHECKING:
     from benchmarks.rap_run import Setting
@@ -98,6 +96,9 @@ def rap_nonadaptive(data: Coded, setting: Setting) -> Prepared:
 
 def default(data: Coded, setting: Setting) -> Prepared:
     """The package's own release of marginals: one purchase for the answers and for a table of as many rows."""
+    from bursar.release.marginals_plan import Allowance  # here, so that the memory of the others is their own
+    from bursar.release.table import synthesize
+
     world = World(data, budget_of(setting.epsilon, data.rows), sequential=False)
 
     def release(sets: Sets) -> Released:

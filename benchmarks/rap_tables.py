@@ -15,18 +15,20 @@ ERROR = Axes(x="|W|", y="present error")
 
 
 def tables(bench: Bench) -> Figures:
-    """Table 3: every system at each |W| and epsilon; rap at its best (T, K), and at all of them as heat maps."""
+    """Table 3: every system at each |W| and epsilon; rap at its best (T, K), and at all of them as heat maps.
+
+    Workloads that are too large for a system are left out.
+    """
     grid = bench.grid
     points = [(epsilon, size) for epsilon in grid.epsilons for size in grid.sizes]
-    plain = {
+    asked = {
         (system, *at): Setting(data=bench.data, system=system, epsilon=at[0], size=at[1])
         for at in points
         for system in SYSTEMS
-        if system != "rap"
     }
-    tried = {
-        at: over_pairs(Setting(data=bench.data, system="rap", epsilon=at[0], size=at[1]), grid.pairs) for at in points
-    }
+    asked = {key: setting for key, setting in asked.items() if bench.can(setting)}
+    plain = {key: setting for key, setting in asked.items() if setting.system != "rap"}
+    tried = {at: over_pairs(asked["rap", *at], grid.pairs) for at in points if ("rap", *at) in asked}
     found = bench.mean([*plain.values(), *(setting for many in tried.values() for setting in many)])
     chosen = plain | {("rap", *at): best(found, many) for at, many in tried.items()}
     page(
@@ -34,15 +36,16 @@ def tables(bench: Bench) -> Figures:
         bench.figure("fig2"),
         {
             f"epsilon = {epsilon:g}": {
-                system: Line(x=grid.sizes, y=[found[chosen[system, epsilon, size]]["max_error"] for size in grid.sizes])
+                system: _line(found, {size: chosen.get((system, epsilon, size)) for size in grid.sizes})
                 for system in SYSTEMS
             }
             for epsilon in grid.epsilons
         },
         ERROR,
     )
-    middle, largest = median_low(grid.epsilons), max(grid.sizes)
-    heat_page(bench.out, bench.figure("fig3"), {f"|W| = {w}": _heat(found, tried[middle, w]) for w in grid.sizes})
+    middle, sizes = median_low(grid.epsilons), sorted({size for _, size in tried})
+    largest = sizes[-1]
+    heat_page(bench.out, bench.figure("fig3"), {f"|W| = {w}": _heat(found, tried[middle, w]) for w in sizes})
     heat_page(
         bench.out, bench.figure("fig4"), {f"epsilon = {e:g}": _heat(found, tried[e, largest]) for e in grid.epsilons}
     )
@@ -55,6 +58,7 @@ def tables(bench: Bench) -> Figures:
         )
         for epsilon, size in points
         for system in SYSTEMS
+        if (system, epsilon, size) in chosen
     }
 
 
@@ -72,17 +76,23 @@ def runtime(bench: Bench) -> Figures:
         for system in systems
         for size in grid.sizes
     }
+    settings = {key: setting for key, setting in settings.items() if bench.can(setting)}
     found = bench.mean(list(settings.values()))
 
     def measured(name: str) -> dict[str, Line]:
         return {
-            system: Line(x=grid.sizes, y=[found[settings[system, size]][name] for size in grid.sizes])
+            system: _line(found, {size: settings.get((system, size)) for size in grid.sizes}, name)
             for system in systems
         }
 
     panels = {"CPU seconds": measured("cpu_s"), "peak MB": measured("peak_mb")}
     page(bench.out, bench.figure("fig1"), panels, Axes(x="|W|", y="CPU seconds, or MB"))
-    return {f"W={size} {system}": shown(found[settings[system, size]]) for size in grid.sizes for system in systems}
+    return {
+        f"W={size} {system}": shown(found[settings[system, size]])
+        for size in grid.sizes
+        for system in systems
+        if (system, size) in settings
+    }
 
 
 def rounding(bench: Bench) -> Figures:
@@ -94,6 +104,7 @@ def rounding(bench: Bench) -> Figures:
         for epsilon in grid.epsilons
         for size in grid.sizes
     }
+    settings = {key: setting for key, setting in settings.items() if bench.can(setting)}
     found = bench.mean(list(settings.values()))
     sides = {"before": ("max_error", "answers_tv"), "after": ("table_max_error", "tv")}
     titles = ("maximum error", "total variation")
@@ -102,7 +113,7 @@ def rounding(bench: Bench) -> Figures:
         bench.figure("rounding"),
         {
             f"{title}, epsilon = {epsilon:g}": {
-                side: Line(x=grid.sizes, y=[found[settings[epsilon, size]][names[place]] for size in grid.sizes])
+                side: _line(found, {size: settings.get((epsilon, size)) for size in grid.sizes}, names[place])
                 for side, names in sides.items()
             }
             for place, title in enumerate(titles)
@@ -118,6 +129,12 @@ def rounding(bench: Bench) -> Figures:
         }
         for epsilon, size in settings
     }
+
+
+def _line(found: Mapping[Setting, Outcome], by_size: Mapping[int, Setting | None], name: str = "max_error") -> Line:
+    """Through the sizes that were run."""
+    run = {size: setting for size, setting in by_size.items() if setting is not None}
+    return Line(x=list(run), y=[found[setting][name] for setting in run.values()])
 
 
 def _heat(found: Mapping[Setting, Outcome], settings: Sequence[Setting]) -> dict[tuple[int, int], float]:

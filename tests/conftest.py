@@ -1,13 +1,14 @@
 """What all tests share.
 
 Where BURSAR_NO_SKIPS is set, as it is in CI, no test may be skipped and generated examples are the same in every run,
-so that a change lands or not for what it is. Elsewhere every run looks at new examples. No example has a deadline:
-how long one takes, or takes to be made, tells how busy the machine is.
+as is what `random` picks, so that a change lands or not for what it is. Elsewhere every run looks at new examples. No
+example has a deadline: how long one takes, or takes to be made, tells how busy the machine is.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sys
 from pathlib import Path
@@ -27,6 +28,11 @@ settings.register_profile(
     derandomize="BURSAR_NO_SKIPS" in os.environ,
 )
 settings.load_profile("bursar")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if "BURSAR_NO_SKIPS" in os.environ:
+        random.seed(item.nodeid)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -70,7 +70,7 @@ SELECT SUM(hours) / COUNT(*) + 1 AS each, COALESCE(SUM(hours), 0) AS hours, -COU
 -- Behind WHERE, in FILTER and in CASE. A condition compares a column with a constant. A column in bins can be cut at the
 -- edges of its bins only, and dates by week or month at the first day of one. `OR`, `NOT` and `AT_LEAST` may tie columns together:
 -- up to 2^20 joint cells for any aggregate, and beyond that for `COUNT` and fractions of counts, of which one question can
--- have 64 (groups times counts), with one error for all of them.
+-- have 64 (groups times counts).
 
 -- comparisons
 SELECT COUNT(*) FROM people WHERE age >= 18 AND age < 65 AND sex <> 'F' AND sex != 'M' AND 30 > hours AND hours <= 80
@@ -115,6 +115,10 @@ SELECT sex, COUNT(*) FROM people GROUP BY ALL
 SELECT CASE WHEN age < 18 THEN 'minor' WHEN age < 65 THEN 'adult' ELSE 'old' END AS stage, COUNT(*) AS n
   FROM people GROUP BY stage
 
+-- or of several columns, as long as they do not have too many joint cells
+SELECT CASE WHEN age < 18 THEN 'minor' WHEN hours >= 35 OR marital = 'married' THEN 'settled' ELSE 'free' END AS life,
+  COUNT(*) AS n FROM people GROUP BY life
+
 -- periods of dates, as their first day
 SELECT date_trunc('year', joined) AS year, COUNT(*) AS n FROM people GROUP BY year
 
@@ -148,6 +152,10 @@ SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY CUBE (sex, marital)
 
 -- totals that you name
 SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY GROUPING SETS ((sex, marital), (sex), ())
+
+-- which lines are totals: 1 where a column is put together; of several columns, one bit each
+SELECT sex, marital, GROUPING(sex) AS all_sexes, GROUPING_ID(sex, marital) AS level, COUNT(*) AS n
+  FROM people GROUP BY ROLLUP (sex, marital) ORDER BY level, n DESC
 
 -- # After the answer
 -- These work on the noisy numbers, so they cost nothing, and the price is that of all groups. With the confidence of the
@@ -234,6 +242,8 @@ SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 SELECT COUNT(*) FROM people WHERE region SIMILAR TO 'L.*'
 
 SELECT COUNT(*) FROM people WHERE CASE WHEN age > 3 THEN member END
+
+SELECT sex, COUNT(*) FROM people WHERE GROUPING(sex) = 1 GROUP BY ROLLUP (sex)
 
 SELECT COUNT(*) FROM people WHERE age + 1 > 30
 

@@ -23,7 +23,6 @@ from bursar.planner.batch import Batch, split, together
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
 from bursar.planner.request import Request
-from bursar.workload.apart import check_batch
 
 Progress = Callable[[int, int], None]
 """Hears how much of how much is done."""
@@ -88,7 +87,6 @@ class OpenBatch:
                 position=0,
                 rewrite=sql.lstrip()[len("EXPLAIN") :].lstrip(),
             )
-        check_batch(request.compiled.map)
         self._requests.append(request)
         self._asked.append(Asked(sql))
         self._seen = None

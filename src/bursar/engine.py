@@ -32,7 +32,6 @@ from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.status import OWNER, payment
 from bursar.synthesis.door import SynthesisDoor
-from bursar.workload.apart import check_goal
 from bursar.workload.remembered import Compiled
 from bursar.workload.workload import Workload
 
@@ -64,7 +63,7 @@ class Bursar(SynthesisDoor):
         facts: Any = {
             "domain": config.domain,
             "mode": config.budget.mode,
-            "preset": presets.under(config.family, preset, config.domain),
+            "preset": presets.under(config.family, preset, config.domain, config.groups),
         }
         self.planner = self.policy.planner(**facts, prices=self.kernel, ledger=ledger, analyst=analyst)
         self.planner.promised = guarantee_of(config.analysts, config.budget)
@@ -93,7 +92,6 @@ class Bursar(SynthesisDoor):
     ) -> Request:
         """A compiled question with the one goal that it is asked with, in counts."""
         asked = resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode)
-        check_goal(workload.map, asked, simultaneous=self.config.family is not None)
         goal = in_counts(asked, self.config.public_size, self.planner.measured_size)
         facts: Any = {
             "text": text,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bursar.domain import Domain
+from bursar.inference.multiplicative_weights import Names
 from bursar.inference.simultaneous import Family
 from bursar.kernel.accounting import Mode
 from bursar.planner.choose import Preset
@@ -14,7 +15,7 @@ from bursar.proposers.cachedp import modules
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.incremental import Incremental
-from bursar.proposers.invest import Invest
+from bursar.proposers.invest import Invest, Invested
 from bursar.proposers.partitions import ByPartition
 from bursar.proposers.pmw import PUBLISHED, TIGHT, Pmw
 from bursar.proposers.pmw_windows import PmwWindows
@@ -34,18 +35,21 @@ NODES = {Mode.PURE: 0.3, Mode.CONCENTRATED: 1.0, Mode.RENYI: 1.0}
 LEARNT_CELLS = 2048
 """Columns of more joint cells than a strategy for all questions can have are learnt instead, question by question."""
 
+_INVEST = Invest(theta=THETA)
+
 default = Preset(
     "default",
     (
         Exact(),
         OneByOne(),
         Reconstruct(),
+        Invested(_INVEST),
         ByPartition(theta=THETA),
         Incremental(),
         Tree(theta=NODES),
         Refine(),
         Strategy(),
-        Invest(theta=THETA),
+        _INVEST,
         Pmw(replace(TIGHT, least_cells=LEARNT_CELLS)),
         PmwWindows(replace(TIGHT, least_cells=LEARNT_CELLS)),
         Direct(),
@@ -66,16 +70,23 @@ boost_cold = Preset("boost-cold", (Pmw(PUBLISHED), PmwWindows(PUBLISHED, whole=T
 """The same where every histogram starts uniform."""
 
 
-def under(family: Family | None, preset: Preset, domain: Domain) -> Preset:
-    """The preset for a data set: under its contract, and with its partitions."""
+def under(family: Family | None, preset: Preset, domain: Domain, groups: tuple[Names, ...] = ()) -> Preset:
+    """The preset for a data set: under its contract, with its partitions, and with its groups of columns."""
     if family is not None:
         return _simultaneous(family, preset)
+    preset = _grouped(preset, groups) if groups else preset
     return preset if domain.partition is None else _by_partition(preset)
+
+
+def _grouped(preset: Preset, groups: tuple[Names, ...]) -> Preset:
+    learns = Pmw | PmwWindows
+    proposers = (one.grouped(groups) if isinstance(one, learns) else one for one in preset.proposers)
+    return replace(preset, proposers=tuple(proposers))
 
 
 def _by_partition(preset: Preset) -> Preset:
     """Only what works by partition: others may look at one not sealed yet, or tell all cells of all of them apart."""
-    kinds = Reconstruct | Incremental | Tree | Refine | Strategy | Invest | Pmw
+    kinds = Reconstruct | Invested | Incremental | Tree | Refine | Strategy | Invest | Pmw
     return replace(preset, proposers=tuple(one for one in preset.proposers if not isinstance(one, kinds)))
 
 
@@ -85,7 +96,8 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     Proposers that live on rows of several purchases have no place there: `Reuse` does what can be done with each one.
     """
     estimators = Estimators(family)
-    kinds = Exact | OneByOne | Reconstruct | ByPartition | Incremental | Tree | Refine | Pmw | PmwWindows | Synthetic
+    kinds = Exact | OneByOne | Reconstruct | Invested | ByPartition | Incremental | Tree | Refine
+    kinds |= Pmw | PmwWindows | Synthetic
     buying = [one for one in preset.proposers if not isinstance(one, kinds)]
     buying = [Invest(theta=THETA, top_up=False) if isinstance(one, Invest) else one for one in buying]
     proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(one, estimators) for one in buying))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 BOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
@@ -21,7 +23,8 @@ def test_a_notebook_runs(book: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     notebook = nbformat.read(book, as_version=4)
     nbformat.validate(notebook)
-    done = nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute(cwd=str(tmp_path))
+    waits = {"timeout": PATIENCE, "startup_timeout": PATIENCE}
+    done = nbclient.NotebookClient(notebook, **waits, kernel_name="python3").execute(cwd=str(tmp_path))
     pictures = [
         output
         for cell in done.cells

@@ -124,9 +124,10 @@ def test_a_claim_from_the_future_ends_when_its_time_has_come(place: Path, monkey
     assert run(ask_ahead_of_time, place, "default", "before Grant.release") == KILLED
     with reopened(place) as bursar:
         before = bursar.kernel.spent()
-        monkeypatch.setattr(engine, "PATIENCE_SECONDS", 0.2)
-        with pytest.raises(LedgerError, match="too busy"):
-            ASK.of(bursar)
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "PATIENCE_SECONDS", 0.2)
+            with pytest.raises(LedgerError, match="too busy"):
+                ASK.of(bursar)
         assert Ask(key="another key").of(bursar).free  # the question itself is not blocked
         assert bursar.kernel.spent() == before
     with later(DAYS + CLAIM_SECONDS + 1), reopened(place) as bursar:

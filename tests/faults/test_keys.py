@@ -157,7 +157,7 @@ def test_a_release_after_the_lease_gives_what_the_next_one_stored(place: Path, m
 
 def test_a_release_under_an_old_lease_waits_for_the_new_holder(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key was taken over by a process that is still at work: its answer will be the answer."""
-    clock, stored = Clock(), []
+    clock, stored, holders = Clock(), [], []
     with reopened(place) as other:
         question = other.prepare(ASK.text, Wanted(within=ASK.within), "k").question
         claim = Claim(analyst="ana", key="k", question=question, fence=1, expires=0.0)
@@ -166,7 +166,8 @@ def test_a_release_under_an_old_lease_waits_for_the_new_holder(place: Path, monk
             clock.off = CLAIM_SECONDS + 1
             fresh = replace(claim, expires=clock() + CLAIM_SECONDS)
             assert other.ledger.commit(lambda t: t.claim(fresh, clock())) is None
-            threading.Timer(0.3, finish, [fresh]).start()
+            holders.append(threading.Timer(0.3, finish, [fresh]))
+            holders[0].start()
 
         def finish(held: Claim) -> None:
             body = replace(OTHER.of(reopened(place, analyst="bob")), question="as the new holder has it").to_bytes()
@@ -174,6 +175,7 @@ def test_a_release_under_an_old_lease_waits_for_the_new_holder(place: Path, monk
 
         with clock.running():
             late = interrupted(place, monkeypatch, take_over)
+            holders[0].join()
     assert [late.to_bytes()] == stored
 
 

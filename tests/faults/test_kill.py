@@ -228,7 +228,7 @@ def kill_at_random(template: Path, home: Path, wanted: int) -> int:
     longest = time.monotonic() - begun
     assert complaints(whole, MANY) == []
     killed = number = 0
-    while killed < wanted and number < 8 * wanted:
+    while killed < wanted and number < 50 * wanted:
         number += 1
         place = copied(template, home / f"run {number}")
         child = start(ask_many, place)
@@ -262,14 +262,15 @@ def test_killed_at_many_random_times(empty: Path, tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_loses_its_last_commit_is_found(templates: dict[str, Path], tmp_path: Path) -> None:
-    flow = FLOWS["paid"]
+    """Ten rows: it has no chance that other noise gives the same numbers."""
+    asks = (Ask(key="k", text="SELECT age, COUNT(*) FROM people GROUP BY age", rows=10),)
     place = copied(templates["paid"], tmp_path / "seen")
-    assert run(ask_and_die, place, flow.preset, flow.asks, 0) == 0
-    assert complaints(place, flow.asks) == []
+    assert run(ask_and_die, place, "default", asks, 0) == 0
+    assert complaints(place, asks) == []
     lost = copied(templates["paid"], tmp_path / "lost")
     (lost.parent / "released").write_text((place.parent / "released").read_text())
-    assert "k: a value was released that is not in the log" in complaints(lost, flow.asks)
-    assert "k: two answers to one key" in complaints(lost, flow.asks)
+    assert "k: a value was released that is not in the log" in complaints(lost, asks)
+    assert "k: two answers to one key" in complaints(lost, asks)
 
 
 def test_an_engine_that_does_not_look_into_the_log_is_found(templates: dict[str, Path], tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from bursar.kernel.ledger import SqliteLedger
 from harness.faults import KILLED, Ask, ask_and_die, complaints, copied, found, measured, reopened, run
 
 EARLY = Ask(key="early", text="SELECT COUNT(*) FROM people WHERE age < 5", rows=1)
-LATE = Ask(key="late")
+LATE = Ask(key="late", text="SELECT age, COUNT(*) FROM people GROUP BY age", rows=10)
+"""Ten rows: asked anew, it has no chance of the same noise."""
 
 
 @pytest.fixture
@@ -128,9 +129,9 @@ def contents(bursar: Bursar) -> dict[str, Any]:
     }
 
 
-def flip(place: Path) -> None:
-    """One random byte of one of the ledger's files; the files are as likely as they are large."""
-    files = [file for file in sorted(place.parent.iterdir()) if file.name.startswith("ledger.sqlite")]
+def flip(place: Path, name: str = "ledger.sqlite") -> None:
+    """One random byte of one of the ledger's files whose names begin so; they are as likely as they are large."""
+    files = [file for file in sorted(place.parent.iterdir()) if file.name.startswith(name)]
     file = random.choices(files, [file.stat().st_size for file in files])[0]
     body = bytearray(file.read_bytes())
     body[random.randrange(len(body))] ^= random.randrange(1, 256)
@@ -148,12 +149,13 @@ def outcome(place: Path) -> dict[str, Any] | None:
 
 
 def check_flips(template: Path, home: Path, flips: int) -> None:
+    """The first in the anchor, where each is found. Elsewhere four in five have no effect: no luck is needed."""
     with reopened(copied(template, home / "whole")) as bursar:
         expected = contents(bursar)
     refused = 0
     for number in range(flips):
         place = copied(template, home / f"flip {number}")
-        flip(place)
+        flip(place, ANCHOR if number == 0 else "ledger.sqlite")
         seen = outcome(place)
         assert seen is None or seen == expected, number
         refused += seen is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
@@ -10,9 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
-from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,12 +21,14 @@ from bursar.analysts.board import Rules, State
 from bursar.analysts.queue import TurnQueue
 from bursar.analysts.scheduler import Randomized, RoundRobin
 from bursar.kernel.ledger import SqliteLedger
+from harness.faults import KILLED, start
+from harness.patience import PATIENCE, until
 
 NAMES = "abcdefgh"
 EQUAL = RoundRobin(weights={name: Fraction(1, 8) for name in NAMES})
 CHARTER = {"id": "people"}
-LEASE = 5.0
-"""Long enough that a machine under load does not take a client for dead that is alive."""
+LEASE = 30.0
+"""By the clock of the clients, which the test alone moves on: however slow the machine, nobody alive seems dead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +38,28 @@ class Question:
     ticket: int | None = None
 
 
+def clock(folder: Path) -> float:
+    """The time on the clients' common clock."""
+    return float((folder / "clock").read_text())
+
+
+def set_clock(folder: Path, now: float) -> None:
+    (folder / "next").write_text(str(now))
+    (folder / "next").replace(folder / "clock")
+
+
+def opened(folder: Path) -> SqliteLedger:
+    return SqliteLedger.open(folder / "ledger.sqlite", CHARTER, busy_timeout=PATIENCE)
+
+
+def queue_on(folder: Path, ledger: SqliteLedger, rules: Rules) -> TurnQueue:
+    return TurnQueue(ledger, rules, lease=LEASE, poll=0.05, clock=partial(clock, folder))
+
+
 def client(folder: Path, rules: Rules, who: str, questions: int, dies_at: int | None = None) -> None:
     """Asks so many times; leaves a line for each turn, and one when it is over. May be killed in the middle of one."""
-    ledger = SqliteLedger.open(folder / "ledger.sqlite", CHARTER)
-    queue = TurnQueue(ledger, rules, lease=LEASE, poll=0.01)
+    ledger = opened(folder)
+    queue = queue_on(folder, ledger, rules)
     for number in range(questions):
         with queue.turn(Question(analyst=who)):
             note(folder, f"+{who}")
@@ -59,24 +79,31 @@ def notes(folder: Path) -> list[str]:
     return (folder / "turns").read_text().split() if (folder / "turns").exists() else []
 
 
-def begin(folder: Path, rules: Rules, plan: Sequence[tuple[str, int, int | None]]) -> list[BaseProcess]:
+def found(folder: Path) -> None:
     SqliteLedger.create(folder / "ledger.sqlite", CHARTER).close()
-    context = multiprocessing.get_context("fork")
-    processes: list[BaseProcess] = [
-        context.Process(target=client, args=(folder, rules, who, questions, dies)) for who, questions, dies in plan
-    ]
-    for process in processes:
-        process.start()
-    return processes
+    set_clock(folder, 1000.0)
 
 
-def finish(processes: list[BaseProcess]) -> None:
-    for process in processes:
-        process.join(timeout=60)
-    stuck = [process for process in processes if process.is_alive()]
-    for process in stuck:
-        process.kill()
-    assert stuck == []
+def begin(folder: Path, rules: Rules, plan: Sequence[tuple[str, int, int | None]]) -> dict[str, Any]:
+    """The processes of the clients, by who they are."""
+    found(folder)
+    return {who: start(client, folder, rules, who, questions, dies) for who, questions, dies in plan}
+
+
+def finish(folder: Path, processes: dict[str, Any]) -> None:
+    """Wait for the clients. Once one was killed the clock goes on, only as fast as all who are alive can follow."""
+    ledger, give_up = opened(folder), time.monotonic() + PATIENCE
+    while (alive := {who for who, process in processes.items() if process.is_alive()}) and time.monotonic() < give_up:
+        if any(process.exitcode == KILLED for process in processes.values()):
+            now = clock(folder)
+            tickets = slips.read(ledger.queue()).tickets
+            if alive <= {ticket.analyst for ticket in tickets if ticket.expires > now + LEASE / 2}:
+                set_clock(folder, now + LEASE / 3)
+        time.sleep(0.01)
+    ledger.close()
+    for who in alive:
+        processes[who].kill()
+    assert alive == set()
 
 
 def overlaps(lines: Sequence[str]) -> list[tuple[str, str]]:
@@ -85,19 +112,19 @@ def overlaps(lines: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def test_eight_processes_take_turns(tmp_path: Path) -> None:
-    finish(begin(tmp_path, Rules(scheduler=EQUAL), [(who, 4, None) for who in NAMES]))
+    finish(tmp_path, begin(tmp_path, Rules(scheduler=EQUAL), [(who, 4, None) for who in NAMES]))
     assert notes(tmp_path) == [sign + who for _ in range(4) for who in NAMES for sign in "+-"]
 
 
 def test_turns_of_unequal_shares_are_proportional(tmp_path: Path) -> None:
     rules = Rules(scheduler=RoundRobin(weights={"a": Fraction(3, 4), "b": Fraction(1, 4)}))
-    finish(begin(tmp_path, rules, [("a", 9, None), ("b", 3, None)]))
+    finish(tmp_path, begin(tmp_path, rules, [("a", 9, None), ("b", 3, None)]))
     assert notes(tmp_path)[::2] == [f"+{who}" for who in "aaab" * 3]
 
 
 def test_by_lot_one_at_a_time(tmp_path: Path) -> None:
     rules = Rules(scheduler=Randomized(weights=EQUAL.weights), idle=0.0)
-    finish(begin(tmp_path, rules, [(who, 3, None) for who in NAMES]))
+    finish(tmp_path, begin(tmp_path, rules, [(who, 3, None) for who in NAMES]))
     lines = notes(tmp_path)
     assert Counter(lines) == {sign + who: 3 for who in NAMES for sign in "+-"}
     assert overlaps(lines) == []
@@ -109,7 +136,7 @@ def test_overlapping_turns_would_be_found() -> None:
 
 def test_a_client_that_is_killed_at_its_turn_does_not_block_the_rest(tmp_path: Path) -> None:
     rules = Rules(scheduler=EQUAL, idle=LEASE + 1)
-    finish(begin(tmp_path, rules, [(who, 3, 1 if who == "c" else None) for who in NAMES]))
+    finish(tmp_path, begin(tmp_path, rules, [(who, 3, 1 if who == "c" else None) for who in NAMES]))
     lines = notes(tmp_path)
     assert Counter(lines) == {sign + who: 3 for who in NAMES for sign in "+-"} | {"+c": 2, "-c": 1}
     assert overlaps(lines) == [("+c", "+d")]
@@ -117,20 +144,14 @@ def test_a_client_that_is_killed_at_its_turn_does_not_block_the_rest(tmp_path: P
 
 def test_a_client_that_is_killed_in_line_does_not_block_the_rest(tmp_path: Path) -> None:
     """Under the rule to wait: its ticket uses up one turn, and then everybody else is at their last."""
-    ledger = SqliteLedger.create(tmp_path / "ledger.sqlite", CHARTER)
-    queue = TurnQueue(ledger, Rules(scheduler=EQUAL), lease=LEASE, poll=0.01)
-    context = multiprocessing.get_context("fork")
-    with queue.turn(Question(analyst="a")):
-        processes = [
-            context.Process(target=client, args=(tmp_path, Rules(scheduler=EQUAL), who, 1)) for who in "bcdefgh"
-        ]
-        for process in processes:
-            process.start()
-        deadline = time.monotonic() + 60
-        while len(slips.read(ledger.queue()).tickets) < 8 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        os.kill(processes[1].pid or 0, signal.SIGKILL)
-    finish(processes)
+    found(tmp_path)
+    ledger, rules = opened(tmp_path), Rules(scheduler=EQUAL)
+    with queue_on(tmp_path, ledger, rules).turn(Question(analyst="a")):
+        processes = {who: start(client, tmp_path, rules, who, 1) for who in "bcdefgh"}
+        until(lambda: len(slips.read(ledger.queue()).tickets) == 8)
+        processes["c"].kill()
+        processes["c"].join()
+    finish(tmp_path, processes)
     assert notes(tmp_path) == [sign + who for who in "bdefgh" for sign in "+-"]
     board = slips.read(ledger.queue())
     assert (board.turn, board.turns["c"], [t for t in board.tickets if t.state is not State.WAITING]) == ("a", 1, [])
@@ -141,5 +162,5 @@ def test_a_client_that_is_killed_in_line_does_not_block_the_rest(tmp_path: Path)
 def test_thirty_two_processes_are_all_served(tmp_path: Path) -> None:
     names = [f"analyst-{number}" for number in range(32)]
     rules = Rules(scheduler=RoundRobin(weights={name: Fraction(1, 32) for name in names}))
-    finish(begin(tmp_path, rules, [(name, 3, None) for name in names]))
+    finish(tmp_path, begin(tmp_path, rules, [(name, 3, None) for name in names]))
     assert notes(tmp_path) == [sign + name for _ in range(3) for name in sorted(names) for sign in "+-"]

@@ -42,6 +42,7 @@ from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.queries import LinearMap
+from harness.patience import PATIENCE
 from harness.small import DOMAIN, TableSource, charter, config, counts, engine
 
 EPSILON = 1.0
@@ -125,7 +126,7 @@ def declare(ledger: SqliteLedger) -> int:
 
 
 def reopened(place: Path, *, preset: str = "default", epsilon: float = EPSILON, analyst: str = "ana") -> Bursar:
-    ledger = SqliteLedger.open(place, charter(settings(epsilon)))
+    ledger = SqliteLedger.open(place, charter(settings(epsilon)), busy_timeout=PATIENCE)
     return engine(settings=settings(epsilon), ledger=ledger, preset=PRESETS[preset], analyst=analyst)
 
 
@@ -294,10 +295,11 @@ def note(place: Path, ask: Ask, answer: Answer) -> None:
 
 
 def released(place: Path) -> dict[str, set[bytes]]:
-    """What was released under each key."""
+    """What was released under each key. A line without an end is of a process that was killed while it wrote it."""
     seen: dict[str, set[bytes]] = {}
     notes = place.parent / "released"
-    for line in notes.read_text().splitlines() if notes.exists() else []:
+    whole = notes.read_text().rpartition("\n")[0] if notes.exists() else ""
+    for line in whole.splitlines():
         key, body = json.loads(line)
         seen.setdefault(key, set()).add(body.encode())
     return seen

@@ -9,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-PATIENCE = 120.0
+from harness.patience import PATIENCE
+
 SLOW = 5.0
 
 

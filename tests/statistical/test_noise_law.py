@@ -178,11 +178,13 @@ def second_moment_score(draws: Draws, variance: float) -> float:
 
 @pytest.mark.parametrize("law", [law for law in LAWS if law != noise(NoiseKind.GAUSSIAN, 0.4)], ids=name)
 def test_the_variance_claimed_is_the_variance_drawn(law: Noise) -> None:
-    """The one law left out is narrower than `variance` says, which is an upper bound below scale 1."""
-    limit = stats.norm.isf(ALPHA / 2)
+    """The one law left out is narrower than `variance` says, which is an upper bound below scale 1.
+
+    Squares are skewed, so that 4.9 standard errors are too likely in 30,000 draws. The twin is 13 or more away.
+    """
     for draws in (in_bulk(law, 1_000_000), opendp_draws(law)):
-        assert abs(second_moment_score(draws, law.variance())) < limit
-        assert abs(second_moment_score(draws, scaled(law, 0.91).variance())) > limit
+        assert abs(second_moment_score(draws, law.variance())) < 6
+        assert abs(second_moment_score(draws, scaled(law, 0.91).variance())) > 6
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.1, 0.3, 1.0, 3.7, 200.0])

@@ -78,6 +78,20 @@ def test_a_table_costs_what_was_allowed_and_once_only(neighbours: Neighbours, bu
         assert made.report.total == total
 
 
+@pytest.mark.parametrize("method", ["marginals", "both", "rap"])
+def test_what_the_same_run_bought_meanwhile_is_not_bought_again(method: str) -> None:
+    """Both were prepared before either of them paid."""
+    db = owner()
+    first, second = (db.prepare_synthesis(ways=2, spend=0.5, method=method) for _ in range(2))
+    assert first.price == second.price > 0
+    assert first.make().charge > 0
+    bought = len(db.ledger.records())
+    assert second.make().charge == 0
+    assert len(db.ledger.records()) == bought
+    other = db.prepare_synthesis(ways=2, spend=0.25, method=method)  # nobody has bought that
+    assert other.make().charge > 0
+
+
 def test_bounds_hold_and_are_not_idle() -> None:
     db = owner()
     made = db.synthesize(ways=2, spend=0.5)
@@ -90,7 +104,7 @@ def test_bounds_hold_and_are_not_idle() -> None:
         assert line.bound is not None
         assert line.measured is not None
         assert line.noise is not None
-        assert off <= line.measured + 3 * line.noise  # 95 % would fail now and then
+        assert off <= line.measured + 6 * line.noise  # 95 % would fail now and then
         assert 0 < line.bound < 200
 
 

@@ -42,11 +42,6 @@ class Shares(Mapping[str, Fraction]):
     def total(self) -> Fraction:
         return sum(self.fractions.values(), Fraction(0))
 
-    @property
-    def unallotted(self) -> Fraction:
-        """What new analysts can be given."""
-        return 1 - self.total
-
     def beside(self, fraction: Fraction) -> Shares:
         """The same shares of what is left when `everyone` has been given a fraction of the whole budget."""
         smaller = {name: share * (1 - fraction) for name, share in self.fractions.items()}

@@ -1,9 +1,10 @@
-"""`bursar confirm`: the data owner settles the guesses of a draft, one by one or by name."""
+"""`bursar confirm`: the data owner settles the guesses of a draft, one by one, kind by kind, or by name."""
 
 from __future__ import annotations
 
 import sys
-from functools import partial
+from collections.abc import Sequence
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,11 +17,8 @@ if TYPE_CHECKING:
     from bursar.config import Config
     from bursar.config.lines import Place
 
-CHOICES = "[y]es, [c]hange it, [l]eave the column out, [s]kip, [q]uit? "
-
-
-WORDS = {letter: word[0] for word in ("yes", "change", "leave", "skip", "quit") for letter in (word[0], word)}
-"""What can be answered: a letter or its word, and nothing that only begins so. A line of TOML is no answer."""
+YES, ALL, ONE, NUMBER = "[y]es", "[y]es to all of these", "[o]ne by one", "[n]umber of rows"
+CHANGE, LEAVE, SKIP, QUIT = "[c]hange it", "[l]eave the column out", "[s]kip", "[q]uit"
 
 
 def confirm(
@@ -33,51 +31,107 @@ def confirm(
 ) -> None:
     """For the data owner: go through the guesses of a draft, and confirm that each is right and may be public.
 
+    Columns of one kind are shown together, and can be confirmed together; those that are named, one by one.
+
     Example for scripts: bursar confirm --yes privacy budget age sex
     """
-    from bursar.config import edit, load_draft
-    from bursar.setup.confirm import change, every_guess, named
+    from bursar.config import load_draft
+    from bursar.setup.confirm import every_guess, named, screens
 
     config = load_draft(data)
-    places = named(config, names) if names else list(config.unconfirmed)
     if yes and not names:
         raise ConfigError(f"--yes needs the names of what you confirm\ntry: {every_guess(config)}", str(data))
-    for number, place in enumerate(places, 1):
-        if yes:
-            change(data, partial(edit.confirm, place=place))
-        elif not _walked(data, place, f"{number} of {len(places)}"):
-            break
+    if yes:
+        _settle(data, named(config, names or []))
+    else:
+        alone = [("", [place]) for place in named(config, names)] if names else screens(config, config.unconfirmed)
+        _walk(data, alone)
     _left(load_draft(data), data)
 
 
-def _walked(data: Path, place: Place, number: str) -> bool:
+def _walk(data: Path, screens: Sequence[tuple[str, list[Place]]]) -> None:
+    """Ask about screen after screen, until somebody wants to stop."""
+    of, done = sum(len(places) for _, places in screens), 0
+    for kind, places in screens:
+        going = _together(data, kind, places, done, of) if kind else _alone(data, places[0], done, of)
+        if not going:
+            break
+        done += len(places)
+
+
+def _together(data: Path, kind: str, places: list[Place], done: int, of: int) -> bool:
+    """Show columns of one kind, and ask about all of them; False to stop."""
+    from bursar.config import load_draft
+    from bursar.setup.confirm import asks, says
+
+    config = load_draft(data)
+    width = max(len(str(place[-1])) for place in places)
+    print(f"\n{kind} ({done + 1} to {done + len(places)} of {of}):")
+    for place in places:
+        print(f"  {place[-1]:<{width}}  {says(config, place)}")
+    print(asks(config, places[0]))
+    match _choice(ALL, ONE, SKIP, QUIT):
+        case "y":
+            _settle(data, places)
+            return True
+        case "o":
+            return all(_alone(data, place, done + number, of) for number, place in enumerate(places))
+        case choice:
+            return choice == "s"
+
+
+def _alone(data: Path, place: Place, done: int, of: int) -> bool:
     """Ask about one guess until it is settled; False to stop."""
     from bursar.config import edit, load_draft
     from bursar.config.confirmed import label
-    from bursar.setup.confirm import asks, change, says
+    from bursar.config.load import read_text
+    from bursar.setup.confirm import asks, change, counting, says
 
-    print(f"\n{label(place)} ({number}): {says(load_draft(data), place)}\n{asks(place)}")
+    config = load_draft(data)
+    print(f"\n{label(place)} ({done + 1} of {of}): {says(config, place, shown=sys.maxsize)}\n{asks(config, place)}")
+    counted = [NUMBER] if place == ("privacy",) and config.unit.column is not None else []
+    leave = [LEAVE] if place[0] == "columns" else []
     while True:
-        choice = _line(CHOICES if place[0] == "columns" else CHOICES.replace("[l]eave the column out, ", ""))
+        choice = _choice(YES, *counted, CHANGE, *leave, SKIP, QUIT)
         try:
-            match "q" if choice is None else WORDS.get(choice.strip().lower()):
+            match choice:
                 case "y":
-                    change(data, partial(edit.confirm, place=place))
-                    return True
+                    _settle(data, [place])
+                case "n":
+                    new = counting(read_text(data), _number(f"  rows of one {config.unit.column}: "))
+                    change(data, partial(edit.replace, place=place, new=new))
                 case "c":
                     change(data, partial(edit.replace, place=place, new=_lines(data, place)))
-                    return True
-                case "l" if place[0] == "columns":
+                case "l":
                     change(data, partial(edit.leave_out, place=place))
-                    return True
-                case "s":
-                    return True
-                case "q":
-                    return False
-                case _:
-                    print("a letter, please; to type lines of the config, choose c first")
+            return choice != "q"
         except ConfigError as error:
             print(error)
+
+
+def _settle(data: Path, places: Sequence[Place]) -> None:
+    """Confirm what the owner has seen or named, all at once."""
+    from bursar.config import edit
+    from bursar.setup.confirm import change
+
+    change(data, lambda text: reduce(edit.confirm, places, text))
+
+
+def _choice(*choices: str) -> str:
+    """The letter of a choice; a letter or its word is an answer, and nothing that only begins so."""
+    words = {word: choice[1] for choice in choices for word in (choice[1], choice[1:].replace("]", "").split()[0])}
+    while (typed := _line(f"{', '.join(choices)}? ")) is not None:
+        if typed.strip().lower() in words:
+            return words[typed.strip().lower()]
+        print(f"a letter, please{'; to type lines of the config, choose c first' if CHANGE in choices else ''}")
+    return "q"
+
+
+def _number(prompt: str) -> int:
+    typed = (_line(prompt) or "").strip()
+    if not typed.isdecimal() or not typed.isascii() or int(typed) < 1:
+        raise ConfigError("a whole number from 1 on, please")
+    return int(typed)
 
 
 def _lines(data: Path, place: Place) -> str:

@@ -77,7 +77,7 @@ def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
     if config.unit.column is None and not draft.unit.given:
         print("  (if people have several rows: --unit COLUMN, or in bursar confirm; COLUMN says whose row it is)")
     if config.unit.column is not None and config.unit.max_contributions == 1:
-        print("  (if people have more rows: max_contributions in bursar confirm; more of them need more noise)")
+        print("  (if people have more rows, say how many in bursar confirm: what is beyond is in no answer)")
     if looked:
         print("\nThe draft shows what is in the data: keep it to yourself until you have confirmed it.")
     print(f"\nnext:  bursar confirm{option}    look at each guess; what you confirm becomes public")

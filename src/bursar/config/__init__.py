@@ -36,6 +36,9 @@ Everything in it is public. A complete example, with every kind of column:
     scheduler = "round-robin"     # or "none", the default; or "randomized"
     shares = { alice = 0.5, bob = 0.3 }
 
+    [histograms]                  # optional: columns that are asked about together, and not with others
+    groups = [["sex", "age"], ["region", "income"]]
+
     [columns.sex]                 # listed values: text, whole numbers, or true and false
     values = ["F", "M"]
     outside = { as = "F" }        # or "other", the default here: a cell of its own

@@ -13,6 +13,7 @@ from bursar.analysts.settings import Settings
 from bursar.config import sections
 from bursar.config.analysts import analysts
 from bursar.config.confirmed import label, unconfirmed
+from bursar.config.histograms import Groups, groups
 from bursar.config.levels import levels
 from bursar.config.lines import Place, line_numbers
 from bursar.config.partition import Sealing, check_together, partition
@@ -57,6 +58,7 @@ class Config:
     public_size: int | None = None
     goal: Goal | None = None  # for questions that name none
     family: Family | None = None  # the questions that the simultaneous contract covers; None: per-query
+    groups: Groups = ()  # columns that histograms keep together; none: those that are asked about together
     sealing: Sealing = field(default_factory=Sealing)  # when partitions of the data are complete
     pace: float = 0.0  # seconds; see `bursar.pace`
     analysts: Settings = field(default_factory=Settings)  # who shares the budget, and how
@@ -147,6 +149,7 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
         public_size=public_size,
         goal=goal,
         family=family,
+        groups=groups(top, domain, family),
         sealing=sealing,
         pace=sections.pace(top),
         analysts=sharing,

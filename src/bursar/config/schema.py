@@ -6,12 +6,13 @@ KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"))
 """The keys that tell the four kinds of column apart."""
 
 KEYS = {
-    "": ("dataset", "partition", "source", "privacy", "budget", "goal", "analysts", "columns"),
+    "": ("dataset", "partition", "source", "privacy", "budget", "goal", "analysts", "histograms", "columns"),
     "partition": ("column", "seal", "grace_days"),
     "source": ("path", "table", "view", "max_rows", "public_size", "confirmed"),
     "privacy": ("unit", "max_contributions", "neighbours", "pace", "confirmed"),
     "budget": ("epsilon", "delta", "rho", "accountant", "order", "confirmed"),
     "goal": ("error", "rmse", "confidence", "contract", "family"),
+    "histograms": ("groups",),
     "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed"),
     "columns.*": (
         *(key for kind in KINDS for key in kind),

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Protocol
 
 import numpy as np
@@ -40,8 +40,11 @@ class Law(Protocol):
     def mean(self, u: Array, scale: Array) -> Array:
         """The derivative of `log_mgf` in u: the mean of the tilted draw."""
 
-    def log_tilted(self, u: Array, scale: Array, angle: Array) -> tuple[Array, Array]:
-        """Logarithm of the modulus, and phase, of E exp((u + i angle) X) / exp(log_mgf(u))."""
+    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+        """Logarithm of the modulus of E exp((u + i angle) X) / exp(log_mgf(u))."""
+
+    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+        """Its phase."""
 
 
 class Laplace:
@@ -62,12 +65,16 @@ class Laplace:
     def mean(self, u: Array, scale: Array) -> Array:
         return np.sinh(u) / self._gap(u, scale)
 
-    def log_tilted(self, u: Array, scale: Array, angle: Array) -> tuple[Array, Array]:
-        gap = self._gap(u, scale)
-        sine, cosine = np.sin(0.5 * angle), np.cos(0.5 * angle)
+    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+        gap, square = self._gap(u, scale), np.square(np.sin(0.5 * angle))
+        real = 1.0 + (2.0 * np.cosh(u) / gap) * square
+        imaginary_square = (2.0 * np.sinh(u) / gap) ** 2 * square * (1.0 - square)
+        return np.asarray(-0.5 * np.log(real * real + imaginary_square))
+
+    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+        gap, sine, cosine = self._gap(u, scale), np.sin(0.5 * angle), np.cos(0.5 * angle)
         real = 1.0 + (2.0 * np.cosh(u) / gap) * sine * sine
-        imaginary = (2.0 * np.sinh(u) / gap) * sine * cosine
-        return -0.5 * np.log(real * real + imaginary * imaginary), np.arctan2(imaginary, real)
+        return np.asarray(np.arctan2((2.0 * np.sinh(u) / gap) * sine * cosine, real))
 
     def _gap(self, u: Array, scale: Array) -> Array:
         """cosh c - cosh u."""
@@ -93,17 +100,25 @@ class WideGaussian:
     def mean(self, u: Array, scale: Array) -> Array:
         return scale**2 * u
 
-    def log_tilted(self, u: Array, scale: Array, angle: Array) -> tuple[Array, Array]:
+    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
         near = _wrapped(angle)
-        size, phase = -0.5 * (scale * near) ** 2, scale**2 * u * near
+        size = -0.5 * (scale * near) ** 2
         if np.min(scale) < 3.0:
-            turn = np.exp(2j * np.pi * scale**2 * u)
-            fall = -2.0 * (np.pi * scale) ** 2
-            swing = 2.0 * np.pi * scale**2 * near
-            up, down = np.exp(np.minimum(fall + swing, 0.0)), np.exp(np.minimum(fall - swing, 0.0))
-            others = 1.0 + up / turn + down * turn
-            size, phase = size + np.log(np.abs(others)) - np.log1p(2.0 * np.exp(fall)), phase + np.angle(others)
-        return size, phase
+            whole = np.log1p(2.0 * np.exp(-2.0 * (np.pi * scale) ** 2))
+            size = size + np.log(np.abs(self._others(u, scale, near))) - whole
+        return size
+
+    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+        near = _wrapped(angle)
+        found = scale**2 * u * near
+        return found + np.angle(self._others(u, scale, near)) if np.min(scale) < 3.0 else found
+
+    def _others(self, u: Array, scale: Array, near: Array) -> NDArray[np.complex128]:
+        """The terms |k| <= 1, relative to that with k = 0."""
+        turn = np.exp(2j * np.pi * scale**2 * u)
+        fall, swing = -2.0 * (np.pi * scale) ** 2, 2.0 * np.pi * scale**2 * near
+        up, down = np.exp(np.minimum(fall + swing, 0.0)), np.exp(np.minimum(fall - swing, 0.0))
+        return np.asarray(1.0 + up / turn + down * turn)
 
 
 class NarrowGaussian:
@@ -131,16 +146,23 @@ class NarrowGaussian:
         masses = self._masses(centre - np.rint(centre), scale)
         return np.rint(centre) + _total(d * p for d, p in zip(self.steps, masses, strict=True)) / _total(masses)
 
-    def log_tilted(self, u: Array, scale: Array, angle: Array) -> tuple[Array, Array]:
+    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+        return np.asarray(np.log(np.abs(self._series(u, scale, _wrapped(angle)))))
+
+    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+        near = _wrapped(angle)
+        first = np.rint(scale**2 * u) + self.steps[0]
+        return np.asarray(np.angle(self._series(u, scale, near)) + first * near)
+
+    def _series(self, u: Array, scale: Array, near: Array) -> NDArray[np.complex128]:
+        """The transform, but for the rotation of its first step."""
         centre = scale**2 * u
         masses = self._masses(centre - np.rint(centre), scale)
         whole = _total(masses)
-        near = _wrapped(angle)
-        rotation, total = np.exp(1j * near), np.zeros(angle.shape, dtype=complex)
+        rotation, total = np.exp(1j * near), np.zeros(near.shape, dtype=complex)
         for mass in reversed(masses):
             total = total * rotation + mass / whole
-        first = np.rint(centre) + self.steps[0]
-        return np.log(np.abs(total)), np.angle(total) + first * near
+        return total
 
     def _masses(self, y: Array, scale: Array) -> list[Array]:
         return [np.exp(-0.5 * ((d - y) / scale) ** 2) for d in self.steps]
@@ -219,6 +241,7 @@ class Sums:
         """How many different terms there are."""
         return sum(part.count.size for part in self.parts)
 
+    @cached_property
     def variance(self) -> Array:
         """At least the variance."""
         return _total(part.weight**2 @ (part.count * part.law.variance(part.scale)) for part in self.parts)
@@ -227,6 +250,7 @@ class Sums:
         """The sum of the standard deviations of the terms."""
         return _total(part.weight @ (part.count * np.sqrt(part.law.variance(part.scale))) for part in self.parts)
 
+    @cached_property
     def limit(self) -> Array:
         """E exp(s S) is finite for s below this."""
         with np.errstate(divide="ignore"):

@@ -45,7 +45,7 @@ def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -
     so for a Laplace draw, at the last s, and solves that; where the solution is not found soon, every second step
     halves the range of s that is left. Every s gives a valid bound, so it does not matter when the steps end.
     """
-    limit, strength = sums.limit() * CLEAR, sums.variance()
+    limit, strength = sums.limit * CLEAR, sums.variance
     low, high, s, alpha = np.zeros_like(start), limit, np.zeros_like(start), start
     for step in range(48):
         fitted = _fitted(strength, alpha, limit)
@@ -63,14 +63,14 @@ def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -
 
 def chernoff_exponent(sums: Sums, alpha: Array) -> tuple[Array, Array]:
     """For each row, a tilt s and an x with Pr[S >= alpha] <= E exp(s (S - alpha)) <= exp(-x); alpha > 0."""
-    target = np.maximum(alpha, 1e-3 * np.sqrt(sums.variance()))
+    target = np.maximum(alpha, 1e-3 * np.sqrt(sums.variance))
     s = tilt(sums, lambda _, __: target, target)
     return s, _exponent(sums, alpha, s)
 
 
 def quick_exponent(sums: Sums, alpha: Array) -> Array:
     """An x as in `chernoff_exponent` at the first tilt that is tried there: a fraction of the work, a looser bound."""
-    return _exponent(sums, alpha, _fitted(sums.variance(), alpha, sums.limit() * CLEAR))
+    return _exponent(sums, alpha, _fitted(sums.variance, alpha, sums.limit * CLEAR))
 
 
 def _exponent(sums: Sums, alpha: Array, s: Array) -> Array:
@@ -87,7 +87,7 @@ def _fitted(strength: Array, alpha: Array, limit: Array) -> Array:
 def chernoff_width(sums: Sums, beta: float) -> Array:
     """For each row, an h with Pr[|S| >= h] <= beta: the least of (log_mgf(s) + log(2/beta)) / s."""
     need = math.log(2.0 / beta) + UNIT * (64.0 + sums.terms())
-    s = tilt(sums, lambda s, rise: (rise + need) / s, np.sqrt(2.0 * need * sums.variance()))
+    s = tilt(sums, lambda s, rise: (rise + need) / s, np.sqrt(2.0 * need * sums.variance))
     return (sums.log_mgf(s) + need) / s * (1.0 + 2.0**-39)
 
 
@@ -124,8 +124,8 @@ class Inversion:
     def of(row: Sums, alpha: float) -> Inversion:
         """Prepare a sum of one term or more for thresholds near `alpha`."""
         star, exponent = (float(x[0]) for x in chernoff_exponent(row, np.array([alpha])))
-        limit = float(row.limit()[0])
-        hazard = min(max(star, 1.0 / math.sqrt(float(row.variance()[0]))), limit)
+        limit = float(row.limit[0])
+        hazard = min(max(star, 1.0 / math.sqrt(float(row.variance[0]))), limit)
         s = min(hazard, 0.8 * limit)
         depth, tau = max(exponent, 0.0) + LEAK, SMOOTHING / hazard
         most_nodes = MOST_NODES // (1 + row.distinct() // 16)
@@ -165,7 +165,7 @@ class Inversion:
 
 def _period(row: Sums, s: float, alpha: float, depth: float) -> float:
     """A period for which aliasing adds at most about 2 e^-depth: e^(-sL) on the left, Chernoff on the right."""
-    limit = float(row.limit()[0])
+    limit = float(row.limit[0])
     others = s + (min(limit, 6.0 * s) - s) * (1.0 - 0.5 ** np.linspace(0.25, 6.0, 16))
     right = (row.log_mgf(others) - others * alpha + depth) / (others - s)
     return max(depth / s, float(np.nanmin(right)))
@@ -175,15 +175,25 @@ def _on_lattice(row: Sums, s: float, period: float, pitch: float) -> Inversion:
     half = math.ceil(0.5 * period / pitch)
     period = (2 * half + 1) * pitch
     frequency = np.arange(half + 1, dtype=np.float64) * (2.0 * math.pi / period)
-    kernel = -pitch / np.expm1(-pitch * (s + 1j * frequency))
-    return _multiplied(row, s, period, frequency, kernel, pitch=pitch)
+
+    def kernel(frequency: Array) -> NDArray[np.complex128]:
+        return np.asarray(-pitch / np.expm1(-pitch * (s + 1j * frequency)))
+
+    weight = np.abs(kernel(frequency))
+    return _multiplied(row, s, period, frequency, weight, lambda kept: np.angle(kernel(kept)), pitch=pitch)
 
 
 def _smoothed(row: Sums, s: float, period: float, tau: float, nodes: int) -> Inversion:
+    """The kernel is exp(tau^2 (s + it)^2 / 2) / (s + it), relative to exp(tau^2 s^2 / 2)."""
     frequency = np.arange(nodes + 1, dtype=np.float64) * (2.0 * math.pi / period)
-    kernel = np.exp(tau**2 * frequency * (1j * s - 0.5 * frequency)) / (s + 1j * frequency)
+    weight = np.exp(-0.5 * np.square(tau * frequency)) / np.hypot(s, frequency)
     last = (tau * float(frequency[-1])) ** 2
-    return _multiplied(row, s, period, frequency, kernel, tau=tau, error=math.exp(-0.5 * last) / (math.pi * last))
+    error = math.exp(-0.5 * last) / (math.pi * last)
+
+    def phase(kept: Array) -> Array:
+        return np.asarray(tau**2 * s * kept - np.arctan2(kept, s))
+
+    return _multiplied(row, s, period, frequency, weight, phase, tau=tau, error=error)
 
 
 def _multiplied(
@@ -191,28 +201,31 @@ def _multiplied(
     s: float,
     period: float,
     frequency: Array,
-    kernel: NDArray[np.complex128],
+    weight: Array,
+    phase: Callable[[Array], Array],
     *,
     pitch: float | None = None,
     tau: float = 0.0,
     error: float = 0.0,
 ) -> Inversion:
-    """The kernel times the tilted transform of every term, for the frequencies where that is not negligible."""
-    kernel[1:] *= 2.0  # each node stands for its mirror image too
-    kernel /= period
-    weight, top = np.abs(kernel), float(frequency[-1])
-    size, phase, whole = np.zeros_like(frequency), np.angle(kernel), float(weight.sum())
+    """The kernel times the tilted transform of every term, for the frequencies where that is not negligible.
+
+    `weight` is the modulus of the kernel, and `phase` its phase where it is asked for. Few frequencies are left after a
+    few terms, so moduli come first, and phases for what is left.
+    """
+    weight[1:] *= 2.0  # each node stands for its mirror image too
+    weight /= period
+    size, whole, top = np.zeros_like(frequency), float(weight.sum()), float(frequency[-1])
     for part in row.parts:
         start = 0
         while start < part.count.size and frequency.size:
             block = slice(start, start + max(1, BLOCK // frequency.size))
-            u, scale, count = s * part.weight[0, block], part.scale[block], part.count[block]
+            u, scale, angle = s * part.weight[0, block], part.scale[block], frequency[:, None] * part.weight[0, block]
             with np.errstate(divide="ignore"):
-                factor, turn = part.law.log_tilted(u, scale, frequency[:, None] * part.weight[0, block])
-            size, phase = size + factor @ count, phase + turn @ count
+                size = size + part.law.log_modulus(u, scale, angle) @ part.count[block]
             kept = size > NEGLIGIBLE
             error += float(weight[~kept] @ np.exp(size[~kept]))
-            frequency, weight, size, phase = frequency[kept], weight[kept], size[kept], phase[kept]
+            frequency, weight, size = frequency[kept], weight[kept], size[kept]
             start = block.stop
     flat = 64.0 + 16.0 * row.terms()
     s_row = np.array([s])
@@ -221,7 +234,7 @@ def _multiplied(
         log_peak=float(row.log_mgf(s_row)[0]) + 0.5 * (tau * s) ** 2 + UNIT * flat,
         frequency=frequency,
         size=weight * np.exp(size),
-        phase=phase,
+        phase=_turned(row, s, frequency, phase(frequency)),
         pitch=pitch,
         shift=SHIFT * tau,
         covered=COVERED if tau else 1.0,
@@ -229,3 +242,13 @@ def _multiplied(
         rounding=UNIT * whole * top,
         reach=flat / top + float(row.mean(s_row)[0] + row.spread()[0]),
     )
+
+
+def _turned(row: Sums, s: float, frequency: Array, phase: Array) -> Array:
+    """A phase with those of all terms added."""
+    size = max(1, BLOCK // max(frequency.size, 1))
+    for part in row.parts:
+        for block in (slice(start, start + size) for start in range(0, part.count.size, size)):
+            weight, scale, count = part.weight[0, block], part.scale[block], part.count[block]
+            phase = phase + part.law.phase(s * weight, scale, frequency[:, None] * weight) @ count
+    return phase

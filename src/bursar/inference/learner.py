@@ -11,7 +11,7 @@ from typing import Any
 from bursar.domain import Domain
 from bursar.inference.factors import Factor, Factored, Grids
 from bursar.inference.learning import Heuristic, Schedule
-from bursar.inference.multiplicative_weights import MOST_BINS, Histogram
+from bursar.inference.multiplicative_weights import MOST_BINS, Histogram, Names
 from bursar.inference.single_draw import half_width, single_tail
 from bursar.inference.size import ALL_ROWS
 from bursar.inference.views import products_of
@@ -47,6 +47,15 @@ class Learning:
     spread: float = 1.0
     margin_after_failure: bool = True  # False as printed: a failed test is taken at its word
     most_bins: int = MOST_BINS
+    groups: tuple[Names, ...] = ()  # declared; none: columns are grouped as they are asked about
+
+    def together(self, columns: Iterable[str]) -> bool:
+        """Whether questions about these columns are learnt from: one declared group has them all, or none is declared.
+
+        Edge cases: a column that no group has is a group by itself.
+        """
+        names = set(columns)
+        return not self.groups or len(names) <= 1 or any(names.issubset(group) for group in self.groups)
 
     def margin(self, noise: Noise, *, failed: bool) -> float:
         """tau alpha, in rows."""
@@ -72,8 +81,8 @@ class Learner:
     Guarantees: depends on `Measured`, `Failed` and `Versioned` records only, never on a test that passed, so it is the
     same after a restart. `live` are the sparse vectors that are open as far as the log tells.
     Edge cases: as long as nothing says how many rows there are, answers wait; they are learnt from in their order as
-    soon as something does. Queries with negative values, of more columns than one histogram can hold, and blocks of
-    more than 1,024 rows are not learnt from.
+    soon as something does. Queries with negative values, of more columns than one histogram can hold, of columns of
+    several declared groups, and blocks of more than 1,024 rows are not learnt from.
     """
 
     domain: Domain
@@ -113,6 +122,8 @@ class Learner:
 
     def ready(self, query: Product) -> bool:
         """What the heuristic says; a question that spans groups which were never asked together has not been learnt."""
+        if not self.learning.together(query.attrs):
+            return False
         factor = self.histogram.single(query.attrs)
         if factor is None:
             return self.learning.heuristic.ready(NOTHING.histogram, NOTHING.bins(ALL_ROWS))
@@ -121,7 +132,7 @@ class Learner:
     def learn(self, answers: Iterable[tuple[Product, int]], noise: Noise) -> None:
         """The rows of one measurement; they wait where it is not known yet how many rows there are."""
         for query, value in answers:
-            if learnable(query) and self.histogram.join(query.attrs) is not None:
+            if self._joined(query) is not None:
                 self._waiting.append(_Answer(query, value, noise, self._was_failed(query)))
         if self.size is not None:
             for answer in self._waiting:
@@ -131,7 +142,7 @@ class Learner:
     def failed(self, query: LinearMap) -> None:
         """A test that was above: the heuristic is told now, and what is bought next for the query is known for it."""
         self._failed.add(query.digest)
-        factor = self.histogram.join(query.attrs) if isinstance(query, Product) and learnable(query) else None
+        factor = self._joined(query) if isinstance(query, Product) else None
         if factor is not None and isinstance(query, Product):
             self.learning.heuristic.failed(factor.histogram, factor.bins(query))
 
@@ -165,6 +176,12 @@ class Learner:
         few = event.strategy.rows <= MOST_ROWS
         pairs = zip(rows_of(event.strategy), record.values.tolist(), strict=False) if few else ()
         self.learn(pairs, event.noise)
+
+    def _joined(self, query: Product) -> Factor | None:
+        """The factor that learns from a query; None where none can, or groups are declared that it spans."""
+        if not (learnable(query) and self.learning.together(query.attrs)):
+            return None
+        return self.histogram.join(query.attrs)
 
     def _learn(self, answer: _Answer, size: float) -> None:
         query = answer.query

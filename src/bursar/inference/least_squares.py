@@ -84,6 +84,7 @@ class Reconstruction:
     places: dict[tuple[int, int], Integers] = field(default_factory=dict)  # of each block: (position, first row)
     state: GaussianState = field(init=False)
     sums: PrefixSums | None = None  # of the present state
+    snapshot: Reconstruction | None = None  # a copy of the present state, which laws refer to
     answers: dict[str, Estimate | None] = field(default_factory=dict)  # to questions asked of the present state
     roots: Reals = field(init=False)  # of the number of cells that each merged cell stands for
     seen: dict[tuple[object, ...], Seen] = field(default_factory=dict)  # masks over the present classes
@@ -184,7 +185,7 @@ class Reconstruction:
         return self.answers[queries.digest]
 
     def _forget(self) -> None:
-        self.sums, self.answers = None, {}
+        self.sums, self.snapshot, self.answers = None, None, {}
 
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries, or None where the rows do not determine them."""
@@ -200,12 +201,14 @@ class Reconstruction:
         """
         if len(self.columns) != 1 or not isinstance(queries, Product) or len(queries.masks) != 1:
             return None
-        if self.sums is None:
-            self.sums = PrefixSums(state=copy.copy(self.state), labels=self.classes[self.columns[0]])
+        if self.sums is None or self.snapshot is None:
+            self.snapshot = self.copy()
+            self.snapshot.answers = {}  # these refer to it: a circle
+            self.sums = PrefixSums(state=self.snapshot.state, labels=self.classes[self.columns[0]])
         found = self.sums.look_up(queries.masks[0].steps)
         if found is None:
             return None
-        return Estimate(values=found[0], law=LaterRows(known=self.copy(), queries=queries, variances=found[1]))
+        return Estimate(values=found[0], law=LaterRows(known=self.snapshot, queries=queries, variances=found[1]))
 
     def weights_of(self, queries: LinearMap) -> Reals | None:
         """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
@@ -291,6 +294,10 @@ class LaterRows:
         return self.rows.half_widths(beta)
 
     def mean_square(self) -> float:
+        return self._mean
+
+    @cached_property
+    def _mean(self) -> float:
         return float(self.variances.mean()) if len(self.variances) else 0.0
 
 

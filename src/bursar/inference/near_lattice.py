@@ -84,10 +84,11 @@ def pitches(weights: Array, spreads: Array) -> Array:
     strongest = np.argmax(weights * spreads, axis=1)
     lead = np.take_along_axis(weights, strongest[:, None], axis=1)[:, 0]
     found, open_ = np.zeros(len(weights)), np.flatnonzero(lead > 0)
-    for parts in range(1, FINEST + 1):
+    tried = _rounded(lead / np.arange(1.0, FINEST + 1)[:, None])
+    for each in tried:
         if open_.size == 0:
             break
-        pitch = _rounded(lead[open_] / parts)
+        pitch = each[open_]
         rest = weights[open_] - pitch[:, None] * np.rint(weights[open_] / pitch[:, None])
         near = np.square(rest) @ np.square(spreads) <= np.square(CLOSE * pitch)
         found[open_[near]] = pitch[near]
@@ -97,7 +98,7 @@ def pitches(weights: Array, spreads: Array) -> Array:
 
 def _rounded(pitch: Array) -> Array:
     short = _to_bits(pitch, SHORT)
-    return np.where(np.abs(pitch - short) <= ROUND * pitch, short, _to_bits(pitch, LONG))
+    return np.asarray(np.where(np.abs(pitch - short) <= ROUND * pitch, short, _to_bits(pitch, LONG)))
 
 
 def _to_bits(numbers: Array, bits: int) -> Array:

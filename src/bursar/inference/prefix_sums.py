@@ -50,7 +50,7 @@ class PrefixSums:
         place = self._boundary[at]
         if place.min(initial=0) < 0 or not self._whole(at, jump) or not self._determined(place, jump):
             return None
-        pairs = self._covariance[np.ix_(place, place)]
+        pairs = self._covariance[place[:, None], place]
         variance = float(jump @ pairs @ jump)
         doubt = ROUNDING * float(np.square(jump) @ pairs.diagonal())
         return float(jump @ self._estimate[place]), max(variance, 0.0) + doubt

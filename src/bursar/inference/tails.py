@@ -27,7 +27,7 @@ from bursar.errors import GoalError
 from bursar.inference.characteristic import Array, Sums
 from bursar.inference.inversion import Inversion, chernoff_exponent, chernoff_width, quick_exponent
 from bursar.inference.near_lattice import NearLattice
-from bursar.inference.noises import Noises
+from bursar.inference.noises import Kinds, Noises
 from bursar.inference.single_draw import (
     FARTHEST,
     beyond,
@@ -218,8 +218,8 @@ Terms = tuple[tuple[float, Noise, int], ...]
 
 def _terms(weights: Array, noises: Noises) -> Terms:
     present = np.flatnonzero(weights)
-    counts = Counter(zip(weights[present].tolist(), noises.take(present), strict=True))
-    return tuple((weight, noise, count) for (weight, noise), count in counts.items())
+    counts = Counter(zip(weights[present].tolist(), noises.which[present].tolist(), strict=True))
+    return tuple((weight, noises.kinds.noises[kind], count) for (weight, kind), count in counts.items())
 
 
 @lru_cache(maxsize=KEPT)
@@ -251,8 +251,9 @@ def _width_of(terms: Terms, beta: float) -> float:
 
 
 def _row(terms: Terms) -> Sums:
-    weights = np.array([[weight for weight, _, count in terms for _ in range(count)]])
-    return Sums.of(weights, [noise for _, noise, count in terms for _ in range(count)]).row(0)
+    weights, noises, counts = zip(*terms, strict=True)
+    each = Noises(Kinds(noises), np.arange(len(noises)))  # to find equal ones would take longer than it saves
+    return Sums.of(np.array([weights]), each, np.array(counts, np.float64)).row(0)
 
 
 def _multiple(k: int, unit: float) -> float:

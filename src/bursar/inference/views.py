@@ -35,10 +35,12 @@ class Measurements:
     lines: dict[str, dict[str, Line]] = field(default_factory=dict)  # column -> transform digest -> the finest
     version: int = 0
     seen: int = 0  # how many records there were
+    above: dict[Columns, list[Columns]] = field(default_factory=dict)  # what `sets_above` has found in these records
 
     def advance(self, records: Iterable[Record]) -> None:
         for record in records:
             event, self.seen = record.event, self.seen + 1
+            self.above.clear()
             if isinstance(event, Versioned):
                 self.version = event.version
                 self.finest.clear()  # rows are reused within their version only
@@ -82,9 +84,12 @@ class Measurements:
 
     def sets_above(self, columns: Columns) -> list[Columns]:
         """Column sets whose joint cells could determine a question on `columns`, the smallest domain first."""
-        wanted = set(columns)
-        above = [measured for measured in self.blocks if wanted.issubset(measured)]
-        return sorted(dict.fromkeys([columns, *above]), key=lambda names: (self.domain.cells(names), names))
+        if columns not in self.above:
+            wanted = set(columns)
+            above = [measured for measured in self.blocks if wanted.issubset(measured)]
+            found = sorted(dict.fromkeys([columns, *above]), key=lambda names: (self.domain.cells(names), names))
+            self.above[columns] = found
+        return self.above[columns]
 
 
 @dataclass

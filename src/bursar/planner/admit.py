@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from bursar.errors import GoalError, QueryError
 from bursar.goal import GoalKind
 from bursar.inference.simultaneous import Family
 from bursar.inference.views import products_of
 from bursar.planner.request import Request
-from bursar.queries import Predicate, Stack, Thresholds
-from bursar.sql import Query, parse
+from bursar.queries import LinearMap, Predicate, Stack, Thresholds
+from bursar.sql import TRUE, Aggregate, And, Condition, Function, Key, Name, Query, parse, render
+from bursar.sql.query import all_of, change_parts, leaves
+from bursar.workload import compile
+from bursar.workload.apart import Apart
 
 NO_MEASURED_SIZE = (
     'under contract = "simultaneous" a percentage is taken of a public size only, and public_size is not declared; '
@@ -19,41 +23,107 @@ NO_MEASURED_SIZE = (
 
 
 def admit(family: Family | None, request: Request) -> None:
-    """Refuse what the contract in force cannot promise anything about; a family of None stands for per-query."""
+    """Refuse what the contract in force cannot promise anything about; a family of None stands for per-query.
+
+    Guarantees: a rewrite that is offered is a question of the family.
+    """
     if family is None:
         return
     if request.goal.kind is GoalKind.RMSE:
         reason = "a mean square error says nothing about a question that was chosen after seeing noisy answers, and "
         raise GoalError(f'{reason}contract = "simultaneous" covers those; ask for an error: WITH ERROR 50')
-    asked = request.compiled.map
-    if isinstance(asked, Predicate):
-        reason = f"the declared family has no questions that tie {' and '.join(asked.attrs)} together"
-        raise _refusal(request, asked.attrs, reason, "conditions on single columns, joined by AND")
-    if any(isinstance(part, Thresholds) for part in (asked.parts if isinstance(asked, Stack) else (asked,))):
-        raise QueryError("the declared family has no thresholds of some columns; r = k asks for their marginals")
-    for product in products_of(asked):
-        uneven = family.uneven(product)
-        if uneven:
-            what = " and ".join(uneven)
-            reason = f"the declared family has one range of neighbouring values per column, and for {what} this is none"
-            hint = f"{uneven[0]} BETWEEN ... AND ..., or GROUP BY {', '.join(uneven)}"
-            raise _refusal(request, uneven, reason, hint)
-        beyond = family.beyond(product)
-        if beyond:
-            together = " and ".join(product.attrs)
-            reason = f"the declared family has no questions about {together} (it has: {family.describe()})"
-            hint = f"the same without {' and '.join(beyond)}; the data owner declares families under [goal]"
-            raise _refusal(request, beyond, reason, hint)
+    outside = _outside(family, request.compiled.map)
+    if outside is not None:
+        raise _refusal(family, request, outside)
     if request.workload.times is not None:
         raise GoalError('under contract = "simultaneous" outputs share one error: leave out ON, or ask one by one')
 
 
-def _refusal(request: Request, columns: Sequence[str], reason: str, hint: str) -> QueryError:
-    return QueryError(reason, text=request.text, position=_mention(parse(request.text), columns), rewrite=hint)
+Outside = tuple[QueryError, tuple[str, ...]]
+"""Why the declared family does not have a question, and the columns that are to blame."""
+
+
+def _outside(family: Family, asked: LinearMap) -> Outside | None:
+    """What keeps a question out of the family; None where it is in it."""
+    if isinstance(asked, Predicate | Apart):
+        reason = (
+            f"the declared family has no questions that tie {' and '.join(asked.attrs)} together; it has conditions "
+            "on single columns, joined by AND"
+        )
+        return QueryError(reason), asked.attrs
+    if any(isinstance(part, Thresholds) for part in (asked.parts if isinstance(asked, Stack) else (asked,))):
+        return QueryError("the declared family has no thresholds of some columns; r = k asks for their marginals"), ()
+    for product in products_of(asked):
+        uneven = family.uneven(product)
+        if uneven:
+            reason = (
+                f"the declared family has one range of neighbouring values per column, and for {' and '.join(uneven)} "
+                f"this is none; GROUP BY {', '.join(uneven)} asks for all ranges"
+            )
+            return QueryError(reason), uneven
+        beyond = family.beyond(product)
+        if beyond:
+            reason = (
+                f"the declared family has no questions about {' and '.join(product.attrs)} (it has: "
+                f"{family.describe()}); the data owner declares families under [goal]"
+            )
+            return QueryError(reason), beyond
+    return None
+
+
+def _refusal(family: Family, request: Request, outside: Outside) -> QueryError:
+    error, columns = outside
+    try:
+        query = parse(request.text)
+    except QueryError:  # several questions, or none in SQL
+        return replace(error, text=request.text)
+    rewrite = _rewrite(family, query, columns)
+    return replace(error, text=request.text, position=_mention(query, columns), rewrite=rewrite)
 
 
 def _mention(query: Query, columns: Iterable[str]) -> int:
     """Where one of the columns is first named."""
     named = [*(key.column for key in query.keys), *query.columns()]
-    places = [name.position for name in named if any(name.names(column) for column in columns)]
+    places = [name.position for name in named if _about(name, columns)]
     return min((place for place in places if place >= 0), default=-1)
+
+
+def _rewrite(family: Family, query: Query, columns: tuple[str, ...]) -> str:
+    """A question of the family that is near to the given one; nothing where none is found."""
+    for near in _nearer(query, columns):
+        try:
+            text = render(near)
+            found = compile(parse(text), family.domain, near.table.text).map
+        except QueryError:
+            continue
+        if _outside(family, found) is None:
+            return text
+    return ""
+
+
+def _nearer(query: Query, columns: tuple[str, ...]) -> Iterator[Query]:
+    """All values of the columns in place of what is asked about them; or the question without these columns."""
+    query = replace(query, having=TRUE, order=(), limit=None, offset=0, sets=(), flags=())
+    wanted = [name for name in (*(key.column for key in query.keys), *query.columns()) if _about(name, columns)]
+    every = {next(column for column in columns if name.names(column)): Key(column=name) for name in wanted}
+    keys = tuple(key for key in query.keys if not any(_about(Name(text=name), columns) for name in key.columns))
+    where = _without(query.where, columns)
+    items = tuple(change_parts(item, lambda part: _without_filter(part, columns)) for item in query.aggregates)
+    counts = Aggregate(name=Function.COUNT.value.lower())
+    for aggregates in (items, (counts,)):
+        yield replace(query, keys=(*every.values(), *keys), where=where, aggregates=aggregates)
+        yield replace(query, keys=keys, where=where, aggregates=aggregates)
+
+
+def _about(name: Name, columns: Iterable[str]) -> bool:
+    return any(name.names(column) for column in columns)
+
+
+def _without_filter(part: Aggregate, columns: tuple[str, ...]) -> Aggregate:
+    return replace(part, condition=_without(part.condition, columns))
+
+
+def _without(condition: Condition, columns: tuple[str, ...]) -> Condition:
+    """What a condition says about other columns alone."""
+    parts = condition.parts if isinstance(condition, And) else (condition,)
+    return all_of(*(part for part in parts if not any(_about(leaf.column, columns) for leaf in leaves(part))))

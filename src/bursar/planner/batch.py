@@ -12,9 +12,10 @@ import numpy as np
 from bursar.answer import Answer, facts_of
 from bursar.errors import GoalError, QueryError
 from bursar.goal import GoalKind
-from bursar.inference.views import joined, products_of
 from bursar.planner.request import Request
 from bursar.planner.tolerances import balance, least_of, tolerances
+from bursar.queries import LinearMap
+from bursar.workload.apart import pieces_of, put_together
 from bursar.workload.workload import Workload
 
 
@@ -56,13 +57,13 @@ def together(requests: Sequence[Request], key: str | None) -> Request:
         raise GoalError(
             "the questions of a batch share one goal; leave the goals in the SQL out, and give one beside it"
         )
-    least: dict[str, float] = {}  # what the rows of a product may err by
+    least: dict[str, float] = {}  # what the rows of a piece may err by
     for request in requests:
         allowed = tolerances(request.compiled, request.asked, request.promised)
-        own = products_of(request.compiled.map)
-        for product, most in zip(own, least_of(own, allowed), strict=True):
-            least[product.digest] = min(float(most), least.get(product.digest, math.inf))
-    needed = joined(request.compiled.map for request in requests)
+        own = pieces_of(request.compiled.map)
+        for piece, most in zip(own, least_of(own, allowed), strict=True):
+            least[piece.digest] = min(float(most), least.get(piece.digest, math.inf))
+    needed = _needed(requests)
     rows = needed.rows
     everything = Workload(
         map=needed,
@@ -71,7 +72,8 @@ def together(requests: Sequence[Request], key: str | None) -> Request:
         outputs=("value",),
         index=np.arange(rows)[:, None],
     )
-    found = balance(everything.map, np.repeat(list(least.values()), [one.rows for one in needed.parts]))
+    every = pieces_of(needed)
+    found = balance(needed, np.repeat([least[one.digest] for one in every], [one.rows for one in every]))
     first, scaled = requests[0], replace(everything, map=found.map, times=found.times)
     goal, step = first.goal, found.amount
     if rows and goal.kind is not GoalKind.SPEND:
@@ -84,19 +86,20 @@ def together(requests: Sequence[Request], key: str | None) -> Request:
 
 def split(joint: Answer, requests: Sequence[Request], one_by_one: float) -> Batch:
     """The answer to each question, cut out of the answer to all of them."""
-    starts: dict[str, int] = {}
-    used = 0
-    for product in (p for request in requests for p in products_of(request.compiled.map)):
-        if product.digest not in starts:
-            starts[product.digest] = used
-            used += product.rows
+    every = pieces_of(_needed(requests))
+    ends = np.cumsum([0, *(piece.rows for piece in every)]).tolist()
+    starts = {piece.digest: start for piece, start in zip(every, ends, strict=False)}
     answers = tuple(_cut(joint, request, starts) for request in requests)
     return Batch(answers=answers, charge=joint.charge, unit=joint.unit, one_by_one=one_by_one)
 
 
+def _needed(requests: Sequence[Request]) -> LinearMap:
+    return put_together(piece for request in requests for piece in pieces_of(request.compiled.map))
+
+
 def _cut(joint: Answer, request: Request, starts: dict[str, int]) -> Answer:
     workload = request.compiled
-    places = [starts[p.digest] + np.arange(p.rows) for p in products_of(workload.map)]
+    places = [starts[piece.digest] + np.arange(piece.rows) for piece in pieces_of(workload.map)]
     rows = np.concatenate([*places, np.zeros(0, np.int64)])
     numbers = [np.array([value for (value,) in table]) for table in (joint.values, joint.low, joint.high)]
     facts = facts_of(workload, workload.derive(*(column[rows] for column in numbers)), joint.confidence)

@@ -2,7 +2,8 @@
 
 Proposers plan for one error alpha on every row of a map. A row q that may err by t is asked for as m q with m =
 alpha/t, a whole number: m q errs by less than alpha exactly where q errs by less than t, and costs what q costs at that
-error. So the failure probability of the goal is shared out over all rows of all outputs, as for any other question.
+error. So the failure probability of the goal is shared out over all rows of all outputs, as for any other question. A
+count that ties too many columns together for a mask has no multiples; it is measured by itself, with less noise.
 
 What a row may err by follows from the outputs it is for: for a count or a sum that is shown, the error that is asked
 for; for what follows from rows (averages, ratios, variances, quantiles) an error of e means e people more or less, so a
@@ -13,7 +14,7 @@ Where outputs share a row, the least counts. Where the goal is a price, people a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 from bursar.goal import Goal, GoalKind
 from bursar.inference.derived import Combination
 from bursar.inference.views import products_of
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.queries import LinearMap, Mask, Predicate, Product, Stack, Steps
+from bursar.workload.apart import Apart, pieces_of
 from bursar.workload.workload import Workload
 
 LARGEST_RATIO = 2.0**20
@@ -63,7 +65,7 @@ def balance(map: LinearMap, allowed: Tolerances) -> Balanced:
 
     Within a part, which is one product of masks, the row that may err least speaks for all.
     """
-    parts = products_of(map)
+    parts = pieces_of(map)
     if not map.rows or np.all(allowed == allowed[0]):
         return Balanced(map=map, times=None, amount=float(allowed[0]) if map.rows else math.inf)
     least = least_of(parts, allowed)
@@ -72,13 +74,12 @@ def balance(map: LinearMap, allowed: Tolerances) -> Balanced:
     grain, whole = _multiples(ratios)
     if np.all(whole == 1):
         return Balanced(map=map, times=None, amount=most)
-    column = _smallest(parts)
-    made = tuple(_times(part, int(factor), column) for part, factor in zip(parts, whole, strict=True))
     times = np.repeat(whole, [part.rows for part in parts])
-    return Balanced(map=Stack(made) if len(made) != 1 else made[0], times=times, amount=grain * most)
+    made = _scaled(map, iter(whole.tolist()), _smallest(parts))
+    return Balanced(map=made, times=times, amount=grain * most)
 
 
-def least_of(parts: Sequence[Product], allowed: Tolerances) -> Tolerances:
+def least_of(parts: Sequence[LinearMap], allowed: Tolerances) -> Tolerances:
     """What all rows of each part may err by."""
     ends = np.cumsum([0, *(part.rows for part in parts)])
     return np.array([allowed[low:high].min() for low, high in pairwise(ends)])
@@ -109,12 +110,26 @@ def _multiples(ratios: NDArray[np.float64]) -> tuple[int, NDArray[np.int64]]:
     return FINEST, np.ceil(FINEST * ratios * (1 - 1e-12)).astype(np.int64)
 
 
-def _smallest(parts: Sequence[Product]) -> tuple[str, int] | None:
+def _smallest(parts: Sequence[LinearMap]) -> tuple[str, int] | None:
     """The smallest column that any part is about, for parts that are about none."""
-    sizes = {
-        name: size for part in parts for mask in part.masks for name, size in zip(mask.attrs, mask.sizes, strict=True)
-    }
+    masks: list[Mask | Predicate] = [part for part in parts if isinstance(part, Predicate)]
+    masks += [mask for part in parts if isinstance(part, Product) for mask in part.masks]
+    sizes = {name: size for mask in masks for name, size in zip(mask.attrs, mask.sizes, strict=True)}
     return min(sizes.items(), key=lambda item: item[1], default=None)
+
+
+def _scaled(map: LinearMap, factors: Iterator[int], column: tuple[str, int] | None) -> LinearMap:
+    """The map with each of its pieces in so many multiples."""
+    if not isinstance(map, Apart):
+        made = tuple(_times(part, next(factors), column) for part in products_of(map))
+        return made[0] if len(made) == 1 else Stack(made)
+    parts: list[LinearMap] = []
+    times: list[int] = []
+    for part in map.parts:
+        alone = isinstance(part, Predicate)  # its coefficients are 0 and 1
+        times.append(next(factors) if alone else 1)
+        parts.append(part if alone else _scaled(part, factors, column))
+    return Apart(tuple(parts), tuple(times))
 
 
 def _times(part: Product, factor: int, column: tuple[str, int] | None) -> Product:

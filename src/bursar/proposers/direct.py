@@ -14,7 +14,7 @@ import numpy as np
 
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Estimate, IndependentRows, each_of
+from bursar.inference.estimate import ErrorLaw, Estimate, IndependentRows, each_of
 from bursar.inference.tails import scale_for
 from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind
 from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE
@@ -22,6 +22,7 @@ from bursar.kernel.verbs import Verbs
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
+from bursar.proposers.several_noises import SeveralNoises
 from bursar.queries import LinearMap
 from bursar.workload.apart import Apart
 
@@ -56,60 +57,103 @@ class Direct:
         return [offer for offer in made if offer is not None]
 
     def _offer(self, kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> Offer | None:
-        scale = scale_of(kind, wanted, goal, views)
-        if scale is None:
+        noises = noises_of(kind, wanted, goal, views)
+        if noises is None:
             return None
-        noise = Noise(kind=kind, scale=scale)
-        price = price_of(parts_of(wanted), noise, views)
+        parts = measured(wanted)
+        price = price_of([part for part, _ in parts], noises, views)
         if price is None:
             return None
-        law = IndependentRows(noise=noise, rows=wanted.rows)
+        law = law_of(parts, noises)
         return Offer(
             proposer=self.name,
             price=price,
             law=law,
-            run=partial(_measure, wanted, noise, law),
+            run=partial(_measure, parts, noises, law),
             buys=wanted.rows,
-            note=f"{kind.value} noise of scale {scale:.4g}",
+            note=note_of(noises),
         )
 
 
-def _measure(wanted: LinearMap, noise: Noise, law: IndependentRows, verbs: Verbs) -> Estimate:
-    values = [verbs.measure(part, noise).values for part in parts_of(wanted)]
+Part = tuple[LinearMap, int]
+"""What one verb measures, and what its rows are taken times."""
+
+
+def _measure(parts: Sequence[Part], noises: Sequence[Noise], law: ErrorLaw, verbs: Verbs) -> Estimate:
+    drawn = zip(parts, noises, strict=True)
+    values = [times * verbs.measure(part, noise).values for (part, times), noise in drawn]
     return Estimate(values=np.concatenate(values).astype(float), law=law)
 
 
-def parts_of(wanted: LinearMap) -> tuple[LinearMap, ...]:
+def measured(wanted: LinearMap) -> list[Part]:
     """What one verb can measure at a time."""
-    return wanted.parts if isinstance(wanted, Apart) else (wanted,)
+    return wanted.measured if isinstance(wanted, Apart) else [(wanted, 1)]
 
 
-def price_of(parts: Sequence[LinearMap], noise: Noise, views: Views) -> Price | None:
+def parts_of(wanted: LinearMap) -> tuple[LinearMap, ...]:
+    """What the verbs measure."""
+    return tuple(part for part, _ in measured(wanted))
+
+
+def law_of(parts: Sequence[Part], noises: Sequence[Noise]) -> IndependentRows | SeveralNoises:
+    """The errors of all rows."""
+    drawn = [((noise, times), part.rows) for (part, times), noise in zip(parts, noises, strict=True)]
+    if len({row for row, _ in drawn}) == 1 and drawn[0][0][1] == 1:
+        return IndependentRows(noise=noises[0], rows=sum(rows for _, rows in drawn))
+    return SeveralNoises(rows=tuple(row for row, rows in drawn for _ in range(rows)))
+
+
+def note_of(noises: Sequence[Noise]) -> str:
+    scales = sorted({noise.scale for noise in noises})
+    shown = f"{scales[0]:.4g}" if len(scales) == 1 else f"{scales[0]:.4g} to {scales[-1]:.4g}"
+    return f"{noises[0].kind.value} noise of scale {shown}"
+
+
+def price_of(parts: Sequence[LinearMap], noises: Sequence[Noise], views: Views) -> Price | None:
     """What the measurements would add; None where that is beyond any budget."""
-    events = tuple(Measured(strategy=part, noise=noise, version=views.version) for part in parts)
+    drawn = zip(parts, noises, strict=True)
+    events = tuple(Measured(strategy=part, noise=noise, version=views.version) for part, noise in drawn)
     try:
         return Price(events=events, at_most=views.price(events))
     except BudgetError:
         return None
 
 
-def scale_of(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> float | None:
-    """The largest scale that meets the goal, or the least that the price allows; None where there is none."""
+def noises_of(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> tuple[Noise, ...] | None:
+    """For each part, the most noise that meets the goal, or the least that the price allows; None where there is none.
+
+    A part whose rows are taken m times may err by an m-th of what the goal says. Where the goal is a price, it has an
+    m-th of the noise that others have.
+    """
+    times = [times for _, times in measured(wanted)]
+    if goal.kind is GoalKind.SPEND:
+        cap = spending_cap(goal)
+        assert cap is not None
+
+        def within_cap(scale: float) -> bool:
+            price = price_of(parts_of(wanted), [_noise(kind, scale / one) for one in times], views)
+            return price is not None and price.at_most <= cap
+
+        scale = _edge(within_cap, good_below=False)
+        return None if scale is None else tuple(_noise(kind, scale / one) for one in times)
+    scales = {one: scale_of(kind, wanted.rows, goal, one) for one in set(times)}
+    found = [_noise(kind, scale) for one in times if (scale := scales[one]) is not None]
+    return tuple(found) if len(found) == len(times) else None
+
+
+def scale_of(kind: NoiseKind, rows: int, goal: Goal, times: int) -> float | None:
+    """The largest scale that meets the goal on rows that are so many times what is measured; None if none does."""
     if goal.kind is GoalKind.ERROR:
         try:
-            return scale_for(kind, goal.amount, each_of(ROUNDED * goal.beta, wanted.rows))
+            return scale_for(kind, goal.amount / times, each_of(ROUNDED * goal.beta, rows))
         except GoalError:
             return None
-    if goal.kind is GoalKind.RMSE:
-        return _edge(lambda scale: Noise(kind=kind, scale=scale).variance() <= goal.amount**2, good_below=True)
-    cap = spending_cap(goal)
-    assert cap is not None
+    most = (goal.amount / times) ** 2
+    return _edge(lambda scale: _noise(kind, scale).variance() <= most, good_below=True)
 
-    def within_cap(scale: float) -> bool:
-        price = price_of(parts_of(wanted), Noise(kind=kind, scale=scale), views)
-        return price is not None and price.at_most <= cap
 
-    return _edge(within_cap, good_below=False)
+def _noise(kind: NoiseKind, scale: float) -> Noise:
+    return Noise(kind=kind, scale=min(max(scale, SMALLEST_SCALE), LARGEST_SCALE))
 
 
 def _edge(good: Callable[[float], bool], *, good_below: bool) -> float | None:

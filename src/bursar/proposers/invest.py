@@ -3,6 +3,11 @@
 The rule of ski rental: with R the rent paid since the last such purchase, p the price of answering this question in
 the cheapest other way and P the price of the strategy, buy as soon as R + p > theta P. For one set of columns, one goal
 and theta = 1 that costs at most twice the better of always renting and buying at the start. As a bid: theta P - R.
+
+Nodes are an investment themselves where there is one column: few of them make up any range of it, so they are no rent.
+Over several columns a box takes the product of as many, which hardly another box shares: there they are rent like
+everything else. A strategy for some of the columns is rent on all of them, so R + p > theta P is asked with its price
+as p: where that holds, it would not be the last purchase, and the larger strategy is bought at once.
 """
 
 from __future__ import annotations
@@ -16,8 +21,10 @@ import numpy as np
 from bursar.domain import Domain
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import WeightedRows, meets
+from bursar.inference.estimate import Estimate, WeightedRows, meets
+from bursar.inference.views import noise_of, products_of
 from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, from_units
+from bursar.kernel.ledger import Record
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.investment import Investment, by_itself, on_top
@@ -63,13 +70,36 @@ class Invest:
         if request.goal.kind is GoalKind.SPEND or not 1 <= wanted.rows <= MOST_ROWS:
             return []
         made = [self._offer(columns, request, views) for columns in _candidates(request, views)]
-        return sorted((offer for offer in made if offer is not None), key=lambda offer: offer.bid)[:1]
+        found = sorted((offer for offer in made if offer is not None), key=lambda offer: offer.bid)
+        larger = [one for one in found[1:] if one.buys > found[0].buys and one.bid < found[0].price.at_most]
+        return (larger or found)[:1]
+
+    def known(self, request: Request, views: Views) -> Offer | None:
+        """What a strategy that was bought says by itself, if that keeps the goal, as it does for all it was bought for.
+
+        Least squares over everything that is known looks at few sets of columns, and has the least variance, not always
+        the least tail.
+        """
+        wanted = request.workload.map
+        if request.goal.kind is GoalKind.SPEND or wanted.rows > MOST_ROWS or not products_of(wanted):
+            return None
+        for columns in _candidates(request, views):
+            plan = self._plan(views.domain, columns, views.mode) if columns in views.measurements.blocks else None
+            record = None if plan is None else views.measurements.finest.get(plan.product.digest)
+            if plan is None or record is None:
+                continue
+            law = by_itself(plan, noise_of(record), wanted).law
+            if isinstance(law, WeightedRows) and meets(law, request.goal):
+                return _free(record, law)
+        return None
 
     def _offer(self, columns: tuple[str, ...], request: Request, views: Views) -> Offer | None:
         plan = self._plan(views.domain, columns, views.mode)
         if plan is None:
             return None
-        rent = views.rents.since(columns, self.name, partial(_is, plan.product.digest), all_nodes)
+        rent = views.rents.since(
+            columns, self.name, partial(_is, plan.product.digest), all_nodes if len(columns) == 1 else None
+        )
         if rent == 0:
             return None
         theta = self._theta[views.mode]
@@ -127,6 +157,29 @@ class Invest:
             self._reaches[key] = _reach(plan, beta)
         amount = max(goal.amount - 0.5, goal.amount / 2)  # whole numbers reach an error half a step sooner
         return MARGIN * amount * REFERENCE / (self._reaches[key] * plan.sensitivity)
+
+
+class Invested:
+    """Answers, free, from the strategies that were bought: asked before those who would buy something else."""
+
+    name = Invest.name
+
+    def __init__(self, invest: Invest) -> None:
+        self._invest = invest
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        key = (self, request.workload.map.digest, request.goal)
+        if key not in views.remembered:
+            views.remembered[key] = self._invest.known(request, views)
+        known: Offer | None = views.remembered[key]
+        return [] if known is None else [known]
+
+
+def _free(record: Record, law: WeightedRows) -> Offer:
+    known = Estimate(values=law.weights @ record.values.astype(float), law=law)
+    note = f"the strategy that was measured before, record {record.position}"
+    reuses = len(record.values)
+    return Offer(proposer=Invest.name, price=Price(), law=law, run=lambda verbs: known, reuses=reuses, note=note)
 
 
 def _note(columns: tuple[str, ...], rent: int, due: float, views: Views) -> str:

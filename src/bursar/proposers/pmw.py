@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import numpy as np
@@ -19,6 +19,7 @@ from bursar.goal import GoalKind
 from bursar.inference.estimate import ErrorLaw, Estimate, IndependentRows
 from bursar.inference.learner import Learner, Learning, learnable, rows_of
 from bursar.inference.learning import Adaptive, Always, Constant, Decaying, Penalty
+from bursar.inference.multiplicative_weights import Names
 from bursar.inference.size import ALL_ROWS
 from bursar.inference.views import noise_of
 from bursar.kernel.accounting import Failed, Measured, Mode, Noise, NoiseKind, Opened
@@ -27,8 +28,8 @@ from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.pmw_calibration import Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight
-from bursar.proposers.pmw_scope import Heights, covers, heights_of, scope_of
-from bursar.queries import LinearMap, Predicate, Product
+from bursar.proposers.pmw_scope import Heights, covers, heights_of, learnt, scope_of
+from bursar.queries import LinearMap, Product
 from bursar.workload.apart import Apart
 
 MOST_ROWS = 256
@@ -57,6 +58,10 @@ class Settings:
     answers: NoiseKind = NoiseKind.LAPLACE  # Gaussian answers exist under a budget in rho only
     least_cells: int = 0
     cache: bool = True  # what was bought is given again to who asks the same with a goal no tighter
+
+    def grouped(self, groups: tuple[Names, ...]) -> Settings:
+        """The same with histograms over these groups of columns, whatever is asked about together."""
+        return replace(self, learning=replace(self.learning, groups=groups))
 
 
 TIGHT = Settings(learning=Learning(schedule=Decaying(), heuristic=Adaptive()), calibration=Tight())
@@ -100,6 +105,9 @@ class Pmw:
     def __init__(self, settings: Settings = TIGHT) -> None:
         self.settings = settings
 
+    def grouped(self, groups: tuple[Names, ...]) -> Pmw:
+        return Pmw(self.settings.grouped(groups))
+
     def offers(self, request: Request, views: Views) -> list[Offer]:
         settings, goal, wanted = self.settings, request.goal, request.workload.map
         if goal.kind is not GoalKind.ERROR or wanted.rows == 0:
@@ -110,7 +118,7 @@ class Pmw:
             return []
         if isinstance(wanted, Apart):
             return []
-        if settings.least_cells and isinstance(wanted, Predicate):
+        if settings.least_cells and not learnt(wanted, settings.learning, views.domain):
             return []  # nothing is learnt from it; where everything is bought by this proposer, it is bought untested
         made = calibrated(settings.calibration, goal.amount, goal.beta, wanted.rows, settings.answers)
         if made is None:

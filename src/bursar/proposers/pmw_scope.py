@@ -8,12 +8,22 @@ from functools import lru_cache
 import numpy as np
 
 from bursar.domain import Domain
+from bursar.inference.learner import Learning
+from bursar.inference.views import products_of
 from bursar.kernel.accounting import Opened
 from bursar.proposers.pmw_calibration import Calibrated
-from bursar.queries import Mask, Product, Steps
+from bursar.queries import LinearMap, Mask, Predicate, Product, Steps
 
 Heights = Mapping[str, int]
 """Per column, the largest value that its conditions take."""
+
+
+def learnt(wanted: LinearMap, learning: Learning, domain: Domain) -> bool:
+    """Whether histograms learn from the rows of a question; not from one that spans groups declared to be apart."""
+    if isinstance(wanted, Predicate):
+        return False
+    columns = ([name for name in part.attrs if name != domain.partition] for part in products_of(wanted))
+    return all(map(learning.together, columns))
 
 
 def heights_of(queries: Sequence[Product]) -> Heights:

@@ -21,6 +21,7 @@ from bursar.goal import GoalKind
 from bursar.inference.estimate import Estimate
 from bursar.inference.learner import learnable, rows_of
 from bursar.inference.learner_tree import Binary, Cut, LearnerTree, windowed
+from bursar.inference.multiplicative_weights import Names
 from bursar.inference.views import products_of
 from bursar.inference.windows import Node, largest_run, shares
 from bursar.kernel.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened
@@ -29,8 +30,8 @@ from bursar.planner.request import Request
 from bursar.proposers.pmw import MOST_ROWS, SAME, TIGHT, Settings, calibrated
 from bursar.proposers.pmw_calibration import Calibrated, Checked
 from bursar.proposers.pmw_plan import Asked, Numbers, Plan, bought_law, window_mask
-from bursar.proposers.pmw_scope import Heights, covers, heights_of, scope_of
-from bursar.queries import LinearMap, Predicate, Product
+from bursar.proposers.pmw_scope import Heights, covers, heights_of, learnt, scope_of
+from bursar.queries import LinearMap, Product
 from bursar.workload.apart import Apart
 
 
@@ -57,6 +58,9 @@ class PmwWindows:
         self.settings, self._warm, self._whole = settings, warm, whole
         self._cut: Cut = Binary() if cut is None else cut
 
+    def grouped(self, groups: tuple[Names, ...]) -> PmwWindows:
+        return PmwWindows(self.settings.grouped(groups), cut=self._cut, warm=self._warm, whole=self._whole)
+
     def offers(self, request: Request, views: Views) -> list[Offer]:
         settings, wanted = self.settings, request.workload.map
         if views.domain.partition is None or request.goal.kind is not GoalKind.ERROR or wanted.rows == 0:
@@ -65,7 +69,7 @@ class PmwWindows:
             return []
         if isinstance(wanted, Apart):
             return []
-        if settings.least_cells and isinstance(wanted, Predicate):
+        if settings.least_cells and not learnt(wanted, settings.learning, views.domain):
             return []  # as in `Pmw`
         tree = self.tree(views)
         asked = self._asked(request, tree, views)

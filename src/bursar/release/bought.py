@@ -26,8 +26,9 @@ class Bought:
     variance: float  # of each count
 
     @staticmethod
-    def of(queries: Integers, record: Record, noise: Noise) -> Bought:
-        return Bought(queries=queries, counts=record.values, variance=noise.variance())
+    def of(queries: Integers | range, record: Record, noise: Noise) -> Bought:
+        numbers = np.arange(queries.start, queries.stop) if isinstance(queries, range) else queries
+        return Bought(queries=numbers, counts=record.values, variance=noise.variance())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,15 +42,15 @@ class Progress:
     def of(workload: ThresholdWorkload, records: Iterable[Record]) -> Progress:
         """From the records of a run; those of other questions are passed over."""
         candidates = workload.candidates
+        whole = {part.digest: queries for queries, part in workload.portions}
         rounds: list[Bought] = []
         picked: Integers | None = None
         for record in records:
             event = record.event
             if isinstance(event, Selected) and event.candidates.digest == candidates.digest:
                 picked = record.values
-            elif isinstance(event, Measured) and event.strategy.digest == candidates.digest:
-                every = np.arange(workload.queries)
-                rounds.append(Bought.of(every, record, event.noise))
+            elif isinstance(event, Measured) and event.strategy.digest in whole:
+                rounds.append(Bought.of(whole[event.strategy.digest], record, event.noise))
             elif isinstance(event, Measured) and picked is not None:
                 asked = workload.taken(picked).digest
                 rounds += [Bought.of(np.sort(picked), record, event.noise)] if event.strategy.digest == asked else []

@@ -176,10 +176,10 @@ class SyntheticTable:
     def answers(self, wanted: LinearMap) -> Reals | None:
         """The rows of a map on the table, in rows of the data; None where that would take too many joint cells."""
         if isinstance(wanted, Stack | Apart):
+            times = wanted.times if isinstance(wanted, Apart) and wanted.times else (1,) * len(wanted.parts)
             parts = [self.answers(part) for part in wanted.parts]
-            if any(part is None for part in parts):
-                return None
-            return np.concatenate([part for part in parts if part is not None] or [np.zeros(0)])
+            rows = [part * factor for part, factor in zip(parts, times, strict=True) if part is not None]
+            return None if len(rows) < len(parts) else np.concatenate([*rows, np.zeros(0)])
         if self.kept.domain.cells(wanted.attrs) > MOST_CELLS:
             return None
         found = wanted.apply(self._counts)

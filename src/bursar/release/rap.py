@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bursar.errors import QueryError
 from bursar.kernel.accounting import Measured
 from bursar.kernel.ledger import Record
-from bursar.queries import Mask, Product, Steps
+from bursar.queries import LinearMap, Mask, Product, Steps
 from bursar.release.answers import relaxed_answers, relaxed_counts
 from bursar.release.bought import Bought, Progress, targets
 from bursar.release.buyer import Buyer
@@ -62,7 +62,8 @@ def rap(
 
     Half of a round's part of the budget is for picking and half for measuring. Picked queries are barred from then on;
     rows are carried over from round to round. Where K is at least the number of queries, all of them are measured
-    once, for the whole budget: the non-adaptive case (T = 1, K = m).
+    once, for the whole budget: the non-adaptive case (T = 1, K = m). More than can be measured at once are measured in
+    portions, and projected onto together.
 
     `size` is the number of rows where it is public; otherwise it is measured first, for 1/64 of the budget. `records`
     are those of an interrupted run, in the order of the log: what they hold is not bought again.
@@ -93,8 +94,8 @@ class _Run:
     stop: Stop
 
     def go(self, relaxed: Relaxed, rounds: int, spend: Spend, progress: Progress, on_step: Hook) -> Projected:
-        everything = self.picks >= self.workload.queries
-        rounds = 1 if everything else min(rounds, math.ceil(self.workload.queries / self.picks))
+        everything, portions = self.picks >= self.workload.queries, self.workload.portions
+        rounds = len(portions) if everything else min(rounds, math.ceil(self.workload.queries / self.picks))
         steps = count()
 
         def hook(epoch: int, loss: float, now: Relaxed) -> None:
@@ -104,11 +105,12 @@ class _Run:
             aims = targets(self.workload, progress.rounds, size=self.size)
             return project(relaxed, aims, rng=self.rng, patience=self.patience, on_step=hook, stop=self.stop)
 
+        while everything and len(progress.rounds) < rounds and not self.stop():
+            progress = progress.plus(self._all(*portions[len(progress.rounds)], spend))
         if progress.rounds:
             relaxed = fitted()
-        while len(progress.rounds) < rounds and not self.stop():
-            part = spend.part(1 / rounds)
-            progress = progress.plus(self._all(part) if everything else self._worst(relaxed, part, progress))
+        while not everything and len(progress.rounds) < rounds and not self.stop():
+            progress = progress.plus(self._worst(relaxed, spend.part(1 / rounds), progress))
             relaxed = fitted()
         return Projected(
             workload=self.workload,
@@ -118,11 +120,10 @@ class _Run:
             finished=len(progress.rounds) >= rounds,
         )
 
-    def _all(self, spend: Spend) -> Bought:
+    def _all(self, queries: range, portion: LinearMap, spend: Spend) -> Bought:
         """RAP, Alg. 1 lines 4-6: every query by itself, with an equal part."""
-        queries = np.arange(self.workload.queries)
-        noise = spend.noise(len(queries))
-        return Bought.of(queries, self.buyer.measure(self.workload.candidates, noise), noise)
+        noise = spend.noise(self.workload.queries)
+        return Bought.of(queries, self.buyer.measure(portion, noise), noise)
 
     def _worst(self, relaxed: Relaxed, spend: Spend, progress: Progress) -> Bought:
         """RAP, Alg. 4, one-shot adaptive selection."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from bursar.errors import QueryError
-from bursar.release.answers import relaxed_answers, table_answers
 from bursar.release.entropy import entropy
 from bursar.release.relaxed import Relaxed
-from bursar.release.threshold_workload import ThresholdWorkload
 
 Integers = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -49,25 +45,3 @@ def _drawn(block: NDArray[np.float32], copies: int, rng: Generator) -> Integers:
     for row in range(rows):
         found[:, row] = np.searchsorted(ends[:, row], points[:, row], side="right")
     return found.clip(max=values - 1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rounding:
-    """The largest error of a workload's answers against some answers, before and after rounding, as fractions."""
-
-    before: float
-    after: float
-
-
-def rounding_errors(
-    workload: ThresholdWorkload, relaxed: Relaxed, table: Integers, *, against: Reals, queries: Integers | None = None
-) -> Rounding:
-    """Compared with answers to the given queries (all, unless named): noisy ones, or in a study the true ones."""
-    places = slice(None) if queries is None else queries
-    after = table_answers(workload, table)[places] / max(len(table), 1)
-    before = relaxed_answers(workload, relaxed)[places]
-    return Rounding(before=_largest(before - against), after=_largest(after - against))
-
-
-def _largest(differences: Reals) -> float:
-    return float(np.abs(differences).max(initial=0))

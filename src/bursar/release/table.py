@@ -71,11 +71,13 @@ def plan_table(
 
     Guarantees: the purchases cost the allowance together, at most. The data are not looked at.
     Edge cases: sets and pairs are left out that have more cells than can be measured at once, and all pairs where noise
-    would drown any count that `size` rows can give; what they do not take goes to the others.
+    would drown any count that `size` rows can give, or where a single set is measured: pairs tie sets to each other,
+    and those of one set are sums of its cells. What is left out goes to the others.
     """
     wanted = [columns for columns in sets if 1 < domain.cells(columns) <= MOST_ROWS]
     columns = [(name,) for name in domain.names if domain[name].size > 1 and (name,) not in wanted]
-    pairs = [pair for pair in pairs_within(sets) if pair not in wanted and 1 < domain.cells(pair) <= MOST_ROWS]
+    tied = () if len(sets) == len(wanted) == 1 else pairs_within(sets)
+    pairs = [pair for pair in tied if pair not in wanted and 1 < domain.cells(pair) <= MOST_ROWS]
     rest = (1 - WORKLOAD_SHARE) / 2
     if pairs and size is not None:
         noise = allowance.part(rest / len(pairs)).noise(allowance.cells_price)

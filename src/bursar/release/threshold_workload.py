@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bursar.domain import Domain
 from bursar.errors import QueryError
-from bursar.queries import LinearMap, Stack, Thresholds
+from bursar.kernel.limits import MOST_ROWS
+from bursar.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
+from bursar.queries.norm import PAIR_CELLS
 
 Integers = NDArray[np.int64]
 
@@ -100,7 +103,23 @@ class ThresholdWorkload:
     @cached_property
     def candidates(self) -> LinearMap:
         """All queries as a map that the kernel evaluates."""
-        parts = tuple(self._part(names) for names in self.sets)
+        return self._whole(range(len(self.sets)))
+
+    @cached_property
+    def portions(self) -> tuple[tuple[range, LinearMap], ...]:
+        """All queries in order, as many whole sets together as can be measured at once: their numbers, and the map."""
+        ends = [0]
+        for number in range(1, len(self.sets)):
+            if self.starts[number + 1] - self.starts[ends[-1]] > MOST_ROWS:
+                ends.append(number)
+        return tuple(
+            (range(self.starts[first], self.starts[end]), self._whole(range(first, end)))
+            for first, end in pairwise([*ends, len(self.sets)])
+        )
+
+    def _whole(self, numbers: Sequence[int]) -> LinearMap:
+        """All queries of some sets."""
+        parts = tuple(self._part(self.sets[number]) for number in numbers)
         return parts[0] if len(parts) == 1 else Stack(parts)
 
     def _part(self, names: tuple[str, ...]) -> Thresholds:
@@ -108,8 +127,35 @@ class ThresholdWorkload:
         return Thresholds(names, self.shape(names), len(names) if self.least is None else self.least)
 
     def taken(self, queries: Integers) -> LinearMap:
-        """Some queries as a map of their own, in the order of their numbers: those of one set come together."""
-        return self.candidates.take(np.sort(queries).tolist())
+        """Some queries as a map of their own, in the order of their numbers: those of one set come together.
+
+        Cells of a large marginal are products of one row each. The price of rows that stay together is worked out over
+        all joint values of their set and is kept with them, which is megabytes for each set and round; a product's is
+        a number for each value of each column. Where every pair of joint values is compared, one part is quicker.
+        """
+        ordered = np.sort(queries)
+        own = np.searchsorted(self.starts, ordered, side="right") - 1
+        parts: list[Product | Thresholds] = []
+        for number in np.unique(own):
+            names, inside = self.sets[number], ordered[own == number] - self.starts[number]
+            if self.least is None and math.prod(self.shape(names)) > PAIR_CELLS:
+                parts += self._cells(names, inside)
+            else:
+                parts.append(self._part(names).take(inside))
+        return parts[0] if len(parts) == 1 else Stack(tuple(parts))
+
+    def _cells(self, names: tuple[str, ...], cells: Integers) -> list[Product]:
+        """Single cells of a marginal."""
+        shape = self.shape(names)
+        return [
+            Product(
+                tuple(
+                    Mask((name,), (size,), Steps.ranges([value], [value + 1], size))
+                    for name, size, value in zip(names, shape, values, strict=True)
+                )
+            )
+            for values in zip(*np.unravel_index(cells, shape), strict=True)
+        ]
 
     def places(self, queries: Integers) -> NDArray[np.int32]:
         """For each query the places in a relaxed row that its surrogate reads, (queries, k), as in RAP, Lemma 2.8.

@@ -68,8 +68,8 @@ def protected(config: Config) -> str:
     unit = config.unit
     if unit.column is None:
         return "each row by itself: somebody with two rows could lose twice as much"
-    rows = f"{unit.max_contributions} rows" if unit.max_contributions > 1 else "1 row"
-    return f"each {unit.column}, with all its rows; at most {rows} of each are counted, and rows without one are not"
+    rows = f"{unit.max_contributions} rows of each are" if unit.max_contributions > 1 else "1 row of each is"
+    return f"each {unit.column}, with all its rows; at most {rows} counted, and rows without one are not"
 
 
 def _promised_by_owner(config: Config) -> dict[str, str]:
@@ -134,6 +134,8 @@ def _gaps(config: Config) -> list[str]:
         gaps.append("the full protection of people with several rows; unit = { column = ... } would give it")
     else:
         gaps.append(f"the full protection of people who appear under several values of {config.unit.column}")
+        rows = f"{config.unit.max_contributions} rows are" if config.unit.max_contributions > 1 else "1 row is"
+        gaps.append(f"that every row is counted: of each {config.unit.column}, at most {rows} in any answer")
     if not config.pace:
         gaps.append("that the time an answer takes says nothing; privacy.pace makes it say less")
     return gaps

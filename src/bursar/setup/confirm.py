@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -17,6 +18,7 @@ from bursar.errors import ConfigError
 from bursar.setup.check import in_total, protected
 
 SHOWN = 20
+ON_A_SCREEN = 15
 BEYOND: dict[Stray | int, str] = {
     Stray.CLIP: "others count as the nearest of them",
     Stray.OTHER: "others count as other",
@@ -45,8 +47,8 @@ def every_guess(config: Config) -> str:
     return f"bursar confirm --yes {shlex.join(short)}"
 
 
-def says(config: Config, place: Place) -> str:
-    """What a section says, in plain words."""
+def says(config: Config, place: Place, *, shown: int = SHOWN) -> str:
+    """What a section says, in plain words; of listed values, so many are shown."""
     if place == ("source",):
         return f"the table {config.table} in {config.location.name} will never have more than {config.max_rows:,} rows"
     if place == ("privacy",):
@@ -54,18 +56,52 @@ def says(config: Config, place: Place) -> str:
     if place == ("budget",):
         return in_total(config)
     attribute = config.domain[str(place[-1])]
-    return f"{_values(attribute)}; {BEYOND.get(attribute.outside, 'others count as one of them')}"
+    return f"{_values(attribute, shown)}; {BEYOND.get(attribute.outside, 'others count as one of them')}"
 
 
-def asks(place: Place) -> str:
+def asks(config: Config, place: Place) -> str:
     """What the owner has to be sure of."""
     if place == ("source",):
         return "May anybody know this number?"
+    if place == ("privacy",) and config.unit.column is not None:
+        return "Is that who must be protected, and how many rows they have? Further rows are in no answer."
     if place == ("privacy",):
         return "Is that who must be protected?"
     if place == ("budget",):
         return "Is that how much may be learnt, for good? It cannot be raised later."
     return "May anybody know these values? Would you have named them without looking at the data?"
+
+
+def screens(config: Config, places: Sequence[Place]) -> list[tuple[str, list[Place]]]:
+    """The guesses as they are asked about: columns of one kind together under its name, all else alone, with no name.
+
+    Guarantees: a column whose values are not all shown beside others is asked about alone.
+    """
+    kinds: dict[str, list[Place]] = {}
+    for place in places:
+        kinds.setdefault(_kind(config, place) or label(place), []).append(place)
+    found: list[tuple[str, list[Place]]] = []
+    for kind, members in kinds.items():
+        parts = [members[first : first + ON_A_SCREEN] for first in range(0, len(members), ON_A_SCREEN)]
+        found += [(kind if len(part) > 1 else "", part) for part in parts]
+    return found
+
+
+def _kind(config: Config, place: Place) -> str:
+    if place[0] != "columns":
+        return ""
+    match config.domain[str(place[-1])]:
+        case Categories(values=values):
+            return "columns of listed values" if len(values) <= SHOWN else ""
+        case _:
+            return "columns of numbers and days"
+
+
+def counting(text: str, rows: int) -> str:
+    """The lines of the section `privacy` with so many rows of a person counted."""
+    lines = [line for line in edit.keys(text, ("privacy",)).split("\n") if line.strip()]
+    kept = [line for line in lines if not re.match(r"\s*max_contributions\s*=", line)]
+    return "\n".join([*kept, f"max_contributions = {rows}"])
 
 
 def change(path: str | os.PathLike[str], how: Callable[[str], str]) -> Config:
@@ -76,11 +112,11 @@ def change(path: str | os.PathLike[str], how: Callable[[str], str]) -> Config:
     return config
 
 
-def _values(attribute: Attribute) -> str:
+def _values(attribute: Attribute, shown: int) -> str:
     match attribute:
         case Categories(values=values):
-            more = f", and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
-            return f"the values {', '.join(toml(value) for value in values[:SHOWN])}{more}"
+            more = f", and {len(values) - shown} more" if len(values) > shown else ""
+            return f"the values {', '.join(toml(value) for value in values[:shown])}{more}"
         case Integers(lower=lower, upper=upper):
             return f"whole numbers from {lower} to {upper}"
         case Bins(edges=edges):

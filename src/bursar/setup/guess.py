@@ -60,9 +60,13 @@ def column(seen: Seen) -> DraftColumn | LeftOut:
     return DraftColumn(name=seen.name, keys=numeric(seen.low, seen.high, whole=seen.kind is Kind.WHOLE), why=why)
 
 
-def unit(seen: Sequence[Seen]) -> DraftUnit:
-    """Who is protected: the identifier whose values come up again and again, if there is one; else each row."""
-    repeated = [one for one in seen if one.kind is Kind.IDENTIFIER and one.repeats > 1]
+def unit(seen: Sequence[Seen], named: str | None = None) -> DraftUnit:
+    """Who is protected: the identifier whose values come up again and again, if there is one; else each row.
+
+    Of identifiers, the one that the owner has named comes before all others.
+    """
+    known = [one for one in seen if one.kind is Kind.IDENTIFIER]
+    repeated = [one for one in known if one.name == named] or [one for one in known if one.repeats > 1]
     if not repeated:
         return DraftUnit()
     why = (

@@ -60,7 +60,7 @@ def init(
     plain = plain_copy(Path(data), allowed=copy) if isinstance(data, str | os.PathLike) else None
     try:
         draft = _draft(
-            data if plain is None else plain.path, Path(path), table, None if source is None else Path(source)
+            data if plain is None else plain.path, Path(path), table, None if source is None else Path(source), unit
         )
         if unit is not None:
             draft = _with_unit(draft, unit)
@@ -76,16 +76,16 @@ def init(
     return Drafted(draft=draft, config=config, plain=plain)
 
 
-def _draft(data: object | None, path: Path, table: str | None, source: Path | None) -> Draft:
+def _draft(data: object | None, path: Path, table: str | None, source: Path | None, unit: str | None) -> Draft:
     if source is None and data is None:
         raise ConfigError("say what to draft a config from\ntry: bursar init data.csv, or bursar init --from FILE")
     if source is None:
-        return _surveyed(data, path, table)
+        return _surveyed(data, path, table, unit)
     imported = read_private_pgm(source) if source.suffix.lower() == ".json" else read_smartnoise(source, table)
-    return imported if data is None else _filled(imported, _surveyed(data, path, table))
+    return imported if data is None else _filled(imported, _surveyed(data, path, table, unit))
 
 
-def _surveyed(data: object, path: Path, table: str | None) -> Draft:
+def _surveyed(data: object, path: Path, table: str | None, unit: str | None) -> Draft:
     file = Path(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
     if file is not None and file.suffix.lower() in (".duckdb", ".db") and table is None:
         raise ConfigError("a DuckDB file may hold several tables\ntry: --table NAME", str(file))
@@ -100,7 +100,7 @@ def _surveyed(data: object, path: Path, table: str | None) -> Draft:
         table=name,
         max_rows=found.max_rows,
         rows_why=ROWS_WHY,
-        unit=guess.unit(found.columns),
+        unit=guess.unit(found.columns, unit),
         columns=tuple(part for part in parts if isinstance(part, DraftColumn)),
         left_out=tuple(part for part in parts if isinstance(part, LeftOut)),
     )
@@ -142,12 +142,14 @@ def _with_unit(draft: Draft, unit: str) -> Draft:
         near = nearest(unit, names)
         hint = f"--unit {near}" if near else "--unit row, or the name of a column"
         raise ConfigError(f"there is no column {unit}\ntry: {hint}")
-    known = draft.unit.max_contributions if draft.unit.column == unit else 1
-    why = f"Rows with the same {unit} are one person's; more rows than max_contributions are not counted."
+    looked = draft.unit.column == unit
+    why = f"Rows with the same {unit} are one person's; more rows than max_contributions are in no answer."
+    if not looked:
+        why += f" How many rows one {unit} has was not looked at: 1 stands here until you say."
     itself = LeftOut(name=unit, reason="tells people apart; a question about it would be about one person")
     return replace(
         draft,
-        unit=DraftUnit(column=unit, max_contributions=known, why=why),
+        unit=DraftUnit(column=unit, max_contributions=draft.unit.max_contributions if looked else 1, why=why),
         columns=tuple(column for column in draft.columns if column.name != unit),
         left_out=(itself, *(one for one in draft.left_out if one.name != unit)),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -10,14 +11,16 @@ from sqlglot import exp
 
 from bursar.errors import QueryError
 from bursar.sql.aggregates import ARITHMETIC, is_aggregate, read_item
-from bursar.sql.allowed import Node, position
+from bursar.sql.allowed import FLAGS, Node, position
 from bursar.sql.conditions import bare, read_column, read_condition, read_literal
 from bursar.sql.groups import read_group
+from bursar.sql.keys import read_flag
 from bursar.sql.query import (
     TRUE,
     Between,
     Compare,
     Condition,
+    Flag,
     Item,
     Key,
     Name,
@@ -28,7 +31,7 @@ from bursar.sql.query import (
 )
 
 
-def read_after(tree: Node, query: Query, selected: Sequence[Key | Item], table: Name) -> Query:
+def read_after(tree: Node, query: Query, selected: Sequence[Key | Item | Flag], table: Name) -> Query:
     """The question with the clauses behind GROUP BY."""
     having, order, limit, offset = (tree.args.get(name) for name in ("having", "order", "limit", "offset"))
     columns = Columns.of(query, selected, table)
@@ -46,13 +49,15 @@ class Columns:
     """What the clauses can speak of: the selected columns in their order, and group columns that are not selected."""
 
     query: Query
-    selected: tuple[str | int, ...]  # the name of an output, or the place of a key
+    selected: tuple[str | int, ...]  # the name of an output, or the place of a key, or of a flag behind the keys
     table: Name
 
     @staticmethod
-    def of(query: Query, selected: Sequence[Key | Item], table: Name) -> Columns:
-        outputs, keys = iter(query.names), iter(range(len(query.keys)))
-        return Columns(query, tuple(next(keys) if isinstance(one, Key) else next(outputs) for one in selected), table)
+    def of(query: Query, selected: Sequence[Key | Item | Flag], table: Name) -> Columns:
+        keys, flags, outputs = itertools.count(), itertools.count(len(query.keys)), iter(query.names)
+        order: dict[type, Iterator[int]] = {Key: keys, Flag: flags}
+        places = tuple(next(order[type(one)]) if type(one) in order else next(outputs) for one in selected)
+        return Columns(query, places, table)
 
     def find(self, node: Node) -> str | int:
         """What is meant: a group column, then an output name, or an aggregate that is selected as well."""
@@ -62,6 +67,10 @@ class Columns:
         key = read_group(node, self.table)
         for number, one in enumerate(self.query.keys):
             if key is not None and key.same(one):
+                return number
+        flag = read_flag(node, self.query.keys, (), self.table)
+        for number, known in enumerate(self.query.flags, len(self.query.keys)):
+            if flag is not None and flag.keys == known.keys:
                 return number
         item = read_item(node, self.table)
         if item is None:
@@ -79,6 +88,9 @@ class Columns:
         for number, key in enumerate(self.query.keys):
             if key.alias is not None and name.names(key.alias):
                 return number
+        for number, flag in enumerate(self.query.flags, len(self.query.keys)):
+            if name.names(flag.name):
+                return number
         for output in self.query.names:
             if name.names(output):
                 return output
@@ -91,10 +103,10 @@ def read_having(having: Node, columns: Columns) -> Condition:
     for part in spoken_of(copy):
         found = columns.find(part)
         if isinstance(found, int):
-            raise QueryError(
-                f"HAVING is about aggregates; a condition on {columns.query.keys[found].name} goes into WHERE",
-                position=position(part),
-            )
+            where = "to leave groups out, leave their set out of GROUP BY"
+            if found < len(columns.query.keys):
+                where = f"a condition on {columns.query.keys[found].name} goes into WHERE"
+            raise QueryError(f"HAVING is about aggregates; {where}", position=position(part))
         named = exp.to_identifier(found, quoted=True)
         named.meta["start"] = position(part)
         part.replace(exp.Column(this=named))
@@ -121,7 +133,7 @@ def spoken_of(tree: Node) -> list[Node]:
 
 
 def _whole(node: Node) -> bool:
-    if isinstance(node, exp.Column) or is_aggregate(node):
+    if isinstance(node, (exp.Column, *FLAGS)) or is_aggregate(node):
         return True
     return isinstance(node, ARITHMETIC) and node.find(exp.AggFunc) is not None
 

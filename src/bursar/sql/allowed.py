@@ -35,6 +35,9 @@ OF_ONE_COLUMN = (
 )
 """Functions that rows can be grouped by."""
 
+FLAGS = (exp.Grouping, exp.GroupingId)
+"""What says which keys a line of ROLLUP, CUBE or GROUPING SETS puts together."""
+
 _BINARY = frozenset({"this", "expression"})
 _UNARY = frozenset({"this"})
 
@@ -46,6 +49,7 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.Where: _UNARY,
     exp.Group: frozenset({"expressions"}),
     **dict.fromkeys((exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple), frozenset({"expressions"})),
+    **dict.fromkeys(FLAGS, frozenset({"expressions"})),
     exp.Having: _UNARY,
     exp.Order: frozenset({"expressions"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
@@ -118,6 +122,7 @@ _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.SimilarTo, exp.RegexpLike, exp.Glob, exp.Escape), "of patterns, LIKE and ILIKE without ESCAPE are available"),
     ((exp.Case, exp.If), "CASE stands inside of SUM, AVG or COUNT; here, use AND, OR and NOT"),
     ((exp.Window,), "OVER is not available"),
+    (FLAGS, "GROUPING is selected, or ordered by; to leave groups out, leave their set out of GROUP BY"),
     ((exp.Min, exp.Max), "the least and greatest values would show single people; ask for QUANTILE_CONT(x, 0.95)"),
     ((exp.WithinGroup,), "WITHIN GROUP is not available; write QUANTILE_CONT(x, 0.5)"),
     (OF_ONE_COLUMN, "this can be grouped by; in a condition, compare the column itself with constants"),

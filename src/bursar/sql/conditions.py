@@ -10,7 +10,7 @@ from typing import Any
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import COMPARISONS, OF_ONE_COLUMN, Node, position, reason
+from bursar.sql.allowed import COMPARISONS, FLAGS, OF_ONE_COLUMN, Node, position, reason
 from bursar.sql.query import (
     AtLeast,
     Between,
@@ -32,7 +32,7 @@ from bursar.sql.query import (
 LONGEST_NUMBER = 40
 """Most characters of a number; the exponent has at most three digits on top of that."""
 
-_COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Case, exp.If, *OF_ONE_COLUMN)
+_COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Case, exp.If, *FLAGS, *OF_ONE_COLUMN)
 
 _OPS = dict(zip(COMPARISONS, (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE), strict=True))
 

@@ -1,4 +1,4 @@
-"""What rows are grouped by: a column, or something that is made of one column. The tree has passed the allow-list."""
+"""What rows are grouped by: a column, or something that is made of columns. The tree has passed the allow-list."""
 
 from __future__ import annotations
 
@@ -172,10 +172,8 @@ def _cut(node: Node, table: Name) -> Key:
     if len(kinds) > 1:
         raise QueryError("the labels of a CASE that rows are grouped by are of one type", position=place)
     columns = [leaf.column for piece in pieces for leaf in leaves(piece.condition)]
-    if not columns or any(not column.agrees(columns[0]) for column in columns):
-        raise QueryError(
-            "a CASE that rows are grouped by is about one column; group by several such CASEs", position=place
-        )
+    if not columns:
+        raise QueryError("a CASE that rows are grouped by is about columns, and this is about none", position=place)
     return Key(column=columns[0], by=Cut(pieces=tuple(pieces)), position=place)
 
 

@@ -9,20 +9,23 @@ from dataclasses import replace
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import Node, position
+from bursar.sql.allowed import FLAGS, Node, position
 from bursar.sql.conditions import bare, read_literal
 from bursar.sql.groups import read_group
-from bursar.sql.query import Item, Key, Name
+from bursar.sql.query import Flag, Item, Key, Name, flag_name
 
 MOST_SETS = 64
 """Most sets of groups in one question."""
+
+MOST_FLAGGED = 30
+"""Most keys of one GROUPING."""
 
 Sets = list[tuple[Node, ...]]
 """Sets of what rows are grouped by."""
 
 
 def read_keys(
-    tree: Node, selected: Sequence[Key | Item], table: Name
+    tree: Node, selected: Sequence[Key | Item | Flag], table: Name
 ) -> tuple[tuple[Key, ...], tuple[tuple[int, ...], ...]]:
     """All keys, the selected ones first; and the places of those of each set, where there are several sets."""
     group = tree.args.get("group")
@@ -40,6 +43,23 @@ def read_keys(
             keys.append(item)
     places = [tuple(i for i, key in enumerate(keys) if any(key.same(item) for item in one)) for one in read]
     return tuple(keys), tuple(dict.fromkeys(places)) if len(places) > 1 else ()
+
+
+def read_flag(node: Node, keys: Sequence[Key], selected: Sequence[Key | Item | Flag], table: Name) -> Flag | None:
+    """GROUPING of keys; None for anything else."""
+    node = bare(node)
+    if not isinstance(node, FLAGS):
+        return None
+    place, found = position(node), []
+    for part in node.expressions:
+        key = _group(part, selected, table)
+        places = [number for number, one in enumerate(keys) if one.same(key)]
+        if not places:
+            raise QueryError(f"GROUPING takes what is in GROUP BY, and {key.name} is not", position=position(part))
+        found.append(places[0])
+    if not 1 <= len(found) <= MOST_FLAGGED:
+        raise QueryError(f"GROUPING takes from 1 to {MOST_FLAGGED} columns of GROUP BY", position=place)
+    return Flag(name=flag_name(keys, found), keys=tuple(found), position=place)
 
 
 def _sets(group: Node) -> Sets:
@@ -74,7 +94,7 @@ def _of_list(node: Node) -> tuple[Node, ...]:
     return tuple(node.expressions) if isinstance(node, exp.Tuple) else (node,)
 
 
-def _group(node: Node, selected: Sequence[Key | Item], table: Name) -> Key:
+def _group(node: Node, selected: Sequence[Key | Item | Flag], table: Name) -> Key:
     """What one item of GROUP BY means: a place in the select list, a column, or else an output name, in this order."""
     node = bare(node)
     place = position(node)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -191,7 +191,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """A CASE over one column; the first piece that holds counts, and NULL is where none does."""
+    """A CASE over one column or more; the first piece that holds counts, and NULL is where none does."""
 
     pieces: tuple[Piece, ...]
     buckets: tuple[Decimal, Decimal, int] | None = None  # how WIDTH_BUCKET wrote it: ends and number
@@ -219,7 +219,7 @@ By = Cut | Stepped | Trimmed
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """What rows are grouped by: a column, or what `by` makes of it.
+    """What rows are grouped by: a column, or what `by` makes of it; a CASE may name others beside it.
 
     `through` is the output name that GROUP BY called it by, where that is how it was named.
     """
@@ -237,9 +237,30 @@ class Key:
             return self.alias or self.column.text
         return f"{self.column.text}_{self.by.period if isinstance(self.by, Trimmed) else 'group'}"
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that the groups depend on, as it was typed."""
+        pieces = self.by.pieces if isinstance(self.by, Cut) else ()
+        named = [leaf.column.text for piece in pieces for leaf in leaves(piece.condition)]
+        return tuple(dict.fromkeys([self.column.text, *named]))
+
     def same(self, other: Key) -> bool:
         """Whether both group rows in the same way."""
         return self.by == other.by and self.column.agrees(other.column)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag:
+    """GROUPING(key, key, ...): a bit for each key, the first one highest, 1 where a set of groups puts it together."""
+
+    name: str
+    keys: tuple[int, ...]  # their places
+    position: int = field(default=-1, compare=False)
+
+
+def flag_name(keys: Sequence[Key], places: Sequence[int]) -> str:
+    """What a column of flags is called where the question gives it no name."""
+    return "_".join(["grouping", *(keys[place].name for place in places)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,7 +371,7 @@ def branches_of(aggregate: Aggregate) -> tuple[Branch, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Sort:
-    """One item of ORDER BY: an output by its name, or else a group column by its place among the keys."""
+    """One item of ORDER BY: an output by its name, or else by its place a key, or a flag, which come after the keys."""
 
     output: str | None = None
     key: int = -1
@@ -370,6 +391,7 @@ class Query:
     aggregates: tuple[Item, ...]
     keys: tuple[Key, ...] = ()
     sets: tuple[tuple[int, ...], ...] = ()  # of GROUPING SETS, ROLLUP and CUBE: the places of the keys of each
+    flags: tuple[Flag, ...] = ()
     where: Condition = TRUE
     having: Condition = TRUE
     order: tuple[Sort, ...] = ()

@@ -19,6 +19,7 @@ from bursar.sql.query import (
     Condition,
     Constant,
     Cut,
+    Flag,
     Formula,
     In,
     IsNull,
@@ -37,6 +38,7 @@ from bursar.sql.query import (
     Sort,
     Stepped,
     Trimmed,
+    flag_name,
     is_median,
     map_leaves,
     own_name,
@@ -47,6 +49,7 @@ from bursar.sql.tokens import needs_quotes
 def render(query: Query) -> str:
     """The question on one line; a group column that was named by its output name is named by itself."""
     named = [f"{_key(key)}{_alias(key.alias)}" for key in query.keys]
+    named += [f"{_flag(flag, query)}{_alias(_own_alias(flag, query))}" for flag in query.flags]
     parts = [f"SELECT {', '.join([*named, *map(_item, query.aggregates)])} FROM {_name(query.table)}"]
     if query.where != TRUE:
         parts.append(f"WHERE {render_condition(query.where)}")
@@ -148,6 +151,14 @@ def _key(key: Key) -> str:
     raise TypeError(f"nothing is grouped by {key.by!r}")
 
 
+def _flag(flag: Flag, query: Query) -> str:
+    return f"GROUPING({', '.join(_key(query.keys[place]) for place in flag.keys)})"
+
+
+def _own_alias(flag: Flag, query: Query) -> str | None:
+    return None if flag.name == flag_name(query.keys, flag.keys) else flag.name
+
+
 def _piece(piece: Piece, pieces: tuple[Piece, ...]) -> str:
     then = "NULL" if piece.label is None else render_literal(piece.label)
     if piece is pieces[-1] and piece.condition == TRUE:
@@ -184,7 +195,8 @@ def _called(item: Item) -> str:
 
 
 def _sort(query: Query, sort: Sort, outputs: dict[str, Name]) -> str:
-    what = _key(query.keys[sort.key]) if sort.output is None else outputs[sort.output].text
+    marked = [*map(_key, query.keys), *(_flag(flag, query) for flag in query.flags)]
+    what = marked[sort.key] if sort.output is None else outputs[sort.output].text
     return f"{what}{' DESC' * sort.descending}{' NULLS FIRST' * sort.nulls_first}"
 
 

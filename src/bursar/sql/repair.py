@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from bursar.errors import QueryError
 from bursar.sql.aggregates import is_aggregate, read_item
-from bursar.sql.allowed import ALLOWED, AT_LEAST, Node, check_allowed
+from bursar.sql.allowed import ALLOWED, AT_LEAST, FLAGS, Node, check_allowed
 from bursar.sql.conditions import bare
 from bursar.sql.groups import read_group
 from bursar.sql.query import Name
@@ -98,7 +98,7 @@ def count_instead(tree: Node) -> None:
     items: list[Node] = []
     for item in tree.expressions:
         inner = _unnamed(item)
-        if _passes(inner):
+        if _passes(inner) or isinstance(inner, FLAGS):
             items.append(item)
         elif isinstance(inner, exp.Star) or inner.find(exp.AggFunc) is not None:
             parts = _aggregates(inner) or [_counted(inner)]
@@ -106,7 +106,7 @@ def count_instead(tree: Node) -> None:
             items += [exp.alias_(parts[0], item.alias)] if named else parts
         else:
             items += [column.copy() for column in inner.find_all(exp.Column)]
-    if not any(item.find(exp.AggFunc) for item in items):
+    if not any(item.find(exp.AggFunc) for item in items if not isinstance(_unnamed(item), FLAGS)):
         items.append(exp.Count(this=exp.Star(), big_int=True))
     tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
 
@@ -129,6 +129,15 @@ def group_selected(tree: Node) -> None:
     known = [] if group is None else [*group.find_all(exp.Column), *columns]
     columns += [item.copy() for item in map(_unnamed, tree.expressions) if _groups(item) and item not in known]
     tree.set("group", exp.Group(expressions=columns) if columns else None)
+
+
+def known_flags(tree: Node) -> None:
+    """GROUPING of what rows are not grouped by is left out."""
+    group = tree.args.get("group")
+    known = [] if group is None else [*group.find_all(exp.Column), *group.expressions]
+    told = [(item, _unnamed(item)) for item in tree.expressions]
+    kept = [item for item, inner in told if not isinstance(inner, FLAGS) or all(p in known for p in inner.expressions)]
+    tree.set("expressions", kept)
 
 
 def own_table(tree: Node) -> None:
@@ -183,6 +192,7 @@ REPAIRS: tuple[Callable[[Node], None], ...] = (
     count_instead,
     own_names,
     group_selected,
+    known_flags,
     *REPAIRS_AFTER,
 )
 

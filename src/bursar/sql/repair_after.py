@@ -9,7 +9,7 @@ from sqlglot import exp
 from bursar.errors import QueryError
 from bursar.sql.after import spoken_of
 from bursar.sql.aggregates import read_item
-from bursar.sql.allowed import Node, check_allowed
+from bursar.sql.allowed import FLAGS, Node, check_allowed
 from bursar.sql.conditions import bare, operands
 from bursar.sql.query import Name
 from bursar.sql.statement import read_statement
@@ -34,9 +34,9 @@ def to_where(tree: Node) -> None:
 
 
 def also_selected(tree: Node) -> None:
-    """An aggregate that groups are chosen or ordered by is selected as well."""
+    """An aggregate, or a flag, that groups are chosen or ordered by is selected as well."""
     clauses = [clause for name in ("having", "order") if (clause := tree.args.get(name)) is not None]
-    known = [_item(item.this if isinstance(item, exp.Alias) else item) for item in tree.expressions]
+    known = [_item(_unnamed(item)) for item in tree.expressions]
     for part in (part for clause in clauses for part in spoken_of(clause)):
         item = None if isinstance(part, exp.Column) else _item(part)
         if item is not None and item not in known:
@@ -58,7 +58,8 @@ def possible(tree: Node) -> None:
     cuts = {"limit": limit, "offset": offset}
     if any(clause is not None for clause in cuts.values()) and tree.args.get("group") is not None:
         if tree.args.get("order") is None:
-            first = next(_unnamed(item) for item in tree.expressions if item.find(exp.AggFunc) is not None)
+            items = [_unnamed(item) for item in tree.expressions]
+            first = next(item for item in items if item.find(exp.AggFunc) is not None and not isinstance(item, FLAGS))
             tree.set("order", exp.Order(expressions=[exp.Ordered(this=first.copy(), desc=True, nulls_first=False)]))
         for name, clause in cuts.items():
             if clause is not None and _reads(tree, name, clause):
@@ -73,6 +74,8 @@ def _unnamed(item: Node) -> Node:
 
 
 def _item(node: Node) -> object:
+    if isinstance(node, FLAGS):
+        return node
     try:
         check_allowed(node.copy(), [])
         return read_item(node, Name(text=""))

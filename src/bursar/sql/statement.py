@@ -10,27 +10,32 @@ from sqlglot import exp
 from bursar.errors import QueryError
 from bursar.sql.after import read_after
 from bursar.sql.aggregates import read_item
-from bursar.sql.allowed import Node, position, reason
+from bursar.sql.allowed import FLAGS, Node, position, reason
 from bursar.sql.conditions import bare, read_condition, read_name
 from bursar.sql.groups import read_group
-from bursar.sql.keys import read_keys
-from bursar.sql.query import TRUE, Item, Key, Name, Query, own_name
+from bursar.sql.keys import read_flag, read_keys
+from bursar.sql.query import TRUE, Flag, Item, Key, Name, Query, own_name
 
 
 def read_statement(tree: Node) -> Query:
     """The question that a tree asks; goal, EXPLAIN and text are put in by the caller."""
     table, called = _table(tree)
     selected = [_item(node, called) for node in tree.expressions]
-    aggregates = [item for item in selected if not isinstance(item, Key)]
+    aggregates = [item for item in selected if not isinstance(item, Key | Flag)]
     if not aggregates:
         raise QueryError("a question asks for at least one COUNT(*)", position=position(tree))
     where = tree.args.get("where")
     keys, sets = read_keys(tree, selected, called)
+    for place, (node, item) in enumerate(zip(tree.expressions, selected, strict=True)):
+        flag = read_flag(node.this if isinstance(node, exp.Alias) else node, keys, selected, called)
+        if flag is not None:
+            selected[place] = replace(flag, name=item.name or flag.name)
     query = Query(
         table=table,
         aggregates=_named(aggregates, selected),
         keys=keys,
         sets=sets,
+        flags=tuple(item for item in selected if isinstance(item, Flag)),
         where=TRUE if where is None else read_condition(where.this, called),
     )
     return read_after(tree, query, selected, called)
@@ -49,11 +54,14 @@ def _table(tree: Node) -> tuple[Name, Name]:
     return name, name if alias is None else read_name(alias.this)
 
 
-def _item(node: Node, table: Name) -> Key | Item:
+def _item(node: Node, table: Name) -> Key | Item | Flag:
+    """A selected item; of a flag, the name that it is given: which keys it speaks of is known once all are read."""
     alias = None
     if isinstance(node, exp.Alias):
         alias, node = str(node.args["alias"].name), node.this
     node = bare(node)
+    if isinstance(node, FLAGS):
+        return Flag(name=alias or "", keys=(), position=position(node))
     key = read_group(node, table)
     if key is not None:
         return replace(key, alias=alias)
@@ -65,7 +73,7 @@ def _item(node: Node, table: Name) -> Key | Item:
     return replace(item, name=alias or "")
 
 
-def _named(aggregates: list[Item], selected: list[Key | Item]) -> tuple[Item, ...]:
+def _named(aggregates: list[Item], selected: list[Key | Item | Flag]) -> tuple[Item, ...]:
     """The aggregates with a name each: count, count_2, ..., sum, ... where none was given."""
     taken: set[str] = set()
     for item in selected:

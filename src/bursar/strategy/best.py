@@ -101,8 +101,7 @@ def _line(line: Line, mode: Mode, gap: float) -> Plan:
     if line.cells > LARGEST_DENSE:
         raise QueryError(
             f"all {line.family.value} of {line.cells} cells need Gaussian noise; with Laplace noise {LARGEST_DENSE} "
-            "are possible",
-            rewrite="declare epsilon and delta, or rho, or use coarser bins",
+            "are possible; declare epsilon and delta, or rho, or use coarser bins"
         )
     size = line.first + line.cells if line.size is None else line.size
     highs = 1 + np.arange(line.cells)

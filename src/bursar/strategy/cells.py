@@ -48,8 +48,8 @@ def merged_mask(mask: Mask) -> tuple[MergedCells, Reals]:
     starts = mask.steps.breaks()
     if len(starts) * mask.rows > MOST_NUMBERS:
         raise QueryError(
-            f"{mask.rows} queries that change at {len(starts)} cells are too many to find a strategy for",
-            rewrite="ask about fewer values, or with coarser bins",
+            f"{mask.rows} queries that change at {len(starts)} cells are too many to find a strategy for; ask about "
+            "fewer values, or with coarser bins"
         )
     return _merged(mask.attrs, mask.sizes, starts, mask.steps.at_cells(starts).astype(np.float64))
 
@@ -75,7 +75,7 @@ def merged_products(products: Sequence[Product]) -> tuple[MergedCells, Reals]:
         cells = math.prod(sizes.values())
         raise QueryError(f"{' and '.join(sizes)} span {cells} cells together; {LARGEST_JOINT} are possible")
     if sum(p.rows for p in products) * math.prod(shape) > MOST_NUMBERS:
-        raise QueryError("these are too many queries to find a strategy for", rewrite="ask in smaller batches")
+        raise QueryError("these are too many queries to find a strategy for; ask in smaller batches")
     rows = np.concatenate([_over_classes(p, firsts) for p in products])
     group = np.zeros((), np.int64)
     for labels, count in zip(classes.values(), shape, strict=True):

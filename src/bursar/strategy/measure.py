@@ -35,8 +35,8 @@ def checked_size(cells: int) -> int:
         raise QueryError("a workload needs at least one cell")
     if cells > LARGEST_DENSE:
         raise QueryError(
-            f"this workload spans {cells} merged cells; a strategy can be computed for {LARGEST_DENSE}",
-            rewrite="ask about fewer columns together, or with coarser bins",
+            f"this workload spans {cells} merged cells; a strategy can be computed for {LARGEST_DENSE}: ask about "
+            "fewer columns together, or with coarser bins"
         )
     return cells
 

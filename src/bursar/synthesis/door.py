@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,13 @@ from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, St
 from bursar.kernel.accounting import from_units, to_units
 from bursar.kernel.grant import Grant
 from bursar.status import OWNER
+from bursar.synthesis.alone import alone
 from bursar.synthesis.prepared import Place, Prepared, Progress, silent
 from bursar.synthesis.sight import Sight
 
 if TYPE_CHECKING:
-    from bursar.release.carry_out import Rows
+    from bursar.release.carry_out import Rows, Run
+    from bursar.release.methods import Task
     from bursar.release.report import Report
     from bursar.release.synthetic_data import SyntheticData
     from bursar.release.task_of import Evident, Wish
@@ -99,7 +102,8 @@ class SynthesisDoor(Sight):
         workload = workload_of(wish, evident, self._read, analyst=self._asker, spending=False)
         why = f"marginals: from {counted(len(evident.sets), 'column set')} in the log; nothing is spent."
         facts: Any = {"door": self, "evident": evident, "workload": workload, "rows": rows, "place": place, "own": ()}
-        return Prepared(**facts, task=None, plan=None, purpose="", why=why)
+        again = partial(self._free, wish, rows, place)
+        return Prepared(**facts, task=None, plan=None, purpose="", why=why, again=again)
 
     def _paid(self, wish: Wish, spend: float, method: str, rows: int | None, place: Place) -> Prepared:
         from bursar.release.methods import Method, chosen, plans, reasons
@@ -110,6 +114,7 @@ class SynthesisDoor(Sight):
             raise QueryError(f"there is no method {method!r}\ntry: auto, {', '.join(named)}")
         unit = self.config.budget.mode.unit
         purpose = f"{PREFIX}{wish.text}, {method}, {unit} {spend:.9g}"
+        again = partial(self._paid, wish, spend, method, rows, place)
         now = Evident.of(self._visible(0), self.config.domain, size=self._size)
         own = [record for record in now.records if (record.analyst, record.purpose) == (self.analyst, purpose)]
         begun = [record for record in now.records if not own or record.position < own[0].position]
@@ -122,35 +127,55 @@ class SynthesisDoor(Sight):
             plan = chosen(made, None if method == "auto" else Method(method))
             facts: Any = {"evident": now, "workload": workload, "rows": rows, "place": place, "purpose": purpose}
             why = reasons(made, plan, task)
-            found.append(Prepared(**facts, door=self, task=task, plan=plan, own=own, why=why))
+            found.append(Prepared(**facts, door=self, task=task, plan=plan, own=own, why=why, again=again))
             if not own or not wish.history or found[-1].price > 0:
                 break
         return found[-1]
 
     def make_table(self, prepared: Prepared, progress: Progress, stop: Callable[[], bool]) -> SyntheticData:
-        """Carry a prepared table out, keep it beside the ledger, and judge it."""
+        """Carry a prepared table out, keep it beside the ledger, and judge it.
+
+        Guarantees: where the same table is made twice at once, the second run waits for the first and uses what it has
+        bought.
+        """
+        if prepared.plan is None:
+            task = self._task(prepared.evident, prepared.workload, 1.0)  # of which nothing is spent
+            return self._finished(prepared, self._run(prepared, task, progress, stop).from_log(), 0)
+        with self.queue.turn(prepared.place), alone(self._kept_path, stop, self.queue.tell):
+            prepared = self._up_to_date(prepared)
+            made, charged = self._bought(prepared, progress, stop)
+        return self._finished(prepared, made, charged)
+
+    def _up_to_date(self, prepared: Prepared) -> Prepared:
+        """Prepared anew where the same run has bought something since."""
+        whose, seen = (self.analyst, prepared.purpose), prepared.evident.records
+        later = self._visible(seen[-1].position if seen else 0)
+        return prepared.again() if any((record.analyst, record.purpose) == whose for record in later) else prepared
+
+    def _bought(self, prepared: Prepared, progress: Progress, stop: Callable[[], bool]) -> tuple[Rows, int]:
+        """The rows, and what they cost in units of 2^-50."""
+        plan, task = prepared.plan, prepared.task
+        assert plan is not None
+        assert task is not None
+        run = self._run(prepared, task, progress, stop)
+        self.policy.begin(self.kernel)
+        at_most = to_units(task.allowance.spend.amount)
+        with Grant(self.kernel, self.analyst, prepared.purpose, (), at_most) as grant:
+            try:
+                made = run.carry_out(plan, grant)
+            except (Stale, BudgetError) as refused:
+                if isinstance(refused, BudgetError) and grant.charged.account == 0:
+                    raise
+                raise LedgerError(OVERTAKEN) from None
+        return made, grant.charged.account
+
+    def _run(self, prepared: Prepared, task: Task, progress: Progress, stop: Callable[[], bool]) -> Run:
         from bursar.release.carry_out import Logged, Run
 
-        evident, plan, task = prepared.evident, prepared.plan, prepared.task
-        version = self.kernel.version()
+        evident, version = prepared.evident, self.kernel.version()
         more = [own.record(version) for own in evident.remade]
         logged = Logged(records=evident.records, own=prepared.own, remade=more)
-        facts: Any = {"logged": logged, "rows": prepared.rows, "on_step": progress, "stop": stop}
-        if plan is None or task is None:
-            run = Run(task=self._task(evident, prepared.workload, 1.0), **facts)  # of which nothing is spent
-            return self._finished(prepared, run.from_log(), 0)
-        run = Run(task=task, **facts)
-        with self.queue.turn(prepared.place):
-            self.policy.begin(self.kernel)
-            at_most = to_units(task.allowance.spend.amount)
-            with Grant(self.kernel, self.analyst, prepared.purpose, (), at_most) as grant:
-                try:
-                    made = run.carry_out(plan, grant)
-                except (Stale, BudgetError) as refused:
-                    if isinstance(refused, BudgetError) and grant.charged.account == 0:
-                        raise
-                    raise LedgerError(OVERTAKEN) from None
-        return self._finished(prepared, made, grant.charged.account)
+        return Run(task=task, logged=logged, rows=prepared.rows, on_step=progress, stop=stop)
 
     def _finished(self, prepared: Prepared, made: Rows, charged: int) -> SyntheticData:
         from bursar.release.kept import Kept, mark

@@ -51,6 +51,7 @@ class Prepared:
     why: str
     rows: int | None
     place: Place
+    again: Callable[[], Prepared]  # the same wish, prepared from the log as it is then
 
     @cached_property
     def price(self) -> float:

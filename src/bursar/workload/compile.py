@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,10 +11,9 @@ import numpy as np
 from bursar.domain import Domain, Value
 from bursar.errors import QueryError
 from bursar.inference.derived import Form
-from bursar.sql import TRUE, Aggregate, Function, Name, Query, parse, render
+from bursar.sql import TRUE, Aggregate, Flag, Function, Name, Query, parse, render
 from bursar.sql.query import aggregates_of, leaves
 from bursar.workload.after import After, Order
-from bursar.workload.apart import Apart
 from bursar.workload.groups import Cells, Groups, Reader, groups_of
 from bursar.workload.levels import Level, with_levels, with_pieces, without_levels
 from bursar.workload.masks import count_groups, grouped
@@ -46,7 +46,7 @@ class Part:
     forms: tuple[Form, ...]
     largest: tuple[int, ...]
     remarks: tuple[str, ...]
-    read: list[Read]  # per key
+    read: list[Read]  # per key, then per flag
 
 
 def compile(
@@ -91,13 +91,12 @@ def _accepted(rewrite: str, domain: Domain, table: str, sealed: int | None, leve
 
 
 def _askable(text: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> bool:
-    """Whether the text can be asked, with the errors that it names."""
+    """Whether the text can be asked."""
     try:
-        query = parse(text)
-        made = _compile(query, domain, table, sealed, levels)
+        _compile(parse(text), domain, table, sealed, levels)
     except QueryError:
         return False
-    return query.goal is None or not query.goal.parts or not isinstance(made.map, Apart)
+    return True
 
 
 def _compile(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Workload:
@@ -115,11 +114,11 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
         parts.append(_part(query, places, groups, readers, rows, domain))
     first = parts[0]
     assert all(part.forms == first.forms for part in parts)  # they do not depend on groups
-    read = [_joined([part.read[key] for part in parts]) for key in range(len(query.keys))]
+    read = [_joined([part.read[key] for part in parts]) for key in range(len(query.keys) + len(query.flags))]
     lines = sum(len(part.index) for part in parts)
     return Workload(
         map=rows.map(),
-        keys=tuple(key.name for key in query.keys),
+        keys=_marks(query),
         labels=tuple(zip(*(labels for labels, _ in read), strict=True)) if read else ((),) * lines,
         outputs=query.names,
         index=np.concatenate([part.index for part in parts]),
@@ -139,8 +138,8 @@ def _part(
     forms = tuple(outputs.add(item) for item in query.aggregates)
     read: list[Read] = [([ALL] * len(lines), np.full(len(lines), -1, np.int64)) for _ in query.keys]
     for place, reader in zip(places, readers, strict=True):
-        axis = groups.names.index(query.keys[place].column.text)
-        read[place] = reader.read(lines[:, axis])
+        read[place] = reader.read(lines)
+    read += [_flagged(flag, places, len(lines)) for flag in query.flags]
     return Part(
         index=outputs.index(),
         forms=forms,
@@ -148,6 +147,17 @@ def _part(
         remarks=tuple(outputs.remarks),
         read=read,
     )
+
+
+def _flagged(flag: Flag, places: tuple[int, ...], lines: int) -> Read:
+    """A flag on the lines of the set that groups by the keys in these places."""
+    number = functools.reduce(lambda bits, key: 2 * bits + (key not in places), flag.keys, 0)
+    return [number] * lines, np.full(lines, number, np.int64)
+
+
+def _marks(query: Query) -> tuple[str, ...]:
+    """The names of the columns that tell lines apart."""
+    return (*(key.name for key in query.keys), *(flag.name for flag in query.flags))
 
 
 def _joined(columns: Sequence[Read]) -> Read:
@@ -162,7 +172,7 @@ def _after(query: Query, read: Sequence[Read]) -> After | None:
     order: list[Order] = []
     for sort in query.order:
         if sort.output is None:
-            name, (labels, ranks) = query.keys[sort.key].name, read[sort.key]
+            name, (labels, ranks) = _marks(query)[sort.key], read[sort.key]
             empty = np.fromiter((label is None or label is ALL for label in labels), np.bool_, len(labels))
             beyond = np.iinfo(np.int64).max // (-2 if sort.nulls_first else 2)
             order.append(Order(name=name, ranks=np.where(empty, beyond, -ranks if sort.descending else ranks)))
@@ -173,17 +183,17 @@ def _after(query: Query, read: Sequence[Read]) -> After | None:
 
 
 def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
-    """The groups of the group columns, one line per group that the WHERE leaves possible, sorted.
+    """The groups of each axis, one line per group that the WHERE leaves possible, sorted.
 
-    Without group columns there is one line. FILTER makes no group impossible: it is counted, as 0.
+    Without axes there is one line. FILTER makes no group impossible: it is counted, as 0.
     """
-    if not groups.names:
+    if not groups.axes:
         return np.zeros((1, 0), np.int64)
     if ties_too_many(query.where, domain):
         return possible_groups(query.where, groups, domain)
     found = regions(query.where, domain)
     if found is None:
-        return np.zeros((0, len(groups.names)), np.int64)
+        return np.zeros((0, len(groups.axes)), np.int64)
     return np.unique(grouped(found, groups, domain).groups, axis=0)
 
 
@@ -194,7 +204,7 @@ def _check_size(query: Query, sets: Sequence[Groups], domain: Domain) -> None:
     found = regions(query.where, domain)
     if found is None:
         return
-    lines = sum(count_groups(found, groups, domain) if groups.names else 1 for groups in sets)
+    lines = sum(count_groups(found, groups, domain) if groups.axes else 1 for groups in sets)
     numbers = lines * _numbers(query, domain)
     if numbers > MOST_ANSWERS:
         raise QueryError(

@@ -1,4 +1,4 @@
-"""Which cells of a column make a group, and what each group is called.
+"""Which cells of a column, or of several, make a group, and what each group is called.
 
 A value outside of the declared range has no number that FLOOR or DATE_TRUNC could be taken of: such rows stay in a
 group of their own, called other, and NULL in one without a name.
@@ -7,8 +7,8 @@ group of their own, called other, and NULL in one without a name.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -19,46 +19,64 @@ from numpy.typing import NDArray
 
 from bursar.domain import Attribute, Bins, Dates, Domain, Integers, Period, Value
 from bursar.errors import QueryError
+from bursar.queries import LARGEST_JOINT
 from bursar.sql import Cut, Key, Stepped, Trimmed
-from bursar.workload.regions import holds_on
+from bursar.workload.regions import holds_on, too_many
 
 Cells = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """The group of each cell of a column, and the labels of the groups in their order."""
+    """The group of each cell of the columns of a key, and the labels of the groups in their order."""
 
-    codes: Cells
+    codes: Cells  # one axis per column, in the order of the domain
     labels: tuple[Value, ...]
 
 
 @dataclass(frozen=True, eq=False)
+class Axis:
+    """Columns that keys tie together, mostly one, and the group of each of their joint cells."""
+
+    attrs: tuple[str, ...]  # in the order of the domain
+    sizes: tuple[int, ...]
+    codes: Cells | None = None  # one axis per column; None where the groups are the cells of the one column
+    position: int = -1
+
+    def of(self, cells: Sequence[Cells]) -> Cells:
+        """The groups of some joint cells, which are given column by column."""
+        return cells[0] if self.codes is None else self.codes[tuple(cells)]
+
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return self.sizes[0] if self.codes is None else int(self.codes.max()) + 1
+
+
+@dataclass(frozen=True, eq=False)
 class Groups:
-    """The columns that rows are grouped by, in the order of the domain; where several keys are about one, together."""
+    """What tells the groups of rows apart: axes that share no column, in the order of the domain."""
 
-    names: tuple[str, ...] = ()
-    codes: Mapping[str, Cells] = field(default_factory=dict)  # the group of each cell, where that is not the cell
+    axes: tuple[Axis, ...] = ()
 
-    def of(self, name: str, cells: Cells) -> Cells:
-        """The groups of some cells of a column."""
-        return self.codes[name][cells] if name in self.codes else cells
-
-    def size(self, name: str, cells: int) -> int:
-        """How many groups a column of so many cells has."""
-        return int(self.codes[name].max()) + 1 if name in self.codes else cells
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that rows are grouped by."""
+        return tuple(name for axis in self.axes for name in axis.attrs)
 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """How a key is read off the groups of its column; without `coded`, the groups are the cells."""
+    """How a key is read off the groups of its axis; without `coded`, the groups are the cells of the column."""
 
+    axis: int
     attribute: Attribute
-    own: Cells | None = None  # for each group of the column, that of the key
+    own: Cells | None = None  # for each group of the axis, that of the key
     coded: Coded | None = None
 
-    def read(self, groups: Cells) -> tuple[list[Value], Cells]:
-        """The label of each group, and a number by which labels can be sorted."""
+    def read(self, lines: Cells) -> tuple[list[Value], Cells]:
+        """The label of each line, and a number by which labels can be sorted; lines have a column for each axis."""
+        groups = lines[:, self.axis]
         shown, place = np.unique(groups if self.own is None else self.own[groups], return_inverse=True)
         labels = [self.attribute.label(int(c)) if self.coded is None else self.coded.labels[c] for c in shown]
         ranks = _ranks(labels, by_code=self.coded is None and isinstance(self.attribute, Bins))
@@ -67,25 +85,59 @@ class Reader:
 
 def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[Reader, ...]]:
     """The groups that keys make, and how each key is read off them."""
-    names = domain.ordered(key.column.text for key in keys)
-    joint: dict[str, Cells] = {}
+    axes: list[Axis] = []
     readers: dict[int, Reader] = {}
-    for name in names:
-        places = [place for place, key in enumerate(keys) if key.column.text == name]
-        attribute = domain[name]
+    for number, (attrs, places) in enumerate(_tied(keys, domain)):
+        position = min(keys[place].position for place in places)
+        if too_many(attrs, domain):
+            raise QueryError(
+                f"groups that tie {' and '.join(attrs)} together span {domain.cells(attrs)} cells; {LARGEST_JOINT} are "
+                "possible",
+                position=position,
+            )
+        attribute, sizes = domain[attrs[0]], domain.sizes(attrs)
         if all(keys[place].by is None for place in places):
-            readers |= dict.fromkeys(places, Reader(attribute))
+            axes.append(Axis(attrs, sizes))
+            readers |= dict.fromkeys(places, Reader(number, attribute))
             continue
-        own = [coded(keys[place], domain) for place in places]
-        stacked = np.stack([one.codes for one in own], axis=1)
-        found, codes = np.unique(stacked, axis=0, return_inverse=True)
-        joint[name] = codes.reshape(-1).astype(np.int64)
-        readers |= {place: Reader(attribute, found[:, i], own[i]) for i, place in enumerate(places)}
-    return Groups(names, joint), tuple(readers[place] for place in range(len(keys)))
+        made = [coded(keys[place], domain) for place in places]
+        codes, own = _joint([_spread(one.codes, keys[p], attrs, domain) for p, one in zip(places, made, strict=True)])
+        axes.append(Axis(attrs, sizes, codes.reshape(sizes), position))
+        readers |= {p: Reader(number, attribute, own[i], made[i]) for i, p in enumerate(places)}
+    return Groups(tuple(axes)), tuple(readers[place] for place in range(len(keys)))
+
+
+def _tied(keys: Sequence[Key], domain: Domain) -> list[tuple[tuple[str, ...], list[int]]]:
+    """Columns in sets such that no key is about two of them, and the places of the keys about each."""
+    sets: list[tuple[set[str], list[int]]] = []
+    for place, key in enumerate(keys):
+        shared = [one for one in sets if one[0].intersection(key.columns)]
+        sets = [one for one in sets if not one[0].intersection(key.columns)]
+        places = sorted([place, *(known for _, more in shared for known in more)])
+        sets.append((set(key.columns).union(*(names for names, _ in shared)), places))
+    found = [(domain.ordered(names), places) for names, places in sets]
+    return sorted(found, key=lambda one: domain.place(one[0][0]))
+
+
+def _spread(codes: Cells, key: Key, attrs: tuple[str, ...], domain: Domain) -> Cells:
+    """The codes of a key on the joint cells of columns among which its own are."""
+    shape = [domain[name].size if name in key.columns else 1 for name in attrs]
+    return np.broadcast_to(codes.reshape(shape), domain.sizes(attrs)).reshape(-1)
+
+
+def _joint(columns: Sequence[Cells]) -> tuple[Cells, list[Cells]]:
+    """A number for each combination of codes that occurs, in their order, and for each number its codes."""
+    found, joint = np.unique(columns[0], return_inverse=True)
+    own = [found]
+    for codes in columns[1:]:
+        size = int(codes.max()) + 1
+        found, joint = np.unique(joint.reshape(-1) * size + codes, return_inverse=True)
+        own = [*(one[found // size] for one in own), found % size]
+    return joint.reshape(-1).astype(np.int64), own
 
 
 def coded(key: Key, domain: Domain) -> Coded:
-    """The group of each cell of the key's column."""
+    """The group of each cell of the key's columns."""
     attribute = domain[key.column.text]
     match key.by:
         case None:
@@ -113,12 +165,11 @@ def _numbered(known: Sequence[Any], attribute: Attribute) -> Coded:
 
 def _cut(by: Cut, key: Key, domain: Domain) -> Coded:
     """Labels in the order in which they are written, and NULL for what none of them takes."""
-    name = key.column.text
-    size = domain[name].size
-    codes = np.full(size, -1, np.int64)
+    attrs = domain.ordered(key.columns)
+    codes = np.full(domain.sizes(attrs), -1, np.int64)
     labels: list[Value] = []
     for piece in by.pieces:
-        taken = holds_on(piece.condition, name, domain) & (codes < 0)
+        taken = holds_on(piece.condition, attrs, domain) & (codes < 0)
         label = float(piece.label) if isinstance(piece.label, Decimal) else piece.label
         if not taken.any():
             continue

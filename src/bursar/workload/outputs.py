@@ -15,13 +15,13 @@ from bursar.errors import QueryError
 from bursar.inference.derived import Combination, Form, Quantile, Ratio, Variance, single
 from bursar.sql import Aggregate, And, Condition, Formula, Function, Item, Linear, Name
 from bursar.sql.query import TRUE, all_of, leaves
-from bursar.workload.apart import MOST_GROUPS
+from bursar.workload.apart import MOST_GROUPS, too_many_tied
 from bursar.workload.groups import Cells, Groups
 from bursar.workload.masks import grouped
 from bursar.workload.predicates import group_of, predicate
 from bursar.workload.prefixes import prefixes
 from bursar.workload.regions import Region, regions, ties_too_many
-from bursar.workload.shared_rows import SharedRows, too_many_tied
+from bursar.workload.shared_rows import SharedRows
 from bursar.workload.values import LARGEST_NUMBER, Represented, Values
 from bursar.workload.weights import Operand, Sum, not_null
 

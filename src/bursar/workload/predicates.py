@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.domain import Domain
+from bursar.errors import QueryError
 from bursar.queries import Predicate, Quorum, Within
 from bursar.sql import And, AtLeast, Condition, IsTrue, Not, Or
 from bursar.sql.query import leaves
-from bursar.workload.apart import MOST_GROUPS
-from bursar.workload.groups import Cells, Groups
+from bursar.workload.apart import MOST_GROUPS, too_many_tied
+from bursar.workload.groups import Axis, Cells, Groups
 from bursar.workload.regions import merged, normal, truth_on
-from bursar.workload.shared_rows import too_many_tied
 from bursar.workload.truth import YES, Line
 
 
@@ -37,29 +37,40 @@ def predicate(condition: Condition, domain: Domain, group: Sequence[Within] = ()
 
 def group_of(line: Cells, groups: Groups, domain: Domain) -> tuple[Within, ...]:
     """The cells of the group columns that make up one group."""
-    own = [groups.of(name, np.arange(domain[name].size)) == code for name, code in zip(groups.names, line, strict=True)]
-    return tuple(Within(name, _ranges(cells)) for name, cells in zip(groups.names, own, strict=True))
+    own = [_groups(axis, domain) == code for axis, code in zip(groups.axes, line, strict=True)]
+    return tuple(Within(axis.attrs[0], _ranges(cells)) for axis, cells in zip(groups.axes, own, strict=True))
+
+
+def _groups(axis: Axis, domain: Domain) -> Cells:
+    """The group of each cell of the one column of an axis."""
+    if len(axis.attrs) > 1:
+        raise QueryError(
+            f"groups that tie {' and '.join(axis.attrs)} together cannot stand beside a condition that ties too many "
+            "columns together",
+            position=axis.position,
+        )
+    return axis.of([np.arange(domain[axis.attrs[0]].size)])
 
 
 def possible_groups(condition: Condition, groups: Groups, domain: Domain) -> Cells:
-    """The groups that a condition leaves possible, sorted: one line per group, one column per group column.
+    """The groups that a condition leaves possible, sorted: one line per group, one column per axis.
 
     Edge cases: refused where there may be more than MOST_GROUPS.
     """
     made = predicate(condition, domain)
     if made is None:
-        return np.zeros((0, len(groups.names)), np.int64)
+        return np.zeros((0, len(groups.axes)), np.int64)
     masks = {mask.attrs[0]: mask for mask in made.hull}
     codes: list[list[int]] = []
-    for name in groups.names:
-        cells = np.arange(domain[name].size)
+    for axis in groups.axes:
+        found, name = _groups(axis, domain), axis.attrs[0]
         if name in masks:
-            cells = cells[masks[name].steps.at_cells(cells)[0] > 0]
-        codes.append(np.unique(groups.of(name, cells)).tolist())
+            found = found[masks[name].steps.at_cells(np.arange(domain[name].size))[0] > 0]
+        codes.append(np.unique(found).tolist())
     if math.prod(map(len, codes)) > MOST_GROUPS:
         raise too_many_tied(made.attrs, min(leaf.position for leaf in leaves(condition) if leaf.position >= 0))
-    found = [line for line in product(*codes) if predicate(condition, domain, group_of(np.array(line), groups, domain))]
-    return np.array(found, np.int64).reshape(-1, len(groups.names))
+    lines = [line for line in product(*codes) if predicate(condition, domain, group_of(np.array(line), groups, domain))]
+    return np.array(lines, np.int64).reshape(-1, len(groups.axes))
 
 
 def _part(condition: Condition, level: int, below: bool, domain: Domain) -> Within | Quorum:

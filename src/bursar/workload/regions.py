@@ -49,15 +49,15 @@ def regions(condition: Condition, domain: Domain) -> tuple[Region, ...] | None:
     return tuple(sorted(found, key=lambda region: domain.place(region.attrs[0])))
 
 
-def holds_on(condition: Condition, name: str, domain: Domain) -> NDArray[np.bool_]:
-    """The cells of one column where a condition on it holds."""
-    return _evaluate(condition, (name,), domain)
+def holds_on(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> NDArray[np.bool_]:
+    """The joint cells of some columns, of which there are not too many, where a condition on them holds."""
+    return _evaluate(condition, attrs, domain)
 
 
 def ties_too_many(condition: Condition, domain: Domain) -> bool:
     """Whether a condition ties columns together that have too many joint cells to look at one by one."""
     groups = _groups(normal(condition, negated=False))
-    return any(_too_many({leaf.column.text for part in group for leaf in leaves(part)}, domain) for group in groups)
+    return any(too_many({leaf.column.text for part in group for leaf in leaves(part)}, domain) for group in groups)
 
 
 def normal(condition: Condition, *, negated: bool) -> Condition:
@@ -114,7 +114,7 @@ def _groups(whole: Condition) -> list[list[Condition]]:
 def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> NDArray[np.bool_]:
     """The cells of the joint grid of the columns where the condition holds; refused where a cell does not decide it."""
     lines = [Line(domain[name]) for name in attrs]
-    if _too_many(attrs, domain):
+    if too_many(attrs, domain):
         raise QueryError(
             f"a condition that ties {' and '.join(attrs)} together spans {domain.cells(attrs)} cells; {LARGEST_JOINT} "
             "are possible. Conditions on single columns joined by AND have no such limit, and neither has COUNT, in "
@@ -127,7 +127,8 @@ def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> N
     return holds
 
 
-def _too_many(attrs: Collection[str], domain: Domain) -> bool:
+def too_many(attrs: Collection[str], domain: Domain) -> bool:
+    """Whether columns have too many joint cells to look at one by one."""
     cells, kinds = domain.cells(attrs), math.prod(Line(domain[name]).size for name in attrs)
     return len(attrs) > 1 and (cells > LARGEST_JOINT or kinds > _MOST_KINDS)
 

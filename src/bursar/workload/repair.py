@@ -37,10 +37,10 @@ from bursar.sql import (
     Query,
 )
 from bursar.sql.conditions import read_number
-from bursar.sql.query import Leaf, aggregates_of, all_of, branches_of, change_parts, leaves, map_leaves, own_name
+from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, map_leaves, own_name
 from bursar.workload.edges import before, boundary, from_on, greatest, least, nearest
 from bursar.workload.names import change_leaves, change_values, guess, resolve, spelt
-from bursar.workload.regions import ties_too_many
+from bursar.workload.repair_groups import only_counts, plainly, side_by_side
 from bursar.workload.truth import OTHER, fits_list, fitting, matching, means_other
 from bursar.workload.values import holds_numbers
 
@@ -70,32 +70,11 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     yield simpler
     yield replace(simpler, where=all_of(query.where, *bounds))
     yield replace(query, keys=tuple(_inside(key, domain) for key in query.keys))
-    plain = replace(query, keys=tuple(replace(key, by=None, through=None) for key in query.keys))
+    yield from side_by_side(query)
+    plain = plainly(query)
     yield plain
     yield replace(plain, where=all_of(query.where, *bounds))
-    yield from _only_counts(query, domain)
-
-
-def _only_counts(query: Query, domain: Domain) -> Iterator[Query]:
-    """What can be counted of a question that ties too many columns together: in its groups, in fewer, in none."""
-    parts = [part for item in query.aggregates for part in aggregates_of(item)]
-    tied = any(ties_too_many(all_of(query.where, part.condition), domain) for part in parts)
-    if not tied or (query.goal is not None and query.goal.parts):
-        return
-    counted = [all(part.function is Function.COUNT for part in aggregates_of(item)) for item in query.aggregates]
-    counts = tuple(item for item, good in zip(query.aggregates, counted, strict=True) if good)
-    condition = next((part.condition for part in parts), TRUE)
-    plain = replace(query, having=TRUE, order=(), limit=None, offset=0)
-    every = plain if all(counted) else replace(plain, aggregates=counts or (_count(condition),))
-    yield every
-    for kept in range(len(query.keys) - 1, -1, -1):
-        yield replace(every, keys=query.keys[:kept], sets=())
-    yield replace(every, aggregates=every.aggregates[:1], keys=(), sets=())
-
-
-def _count(condition: Condition) -> Aggregate:
-    made = Aggregate(condition=condition)
-    return replace(made, name=own_name(made))
+    yield from only_counts(query, domain)
 
 
 def _whole_buckets(key: Key, before: Key) -> Key:
@@ -106,9 +85,10 @@ def _whole_buckets(key: Key, before: Key) -> Key:
 
 def _inside(key: Key, domain: Domain) -> Key:
     """A CASE whose pieces are about declared values only."""
-    if not isinstance(key.by, Cut) or domain[key.column.text].outside is not Stray.OTHER:
+    if not isinstance(key.by, Cut):
         return key
-    bound = _bounds(domain[key.column.text], key.column)[-1:]
+    named = {leaf.column.text: leaf.column for piece in key.by.pieces for leaf in leaves(piece.condition)}
+    bound = [one for name, column in named.items() for one in _bounds(domain[name], column)[-1:]]
     pieces = [
         replace(p, condition=p.condition if p.condition == TRUE else all_of(*bound, p.condition)) for p in key.by.pieces
     ]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import QueryError
 from bursar.queries import LinearMap, Mask, Predicate, Product, Stack
-from bursar.workload.apart import MOST_GROUPS, Apart
+from bursar.workload.apart import MOST_GROUPS, Apart, too_many_tied
 
 Rows = NDArray[np.int64]
 Box = tuple[Rows, ...]
@@ -72,15 +69,6 @@ class SharedRows:
             self._parts.append(part)
             offset += part.rows
         return index.reshape(-1)
-
-
-def too_many_tied(attrs: Iterable[str], position: int) -> QueryError:
-    """Edge cases: where groups are asked for, each is such a count."""
-    return QueryError(
-        f"counts that tie {' and '.join(attrs)} together are counted one by one, and this asks for more than "
-        f"{MOST_GROUPS} of them: groups times counts",
-        position=position,
-    )
 
 
 def _stacked(run: list[Product]) -> LinearMap:

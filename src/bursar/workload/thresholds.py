@@ -35,8 +35,8 @@ def thresholds(
     lines = sum(domain.cells(names) for names in sets)
     if lines > MOST_ROWS:
         raise QueryError(
-            f"these are {lines} thresholds; {MOST_ROWS} are possible at once",
-            rewrite="fewer columns in features, or some of their sets",
+            f"these are {lines} thresholds; {MOST_ROWS} are possible at once: name fewer columns in features, or some "
+            "of their sets"
         )
     parts = tuple(_part(domain, names, r) for names in sets)
     whole: LinearMap = parts[0] if len(parts) == 1 else Stack(parts)

@@ -24,7 +24,7 @@ from bursar.kernel.accounting import (
     grid,
 )
 from bursar.kernel.accounting.grid import Grid
-from bursar.queries import LinearMap, Mask, Product, Steps
+from bursar.queries import LinearMap, Mask, Norm, Product, Steps
 from harness.maps import domain_of, mask_of
 
 DOMAIN = Domain(domain_of(week=4, age=3, sex=2).attributes, partition="week")
@@ -194,3 +194,22 @@ def test_without_partitions_there_is_one_number() -> None:
         assert profile.spent_by_partition() == [0]
         profile.add([footprint(AGES, units=4)])
         assert profile.spent_by_partition() == [profile.spent()]
+
+
+def test_a_purchase_is_cut_into_partitions_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the plan, at its admission and in the book it is the same norm, with the same units, over the same domain."""
+    cut: list[Norm] = []
+    slices = Norm.slices
+    monkeypatch.setattr(Norm, "slices", lambda norm, *at: cut.append(norm) or slices(norm, *at))
+    (norm,) = Product((weeks(1, 3), AGES)).norms(1)
+    profile = replaced()
+    planned = Footprint(norm=norm, units=5, version=1, block="planned")
+    assert profile.spent_by_partition([planned]) == [0, 10, 10, 0]
+    profile.add([Footprint(norm=norm, units=5, version=1, block=1)])
+    assert cut == [norm]
+    assert profile.spent_by_partition([planned]) == [0, 20, 20, 0]
+    assert profile.spent_by_partition([Footprint(norm=norm, units=7, version=1)]) == [0, 24, 24, 0]
+    assert profile.spent_by_partition([Footprint(norm=norm, units=5, version=1, finer=1)]) == [0, 15, 15, 0]
+    whole = domain_of(week=4, age=3, sex=2)  # the same columns, and no partitions: a row may change its week
+    assert replaced(whole).spent([planned]) == 10
+    assert replaced(whole).spent([planned, planned]) == 20

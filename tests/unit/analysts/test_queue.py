@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,6 +21,7 @@ from bursar.analysts.settings import Settings
 from bursar.analysts.shares import Shares
 from bursar.errors import AnalystError, LedgerError, Waiting
 from bursar.kernel.ledger import Ledger, MemoryLedger, SqliteLedger
+from harness.patience import PATIENCE, until
 
 HALF = Fraction(1, 2)
 RULES = Rules(scheduler=RoundRobin(weights={"ann": HALF, "bob": HALF}))
@@ -81,17 +82,8 @@ def client(queue: TurnQueue, question: Question) -> Iterator[list[Any]]:
     thread = threading.Thread(target=run)
     thread.start()
     yield heard
-    thread.join(timeout=20)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
-
-
-def until(condition: Callable[[], object]) -> None:
-    tick = threading.Event()
-    for _ in range(4000):
-        if condition():
-            return
-        tick.wait(0.005)
-    raise AssertionError("it never happened")
 
 
 def test_turns_alternate(queue: TurnQueue) -> None:
@@ -148,9 +140,9 @@ def test_a_client_that_waits_is_told_what_would_help_and_runs_its_own_turn(queue
     assert "ann" not in "".join(heard)
 
 
-def test_what_a_client_waits_for_is_told_anew_when_it_changes(ledger: Ledger) -> None:
-    queue = TurnQueue(ledger, RULES, poll=0.005)
-    busy = TurnQueue(ledger, RULES)
+def test_what_a_client_waits_for_is_told_anew_when_it_changes(ledger: Ledger, clock: Clock) -> None:
+    queue = TurnQueue(ledger, RULES, poll=0.005, clock=clock)
+    busy = TurnQueue(ledger, RULES, clock=clock)
     with client(queue, Question(analyst="bob")) as heard:
         until(lambda: heard)
         with busy.turn(Question(analyst="ann")):
@@ -226,11 +218,12 @@ def test_a_dead_client_is_passed_over_when_its_lease_is_over(ledger: Ledger, clo
         pass
 
 
-def test_a_long_turn_keeps_its_lease(ledger: Ledger) -> None:
-    queue = TurnQueue(ledger, RULES, lease=0.3, poll=0.005)
+def test_a_long_turn_keeps_its_lease(ledger: Ledger, clock: Clock) -> None:
+    queue = TurnQueue(ledger, RULES, lease=0.3, poll=0.005, clock=clock)
     with queue.turn(Question(analyst="ann")):
-        first = slips.read(ledger.queue()).tickets[0].expires
-        until(lambda: slips.read(ledger.queue()).tickets[0].expires > first + 0.3)
+        for _ in range(3):
+            clock.now += 0.2
+            until(lambda: slips.read(ledger.queue()).tickets[0].expires == clock.now + 0.3)
         with pytest.raises(Waiting):
             queue.turn(Question(analyst="bob", wait=False)).__enter__()
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from benchmarks import cachedp_data, cachedp_idebench, cachedp_tasks
+from benchmarks.cachedp import figures
+from benchmarks.cachedp_run import Trace
 from benchmarks.cachedp_tasks import breadth_first, children, converse, depth_first, ranges, request
 
 from bursar.domain import Domain, Integers
@@ -140,10 +144,21 @@ def test_the_eight_columns_of_the_workflows(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("BURSAR_DATA", "no such folder")
     domain = cachedp_data.flights().domain
     assert set(domain.names) == set(cachedp_idebench.COLUMNS.values())
-    for name, widths in cachedp_data.WIDTHS.items():
+    for name, width in cachedp_data.WIDTHS.items():
         low, high = cachedp_data.SPANS[name]
-        edges = set(cachedp_data.edges_of(name))
-        assert {low, high, *(m for w in widths for m in range(0, high, w))} <= edges
+        edges = cachedp_data.edges_of(name)
+        assert (edges[0], edges[-1]) == (low, high)
+        assert all(edge % width == 0 for edge in edges[1:-1])
+        assert max(after - before for before, after in pairwise(edges)) == width
+
+
+def test_a_column_has_one_binning_whatever_width_a_chart_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BURSAR_DATA", "no such folder")
+    domain = cachedp_data.flights().domain
+    charts = [{"name": str(w), "binning": [{"dimension": "DISTANCE", "width": w}]} for w in (225.0, 376.0, 390.0)]
+    asked = cachedp_idebench.workflow_questions(domain, charts)
+    assert {queries.digest for queries in asked} == {asked[0].digest}
+    assert asked[0].rows == domain["distance"].declared == 23
 
 
 WORKFLOW = [
@@ -194,3 +209,12 @@ def test_stand_in_workflows_ask_something() -> None:
         workflow = cachedp_idebench.stand_in_workflow(np.random.default_rng(seed))
         assert len(workflow) == cachedp_idebench.INTERACTIONS
         assert len(cachedp_idebench.workflow_questions(domain, workflow)) >= 10
+
+
+def test_an_answer_that_is_given_again_fails_once() -> None:
+    """Ten workloads, eight of them the same answer, which misses its goal."""
+    run = Trace(system="cachedp", seed=0, real=False, epsilon=[0.1] * 10, cpu_s=[0.0] * 10, failures=8)
+    run.answers = {("a", b"1"): True, ("a", b"2"): False, ("b", b"1"): False}
+    found = figures([run])
+    assert found["failure_rate"] == pytest.approx(0.8)
+    assert found["failed_answers"] == pytest.approx(1 / 3)

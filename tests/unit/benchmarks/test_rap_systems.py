@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import rap_run, rap_store
+from benchmarks import rap_bench, rap_run, rap_store
+from benchmarks.rap_bench import Bench
 from benchmarks.rap_data import Coded, stand_in
+from benchmarks.rap_grids import Grid
 from benchmarks.rap_projected import projected
 from benchmarks.rap_run import MEASURED, Setting, Stopwatch, future, sets_of
 from benchmarks.rap_store import Runs, averaged
@@ -145,3 +148,15 @@ def test_a_run_in_this_process_has_every_measure(monkeypatch: pytest.MonkeyPatch
     assert "table_max_error" not in found
     assert set(found) <= set(MEASURED)
     assert rap_store.KEY[0] == "data"
+
+
+def test_what_is_too_large_for_a_system_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All four sets of three features are in the workload of either seed."""
+    monkeypatch.setattr(rap_bench, "DATA", {"small": lambda: DATA})
+    bench = Bench(data="small", grid=Grid(sizes=(4,)), seeds=(0, 1), out=None, runs=Runs(None, "small"))
+    asked = setting("rap", data="small", sets="uniform", size=4)
+    whole = sum(DATA.cells(features) for features in combinations(range(4), 3))
+    for most, fits in ((whole, True), (whole - 1, False)):
+        monkeypatch.setattr(rap_bench, "MOST_QUERIES", {"rap": most})
+        assert bench.can(asked) is fits
+        assert bench.can(replace(asked, system="gaussian"))

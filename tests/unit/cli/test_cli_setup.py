@@ -169,14 +169,78 @@ def test_a_line_of_the_config_is_no_answer(folder: Path, shell: Shell) -> None:
     assert {("columns", name) for name in columns} <= set(config.unconfirmed)
 
 
+def comments(path: str) -> str:
+    """A config on one line."""
+    return " ".join(Path(path).read_text().replace("#", "").split())
+
+
 def test_the_draft_says_who_is_protected(folder: Path, shell: Shell) -> None:
     said = shell("init", "shop.csv")
     assert "protected is each row by itself" in said.out
     assert "--unit COLUMN" in said.out
     assert "--unit COLUMN" not in shell("init", "shop.csv", "--unit", "row", "-d", "other.toml").out
     named = shell("init", "shop.csv", "--unit", load_draft("bursar.toml").domain.names[0], "-d", "third.toml").out
-    assert "at most 1 row of each are counted" in named
-    assert "max_contributions in bursar confirm" in named
+    assert "at most 1 row of each is counted" in named
+    assert "say how many in bursar confirm" in named
+    assert "has was not looked at" in comments("third.toml")
+    shell("init", "shop.csv", "--unit", "order_id", "-d", "fourth.toml")  # identifiers were looked at
+    assert "has was not looked at" not in comments("fourth.toml")
+
+
+def test_how_many_rows_of_a_person_are_counted_is_asked(folder: Path, shell: Shell) -> None:
+    shell("init", "shop.csv", "--unit", "age")
+    said = shell("confirm", "privacy", stdin="n\nmany\nn\n0\nn\n12\n")
+    assert "how many rows they have? Further rows are in no answer." in said.out
+    assert said.out.count("a whole number from 1 on, please") == 2
+    config = load_draft("bursar.toml")
+    assert (config.unit.column, config.unit.max_contributions) == ("age", 12)
+    assert ("privacy",) not in config.unconfirmed
+    assert "at most 12 rows are in any answer" in " ".join(shell("check").out.split())
+    shell("init", "shop.csv", "--unit", "row", "-d", "rows.toml")
+    assert "[n]umber" not in shell("confirm", "-d", "rows.toml", "source", stdin="n\n").out
+
+
+@pytest.fixture
+def wide(folder: Path) -> Path:
+    """A table with several columns of each kind, and a list too long to stand beside others."""
+    chance = random.Random(8)
+    towns = [f"town {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    with (folder / "wide.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["size", "weight", "colour", "taste", "town"])
+        for number in range(520):
+            listed = [chance.choice(["red", "blue"]), chance.choice(["sweet", "sour"]), towns[number % 26]]
+            writer.writerow([chance.randrange(100), chance.randrange(100, 160), *listed])
+    return folder
+
+
+def test_columns_of_a_kind_are_shown_and_confirmed_together(wide: Path, shell: Shell) -> None:
+    shell("init", "wide.csv")
+    said = shell("confirm", stdin="y\n" * 6)
+    assert "everything is confirmed" in said.out
+    assert "columns of numbers and days (4 to 5 of 8):\n  size    whole numbers from 0 to 100;" in said.out
+    assert 'columns of listed values (6 to 7 of 8):\n  colour  the values "blue", "red";' in said.out
+    assert "columns.town (8 of 8): the values" in said.out
+    assert all(f"town {letter}" in said.out for letter in "abcdefghijklmnopqrstuvwxyz")  # nothing goes unseen
+    assert "more;" not in said.out
+    assert said.out.count("[y]es to all of these, [o]ne by one") == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [
+        ("s\ny\n", ["size", "weight", "town"]),
+        ("y\nc\ns\n", ["colour", "taste", "town"]),  # there is nothing to change about several
+        ("one\ny\nl\ny\n", ["town"]),
+        ("o\ny\nq\n", ["weight", "colour", "taste", "town"]),
+        ("q\n", ["size", "weight", "colour", "taste", "town"]),
+    ],
+)
+def test_of_several_columns_some_can_be_asked_about(wide: Path, shell: Shell, typed: str, left: list[str]) -> None:
+    shell("init", "wide.csv")
+    shell("confirm", "--yes", "source", "privacy", "budget")
+    shell("confirm", stdin=typed)
+    assert [place[-1] for place in load_draft("bursar.toml").unconfirmed] == left
 
 
 @pytest.mark.parametrize("stdin", ["q\n", "", None, "y\n", "l\nq\n", "c\n"])

@@ -76,7 +76,8 @@ def test_a_folder_is_watched_until_it_is_stopped(folder: Path) -> None:
     assert child.stderr is not None
     while len(lines) < 2:
         lines.append(child.stdout.readline())
-    Path("c.csv").write_text("nothing\n1\n")
+    Path("c.part").write_text("nothing\n1\n")
+    Path("c.part").rename("c.csv")  # complete from the first look on
     refused = child.stderr.readline()
     time.sleep(0.1)
     child.send_signal(signal.SIGINT)

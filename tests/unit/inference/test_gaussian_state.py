@@ -106,6 +106,42 @@ def test_many_rows_measured_again_are_taken_at_once() -> None:
     assert np.allclose(whole.span, single.span)
 
 
+@pytest.mark.parametrize("count", [2, 7, 20, 300])
+def test_rows_that_are_known_in_part_are_taken_at_once_as_one_by_one(count: int) -> None:
+    """Ranges over merged cells of all sizes; some rows come twice, some are known, some are empty, one adds nothing."""
+    rng, size = np.random.default_rng(count), 12
+    cells = rng.integers(1, 10**5, size).astype(float)
+    whole, single = GaussianState.empty(cells), GaussianState.empty(cells)
+    for variance in (3.0, 0.5, 40.0):
+        ends = np.sort(rng.integers(0, size - 1, (count, 2)), axis=1)  # the last cell stays open
+        rows = ((ends[:, :1] <= np.arange(size)) & (np.arange(size) < ends[:, 1:])) * np.sqrt(cells)
+        rows[-1] = rows[0]
+        values = rng.integers(0, 99, count).astype(float)
+        whole.take(rows, values, variance)
+        for row, value in zip(rows, values, strict=True):
+            single.take(row[None], np.array([value]), variance)
+        for name in ("estimate", "covariance", "information", "span"):
+            expected = getattr(single, name)
+            assert np.allclose(getattr(whole, name), expected, rtol=1e-7, atol=1e-7 * np.abs(expected).max()), name
+        assert whole.spans(rows)
+        assert not whole.spans(np.eye(size)[-1:])
+
+
+@pytest.mark.parametrize("far", [1e-12, 3e-9, 3e-8, 1e-4])
+def test_rows_together_are_inside_the_span_exactly_if_they_are_one_by_one(far: float) -> None:
+    """A row that leaves next to nothing open beside one that leaves much open: about `far`, single rows decide."""
+    whole, single = GaussianState.empty(np.ones(4)), GaussianState.empty(np.ones(4))
+    rows, values = np.array([[1.0, far, 0, 0], [0, 0, 1, 0], [1, 0, 1, 0]]), np.array([5.0, 7.0, 11.0])
+    for state in (whole, single):
+        state.take(np.eye(4)[:1], np.array([4.0]), 2.0)
+    whole.take(rows, values, 3.0)
+    for row, value in zip(rows, values, strict=True):
+        single.take(row[None], np.array([value]), 3.0)
+    assert whole.spans(np.eye(4)[1:2]) == single.spans(np.eye(4)[1:2]) == (far > 1e-8)
+    assert np.allclose(whole.span, single.span)
+    assert np.allclose(whole.estimate, single.estimate)
+
+
 def test_rows_of_zeros_and_no_rows_teach_nothing() -> None:
     state = grown([([[1, 1, 0, 0, 0]], 1.0, [5, 0, 0])])
     before = state.estimate.copy(), state.covariance.copy(), state.span.copy()
@@ -130,6 +166,18 @@ def test_splitting_keeps_what_is_known() -> None:
     assert (total @ finer.estimate).tolist() == pytest.approx([80.0])
     assert (total @ finer.covariance @ total.T).tolist() == pytest.approx(np.array([[9.0]]))
     assert not finer.spans(np.array([[1.0, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize("billions", [1e3, 1e9, 1e12, 1e15])
+def test_one_cell_of_billions_is_a_cell_to_rows_taken_together(billions: float) -> None:
+    state = GaussianState.empty(np.array([billions, 1.0, 7.0]))
+    root = np.sqrt(state.cells)
+    rows = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]) * root
+    state.take(rows, np.array([100.0, 5000.0]), 1.0)
+    assert state.spans(np.array([[0.0, 1.0, 0.0]]))
+    assert not state.spans(np.array([[0.0, 0.0, 1.0]]))
+    assert (rows @ state.estimate).tolist() == pytest.approx([100.0, 5000.0])
+    assert float(state.estimate[1]) == pytest.approx(4900.0)
 
 
 @pytest.mark.parametrize("billions", [1e3, 1e9, 1e12, 1e15])

@@ -89,6 +89,8 @@ def test_the_smallest_column_sets_are_tried_first(log: Log) -> None:
     assert log.measurements.sets_above(("b", "c")) == [("b", "c")]
     assert log.measurements.sets_above(()) == [(), ("a", "b"), ("a", "c")]
     assert log.answers(EVERYBODY) == [[21.0], [66.0]]
+    log.measured(EYE, [5, 7, 9])
+    assert log.measurements.sets_above(()) == [(), ("a",), ("a", "b"), ("a", "c")]  # found anew
 
 
 def test_only_a_few_sets_are_tried(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from bursar.kernel.accounting.events import Versioned
 from bursar.kernel.ledger import SqliteLedger, Transaction
 from bursar.kernel.ledger import group as module
 from bursar.kernel.ledger.group import LARGEST_GROUP, GroupCommit
+from harness.patience import PATIENCE, until
 
 Work = Callable[[Transaction], Any]
 
@@ -118,7 +119,7 @@ def test_no_result_is_released_before_the_commit_returned(ledger: SqliteLedger) 
     Watched.before_commit = hold_up  # type: ignore[method-assign]
     try:
         crowd.release()
-        assert reached.wait(10)
+        assert reached.wait(PATIENCE)
         assert not any(event.wait(0.001) for event in crowd.finished)
         assert list(ledger.records()) == []
         proceed.set()
@@ -234,31 +235,35 @@ def test_a_caller_interrupted_while_waiting_takes_its_work_back(
         ledger.commit(note)
     gate.set()
     first.join()
-    followers[0].join(10)
+    followers[0].join()
     assert results == [1]
     assert len(ledger.records()) == 1
 
 
 def test_a_thread_that_keeps_coming_back_does_not_starve_another(ledger: SqliteLedger) -> None:
-    stop = threading.Event()
+    """It was there first, and wants to commit again at once: whoever waits by then is before it."""
+    gate, leading = threading.Event(), threading.Event()
+
+    def held(_: Transaction) -> None:
+        leading.set()
+        gate.wait()
 
     def hog() -> None:
-        while not stop.is_set():
-            ledger.commit(note)
+        for work in (held, *[note] * 20):
+            ledger.commit(work)
 
-    hogs = [threading.Thread(target=hog) for _ in range(4)]
-    for thread in hogs:
-        thread.start()
-    while Watched.commits < 5:
-        pass
-    before = Watched.commits
-    ledger.commit(note)
-    after = Watched.commits
-    stop.set()
-    for thread in hogs:
+    first = threading.Thread(target=hog)
+    first.start()
+    leading.wait()
+    places: list[int] = []
+    other = threading.Thread(target=lambda: places.append(ledger.commit(note)))
+    other.start()
+    until(lambda: ledger._process.group._waiting)
+    gate.set()
+    for thread in (first, other):
         thread.join()
-    assert after - before <= 10  # its own group is the one after the next; the rest is the time to take the count
-    ledger.verify()
+    assert places == [1]
+    assert ledger.verify().records == 21
 
 
 def test_closing_waits_for_the_commit_that_runs(ledger: SqliteLedger) -> None:
@@ -268,7 +273,8 @@ def test_closing_waits_for_the_commit_that_runs(ledger: SqliteLedger) -> None:
     closer.join(0.05)
     assert closer.is_alive()
     outcome = crowd.join()[0]
-    closer.join(10)
+    closer.join(PATIENCE)
+    assert not closer.is_alive()
     assert outcome == 1 or isinstance(outcome, LedgerError)
 
 

@@ -35,10 +35,11 @@ def test_a_draw_is_a_vector_of_64_bit_integers(randomness: Randomness, noise: No
 @pytest.mark.parametrize("kind", list(NoiseKind))
 @pytest.mark.parametrize("size", SIZES)
 def test_the_largest_scale_does_not_saturate(randomness: Randomness, kind: NoiseKind, size: int) -> None:
-    """A 32-bit sampler would return the ends of its range; and no two values of 2^40 or more meet by chance."""
+    """A 32-bit sampler would return the ends of its range again and again. Of 64,000 right values two meet with
+    probability 5e-4, and twice with 1e-7."""
     noise = Noise(kind=kind, scale=2.0**40)
     values = np.concatenate([randomness.draw(noise, size) for _ in range(64)])
-    assert np.unique(values).size == values.size
+    assert np.unique(values).size >= values.size - 1
     assert np.abs(values).max() > 2**32
 
 

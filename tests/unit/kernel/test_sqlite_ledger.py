@@ -23,6 +23,7 @@ from bursar.kernel.accounting.events import Measured, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.ledger import Claim, Health, Hold, SqliteLedger, Transaction
 from bursar.queries import Mask, Product, Steps
+from harness.patience import PATIENCE
 
 CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "unit": "row"}
 
@@ -726,7 +727,7 @@ def test_nothing_released_is_lost_when_a_process_is_killed(place: Path, ledger: 
         child = os.fork()
         if child == 0:
             try:
-                mine = SqliteLedger.open(place)
+                mine = SqliteLedger.open(place, busy_timeout=PATIENCE)
                 while True:
                     os.write(writer, mine.commit(measure).to_bytes(8, "little"))
             finally:
@@ -758,7 +759,7 @@ def test_two_processes_for_one_key(place: Path, ledger: SqliteLedger) -> None:
         readers.append(reader)
         if os.fork() == 0:
             try:
-                mine = SqliteLedger.open(place)
+                mine = SqliteLedger.open(place, busy_timeout=PATIENCE)
                 os.write(writer, b"".join(race(mine, key, name.encode()) for key in keys))
             finally:
                 os._exit(0)
@@ -802,7 +803,7 @@ def test_two_processes_for_one_fence(place: Path, ledger: SqliteLedger) -> None:
         readers.append(reader)
         if os.fork() == 0:
             try:
-                mine = SqliteLedger.open(place)
+                mine = SqliteLedger.open(place, busy_timeout=PATIENCE)
                 os.write(writer, bytes(use_up(mine, fence) for fence in rounds))
             finally:
                 os._exit(0)

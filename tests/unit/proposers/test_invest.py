@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from bursar.domain import Categories, Domain, Integers
+from bursar.engine import Bursar
 from bursar.inference.estimate import WeightedRows, meets
-from bursar.kernel.accounting import Mode, from_units
+from bursar.kernel.accounting import Measured, Mode, from_units
 from bursar.kernel.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
-from bursar.proposers.invest import Invest
+from bursar.proposers.invest import Invest, Invested
 from bursar.proposers.investment import Together, on_top
 from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.tree import all_nodes
 from bursar.queries import Mask, Product, Stack, Steps
-from bursar.strategy.universal import MOST_CELLS, universal
+from bursar.strategy.universal import MOST_CELLS, Universal, universal
 from harness.small import DOMAIN, config, engine
 
 THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4}
@@ -179,3 +181,72 @@ def test_too_many_cells_have_no_universal_strategy() -> None:
     domain = Domain((Integers(name="x", lower=0, upper=MOST_CELLS, null=0),))
     assert universal(domain, ("x",), Mode.PURE) is None
     assert universal(domain, (), Mode.PURE) is None
+
+
+FIRST = [
+    "SELECT COUNT(*) FROM people WHERE sex = 'F' AND region = 'north'",
+    "SELECT COUNT(*) FROM people WHERE age < 3",
+]
+TOGETHER = ("age", "sex", "region")
+INVEST = Invest(theta=THETA)
+
+
+def bought(db: Bursar, columns: tuple[str, ...], within: float = 30) -> Universal:
+    """The strategy for all questions about some columns, measured as `invest` would for this goal."""
+    plan = universal(DOMAIN, columns, Mode.PURE)
+    assert plan is not None
+    for text in FIRST:
+        db.query(text, within=10 * within)
+    request = db.prepare(f"{FIRST[0]} AND age < 5", Wanted(within=within), None)
+    made = Invest(theta=THETA)._offer(columns, request, db.planner.views())
+    assert made is not None
+    with db._grant(request, made) as grant:
+        made.run(grant)
+    return plan
+
+
+def test_what_was_bought_answers_by_itself() -> None:
+    """Also a question about one column where least squares looks at smaller sets of columns only, and as promised."""
+    db = engine(settings=config(budget=BUDGETS[Mode.PURE]), preset=Preset("test", (Invested(INVEST), Direct())))
+    plan = bought(db, TOGETHER)
+    answer = db.query("SELECT COUNT(*) FROM people WHERE region = 'north'", within=30)
+    assert (answer.source, answer.charge) == ("invest", 0)
+    (record,) = [one for one in db.ledger.records() if len(one.values) == plan.product.rows]
+    assert answer.value == record.values.reshape(10, 2, 3)[:, :, 0].sum()
+    assert answer.error <= 30
+    assert db.query("SELECT COUNT(*) FROM people WHERE region = 'north'", within=30).value == answer.value
+    assert db.query("SELECT COUNT(*) FROM people WHERE region = 'north'", within=1).source == "direct"
+    assert db.query("SELECT COUNT(*) FROM people WHERE region = 'north'", epsilon=0.1).source == "direct"
+
+
+def test_nodes_are_rent_on_several_columns_and_none_on_one() -> None:
+    db = engine(settings=config(budget=BUDGETS[Mode.PURE]), preset=RENTING)
+    for column in ("age", "sex"):
+        db.query(f"SELECT {column}, COUNT(*) FROM people GROUP BY {column}", within=30)
+    events = [record.event for record in db.ledger.records()]
+    assert all(all_nodes(event.strategy) for event in events if isinstance(event, Measured))
+    views, planner = db.planner.views(), Invest(theta=THETA)
+    one, two = (db.prepare(text, Wanted(within=30), None) for text in (SETS[0], f"{SETS[0]} AND sex = 'F'"))
+    assert planner._offer(("age",), one, views) is None
+    assert planner._offer(("age", "sex"), two, views) is not None
+
+
+def test_the_larger_strategy_is_bought_where_the_smaller_would_make_it_due() -> None:
+    """Bids below what the smaller one costs: rent and that price are more than the larger one costs."""
+    db = engine(settings=config(budget=BUDGETS[Mode.PURE]), preset=RENTING)
+    sizes = []
+    for text in (
+        "SELECT COUNT(*) FROM people WHERE age < 5",
+        "SELECT COUNT(*) FROM people WHERE age < 7 AND sex = 'F'",
+    ):
+        db.query(text, within=30)
+        request = db.prepare("SELECT COUNT(*) FROM people WHERE age < 6", Wanted(within=30), None)
+        views = db.planner.views()
+        offers = [INVEST._offer(columns, request, views) for columns in (("age",), ("age", "sex"))]
+        (chosen,) = INVEST.offers(request, views)
+        alone, together = offers
+        assert alone is not None
+        larger = together is not None and together.bid < alone.price.at_most
+        assert chosen.buys == (together if larger and together is not None else alone).buys
+        sizes.append(chosen.buys)
+    assert sizes == [10, 20]

@@ -158,13 +158,41 @@ def test_a_histogram_too_large_for_least_squares_answers_itself() -> None:
 @pytest.mark.parametrize(
     ("text", "column", "reason", "rewrite"),
     [
-        ("SELECT COUNT(*) FROM people WHERE age IN (1, 3)", "age", "one range of neighbouring values", "GROUP BY age"),
-        ("SELECT COUNT(*) FROM people WHERE age = 1 OR sex = 'F'", "age", "for age and sex this is none", "age, sex"),
+        (
+            "SELECT COUNT(*) FROM people WHERE age IN (1, 3) AND sex = 'F'",
+            "age",
+            "one range of neighbouring values",
+            "SELECT age, COUNT(*) FROM people WHERE sex = 'F' GROUP BY age",
+        ),
+        (
+            "SELECT COUNT(*) FROM people WHERE age = 1 OR sex = 'F'",
+            "age",
+            "for age and sex this is none",
+            "SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex",
+        ),
+        (
+            "SELECT sex, COUNT(*) FILTER (WHERE age IN (1, 3)) AS n FROM people GROUP BY sex ORDER BY n",
+            "age",
+            "GROUP BY age asks for all ranges",
+            "SELECT age, sex, COUNT(*) AS n FROM people GROUP BY age, sex",
+        ),
+        (
+            "SELECT sex, AVG(age) FROM people GROUP BY sex",
+            "age",
+            "for age this is none",
+            "SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex",
+        ),
+        (
+            "SELECT CASE WHEN age < 3 OR sex = 'F' THEN 'a' ELSE 'b' END AS g, COUNT(*) FROM people GROUP BY g",
+            "age",
+            "for age and sex this is none",
+            "SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex",
+        ),
         (
             "SELECT age, region, COUNT(*) FROM people GROUP BY age, region",
             "region",
             r"no questions about age and region \(it has: age and sex; region\)",
-            "without region",
+            "SELECT age, COUNT(*) FROM people GROUP BY age",
         ),
     ],
 )
@@ -174,9 +202,15 @@ def test_questions_outside_the_family_are_refused(text: str, column: str, reason
         with pytest.raises(QueryError, match=reason) as refused:
             ask(text, within=50)
         assert refused.value.position == text.index(column)
-        assert rewrite in refused.value.rewrite
+        assert refused.value.rewrite == rewrite
+    assert db.explain(rewrite, within=50).chosen is not None
     with pytest.raises(QueryError, match=reason):
         db.batch([BY_AGE, text], within=50)
+    batch = db.batch(within=50)
+    batch.query(BY_AGE)
+    batch.query(text)
+    with pytest.raises(QueryError, match=reason):
+        _ = batch.price
     assert (db.budget().spent, bought(db)) == (0, [])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.pmw import TIGHT
 from bursar.proposers.pmw_windows import PmwWindows
+from harness.faults import later
 from harness.learning import cells
 from harness.small import Silence, TableSource, charter, config, engine
 
@@ -131,10 +131,7 @@ def test_a_second_process_finds_the_same_and_goes_on(tmp_path: Path) -> None:
     assert found == {"same": True, "state": before, "free": 0.0, "records": records}
 
 
-def test_a_sparse_vector_whose_process_died_is_closed_and_opened_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(granting, "TEST_SECONDS", 0.5)
+def test_a_sparse_vector_whose_process_died_is_closed_and_opened_anew(tmp_path: Path) -> None:
     place = tmp_path / "ledger.sqlite"
     on_disk(place)
     made = opened(place)
@@ -156,9 +153,9 @@ def test_a_sparse_vector_whose_process_died_is_closed_and_opened_anew(
     child.start()
     child.join()
     assert child.exitcode == 0
-    time.sleep(0.6)
-    after = opened(place)
-    answer = after.query(ask("F", 0, 5, age=2), **GOAL)
+    with later(granting.TEST_SECONDS + 1):
+        after = opened(place)
+        answer = after.query(ask("F", 0, 5, age=2), **GOAL)
     assert answer.value == 1200
     assert kinds(after.ledger).count(Closed) == 1
     assert kinds(after.ledger).count(Opened) == openings + 1

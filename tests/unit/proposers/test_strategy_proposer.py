@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from bursar.inference.estimate import WeightedRows, meets
 from bursar.kernel.accounting import Noise
@@ -96,10 +95,11 @@ def test_noise_that_cannot_be_drawn_is_not_offered() -> None:
     assert Strategy().offers(request, db.planner.views()) == []
 
 
-@pytest.mark.parametrize("stated", [1.0, 1.6], ids=["as stated", "60 % more variance than stated"])
+@pytest.mark.parametrize("stated", [1.0, 2.0], ids=["as stated", "twice the variance stated"])
 @pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "concentrated"])
 def test_errors_have_the_stated_variance(budget: Budget, stated: float) -> None:
-    """2,000 answers, at alpha 1e-6; the wrong twin states 1/1.6 of the true variance."""
+    """2,000 answers, at alpha 1e-6: six deviations, since sums of squares are skewed. The wrong twin states half of the
+    true variance, and is 20 or more deviations away."""
     db = engine(settings=config(budget=budget))
     request = db.prepare(RUNNING, Wanted(within=60), None)
     truth = np.cumsum(counts().sum(axis=(1, 2)))
@@ -115,5 +115,4 @@ def test_errors_have_the_stated_variance(budget: Budget, stated: float) -> None:
     # Laplace noise has fourth moment 6 times the squared variance: the sum of squares spreads sqrt(2.5) times as much.
     spread = np.sqrt(2.5 if budget.mode.value == "epsilon" else 1.0)
     z = (np.sum(squares) - 2000) / (np.sqrt(2 * 2000) * spread)
-    limit = (chi2.ppf(1 - 5e-7, 10**6) - 10**6) / np.sqrt(2 * 10**6)
-    assert (abs(z) < limit) == (stated == 1.0)
+    assert (abs(z) < 6) == (stated == 1.0)

@@ -17,6 +17,7 @@ from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import MemoryLedger, Record
 from bursar.kernel.randomness import SystemRandomness
 from bursar.queries import LinearMap
+from bursar.release import threshold_workload
 from bursar.release.answers import table_answers
 from bursar.release.entropy import entropy
 from bursar.release.projection import Patience, after
@@ -176,6 +177,24 @@ def test_a_measurement_of_everything_is_found_again_and_other_records_are_passed
     again = released(other, picks=99, records=[*other.records, *shop.records])
     assert len(other.records) == 1
     assert np.array_equal(first.rounds[0].counts, again.rounds[0].counts)
+
+
+@pytest.mark.usefixtures("larger_steps")
+def test_more_than_can_be_measured_at_once_is_measured_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """24, 3 and 2 queries, of which 26 at once: the last two sets go together, and all are projected onto."""
+    monkeypatch.setattr(threshold_workload, "MOST_ROWS", 26)
+    workload = ThresholdWorkload(names=NAMES, sizes=SIZES, sets=SETS)
+    shop, cut, rest = (Shop(table(), workload) for _ in range(3))
+    found = released(shop, picks=99, rng=np.random.default_rng(0))
+    assert [record.event.strategy.rows for record in shop.records] == [24, 5]
+    assert {record.event.noise for record in shop.records} == {PLENTY.noise(29)}
+    assert np.concatenate([own.queries for own in found.rounds]).tolist() == list(range(29))
+    assert found.finished
+    assert np.abs(found.answers() - table_answers(workload, table()) / 500).max() < 0.1
+    stopped = released(cut, picks=99, stop=lambda: len(cut.records) == 1)
+    assert not stopped.finished
+    assert released(rest, picks=99, records=cut.records).finished
+    assert [record.event.strategy.rows for record in rest.records] == [5]
 
 
 def test_it_can_be_stopped_and_keeps_what_it_measured() -> None:

@@ -148,7 +148,7 @@ def test_no_rows_at_all() -> None:
 
 
 def test_what_a_table_buys() -> None:
-    """Columns, pairs and sets; pairs only where they can be measured and can stand out from their noise."""
+    """Columns, pairs and sets; pairs only where they can be measured, stand out from their noise, and tie sets."""
 
     def bought(domain: Domain, sets: list[tuple[str, ...]], rho: float, size: int) -> set[tuple[str, ...]]:
         budget = Allowance(spend=Spend.rho(rho), neighbours=Neighbours.REPLACE_ONE)
@@ -159,6 +159,7 @@ def test_what_a_table_buys() -> None:
     assert pairs_within(SETS) == [("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d"), ("a", "d")]
     assert bought(DOMAIN, SETS, 0.5, SIZE) == singles | set(pairs_within(SETS)) | set(SETS)
     assert bought(DOMAIN, SETS, 1e-9, 100) == singles | set(SETS)
+    assert bought(DOMAIN, SETS[:1], 0.5, SIZE) == singles | set(SETS[:1])
     wide = Domain(
         tuple(
             Categories(name=n, values=tuple(f"{n}{i}" for i in range(size)), outside=0, null=0)

@@ -643,10 +643,39 @@ SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING MAX(height) > 180
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) FROM people LIMIT 1
 
--- says: a CASE that rows are grouped by is about one column; group by several such CASEs
+-- says: a CASE that rows are grouped by is about columns, and this is about none
+-- at: 1 = 1
+-- try: SELECT COUNT(*) FROM people
+SELECT CASE WHEN 1 = 1 THEN 'girl' ELSE 'other' END AS g, COUNT(*) FROM people GROUP BY g
+
+-- says: GROUPING takes what is in GROUP BY, and age is not
 -- at: age
--- try: SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex
-SELECT CASE WHEN age < 18 AND sex = 'F' THEN 'girl' ELSE 'other' END AS g, COUNT(*) FROM people GROUP BY g
+-- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
+SELECT sex, GROUPING(age), GROUPING(sex), COUNT(*) FROM people GROUP BY ROLLUP (sex)
+
+-- says: HAVING is about aggregates; to leave groups out, leave their set out of GROUP BY
+-- at: GROUPING
+-- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) HAVING COUNT(*) > 5
+SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY ROLLUP (sex) HAVING GROUPING(sex) = 1 AND COUNT(*) > 5
+
+-- says: HAVING is about aggregates; to leave groups out, leave their set out of GROUP BY
+-- at: g = 1
+-- try: SELECT sex, GROUPING(sex) AS g, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
+SELECT sex, GROUPING(sex) AS g, COUNT(*) FROM people GROUP BY ROLLUP (sex) HAVING g = 1
+
+-- says: this can be a selected column, its name, or a selected aggregate
+-- at: GROUPING
+-- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) ORDER BY GROUPING(sex)
+SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) ORDER BY GROUPING(sex)
+
+-- says: a question asks for at least one COUNT(*)
+-- at: GROUPING
+-- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
+SELECT GROUPING(sex) FROM people GROUP BY ROLLUP (sex)
+
+-- says: GROUPING is selected, or ordered by; to leave groups out, leave their set out of GROUP BY
+-- at: GROUPING
+SELECT COUNT(*) FROM people WHERE GROUPING(sex) = 1
 
 -- says: the labels of a CASE that rows are grouped by are of one type
 -- at: age
@@ -663,7 +692,7 @@ SELECT CASE WHEN age < 18 THEN height ELSE 0 END AS g, COUNT(*) FROM people GROU
 -- try: SELECT CASE WHEN age < 18 THEN 'child' ELSE 'adult' END AS g, COUNT(*) FROM people GROUP BY CASE WHEN age < 18 THEN 'child' ELSE 'adult' END
 SELECT CASE WHEN age < 18 THEN 'child' ELSE 'adult' END AS g, COUNT(*) FROM people
 
--- says: a CASE that rows are grouped by is about one column; group by several such CASEs
+-- says: a CASE that rows are grouped by is about columns, and this is about none
 -- at: 'all'
 -- try: SELECT COUNT(*) FROM people
 SELECT CASE WHEN TRUE THEN 'all' END AS g, COUNT(*) FROM people GROUP BY g
@@ -725,11 +754,6 @@ SELECT COUNT(*) FROM people WHERE FLOOR(height / 10) = 17
 -- says: this can be grouped by; in a condition, compare the column itself with constants
 -- at: DATE_TRUNC('month',
 SELECT COUNT(*) FROM people WHERE DATE_TRUNC('month', day) = DATE '2024-02-01'
-
--- says: GROUPING is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are
--- at: GROUPING(sex),
--- try: SELECT sex, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
-SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY ROLLUP (sex)
 
 -- says: age is selected but not in GROUP BY
 -- at: age,

@@ -5,6 +5,7 @@ Each block of the two files says why, at which word, and what is offered instead
 
 from __future__ import annotations
 
+import ast
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from bursar.workload import compile
 from bursar.workload.compile import read
 
 HERE = Path(__file__).parent
+SOURCE = HERE.parents[2] / "src" / "bursar"
 PEOPLE = Domain(
     (
         Integers(name="age", lower=0, upper=99, outside=Stray.OTHER),
@@ -128,6 +130,28 @@ def _refused(text: str) -> bool:
     except QueryError:
         return True
     return False
+
+
+def written(path: Path) -> list[str]:
+    """What a module offers in words of its own, as a rewrite."""
+    keywords = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.keyword)]
+    values = [node.value for node in keywords if node.arg == "rewrite"]
+    whole = [value.value for value in values if isinstance(value, ast.Constant)]
+    first = [value.values[0] for value in values if isinstance(value, ast.JoinedStr)]
+    parts = [part.value for part in first if isinstance(part, ast.Constant)]
+    return [text for text in (*whole, *parts) if isinstance(text, str) and text]
+
+
+def test_no_rewrite_is_prose() -> None:
+    """What is offered can be typed as it is: a question, or a command of the shell. Advice goes into the reason."""
+    offered = [text for path in sorted(SOURCE.rglob("*.py")) for text in written(path)]
+    assert [text for text in offered if not text.startswith(("SELECT ", "\\"))] == []
+
+
+def test_a_rewrite_in_prose_is_found(tmp_path: Path) -> None:
+    module = tmp_path / "wrong.py"
+    module.write_text("raise QueryError('no', rewrite='ask less')\nraise QueryError('no', rewrite=f'try {x}')\n")
+    assert written(module) == ["ask less", "try "]
 
 
 def test_there_are_cases_and_most_of_them_offer_something() -> None:

@@ -541,3 +541,32 @@ SELECT AVG(age) FROM people WHERE AT_LEAST(2, height < 150, "Zip Code" < 5, sex 
 -- says: values of age outside 0 to 99 are kept together as other, and 150 lies among them
 -- at: age
 SELECT COUNT(*) FROM people WHERE AT_LEAST(1, age < 5, age > 150)
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip Code"
+-- try: SELECT COUNT(*) FILTER (WHERE "Zip Code" = 5 OR sex = 'F') AS yes, COUNT(*) FILTER (WHERE NOT ("Zip Code" = 5 OR sex = 'F') IS TRUE) AS no FROM people
+SELECT CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, COUNT(*) FROM people GROUP BY c
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip Code"
+SELECT CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, AVG(height) FROM people GROUP BY c
+
+-- says: groups that tie height and sex together, and conditions that tie these to others, span 2928000 cells; 1048576 are possible
+-- at: height
+-- try: SELECT COUNT(*) FILTER (WHERE height < 150 OR sex = 'F') AS yes FROM people WHERE (height > 160 OR born < DATE '1950-01-01') AND (sex = 'M' OR code = 2)
+SELECT CASE WHEN height < 150 OR sex = 'F' THEN 'yes' END AS c, COUNT(*) FROM people WHERE (height > 160 OR born < DATE '1950-01-01') AND (sex = 'M' OR code = 2) GROUP BY c
+
+-- says: groups that tie sex and active together cannot stand beside a condition that ties too many columns together
+-- at: sex
+-- try: SELECT sex, active, COUNT(*) FROM people WHERE "Zip Code" = 5 OR sex = 'F' GROUP BY sex, active
+SELECT CASE WHEN sex = 'F' OR active = TRUE THEN 1 ELSE 1 END AS c, COUNT(*) FROM people WHERE "Zip Code" = 5 OR sex = 'F' GROUP BY c
+
+-- says: values of age outside 0 to 99 are kept together as other, and this condition would keep some of them and not the rest
+-- at: age
+-- try: SELECT CASE WHEN age BETWEEN 0 AND 99 AND (age > 5 OR sex = 'F') THEN 1 ELSE 2 END AS c, COUNT(*) FROM people GROUP BY CASE WHEN age BETWEEN 0 AND 99 AND (age > 5 OR sex = 'F') THEN 1 ELSE 2 END
+SELECT CASE WHEN age > 5 OR sex = 'F' THEN 1 ELSE 2 END AS c, COUNT(*) FROM people GROUP BY c
+
+-- says: income is known by bin only, and 15 cuts through [10, 20); the nearest edges are 10 and 20
+-- at: income
+-- try: SELECT CASE WHEN income < 20 OR sex = 'F' THEN 1 ELSE 2 END AS c, COUNT(*) FROM people GROUP BY CASE WHEN income < 20 OR sex = 'F' THEN 1 ELSE 2 END
+SELECT CASE WHEN income < 15 OR sex = 'F' THEN 1 ELSE 2 END AS c, COUNT(*) FROM people GROUP BY c

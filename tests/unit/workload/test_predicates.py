@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from bursar import presets
 from bursar.domain import Categories, Domain, Integers, Neighbours, Stray, Unit
 from bursar.engine import Bursar
-from bursar.errors import BudgetError, GoalError, QueryError, Unsupported
+from bursar.errors import BudgetError, QueryError, Unsupported
 from bursar.inference.simultaneous import Family
 from bursar.inference.tails import single_tail
 from bursar.inference.views import joined
@@ -29,7 +29,7 @@ from bursar.kernel.ledger import MemoryLedger
 from bursar.kernel.seals import Axis
 from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.planner.choose import Preset
-from bursar.proposers.apart import SeveralNoises
+from bursar.proposers.several_noises import SeveralNoises
 from bursar.queries import Predicate
 from bursar.sql import parse
 from bursar.workload import Workload, compile
@@ -299,12 +299,16 @@ def test_the_kernel_takes_no_map_that_is_measured_part_by_part(source: DuckDBSou
 def test_rows_of_different_noise_err_together_as_the_law_says() -> None:
     """1 - prod (1 - p_i), and bars of one's own; the twin that takes the finer noise for both is too sure."""
     fine, coarse = (Noise(kind=NoiseKind.LAPLACE, scale=scale) for scale in (2.0, 9.0))
-    law = SeveralNoises(noises=(fine, coarse))
+    law = SeveralNoises(rows=((fine, 1), (coarse, 1)))
     each = [single_tail(noise, 20.0) for noise in (fine, coarse)]
     assert law.tail(20.0, 1.0) == pytest.approx(1 - (1 - each[0]) * (1 - each[1]))
-    assert law.tail(20.0, 1.0) > 5 * SeveralNoises(noises=(fine, fine)).tail(20.0, 1.0)
+    assert law.tail(20.0, 1.0) > 5 * SeveralNoises(rows=((fine, 1), (fine, 1))).tail(20.0, 1.0)
     assert law.half_widths(0.05)[0] < law.half_widths(0.05)[1]
     assert law.mean_square() == pytest.approx((fine.variance() + coarse.variance()) / 2)
+    thrice = SeveralNoises(rows=((fine, 3),))
+    assert thrice.tail(20.0, 1.0) == pytest.approx(single_tail(fine, 20.0 / 3))
+    assert thrice.half_widths(0.05)[0] == 3 * SeveralNoises(rows=((fine, 1),)).half_widths(0.05)[0]
+    assert thrice.mean_square() == pytest.approx(9 * fine.variance())
 
 
 REFUSED = [
@@ -326,11 +330,9 @@ def test_what_cannot_be_counted_one_by_one_is_refused_with_what_can(text: str, r
 def test_errors_cost_nothing(source: DuckDBSource) -> None:
     db = engine(source)
     both = f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people"
-    with pytest.raises(GoalError, match="share one error"):
-        db.query(f"{both} WITH ERROR 50 ON a, 30 ON n")
-    for text in (ANY, both):
-        with pytest.raises(QueryError, match="not in a batch"):
-            db.batch([text], within=50)
+    many = [f"SELECT COUNT(*) FROM people WHERE {TIED} AND age = {age}" for age in range(MOST_GROUPS + 1)]
+    with pytest.raises(QueryError, match="counted one by one"):
+        db.batch(many, within=50)
     with pytest.raises(QueryError, match="not in a batch"):
         joined([ask(ANY).map])
     with pytest.raises(BudgetError):
@@ -340,7 +342,69 @@ def test_errors_cost_nothing(source: DuckDBSource) -> None:
 
 def test_a_declared_family_has_no_such_counts(source: DuckDBSource) -> None:
     family = Family(domain=DOMAIN, sets=(("age",),))
-    with pytest.raises(QueryError, match="the declared family has no counts that tie"):
+    with pytest.raises(QueryError, match="the declared family has no questions that tie"):
         engine(source, family=family).query(
             f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people", within=50
         )
+
+
+OWN_ERRORS = [
+    (f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people", "60 ON a, 20 ON n"),
+    (
+        f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) FILTER (WHERE {TWOS}) AS b FROM people",
+        "20 ON a, 90 ON b",
+    ),
+    (f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, SUM(age) AS s, AVG(age) AS m FROM people", "40, 4000 ON s"),
+    (f"SELECT sex, COUNT(*) FILTER (WHERE {TIED}) AS a, COUNT(*) AS n FROM people GROUP BY sex", "45 ON a, 15 ON n"),
+]
+
+
+@pytest.mark.parametrize(("text", "errors"), OWN_ERRORS, ids=[errors for _, errors in OWN_ERRORS])
+def test_each_output_has_its_own_error_and_costs_less_for_it(
+    text: str, errors: str, database: duckdb.DuckDBPyConnection, source: DuckDBSource
+) -> None:
+    db = engine(source, budget=Budget.of(epsilon=20.0))
+    found = db.query(f"{text} WITH ERROR {errors}")
+    lines = dict(zip(found.labels, found.values, strict=True))
+    for line in database.execute(text).fetchall():
+        assert lines[line[: len(found.keys)]] == pytest.approx(line[len(found.keys) :])
+    wanted = {part.output: part.amount for part in parse(f"{text} WITH ERROR {errors}").goal.parts}
+    for place, name in enumerate(found.outputs):
+        bars = [high[place] - low[place] for low, high in zip(found.low, found.high, strict=True)]
+        if name in wanted:
+            assert wanted[name] / 2 < max(bars) / 2 <= wanted[name]
+    tightest = min(wanted.values())
+    assert found.charge < engine(source, budget=Budget.of(epsilon=20.0)).explain(text, within=tightest).price
+    again = db.query(f"{text} WITH ERROR {errors}")
+    assert (again.charge, again.values) == (0, found.values)
+
+
+@pytest.mark.parametrize("goal", [{"epsilon": 0.5}, {"rmse": 20.0}], ids=str)
+def test_other_goals_share_the_money_by_what_a_person_weighs(goal: dict[str, float], source: DuckDBSource) -> None:
+    """A sum of ages may err by more than a count does; a wrong twin would give both the same noise."""
+    db = engine(source, budget=Budget.of(epsilon=20.0))
+    found = db.query(f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, AVG(age) AS m FROM people", **goal)
+    assert found.charge <= goal.get("epsilon", 20.0) * (1 + 1e-6)
+    scales = [record.event.noise.scale for record in db.ledger.records(0) if isinstance(record.event, Measured)]
+    assert max(scales) / min(scales) > 10
+
+
+def test_in_a_batch_they_are_asked_along_with_others(database: duckdb.DuckDBPyConnection, source: DuckDBSource) -> None:
+    texts = [
+        "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex",
+        ANY,
+        f"SELECT COUNT(*) FILTER (WHERE {TIED}) AS a, AVG(age) AS m FROM people",
+        f"SELECT sex, COUNT(*) AS n FROM people WHERE {TWOS} GROUP BY sex",
+        ANY,
+    ]
+    db = engine(source, budget=Budget.of(epsilon=20.0))
+    batch = db.batch(texts, within=30)
+    assert batch.charge > 0
+    for text, answer in zip(texts, batch.answers, strict=True):
+        truth = {line[: len(answer.keys)]: line[len(answer.keys) :] for line in database.execute(text).fetchall()}
+        lines = dict(zip(answer.labels, answer.values, strict=True))
+        for label, values in truth.items():
+            assert lines[label] == pytest.approx(values)
+    assert db.query(f"{ANY} WITH ERROR 60").free
+    alone = engine(source).batch([ANY, ANY], within=30)
+    assert [answer.value for answer in alone.answers] == [counted(ANY, source)] * 2

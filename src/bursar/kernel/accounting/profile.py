@@ -37,7 +37,7 @@ KEPT_BOUNDS = 256
 """Most accumulators that are kept; one that is missing is added up again."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Footprint:
     """The loss that one event would add: `units` times the norm of a cell, on one version of the data.
 
@@ -49,7 +49,7 @@ class Footprint:
     units: int
     version: int
     finer: int = 0
-    block: Hashable = None
+    block: Hashable = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.finer < 0 or (self.finer > 0 and self.units >= 2**HALF):

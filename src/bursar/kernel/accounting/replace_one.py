@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from bursar.domain import Domain
 from bursar.kernel.accounting.pairs import Change, Pairs
@@ -67,8 +67,7 @@ class ReplaceOne:
     def _with(self, footprints: list[Footprint]) -> dict[int, Pairs]:
         changes: dict[int, list[Change]] = defaultdict(list)
         for footprint in footprints:
-            for own, places in self._slices(footprint):
-                change = Change.of(own, self.domain)
+            for change, places in _changes(footprint, self.domain):
                 for place in places:
                     changes[place].append(change)
         parts = dict(self.parts)
@@ -81,12 +80,16 @@ class ReplaceOne:
             parts[place] = made[alike]
         return parts
 
-    def _slices(self, footprint: Footprint) -> list[tuple[Footprint, list[int]]]:
-        if self.domain.partition is None:
-            return [(footprint, [0])]
-        slices = footprint.norm.slices(self.domain.partition, self.domain.partitions)
-        return [(replace(footprint, norm=norm), cells.tolist()) for norm, cells in slices]
-
     @cached_property
     def _nothing(self) -> Pairs:
         return Pairs(self.domain, KEPT_PAIRS // self.domain.partitions)
+
+
+@lru_cache(maxsize=4)
+def _changes(footprint: Footprint, domain: Domain) -> list[tuple[Change, list[int]]]:
+    """The changes to pairs, each with the partitions that have it. A purchase is priced in the plan, at its admission
+    and when it is booked: the last ones are remembered."""
+    if domain.partition is None:
+        return [(Change.of(footprint, domain), [0])]
+    slices = footprint.norm.slices(domain.partition, domain.partitions)
+    return [(Change.of(replace(footprint, norm=norm), domain), cells.tolist()) for norm, cells in slices]
