@@ -126,8 +126,8 @@ def classes_of(scores: Integers) -> tuple[Integers, Integers]:
 def places_of(scores: Integers, picked: Sequence[tuple[int, int]]) -> Integers:
     """The places of picked rows, each given by its score and its number among the places of that score."""
     wanted = np.array(picked, np.int64).reshape(-1, 2)
-    places = np.flatnonzero(np.isin(scores, wanted[:, 0]))
-    grouped = places[np.argsort(scores[places], kind="stable")]
-    starts = np.searchsorted(scores[grouped], wanted[:, 0])
-    rows: Integers = grouped[starts + wanted[:, 1]]
+    rows = np.zeros(len(wanted), np.int64)
+    for score in np.unique(wanted[:, 0]):  # one class at a time: all of them together can be nearly all places
+        own = wanted[:, 0] == score
+        rows[own] = np.flatnonzero(scores == score)[wanted[own, 1]]
     return rows
