@@ -8,6 +8,7 @@ import pytest
 
 from bursar.domain import Domain, Unit
 from bursar.kernel.accounting import AddRemove, Footprint, Profile, ReplaceOne
+from bursar.kernel.accounting.pairs import Change
 from bursar.kernel.kernel import Kernel
 from harness.adversaries import EITHER, GROWN, OLD_WOMEN, OTHER_ROW, SEXES, TWICE, WOMEN, once, plus, worst
 from harness.enumeration import ALLOWED, worst_ratio
@@ -65,8 +66,9 @@ def test_sizes_of_partitions_are_public_where_rows_are_replaced() -> None:
 class OnePays(ReplaceOne):
     """Wrong: of all partitions that a question looks at, the first one pays."""
 
-    def _slices(self, footprint: Footprint) -> list[tuple[Footprint, list[int]]]:
-        return [(own, places[:1]) for own, places in super()._slices(footprint)[:1]]
+    @staticmethod
+    def _changes(footprint: Footprint, domain: Domain) -> list[tuple[Change, list[int]]]:
+        return [(change, places[:1]) for change, places in ReplaceOne._changes(footprint, domain)[:1]]
 
 
 class OnePaysKernel(Kernel):

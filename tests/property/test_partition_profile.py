@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bursar.domain import Domain
 from bursar.kernel.accounting import AddRemove, Footprint, Profile, ReplaceOne, Sequential, grid, pairs, replace_one
 from bursar.kernel.accounting.grid import LARGEST_SUM
-from bursar.kernel.accounting.pairs import Pairs
+from bursar.kernel.accounting.pairs import Change, Pairs
 from bursar.queries import LinearMap, norm
 from harness.maps import columns_matrix, domain_of, maps
 
@@ -163,10 +163,11 @@ class FirstPartition(ReplaceOne):
 class OneSlice(ReplaceOne):
     """Wrong: all partitions of a question are taken to be asked as its first one."""
 
-    def _slices(self, footprint: Footprint) -> list[tuple[Footprint, list[int]]]:
-        slices = super()._slices(footprint)
-        everywhere = [place for _, places in slices for place in places]
-        return [(slices[0][0], everywhere)] if slices else []
+    @staticmethod
+    def _changes(footprint: Footprint, domain: Domain) -> list[tuple[Change, list[int]]]:
+        changes = ReplaceOne._changes(footprint, domain)
+        everywhere = [place for _, places in changes for place in places]
+        return [(changes[0][0], everywhere)] if changes else []
 
 
 class Mixed(ReplaceOne):

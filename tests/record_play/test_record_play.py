@@ -35,6 +35,7 @@ from bursar.kernel.accounting import (
 )
 from bursar.kernel.accounting.accountant import Accountant
 from bursar.kernel.accounting.book import Book
+from bursar.kernel.accounting.pairs import Change
 from bursar.kernel.accounts import Charge
 from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
@@ -413,12 +414,12 @@ def sizes_for_all(domain: Domain, unit: Unit) -> Axis | None:
 AXIS = Axis.of
 
 
-def first_partition_only(self: ReplaceOne, footprint: Footprint) -> list[tuple[Footprint, list[int]]]:
+def first_partition_only(footprint: Footprint, domain: Domain) -> list[tuple[Change, list[int]]]:
     """Of all partitions that a question looks at, the first one pays."""
-    return [(own, places[:1]) for own, places in SLICES(self, footprint)[:1]]
+    return [(change, places[:1]) for change, places in CHANGES(footprint, domain)[:1]]
 
 
-SLICES = ReplaceOne._slices
+CHANGES = ReplaceOne._changes
 
 
 def last_cell_forgotten(self: Steps, power: int) -> Numbers:
@@ -559,7 +560,7 @@ PLANTS = {
         patched=lambda: patch.object(Axis, "of", staticmethod(sizes_for_all)), kinds=("growing",)
     ),
     "only the first partition pays": Plant(
-        patched=lambda: patch.object(ReplaceOne, "_slices", first_partition_only), kinds=("growing",)
+        patched=lambda: patch.object(ReplaceOne, "_changes", staticmethod(first_partition_only)), kinds=("growing",)
     ),
     "versions in one profile": Plant(
         patched=lambda: patch.object(Book, "add", never_a_new_generation), kinds=("versions",)

@@ -22,6 +22,7 @@ from bursar.kernel.ledger import MemoryLedger
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.seals import Axis
 from bursar.simulate.mix import replayed
+from bursar.synthesis.prepared import silent
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
 BY_AGE = "SELECT age, COUNT(*) FROM people GROUP BY age"
@@ -188,8 +189,18 @@ def test_time_is_kept_and_the_same_again_goes_on() -> None:
 
 def test_a_run_that_is_stopped_before_anything_says_so() -> None:
     for method in ("marginals", "rap", "both"):
+        db = owner()
         with pytest.raises(QueryError, match="nothing was spent"):
-            owner().synthesize(ways=2, spend=0.2, seconds=0, method=method)
+            db.synthesize(ways=2, spend=0.2, seconds=0, method=method)
+        assert db.budget().spent == 0
+
+
+def test_a_run_that_is_stopped_after_the_number_of_rows_says_so_and_keeps_it() -> None:
+    db = owner()
+    prepared = db.prepare_synthesis(ways=2, spend=0.2, method="rap")
+    with pytest.raises(QueryError, match="only the number of rows"):
+        db.make_table(prepared, silent, lambda: counted(db, Measured) > 0)
+    assert (counted(db, Measured), counted(db, Selected)) == (1, 0)
 
 
 class Interrupted(Exception):

@@ -31,6 +31,9 @@ INVERTED = 8
 BEYOND_DOUBT = 100.0
 """Turned rows are inside the span, or outside, if what they leave open is so many times below, or above, `IN_SPAN`."""
 
+ALIKE = 1e6
+"""Rows are turned together if none is more than so many times as large as another, which rounding would hide."""
+
 WELL_CONDITIONED = 1e-8
 """Rows determine every coordinate beyond doubt if no pivot of the information, at unit diagonal, is below this."""
 
@@ -136,6 +139,7 @@ class GaussianState:
         covariance = np.linalg.inv(scaled) / np.outer(size, size)
         self.covariance = (covariance + covariance.T) / 2
         self.estimate = self.covariance @ told
+        self.estimate = self.estimate + self.covariance @ (told - information @ self.estimate)
         self.span, self.information = np.eye(len(self.cells)), information
         return True
 
@@ -145,12 +149,16 @@ class GaussianState:
         Independent noise of one variance stays that under a rotation. Let O = U diag(s) V^T be what the span leaves
         open of the rows R. Then U^T R are rows that leave s_i v_i open, orthogonal to each other: those with s_i = 0
         are inside, and the others can be taken in together.
-        Edge cases: False, and nothing changed, for few rows, and where rounding leaves open which s_i are zero.
+        Edge cases: False, and nothing changed, for few rows, for rows of very different sizes, and where rounding
+        leaves open which s_i are zero.
         """
         if len(rows) < TOGETHER:
             return False
         outside = np.zeros_like(rows) if self.complete else self._open(rows)
         settled = self._settled(rows, outside)
+        sizes = np.abs(rows[~settled] / np.sqrt(self.cells)).max(axis=1, initial=0)
+        if sizes.max(initial=0) > ALIKE * sizes.min(initial=np.inf):
+            return False
         turn, lengths, ways = np.linalg.svd(outside[~settled], full_matrices=len(rows) > len(self.cells))
         rank = min(len(turn), len(ways))
         left = np.zeros(len(turn))

@@ -40,6 +40,12 @@ REMEMBERED = 256
 KEPT_MASKS, KEPT_NUMBERS = 512, 256
 """Most masks that are remembered, each of so many numbers at most."""
 
+UNSAID, ROUNDS = 1e-11, 4
+"""Weighted rows may differ from a query by this share of its largest value in a cell; tried so many times."""
+
+EVEN = 1e10
+"""Precisions may differ by such a factor where the covariance is used as it is."""
+
 DUST = 1e-12
 """Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
 
@@ -201,6 +207,8 @@ class Reconstruction:
         """
         if len(self.columns) != 1 or not isinstance(queries, Product) or len(queries.masks) != 1:
             return None
+        if self.precisions.max(initial=0) > EVEN * self.precisions.min(initial=math.inf):
+            return None
         if self.sums is None or self.snapshot is None:
             self.snapshot = self.copy()
             self.snapshot.answers = {}  # these refer to it: a circle
@@ -221,10 +229,27 @@ class Reconstruction:
         matrix = np.concatenate(wanted)
         if not self.state.spans(matrix):
             return None
-        weights: Reals = (matrix @ self.state.covariance) @ self.rows.T * self.precisions
+        weights = self._adding_up_to(matrix)
         weights[np.abs(weights) < DUST * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
         whole = np.rint(weights)
         return np.where(np.abs(weights - whole) < DUST, whole, weights)  # .999... of a count is a count
+
+    def _adding_up_to(self, queries: Reals) -> Reals:
+        """Weights of the rows that make up the queries, with the least variance.
+
+        A covariance that went from 10^14 down to 1 is wrong by a hundredth, and rows weighed by it do not add up to the
+        query: counts in the millions would shine through. So what is left unsaid is weighed again, until nothing is.
+        """
+        weights: Reals = np.zeros((len(queries), len(self.rows)))
+        unsaid, most = queries, UNSAID * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
+        for _ in range(ROUNDS):
+            weights = weights + (unsaid @ self.state.covariance) @ self.rows.T * self.precisions
+            unsaid = queries - weights @ self.rows
+            if np.all(np.abs(unsaid / self.roots) <= most):
+                return weights
+        loud = np.sqrt(self.precisions)
+        found = np.linalg.lstsq((self.rows * loud[:, None]).T, queries.T, rcond=None)[0].T * loud
+        return np.asarray(found, np.float64)
 
     def _refine(self, finer: Classes) -> None:
         old = [self.classes[name] for name in self.columns]

@@ -56,10 +56,8 @@ def _outside(family: Family, asked: LinearMap) -> Outside | None:
     for product in products_of(asked):
         uneven = family.uneven(product)
         if uneven:
-            reason = (
-                f"the declared family has one range of neighbouring values per column, and for {' and '.join(uneven)} "
-                f"this is none; GROUP BY {', '.join(uneven)} asks for all ranges"
-            )
+            what = " and ".join(uneven)
+            reason = f"the declared family has one range of neighbouring values per column, and for {what} this is none"
             return QueryError(reason), uneven
         beyond = family.beyond(product)
         if beyond:
@@ -103,7 +101,8 @@ def _rewrite(family: Family, query: Query, columns: tuple[str, ...]) -> str:
 
 def _nearer(query: Query, columns: tuple[str, ...]) -> Iterator[Query]:
     """All values of the columns in place of what is asked about them; or the question without these columns."""
-    query = replace(query, having=TRUE, order=(), limit=None, offset=0, sets=(), flags=())
+    goal = None if query.goal is None or query.goal.parts else query.goal  # outputs share one error here
+    query = replace(query, having=TRUE, order=(), limit=None, offset=0, sets=(), flags=(), goal=goal)
     wanted = [name for name in (*(key.column for key in query.keys), *query.columns()) if _about(name, columns)]
     every = {next(column for column in columns if name.names(column)): Key(column=name) for name in wanted}
     keys = tuple(key for key in query.keys if not any(_about(Name(text=name), columns) for name in key.columns))

@@ -30,6 +30,7 @@ SPREAD = 4
 """Rows of a table that is to be corrected, for each row of the corrected one."""
 
 STOPPED = "stopped before anything was measured, so there is nothing to make a table of; nothing was spent"
+COUNTED = "stopped when only the number of rows was measured; it is kept, and the same command goes on from there"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,6 +96,8 @@ class Run:
 
         assert plan.adaptivity is not None
         assert plan.picking is not None
+        if self.stop() and not self.logged.own:  # or the number of rows would be bought
+            raise QueryError(STOPPED)
         done = sum(isinstance(record.event, Selected) for record in self.logged.own)
         found = rap(
             self.task.workload,
@@ -107,6 +110,8 @@ class Run:
             records=self.logged.own,
             stop=self.stop,
         )
+        if not found.rounds and self.task.size is None:
+            raise QueryError(COUNTED)
         if not found.rounds:
             raise QueryError(STOPPED)
         wanted = math.ceil(found.size) if self.rows is None else self.rows

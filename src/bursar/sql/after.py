@@ -68,7 +68,7 @@ class Columns:
         for number, one in enumerate(self.query.keys):
             if key is not None and key.same(one):
                 return number
-        flag = read_flag(node, self.query.keys, (), self.table)
+        flag = read_flag(node, self.query.keys, self.query.keys, self.table)
         for number, known in enumerate(self.query.flags, len(self.query.keys)):
             if flag is not None and flag.keys == known.keys:
                 return number

@@ -127,7 +127,9 @@ def group_selected(tree: Node) -> None:
     group = tree.args.get("group")
     columns = [] if group is None else list(group.expressions)
     known = [] if group is None else [*group.find_all(exp.Column), *columns]
-    columns += [item.copy() for item in map(_unnamed, tree.expressions) if _groups(item) and item not in known]
+    named = {part.name.casefold() for part in known if isinstance(part, exp.Column)}
+    others = [_unnamed(item) for item in tree.expressions if item.alias.casefold() not in named]
+    columns += [item.copy() for item in others if _groups(item) and item not in known]
     tree.set("group", exp.Group(expressions=columns) if columns else None)
 
 

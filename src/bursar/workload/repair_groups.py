@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bursar.domain import Domain
-from bursar.sql import TRUE, Aggregate, Condition, Cut, Function, IsTrue, Key, Not, Or, Query
+from bursar.sql import TRUE, Aggregate, Condition, Cut, Function, IsTrue, Key, Not, Or, Piece, Query
 from bursar.sql.query import aggregates_of, all_of, leaves, own_name
 from bursar.workload.regions import ties_too_many
 
@@ -33,8 +33,11 @@ def side_by_side(query: Query) -> Iterator[Query]:
         return
     found: list[Aggregate] = []
     before: list[Condition] = []
-    for piece in cuts[0].by.pieces:
-        found.append(Aggregate(name=str(piece.label), condition=all_of(piece.condition, *before)))
+    pieces = cuts[0].by.pieces
+    rest = () if pieces[-1].condition == TRUE else (Piece(condition=TRUE, label=None),)
+    for piece in (*pieces, *rest):
+        label = "no_group" if piece.label is None else str(piece.label)
+        found.append(Aggregate(name=label, condition=all_of(piece.condition, *before)))
         before.append(Not(part=IsTrue(part=piece.condition)))
     if len({item.name.casefold() for item in found}) == len(found):
         keys = tuple(key for key in query.keys if key not in cuts)

@@ -142,6 +142,19 @@ def test_rows_together_are_inside_the_span_exactly_if_they_are_one_by_one(far: f
     assert np.allclose(whole.estimate, single.estimate)
 
 
+@pytest.mark.parametrize("large", [1e3, 1e7, 1e9, 1e11])
+def test_a_small_row_beside_a_large_one_is_heard(large: float) -> None:
+    rows, values = np.array([[1.0, 0, 0, 0], [0, large, 0, 0]]), np.array([1000.0, 10 * large])
+    together, apart = GaussianState.empty(np.ones(4)), GaussianState.empty(np.ones(4))
+    for state in (together, apart):
+        state.take(np.ones((1, 4)), np.array([40.0]), 1.0)
+    together.take(rows, values, 1.0)
+    for row, value in zip(rows, values, strict=True):
+        apart.take(row[None], np.array([value]), 1.0)
+    assert np.trace(together.span) == pytest.approx(3)
+    np.testing.assert_allclose(together.estimate, apart.estimate, rtol=1e-6)
+
+
 def test_rows_of_zeros_and_no_rows_teach_nothing() -> None:
     state = grown([([[1, 1, 0, 0, 0]], 1.0, [5, 0, 0])])
     before = state.estimate.copy(), state.covariance.copy(), state.span.copy()

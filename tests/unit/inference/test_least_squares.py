@@ -217,3 +217,38 @@ def test_masks_are_remembered_as_long_as_the_cells_are_the_same(monkeypatch: pyt
     assert twin.add(Block(Product((cells,)), np.array([3, 2, 2]), NOISE))
     assert np.allclose(twin.weights_of(first) @ twin.rows, twin.coordinates(first))
     assert found.weights_of(first) is None
+
+
+COARSE = [10.0**power for power in range(4, 10)]
+
+
+def halves_of_a(coarse: float) -> Reconstruction:
+    """Everybody with much noise, then the values of a with little, in two measurements; and no noise came out."""
+    everybody, low, high = (mask_of(DOMAIN, "a", rows) for rows in ([[1, 1, 1]], [[1, 0, 0], [0, 1, 0]], [[0, 0, 1]]))
+    measured = [
+        (Product((everybody,)), Noise(kind=NoiseKind.LAPLACE, scale=coarse)),
+        (Product((low,)), NOISE),
+        (Product((high,)), NOISE),
+    ]
+    return learnt(measured, [np.array([60_000_006]), np.array([10_000_001, 20_000_002]), np.array([30_000_003])])
+
+
+@pytest.mark.parametrize("coarse", COARSE)
+@pytest.mark.parametrize("rounds", [least_squares.ROUNDS, 0])
+def test_what_is_known_very_roughly_does_not_bend_what_is_known_well(
+    coarse: float, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(least_squares, "ROUNDS", rounds)
+    known = halves_of_a(coarse)
+    for rows, truth in (([[1, 1, 1]], 60_000_006), ([[1, 1, 0]], 30_000_003), ([[0, 1, 1]], 50_000_005)):
+        wanted = Product((mask_of(DOMAIN, "a", rows),))
+        for found in (known.answer(wanted), known.answered(wanted)):
+            assert found is not None
+            assert found.values == pytest.approx([truth], abs=1e-2)
+
+
+def test_weights_by_the_covariance_alone_bend_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(least_squares, "UNSAID", np.inf)
+    everybody = Product((mask_of(DOMAIN, "a", [[1, 1, 1]]),))
+    off = [abs(float(halves_of_a(coarse).answer(everybody).values[0]) - 60_000_006) for coarse in COARSE]
+    assert max(off) > 10

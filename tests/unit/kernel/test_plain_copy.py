@@ -179,6 +179,6 @@ def test_a_copy_that_cannot_be_finished_is_removed(tmp_path: Path, monkeypatch: 
 def test_no_second_file_with_the_rows_is_written_unasked(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(rows(500))
-    with pytest.raises(SourceError, match=r"try: bursar init people\.csv --copy"):
+    with pytest.raises(SourceError, match="try: the same with --copy"):
         init(path, tmp_path / "bursar.toml")
     assert [each.name for each in tmp_path.iterdir()] == ["people.csv"]

@@ -173,7 +173,7 @@ def test_a_histogram_too_large_for_least_squares_answers_itself() -> None:
         (
             "SELECT sex, COUNT(*) FILTER (WHERE age IN (1, 3)) AS n FROM people GROUP BY sex ORDER BY n",
             "age",
-            "GROUP BY age asks for all ranges",
+            "for age this is none",
             "SELECT age, sex, COUNT(*) AS n FROM people GROUP BY age, sex",
         ),
         (

@@ -553,7 +553,7 @@ SELECT CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, AVG(
 
 -- says: groups that tie height and sex together, and conditions that tie these to others, span 2928000 cells; 1048576 are possible
 -- at: height
--- try: SELECT COUNT(*) FILTER (WHERE height < 150 OR sex = 'F') AS yes FROM people WHERE (height > 160 OR born < DATE '1950-01-01') AND (sex = 'M' OR code = 2)
+-- try: SELECT COUNT(*) FILTER (WHERE height < 150 OR sex = 'F') AS yes, COUNT(*) FILTER (WHERE NOT (height < 150 OR sex = 'F') IS TRUE) AS no_group FROM people WHERE (height > 160 OR born < DATE '1950-01-01') AND (sex = 'M' OR code = 2)
 SELECT CASE WHEN height < 150 OR sex = 'F' THEN 'yes' END AS c, COUNT(*) FROM people WHERE (height > 160 OR born < DATE '1950-01-01') AND (sex = 'M' OR code = 2) GROUP BY c
 
 -- says: groups that tie sex and active together cannot stand beside a condition that ties too many columns together

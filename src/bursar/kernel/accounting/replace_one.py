@@ -67,7 +67,7 @@ class ReplaceOne:
     def _with(self, footprints: list[Footprint]) -> dict[int, Pairs]:
         changes: dict[int, list[Change]] = defaultdict(list)
         for footprint in footprints:
-            for change, places in _changes(footprint, self.domain):
+            for change, places in self._changes(footprint, self.domain):
                 for place in places:
                     changes[place].append(change)
         parts = dict(self.parts)
@@ -80,16 +80,18 @@ class ReplaceOne:
             parts[place] = made[alike]
         return parts
 
+    @staticmethod
+    @lru_cache(maxsize=4)
+    def _changes(footprint: Footprint, domain: Domain) -> list[tuple[Change, list[int]]]:
+        """The changes to pairs, each with the partitions that have it.
+
+        A purchase is priced in the plan, at its admission and when it is booked: the last ones are remembered.
+        """
+        if domain.partition is None:
+            return [(Change.of(footprint, domain), [0])]
+        slices = footprint.norm.slices(domain.partition, domain.partitions)
+        return [(Change.of(replace(footprint, norm=norm), domain), cells.tolist()) for norm, cells in slices]
+
     @cached_property
     def _nothing(self) -> Pairs:
         return Pairs(self.domain, KEPT_PAIRS // self.domain.partitions)
-
-
-@lru_cache(maxsize=4)
-def _changes(footprint: Footprint, domain: Domain) -> list[tuple[Change, list[int]]]:
-    """The changes to pairs, each with the partitions that have it. A purchase is priced in the plan, at its admission
-    and when it is booked: the last ones are remembered."""
-    if domain.partition is None:
-        return [(Change.of(footprint, domain), [0])]
-    slices = footprint.norm.slices(domain.partition, domain.partitions)
-    return [(Change.of(replace(footprint, norm=norm), domain), cells.tolist()) for norm, cells in slices]

@@ -87,7 +87,7 @@ def _copied(connection: Any, file: Path, *, allowed: bool) -> Plain | None:
     if not allowed:
         raise SourceError(
             f"{file} is not written with commas, plain numbers and days as 2024-01-31; nothing here is guessed\n"
-            f"try: bursar init {file.name} --copy, which writes the same rows to {copy.name}, for you to keep as safe"
+            f"try: the same with --copy, which writes these rows to {copy.name} too, for you to keep as safe"
         )
     if os.path.lexists(copy):
         raise SourceError(
