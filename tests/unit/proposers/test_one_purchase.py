@@ -214,6 +214,18 @@ def test_questions_outside_the_family_are_refused(text: str, column: str, reason
     assert (db.budget().spent, bought(db)) == (0, [])
 
 
+def test_a_rewrite_asks_for_one_error() -> None:
+    """Errors of their own are refused as well, so they cannot be part of the way out."""
+    db, counts = (
+        small(),
+        "SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE age < 3) AS few FROM people WHERE region = 'north'",
+    )
+    with pytest.raises(QueryError, match="no questions about age and region") as refused:
+        db.query(f"{counts} WITH ERROR 600 ON n, 900 ON few")
+    assert "ON" not in refused.value.rewrite.split()
+    assert db.explain(refused.value.rewrite, within=600).chosen is not None
+
+
 def test_what_else_is_refused() -> None:
     db = small()
     with pytest.raises(GoalError, match="ask for an error"):

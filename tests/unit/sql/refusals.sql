@@ -643,6 +643,11 @@ SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING MAX(height) > 180
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) FROM people LIMIT 1
 
+-- says: LIMIT needs an ORDER BY that says which groups come first
+-- at: 3
+-- try: SELECT sex AS k, COUNT(*) AS n FROM people GROUP BY GROUPING SETS ((sex), ()) ORDER BY n DESC LIMIT 3
+SELECT sex AS k, COUNT(*) AS n FROM people GROUP BY ROLLUP (k) LIMIT 3
+
 -- says: a CASE that rows are grouped by is about columns, and this is about none
 -- at: 1 = 1
 -- try: SELECT COUNT(*) FROM people
