@@ -63,8 +63,8 @@ class Table:
     def fingerprint(self) -> str:
         return ""
 
-    def content(self) -> str:
-        return ""
+    def content(self) -> tuple[str, ...]:
+        return ("",)
 
     def table(self, attrs: tuple[str, ...]) -> np.ndarray:
         gone = tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in attrs)
