@@ -9,23 +9,12 @@ import pytest
 
 from bursar.analysts.settings import Seed, Settings
 from bursar.analysts.shares import Shares
-from bursar.config import Config, load
 from bursar.errors import ConfigError
+from harness.configs import head, read
 
-TEXT = """\
-dataset = "people"
-
-[source]
-path = "people.csv"
-table = "people"
-max_rows = 1000
-
-[privacy]
-unit = "row"
-
-[budget]
-epsilon = 1.0
-
+TEXT = (
+    head()
+    + """\
 [analysts]
 policy = "seeded-cache"
 scheduler = "round-robin"
@@ -39,12 +28,7 @@ upper = 99
 [columns.sex]
 values = ["F", "M"]
 """
-
-
-def read(folder: Path, text: str) -> Config:
-    path = folder / "people.toml"
-    path.write_text(text)
-    return load(path)
+)
 
 
 def test_everything_is_read(tmp_path: Path) -> None:

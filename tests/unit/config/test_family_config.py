@@ -6,24 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bursar.config import Config, load
 from bursar.errors import ConfigError
 from bursar.goal import Contract
+from harness.configs import head, read
 
-TEXT = """\
-dataset = "people"
-
-[source]
-path = "people.csv"
-table = "people"
-max_rows = 1000
-
-[privacy]
-unit = "row"
-
-[budget]
-epsilon = 1.0
-
+TEXT = (
+    head()
+    + """\
 [goal]
 error = 50
 contract = "simultaneous"
@@ -39,12 +28,7 @@ upper = 99
 [columns.sex]
 values = ["F", "M"]
 """
-
-
-def read(folder: Path, text: str) -> Config:
-    path = folder / "people.toml"
-    path.write_text(text)
-    return load(path)
+)
 
 
 def test_a_family_is_read(tmp_path: Path) -> None:

@@ -6,26 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bursar.config import Config, load
 from bursar.errors import ConfigError
+from harness.configs import head, read
 
-TEXT = """\
-dataset = "people"
-
-[partition]
-column = "year"
-
-[source]
-path = "people.csv"
-table = "people"
-max_rows = 1000
-
-[privacy]
-unit = "row"
-
-[budget]
-epsilon = 1.0
-
+TEXT = (
+    head()
+    + """\
 [histograms]
 groups = [
     ["sex", "age"],
@@ -53,13 +39,11 @@ upper = 99999
 [columns.year]
 lower = 2020
 upper = 2029
+
+[partition]
+column = "year"
 """
-
-
-def read(folder: Path, text: str) -> Config:
-    path = folder / "people.toml"
-    path.write_text(text)
-    return load(path)
+)
 
 
 def test_groups_are_read_in_the_order_of_the_columns(tmp_path: Path) -> None:
@@ -74,18 +58,18 @@ def test_without_the_section_there_are_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "reason", "hint"),
     [
-        ("groups = [\n", "together = [\n", 18, "histograms.together is not known", "known here: groups"),
-        ('["income", "region"]', '["sex", "region"]', 20, "histograms.groups[1] and histograms.groups[0] both", "each"),
-        ('["income", "region"]', '["incom", "region"]', 20, 'no declared column: "incom"', 'did you mean "income"?'),
-        ('["income", "region"]', '["region", "region"]', 20, "names a column twice", "groups ="),
-        ('["income", "region"]', "[]", 20, "names no column", "groups ="),
-        ('["income", "region"]', "7", 20, "must be the name of a column, not 7", "groups ="),
-        ('["income", "region"]', '["year", "region"]', 20, "has the partition column year", "without year"),
-        ('["income", "region"]', '["income", "weight"]', 20, "a histogram has at most 4,194,304", "fewer columns"),
+        ("groups = [\n", "together = [\n", 15, "histograms.together is not known", "known here: groups"),
+        ('["income", "region"]', '["sex", "region"]', 17, "histograms.groups[1] and histograms.groups[0] both", "each"),
+        ('["income", "region"]', '["incom", "region"]', 17, 'no declared column: "incom"', 'did you mean "income"?'),
+        ('["income", "region"]', '["region", "region"]', 17, "names a column twice", "groups ="),
+        ('["income", "region"]', "[]", 17, "names no column", "groups ="),
+        ('["income", "region"]', "7", 17, "must be the name of a column, not 7", "groups ="),
+        ('["income", "region"]', '["year", "region"]', 17, "has the partition column year", "without year"),
+        ('["income", "region"]', '["income", "weight"]', 17, "a histogram has at most 4,194,304", "fewer columns"),
         (
             '[partition]\ncolumn = "year"\n',
             '[goal]\ncontract = "simultaneous"\nfamily = ["age"]\n',
-            19,
+            15,
             "simult",
             "per-",
         ),

@@ -13,21 +13,11 @@ from bursar.domain import Categories
 from bursar.errors import BursarError, ConfigError, QueryError, SourceError
 from bursar.setup.check import check
 from bursar.workload import Level
+from harness.configs import head
 
-LEVELS = """\
-dataset = "people"
-
-[source]
-path = "people.csv"
-table = "people"
-max_rows = 1000
-
-[privacy]
-unit = "row"
-
-[budget]
-epsilon = 10.0
-
+LEVELS = (
+    head(10.0)
+    + """\
 [columns.age]
 lower = 0
 upper = 9
@@ -38,6 +28,7 @@ values = ["FR", "DE", "JP"]
 [columns.region.levels]
 country = { "Europe" = ["FR", "DE"], "Asia" = ["JP"] }
 """
+)
 GROUPS = 'country = { "Europe" = ["FR", "DE"], "Asia" = ["JP"] }'
 REST = 'half = { "west" = ["FR"], east = ["DE", "JP"] }'
 

@@ -17,24 +17,15 @@ from bursar.sql import parse
 from bursar.workload import compile as compile_query
 from bursar.workload.remembered import Compiled
 from bursar.workload.values import Represented
+from harness.configs import head
 
-CONFIG = """\
-dataset = "people"
-
-[source]
-path = "people.csv"
-table = "people"
-max_rows = 1000
-
-[privacy]
-unit = "row"
-
-[budget]
-epsilon = 1000.0
-
+CONFIG = (
+    head(1000.0)
+    + """\
 [columns.income]
 edges = [0, 10, 100, 1000]
 """
+)
 DECLARED = CONFIG + "representatives = [4, 35.5, 100]\n"
 EDGES = (0.0, 10.0, 100.0, 1000.0)
 ROWS = [3.0, 9.5, 12.0, 99.0, 100.0, 1000.0, 2000.0]
