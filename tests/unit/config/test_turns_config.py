@@ -7,29 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from bursar.config import load
 from bursar.errors import ConfigError
+from harness.configs import head, read
 
-BASE = """dataset = "people"
-[source]
-path = "people.csv"
-table = "people"
-max_rows = 1000
-[privacy]
-unit = "row"
-[budget]
-epsilon = 1.0
+BASE = (
+    head()
+    + """\
 [columns.sex]
 values = ["F", "M"]
 [analysts]
 shares = { alice = 0.5, bob = 0.3 }
 """
+)
 
 
 def loaded(folder: Path, more: str) -> object:
-    path = folder / "people.toml"
-    path.write_text(BASE + more)
-    return load(path).analysts
+    return read(folder, BASE + more).analysts
 
 
 @pytest.mark.parametrize(
