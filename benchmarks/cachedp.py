@@ -1,7 +1,7 @@
 """CacheDP's evaluation: what exploring a table costs, system by system.
 
-    python -m benchmarks.cachedp --task bfs|dfs|taxi|taxi-dfs|rrq|idebench [--quick] [--seeds 0 1 2] [--out DIR]
-                                 [--systems apex default ...]
+    python -m benchmarks.cachedp --task bfs|dfs|taxi|taxi-dfs|rrq|idebench|idebench-apart [--quick]
+                                 [--seeds 0 1 2] [--out DIR] [--systems apex default ...]
 
 Every system serves the same clients with the same parameters and seeds; what clients ask next depends on the answers
 they get. `epsilon` is what a run has spent at its end, with the half-width of its 95 % interval over the seeds beside
@@ -34,6 +34,7 @@ QUICK: dict[str, dict[str, int]] = {
     "taxi-dfs": {"clients": 3, "steps": 30},
     "rrq": {"questions": 600},
     "idebench": {"clients": 3, "questions": 8},
+    "idebench-apart": {"clients": 3, "questions": 8},
 }
 FULL: dict[str, int] = {}
 EXPLORERS = ("apex", "default", "cachedp")

@@ -8,6 +8,11 @@ not asked. Averages are asked as the counts below them.
 A column has one set of bins in all charts, the narrowest that a chart of it asks for. CacheDP has one strategy tree for
 each attribute, whose leaves are the unit values of the attribute (section 7), and says of IDEBench's queries that they
 were simplified (8.1.2), though not how. Bins of 225, 376 and 390 miles share a node of one tree by chance only.
+
+A selection of several bins is read in one of two ways. `idebench` asks for the sum over them, as the SQL of the
+workflows does: each number of a filtered chart is then a scattered set that a tree has many nodes for. `idebench-apart`
+asks for each selected bin by itself: a query of section 7 is one range of each column, and Algorithm 4 takes one range,
+so this is what CacheDP can ask as printed.
 """
 
 from __future__ import annotations
@@ -42,6 +47,9 @@ COLUMNS = {
 }
 SPAN = re.compile(r"\((\w+) >= (-?[\d.]+) and \w+ < (-?[\d.]+)\)")
 VALUE = re.compile(r"\((\w+) = '([^']*)'\)")
+MOST_ROWS = 4096
+"""A chart of more numbers is not asked; of all charts that is one, and only where selected bins are asked apart."""
+
 STAND_INS = 5
 INTERACTIONS = 20
 
@@ -63,8 +71,8 @@ def workflows(folder: Path | None) -> list[Workflow]:
     return [stand_in_workflow(np.random.default_rng(i)) for i in range(STAND_INS)]
 
 
-def workflow_questions(domain: Domain, workflow: Workflow) -> list[Product]:
-    """What a workflow asks, in order."""
+def workflow_questions(domain: Domain, workflow: Workflow, *, apart: bool) -> list[Product]:
+    """What a workflow asks, in order; selected bins are asked `apart`, or their sum."""
     charts: dict[str, Chart] = {}
     asked: list[Product | None] = []
     for step in workflow:
@@ -72,14 +80,14 @@ def workflow_questions(domain: Domain, workflow: Workflow) -> list[Product]:
         if "binning" in step:
             dimensions = [part["dimension"] for part in step["binning"]]
             charts[name] = Chart([COLUMNS[dimension] for dimension in dimensions if dimension in COLUMNS])
-            asked.append(_ask(domain, charts, name))
+            asked.append(_ask(domain, charts, name, apart))
         elif "source" in step:
             charts[name].source = step["source"]
-            asked.append(_ask(domain, charts, name))
+            asked.append(_ask(domain, charts, name, apart))
         else:
             charts[name].selection = selected(domain, step["selection"])
-            asked += [_ask(domain, charts, other) for other, chart in charts.items() if chart.source == name]
-    return [queries for queries in asked if queries is not None]
+            asked += [_ask(domain, charts, other, apart) for other, chart in charts.items() if chart.source == name]
+    return [queries for queries in asked if queries is not None and queries.rows <= MOST_ROWS]
 
 
 def selected(domain: Domain, condition: str) -> Selection:
@@ -114,18 +122,17 @@ def stand_in_workflow(rng: np.random.Generator) -> Workflow:
     return steps
 
 
-def _ask(domain: Domain, charts: Mapping[str, Chart], name: str) -> Product | None:
+def _ask(domain: Domain, charts: Mapping[str, Chart], name: str, apart: bool) -> Product | None:
     """The chart as it is now; None where nothing of it can be asked."""
     chart = charts[name]
     filters = {} if chart.source is None else charts[chart.source].selection
     masks: list[Mask] = []
-    for column in chart.columns:
+    for column in [*chart.columns, *(other for other in filters if other not in chart.columns)]:
         rows = np.eye(domain[column].declared, domain[column].size, dtype=bool)
         if column in filters:
             rows = rows & filters[column]
             rows = rows[rows.any(axis=1)]
-        masks.append(_mask(column, rows))
-    masks += [_mask(column, cells[None]) for column, cells in filters.items() if column not in chart.columns]
+        masks.append(_mask(column, rows if apart or column in chart.columns else filters[column][None]))
     empty = not chart.columns or any(mask.rows == 0 or mask.steps.largest() == 0 for mask in masks)
     return None if empty else Product(tuple(masks))
 

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import product as combinations
 from typing import Any
 
@@ -56,6 +57,9 @@ BY_PROFILE = {"default"}
 """Charged by the loss of each cell; all others by sequential composition, as in their papers."""
 
 BUDGET = Budget.of(epsilon=1000.0)
+
+LATE = ("opendp.measurements", "scipy.linalg", "scipy.sparse")
+"""Libraries that are loaded when they are first needed: before the clock runs, here."""
 
 
 @dataclass(kw_only=True)
@@ -116,6 +120,8 @@ class Bench:
 
 def run(task: Task, system: str, seed: int) -> Trace:
     """All clients of a task, served by one system."""
+    for name in LATE:
+        import_module(name)
     bench = Bench(task, {**SYSTEMS, **WITHOUT}[system], sequential=system not in BY_PROFILE)
     trace = Trace(system=system, seed=seed, real=task.data.real)
     log: list[Record] = []

@@ -163,22 +163,17 @@ def rrq(questions: int = 50_000) -> Task:
 
 
 def idebench(clients: int = 10, questions: int | None = None) -> Task:
-    """Client i runs workflow i mod 5, or its first questions."""
-    table, found = data.flights(), workflows(data.folder())
+    return _workflows("idebench", clients, questions, apart=False)
 
-    def made(seed: int) -> list[Client]:
-        return [
-            _scripted(workflow_questions(table.domain, found[i % len(found)])[:questions], _goal(_rng(seed, i), table))
-            for i in range(clients)
-        ]
 
-    return Task(name="idebench", data=table, clients=made, without=("pioneer",))
+def idebench_apart(clients: int = 10, questions: int | None = None) -> Task:
+    return _workflows("idebench-apart", clients, questions, apart=True)
 
 
 def explorer(questions: int = 27) -> Task:
     """Fig. 7: one client who runs through the workflows one after the other, at the least error."""
     table = data.flights()
-    asked = [q for workflow in workflows(data.folder()) for q in workflow_questions(table.domain, workflow)]
+    asked = [q for flow in workflows(data.folder()) for q in workflow_questions(table.domain, flow, apart=False)]
     goal = Goal(kind=GoalKind.ERROR, amount=SHARES[0] * table.size, confidence=CONFIDENCE)
     return Task(name="explorer", data=table, clients=lambda seed: [_scripted(asked[:questions], goal)])
 
@@ -190,6 +185,7 @@ TASKS: dict[str, Callable[..., Task]] = {
     "taxi-dfs": taxi_dfs,
     "rrq": rrq,
     "idebench": idebench,
+    "idebench-apart": idebench_apart,
     "explorer": explorer,
 }
 
@@ -208,6 +204,17 @@ def _depth(name: str, table: data.Data, clients: int, branching: int, steps: int
         return depth_first(table.domain, goal, branching=branching, most=most, rng=rng, steps=steps)
 
     return Task(name=name, data=table, clients=lambda seed: [client(_rng(seed, i)) for i in range(clients)])
+
+
+def _workflows(name: str, clients: int, questions: int | None, *, apart: bool) -> Task:
+    """Client i runs workflow i mod 5, or its first questions."""
+    table = data.flights()
+    asked = [workflow_questions(table.domain, flow, apart=apart)[:questions] for flow in workflows(data.folder())]
+
+    def made(seed: int) -> list[Client]:
+        return [_scripted(asked[i % len(asked)], _goal(_rng(seed, i), table)) for i in range(clients)]
+
+    return Task(name=name, data=table, clients=made, without=("pioneer",))
 
 
 def _scripted(questions: Sequence[Product], goal: Goal) -> Client:

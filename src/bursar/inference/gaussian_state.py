@@ -102,6 +102,13 @@ class GaussianState:
                 for row, value in zip(rows[some], values[some], strict=True):
                     self._take_one(row, float(value), variance)
 
+    def sharpen(self, rows: Reals, values: Reals, variances: Reals) -> None:
+        """Take in more about rows that were taken in before, each with noise of a variance of its own."""
+        for start in range(0, len(rows), MOST_TOGETHER):
+            some = slice(start, start + MOST_TOGETHER)
+            self._add_inside(rows[some], values[some], variances[some])
+        self.information = self.information + (rows.T / variances) @ rows
+
     def _take_orthogonal(self, rows: Reals, values: Reals, variance: float) -> bool:
         """All rows at once where no two share a cell and all are orthogonal to what is known, as a histogram is."""
         lengths = np.square(rows).sum(axis=1)
@@ -169,17 +176,17 @@ class GaussianState:
             return False
         turned, told = turn.T @ rows[~settled], turn.T @ values[~settled]
         inside, heard = np.concatenate([rows[settled], turned[~fresh]]), np.concatenate([values[settled], told[~fresh]])
-        self._add_inside(inside, heard, variance)
+        self._add_inside(inside, heard, np.full(len(inside), variance))
         if np.any(fresh):
             own = fresh[:rank]
             self._add_outside(turned[fresh], told[fresh], variance, ways[:rank][own], lengths[own])
         self.information = self.information + rows.T @ rows / variance
         return True
 
-    def _add_inside(self, rows: Reals, values: Reals, variance: float) -> None:
+    def _add_inside(self, rows: Reals, values: Reals, variances: Reals) -> None:
         """Rows in the span, by Woodbury's formula."""
         gain = self.covariance @ rows.T
-        spread = rows @ gain + variance * np.eye(len(rows))
+        spread = rows @ gain + np.diag(variances)
         surprise = values - rows @ self.estimate
         solved = np.linalg.solve(spread, np.column_stack([surprise, gain.T]))
         self.estimate = self.estimate + gain @ solved[:, 0]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,31 +125,40 @@ class Reconstruction:
             self.asked = told_apart(self.asked, block.product) or self.asked
         return True
 
-    def take(self, news: Block | Finer) -> None:
+    def take(self, news: Iterable[Block | Finer]) -> None:
         """Take in what the log has next; what does not fit is left out."""
-        if isinstance(news, Block):
-            self.add(news)
-        else:
-            self.refine(news.position, news.rows, news.values.astype(float), news.noise)
+        for finer, some in groupby(news, lambda one: isinstance(one, Finer)):
+            if finer:
+                self.refine([one for one in some if isinstance(one, Finer)])
+            else:
+                for one in some:
+                    assert isinstance(one, Block)
+                    self.add(one)
 
-    def refine(self, position: int, rows: Integers, values: Reals, noise: Noise) -> Integers:
-        """Rows of a measurement, which had one noise, get finer values and noise; where they stand among all rows.
+    def refine(self, news: Iterable[Finer]) -> list[Integers]:
+        """Rows of measurements get finer values and noise; where the rows of each piece of news stand among all rows.
 
         The coarser value is the finer one with independent noise added to it, so it has nothing to say any more. What a
         row of precision p and value y says is p y; the state gets the difference, as from a row measured beside.
         Edge cases: rows of a measurement that did not fit are not here either, and nothing changes.
         """
-        found = self._places(position, rows)
-        if len(found) == 0:
-            return found
-        before, after = float(self.precisions[found[0]]), 1 / noise.variance()
-        said = (after * values - before * self.values[found]) / (after - before)
-        self.state.take(self.rows[found], said, 1 / (after - before))
         self.values, self.precisions = self.values.copy(), self.precisions.copy()
-        self.values[found], self.precisions[found] = values, after
-        self.noises = self.noises.changed(found, noise)
-        self._forget()
-        return found
+        places: list[Integers] = []
+        said, more = [np.zeros(0)], [np.zeros(0)]
+        for finer in news:
+            found = self._places(finer.position, finer.rows)
+            places.append(found)
+            if len(found) == 0:
+                continue
+            before, after, values = self.precisions[found], 1 / finer.noise.variance(), finer.values.astype(float)
+            said.append((after * values - before * self.values[found]) / (after - before))
+            more.append(after - before)
+            self.values[found], self.precisions[found] = values, after
+            self.noises = self.noises.changed(found, finer.noise)
+        if any(map(len, places)):
+            self.state.sharpen(self.rows[np.concatenate(places)], np.concatenate(said), 1 / np.concatenate(more))
+            self._forget()
+        return places
 
     def _places(self, position: int, rows: Integers) -> Integers:
         found = [np.zeros(0, np.int64)]

@@ -128,8 +128,7 @@ class Reconstructions:
             return known.reconstruction
         for columns, blocks in log.blocks.items():
             if set(columns).issubset(names):
-                for block in blocks[known.taken.get(columns, 0) :]:
-                    known.reconstruction.take(block)
+                known.reconstruction.take(blocks[known.taken.get(columns, 0) :])
                 known.taken[columns] = len(blocks)
         known.seen = log.seen
         while len(self.kept) > 1 and sum(one.reconstruction.bytes for one in self.kept.values()) > KEPT_BYTES:

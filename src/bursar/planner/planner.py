@@ -80,6 +80,7 @@ class Planner:
         self._shelves = Shelves(domain, prices.empty_book)
         self._position = 0
         self._remembered: dict[tuple[object, ...], Any] = {}
+        self._views: dict[str, Views] = {}  # of the log as it is, by analyst
         self._lock = threading.Lock()
 
     def choose(self, request: Request) -> Offer:
@@ -114,6 +115,11 @@ class Planner:
     def views(self, analyst: str = "") -> Views:
         """The log as it is now, ready for proposers, with the prices that the analyst would pay."""
         self._advance()
+        if analyst not in self._views:
+            self._views[analyst] = self._made(analyst)
+        return self._views[analyst]
+
+    def _made(self, analyst: str) -> Views:
         prices = self._prices
         money: Any = {"left": prices.left(), "price": prices.price}
         if prices.shares():
@@ -143,8 +149,8 @@ class Planner:
 
     def _advance(self) -> None:
         records = self._records(self._position)
-        if records or len(self._remembered) > REMEMBERED:
-            self._remembered = {}
+        if records or max(len(self._remembered), len(self._views)) > REMEMBERED:
+            self._remembered, self._views = {}, {}
         self._measurements.advance(records)
         self._rents.advance(records)
         self._nodes.advance(records)

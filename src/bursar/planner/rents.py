@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from bursar.domain import Domain
+from bursar.inference.views import products_of
 from bursar.kernel.accounting import Book, Measured, Refined, Versioned
 from bursar.kernel.ledger import Record
-from bursar.queries import LinearMap
+from bursar.queries import LinearMap, Mask
 
 Columns = tuple[str, ...]
 Rule = Callable[[LinearMap], bool]
@@ -38,8 +40,9 @@ class Rents:
     def since(self, columns: Columns, name: str, owned: Rule, shared: Rule | None = None) -> int:
         """What was spent on the columns since rows that are `owned` were last bought on them, in units of 2^-50.
 
-        Rows that are `shared` are no rent: they were bought for more than one question themselves. One name stands for
-        one pair of rules: what was counted under it is not counted again.
+        Rows that are `shared` are no rent: they were bought for more than one question themselves. Nor are counts of
+        every value of fewer columns: they leave nothing to ask about those, and tell nothing about more columns.
+        One name stands for one pair of rules: what was counted under it is not counted again.
         """
         start, book = self.kept.get((columns, name), (0, None))
         book = self.empty_book() if book is None else book
@@ -48,7 +51,20 @@ class Rents:
                 continue
             if owned(event.strategy):
                 book = self.empty_book()
+            elif len(measured) < len(columns) and self._every_value(event.strategy):
+                continue
             elif shared is None or not shared(event.strategy):
                 book.add(event)
         self.kept[columns, name] = (len(self.events), book)
         return book.spent()
+
+    def _every_value(self, strategy: LinearMap) -> bool:
+        """Whether a measurement has a row for each declared value of its columns, or for each combination."""
+
+        def complete(mask: Mask) -> bool:
+            return mask.rows >= math.prod(self.domain[name].declared for name in mask.attrs)
+
+        return any(
+            set(product.attrs) == set(strategy.attrs) and all(map(complete, product.masks))
+            for product in products_of(strategy)
+        )

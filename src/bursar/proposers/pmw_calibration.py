@@ -24,6 +24,7 @@ from bursar.errors import GoalError
 from bursar.inference.estimate import Reals, any_of, each_of
 from bursar.inference.single_draw import scale_for, single_tail, steps
 from bursar.inference.tails import tail
+from bursar.inference.two_draws import pair_tail
 from bursar.kernel.accounting import Noise, NoiseKind
 from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE
 
@@ -155,7 +156,10 @@ class Checked:
 
 def passing(threshold: Noise, test: Noise, short: int) -> float:
     """At least Pr[X - Y > short] for the noises of a threshold and of a test: half of a symmetric tail."""
-    return tail([1.0, 1.0], [threshold, test], short + 1) / 2 if short >= 0 else 1.0
+    if short < 0:
+        return 1.0
+    closed = pair_tail(threshold, test, short + 1)
+    return tail([1.0, 1.0], [threshold, test], short + 1) / 2 if closed is None else closed
 
 
 def sum_tail(noise: Noise, parts: int, alpha: float) -> float:

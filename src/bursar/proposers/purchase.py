@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import GoalKind
 from bursar.inference.estimate import Estimate, WeightedRows, meets
-from bursar.inference.least_squares import Block, Reconstruction
+from bursar.inference.least_squares import Block, Finer, Reconstruction
 from bursar.inference.near_lattice import pitches
 from bursar.inference.nodes import Node
 from bursar.inference.saddle import near_tails
@@ -220,10 +220,13 @@ class Shop:
         if events is None:
             return None
         after = self.known.copy()
-        places: list[Integers] = []
-        for event in events:
+        places = after.refine(
+            Finer(event.block, event.rows, np.zeros(len(event.rows), np.int64), event.after)
+            for event in events
+            if isinstance(event, Refined)
+        )
+        for event in events:  # what is bought comes last
             if isinstance(event, Refined):
-                places.append(after.refine(event.block, event.rows, np.zeros(len(event.rows)), event.after))
                 continue
             start = len(after.values)
             for part in products_of(event.strategy):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bursar.errors import QueryError
 from bursar.queries import Mask, Steps
-from bursar.strategy.measure import Reals, checked_gram, pure_error, rms_error, sensitivity, spectrum
+from bursar.strategy.measure import Reals, checked_gram, full_rank_root, pure_error, rms_error, sensitivity, spectrum
 
 FEWEST_BITS, MOST_BITS = 8, 24
 """Coarsest and finest grid, in shares of the sensitivity."""
@@ -76,9 +76,10 @@ def spans(rows: ArrayLike, gram: ArrayLike) -> bool:
     With P the projection onto the row space, what is left of the column norms, sqrt diag((1-P) V (1-P)), must vanish.
     """
     A, V = np.asarray(rows, np.float64), checked_gram(gram)
-    _, vectors = spectrum(checked_gram(A.T @ A))
-    if vectors.shape[1] == len(V):
+    X = checked_gram(A.T @ A)
+    if full_rank_root(X) is not None:
         return True
+    _, vectors = spectrum(X)
     left = np.eye(len(V)) - vectors @ vectors.T
     still_open = np.einsum("ij,ij->i", left @ V, left)
     return bool(still_open.max() <= IN_SPAN**2 * V.diagonal().max())

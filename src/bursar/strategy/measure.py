@@ -50,10 +50,11 @@ def checked_gram(gram: ArrayLike) -> Reals:
     if V.ndim != 2 or V.shape[0] != V.shape[1]:
         raise QueryError("the Gram matrix of a workload is square")
     checked_size(len(V))
-    largest = float(np.abs(V).max())
+    largest = float(max(V.max(), -V.min()))
     if not math.isfinite(largest):
         raise QueryError("the Gram matrix of a workload is finite")
-    if np.abs(V - V.T).max() > 1e-9 * largest or V.diagonal().min() < 0:
+    symmetric = np.array_equal(V, V.T) or np.abs(V - V.T).max() <= 1e-9 * largest
+    if not symmetric or V.diagonal().min() < 0:
         raise QueryError("the Gram matrix of a workload is symmetric, with no negative number on its diagonal")
     return V
 
@@ -63,6 +64,16 @@ def spectrum(gram: Reals) -> tuple[Reals, Reals]:
     values, vectors = scipy.linalg.eigh(gram, driver="evd", check_finite=False)
     kept = values > len(values) * ROUNDING * max(values[-1], 0.0)
     return values[kept], vectors[:, kept]
+
+
+def full_rank_root(X: Reals) -> Reals | None:
+    """L with X = L L^T, or None where X has, or may have, less than full rank."""
+    try:
+        L: Reals = scipy.linalg.cholesky(X, lower=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        return None
+    pivots = np.square(L.diagonal())
+    return None if pivots.min() <= len(X) * 100 * ROUNDING * pivots.max() else L
 
 
 def sensitivity(strategy: ArrayLike, power: int = 2) -> float:
@@ -81,9 +92,10 @@ def trace_error(gram: ArrayLike, information: ArrayLike) -> float:
         raise QueryError("the strategy and the workload are over different cells")
     if not V.any():
         return 0.0
-    inverse = _inverse_root(X)
-    if inverse is not None:
-        return float(np.vdot(inverse, inverse @ V))
+    root = full_rank_root(X)
+    if root is not None:
+        inverse = scipy.linalg.lapack.dpotri(root, lower=1)[0]  # its lower half, over zeros
+        return float(2 * np.vdot(inverse, V) - inverse.diagonal() @ V.diagonal())
     values, vectors = spectrum(X)
     seen = np.einsum("ij,ij->j", vectors, V @ vectors)
     if not seen.size or np.trace(V) - seen.sum() > OUT_OF_SPAN * np.trace(V):
@@ -117,16 +129,3 @@ def ratio(gram: ArrayLike, strategy: ArrayLike) -> float:
 
 def _times(norm: float, trace: float) -> float:
     return trace if math.isinf(trace) or trace == 0 else norm * math.sqrt(trace)
-
-
-def _inverse_root(X: Reals) -> Reals | None:
-    """L^-1 with X = L L^T, or None where X has, or may have, less than full rank."""
-    try:
-        L = scipy.linalg.cholesky(X, lower=True, check_finite=False)
-    except scipy.linalg.LinAlgError:
-        return None
-    pivots = np.square(L.diagonal())
-    if pivots.min() <= len(X) * 100 * ROUNDING * pivots.max():
-        return None
-    inverse: Reals = scipy.linalg.solve_triangular(L, np.eye(len(X)), lower=True, check_finite=False)
-    return inverse

@@ -82,11 +82,12 @@ class Market:
     def _held(self, variance: float) -> Held:
         least = max(UNKNOWN / variance, ROUNDING * float(self.information.diagonal().max(initial=0.0)))
         known = self.information + least * np.eye(len(self.information))
-        inverse = np.linalg.inv(known)
+        solved = np.linalg.solve(known, np.concatenate([self.candidates, self.asked]).T)
+        own, asked = solved[:, : len(self.candidates)], solved[:, len(self.candidates) :]
         return Held(
-            base=np.einsum("ij,ij->i", self.asked @ inverse, self.asked),
-            among=self.candidates @ inverse @ self.candidates.T,
-            shared=self.candidates @ inverse @ self.asked.T,
+            base=np.einsum("ij,ji->i", self.asked, asked),
+            among=self.candidates @ own,
+            shared=self.candidates @ asked,
         )
 
     def _precision(self, losses: Reals) -> Reals:

@@ -18,9 +18,9 @@ from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.kernel.accounting import Mode
 from bursar.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.strategy.hierarchical import tree
+from bursar.strategy.hierarchical import best_tree
 from bursar.strategy.integers import to_integers
-from bursar.strategy.measure import Reals, pure_error
+from bursar.strategy.measure import Reals
 from bursar.strategy.memory import integer_laplace, integer_optimum
 from bursar.strategy.p_identity import FEW_CELLS
 from bursar.strategy.workloads import all_ranges
@@ -105,8 +105,7 @@ def _one(name: str, size: int, ordered: bool, mode: Mode) -> OneColumn:
     elif size <= MOST_SOUGHT:
         rows = integer_laplace(V, gap=1e-3).rows
     else:
-        trees = [tree(V, branching=k, power=1) for k in BRANCHINGS]
-        rows = to_integers(min(trees, key=lambda A: pure_error(V, A)), V, power=1).rows
+        rows = to_integers(best_tree(V, branchings=BRANCHINGS, power=1), V, power=1).rows
     A = rows.astype(np.float64)
     covariance: Reals = np.asarray(np.linalg.inv(A.T @ A), np.float64)
     low, high = _worst_range(covariance)

@@ -156,7 +156,7 @@ def test_a_column_has_one_binning_whatever_width_a_chart_asks_for(monkeypatch: p
     monkeypatch.setenv("BURSAR_DATA", "no such folder")
     domain = cachedp_data.flights().domain
     charts = [{"name": str(w), "binning": [{"dimension": "DISTANCE", "width": w}]} for w in (225.0, 376.0, 390.0)]
-    asked = cachedp_idebench.workflow_questions(domain, charts)
+    asked = cachedp_idebench.workflow_questions(domain, charts, apart=False)
     assert {queries.digest for queries in asked} == {asked[0].digest}
     assert asked[0].rows == domain["distance"].declared == 23
 
@@ -174,7 +174,7 @@ WORKFLOW = [
 def test_a_workflow_asks_charts_when_they_are_made_linked_and_filtered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BURSAR_DATA", "no such folder")
     domain = cachedp_data.flights().domain
-    asked = cachedp_idebench.workflow_questions(domain, WORKFLOW)
+    asked = cachedp_idebench.workflow_questions(domain, WORKFLOW, apart=False)
     assert [(q.attrs, q.rows) for q in asked] == [
         (("distance",), 23),
         (("origin",), 3),
@@ -188,6 +188,18 @@ def test_a_workflow_asks_charts_when_they_are_made_linked_and_filtered(monkeypat
     assert all(norm.largest() == 1 for q in asked for norm in q.norms(1))  # bins do not overlap
 
 
+def test_selected_bins_can_be_asked_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BURSAR_DATA", "no such folder")
+    domain = cachedp_data.flights().domain
+    *others, filtered = cachedp_idebench.workflow_questions(domain, WORKFLOW, apart=True)
+    together = cachedp_idebench.workflow_questions(domain, WORKFLOW, apart=False)
+    assert [q.digest for q in others] == [q.digest for q in together[:-1]]
+    assert (filtered.attrs, filtered.rows) == (("origin", "distance"), 3 * 2)
+    bins, selection = (q.masks[1].steps for q in (filtered, together[-1]))
+    cells = np.arange(selection.size)
+    assert np.array_equal(bins.at_cells(cells).sum(axis=0), selection.at_cells(cells)[0])
+
+
 def test_a_selection_of_values_that_do_not_exist_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BURSAR_DATA", "no such folder")
     domain = cachedp_data.flights().domain
@@ -198,7 +210,7 @@ def test_a_selection_of_values_that_do_not_exist_asks_nothing(monkeypatch: pytes
         {"name": "a", "selection": "((UNIQUE_CARRIER = 'OH (1)'))"},
         {"name": "a", "selection": "((UNIQUE_CARRIER = 'OH (1)') or (UNIQUE_CARRIER = 'AA'))"},
     ]
-    asked = cachedp_idebench.workflow_questions(domain, steps)
+    asked = cachedp_idebench.workflow_questions(domain, steps, apart=False)
     assert len(asked) == 4
     assert asked[-1].masks[1].steps.at_cells(np.arange(16)).tolist() == [[0, 1, *[0] * 14]]
 
@@ -208,7 +220,7 @@ def test_stand_in_workflows_ask_something() -> None:
     for seed in range(5):
         workflow = cachedp_idebench.stand_in_workflow(np.random.default_rng(seed))
         assert len(workflow) == cachedp_idebench.INTERACTIONS
-        assert len(cachedp_idebench.workflow_questions(domain, workflow)) >= 10
+        assert len(cachedp_idebench.workflow_questions(domain, workflow, apart=False)) >= 10
 
 
 def test_an_answer_that_is_given_again_fails_once() -> None:

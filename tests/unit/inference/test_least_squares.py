@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bursar.inference import least_squares
 from bursar.inference.estimate import Estimate, WeightedRows
-from bursar.inference.least_squares import Block, Reconstruction
+from bursar.inference.least_squares import Block, Finer, Reconstruction
 from bursar.kernel.accounting import Noise, NoiseKind
 from bursar.queries import LinearMap, Mask, Product, Stack, Steps
 from harness.maps import columns_matrix, domain_of, maps, mask_of, products
@@ -252,3 +252,42 @@ def test_weights_by_the_covariance_alone_bend_it(monkeypatch: pytest.MonkeyPatch
     everybody = Product((mask_of(DOMAIN, "a", [[1, 1, 1]]),))
     off = [abs(float(halves_of_a(coarse).answer(everybody).values[0]) - 60_000_006) for coarse in COARSE]
     assert max(off) > 10
+
+
+def test_rows_that_are_refined_together_know_what_fresh_ones_of_their_noise_would() -> None:
+    """Some of them twice, each to a noise of its own, beside rows that stay as they are."""
+    rng = np.random.default_rng(3)
+    cells, pairs = (
+        Product((mask_of(DOMAIN, columns, np.eye(DOMAIN.cells(columns), dtype=int)),))
+        for columns in (("a",), ("a", "b"))
+    )
+    values = [rng.integers(-50, 50, product.rows) for product in (cells, pairs)]
+    news: list[Block | Finer] = [Block(cells, values[0], NOISE, 1), Block(pairs, values[1], NOISE, 2)]
+    finer = {scale: Noise(kind=NoiseKind.LAPLACE, scale=scale) for scale in (1.5, 0.7, 0.3)}
+    for position, row, scale in ((1, 0, 1.5), (2, 4, 0.7), (1, 0, 0.3), (2, 1, 1.5)):
+        news.append(Finer(position, np.array([row]), rng.integers(-50, 50, 1), finer[scale]))
+    together, apart = (Reconstruction(DOMAIN, ("a", "b")) for _ in range(2))
+    together.take(news)
+    for one in news:
+        apart.take([one])
+    without_the_last = Reconstruction(DOMAIN, ("a", "b"))
+    without_the_last.take(news[:-1])
+    fresh = Reconstruction(DOMAIN, ("a", "b"))
+    for product, first in ((cells, 0), (pairs, cells.rows)):
+        for row in range(product.rows):
+            place = first + row
+            assert fresh.add(
+                Block(product.row(row), together.values[place : place + 1].astype(int), together.noises[place])
+            )
+    found, *others, coarser = (answered(known, pairs) for known in (together, apart, fresh, without_the_last))
+    assert all(np.allclose(found, other, rtol=1e-9, atol=1e-9) for other in others)
+    assert not np.allclose(found, coarser, rtol=1e-3)
+    assert {noise.scale for noise in together.noises} == {2.0, 0.3, 0.7, 1.5}
+
+
+def answered(known: Reconstruction, queries: Product) -> np.ndarray:
+    """Estimates and their variances."""
+    estimate = known.answer(queries)
+    assert estimate is not None
+    assert isinstance(estimate.law, WeightedRows)
+    return np.array([estimate.values, estimate.law.variances])

@@ -171,9 +171,6 @@ def test_shelves_rebuilt_from_the_log_are_the_same() -> None:
 def test_what_is_known_asks_for_prices_once_per_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """A narrower strategy could come for nothing, so prices are looked at; but not again while nothing was bought."""
     db = database(UNITS[1])
-    narrow = [f"sex = 'F' AND age BETWEEN {low} AND {high}" for high in range(1, 9) for low in range(high)]
-    for where in narrow:
-        db.query(f"SELECT COUNT(*) FROM people WHERE week BETWEEN 0 AND 2 AND {where}", within=100)
     asked: list[int] = []
     price = db.kernel.price
 
@@ -182,6 +179,10 @@ def test_what_is_known_asks_for_prices_once_per_log(monkeypatch: pytest.MonkeyPa
         return price(events)
 
     monkeypatch.setattr(db.kernel, "price", counted)
+    narrow = [f"sex = 'F' AND age BETWEEN {low} AND {high}" for high in range(1, 9) for low in range(high)]
+    for where in narrow:
+        db.query(f"SELECT COUNT(*) FROM people WHERE week BETWEEN 0 AND 2 AND {where}", within=100)
+    asked.clear()
     answers = [db.query(younger(age, 0, 2), within=130) for age in (3, 5, 7, 4)]
     assert all(answer.note.startswith("put together") for answer in answers)
     assert len(asked) == 1

@@ -220,15 +220,32 @@ def test_what_was_bought_answers_by_itself() -> None:
 
 
 def test_nodes_are_rent_on_several_columns_and_none_on_one() -> None:
-    db = engine(settings=config(budget=BUDGETS[Mode.PURE]), preset=RENTING)
-    for column in ("age", "sex"):
-        db.query(f"SELECT {column}, COUNT(*) FROM people GROUP BY {column}", within=30)
+    db = rented("age < 8")
     events = [record.event for record in db.ledger.records()]
     assert all(all_nodes(event.strategy) for event in events if isinstance(event, Measured))
-    views, planner = db.planner.views(), Invest(theta=THETA)
-    one, two = (db.prepare(text, Wanted(within=30), None) for text in (SETS[0], f"{SETS[0]} AND sex = 'F'"))
-    assert planner._offer(("age",), one, views) is None
-    assert planner._offer(("age", "sex"), two, views) is not None
+    assert not due(db, ("age",), SETS[0])
+    assert due(db, ("age", "sex"), f"{SETS[0]} AND sex = 'F'")
+
+
+def test_counts_of_every_value_are_no_rent_on_more_columns() -> None:
+    """They leave nothing to ask about their own column."""
+    db = rented("age < 10")
+    assert not due(db, ("age", "sex"), f"{SETS[0]} AND sex = 'F'")
+    db.query(f"{SETS[1]} AND sex = 'F'", within=30)
+    assert due(db, ("age", "sex"), f"{SETS[0]} AND sex = 'F'")
+
+
+def rented(ages: str) -> Bursar:
+    """Somebody has asked for each of some ages, one by one."""
+    db = engine(settings=config(budget=BUDGETS[Mode.PURE]), preset=RENTING)
+    db.query(f"SELECT age, COUNT(*) FROM people WHERE {ages} GROUP BY age", within=30)
+    return db
+
+
+def due(db: Bursar, columns: tuple[str, ...], text: str) -> bool:
+    """Whether a strategy for all questions about the columns is offered."""
+    request = db.prepare(text, Wanted(within=30), None)
+    return Invest(theta=THETA)._offer(columns, request, db.planner.views()) is not None
 
 
 def test_the_larger_strategy_is_bought_where_the_smaller_would_make_it_due() -> None:

@@ -11,7 +11,7 @@ from bursar.errors import QueryError
 from bursar.strategy import workloads
 from bursar.strategy.datacube import bmax, datacube
 from bursar.strategy.fourier import fourier, fourier_basis
-from bursar.strategy.hierarchical import hierarchical, level_weights, tree, weighted_levels, widths
+from bursar.strategy.hierarchical import best_tree, hierarchical, level_weights, tree, weighted_levels, widths
 from bursar.strategy.measure import pure_error, ratio, rms_error, sensitivity
 from bursar.strategy.simple import identity, product, total
 from bursar.strategy.wavelet import wavelet
@@ -129,3 +129,12 @@ def test_a_data_cube_answers_its_marginals() -> None:
         bmax((2,) * 13, [(0,)])
     with pytest.raises(QueryError, match="not there"):
         bmax((2, 2), [(2,)])
+
+
+@pytest.mark.parametrize("cells", [70, 200, 400])
+def test_the_best_tree_is_found_without_building_them_all(cells: int) -> None:
+    V = workloads.all_ranges(cells)
+    errors = [pure_error(V, tree(V, branching=k, power=1)) for k in (2, 4, 8)]
+    found = pure_error(V, best_tree(V, branchings=(2, 4, 8), power=1))
+    assert found <= 1.001 * min(errors)
+    assert max(errors) > 1.005 * min(errors)

@@ -189,7 +189,7 @@ def to_units(budget: float) -> int:
     """A budget in units of 2^-50, rounded down."""
     if not (math.isfinite(budget) and 0 <= budget <= 1000):
         raise BudgetError(asked=budget, left=1000, unit="budget")
-    return math.floor(Fraction(budget) * (1 << UNIT_BITS))
+    return math.floor(math.ldexp(budget, UNIT_BITS))  # a float times a power of two is exact
 
 
 def from_units(units: int) -> float:
