@@ -265,6 +265,27 @@ class Sums:
         """The derivative of `log_mgf`."""
         return _total((p.weight * p.law.mean(s[:, None] * p.weight, p.scale)) @ p.count for p in self.parts)
 
+    def log_spared(self, s: Array) -> Array:
+        """At least log(c / E exp(s w X)), and at most 0, for the widest Laplace draw X of each row, c as below.
+
+        Let R be the rest of S. Pr[w X >= t] <= c exp(-s t) for every t, so Pr[S >= alpha] <= c E exp(s (R - alpha)):
+        Chernoff's bound with c in place of what X has of it. With v = s w, a = e^(-1/scale) and b = a / (1 + a),
+        c = max_k Pr[X >= k] e^(v k) is at k = 0, where it is 1 - b, or below, where Pr[X >= -n] = 1 - b a^n: by real n
+        at most (1 - r) (r/b)^u for r = u / (1 + u) < b, u = v scale.
+        """
+        result = np.zeros_like(s)
+        for part in self.parts:
+            if isinstance(part.law, Laplace):
+                widest = np.argmax(part.weight * part.scale, axis=1)
+                weight, scale = part.weight[np.arange(len(s)), widest], part.scale[widest]
+                u = s * weight * scale
+                r, b = u / (1.0 + u), 1.0 / (1.0 + np.exp(1.0 / scale))
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    below = np.log1p(-r) + u * np.log(r / b)
+                own = np.where((r > 0.0) & (r < b), below, np.log1p(-b)) - part.law.log_mgf(s * weight, scale)
+                result = np.minimum(result, np.where(weight > 0.0, own, 0.0))
+        return result
+
     def pitch(self, finest: float) -> float | None:
         """The largest g such that S is always a multiple of g; None if that is below `finest` (one row)."""
         common = Fraction(0)

@@ -38,6 +38,9 @@ MOST_CELLS = 1024
 TRIES = 16
 """Most purchases whose exact tails are looked at. The first one is right nearly always."""
 
+ABOVE = 1e-3
+"""How far above the approximate level the first one that is tried lies: as high as it would come to lie on average."""
+
 STEP = 2e-3
 """By how much the second level that is tried differs from the first; twice as much from each to the next one."""
 
@@ -145,7 +148,8 @@ class Shop:
         if goal.kind is GoalKind.RMSE:
             return self.market.level(goal.amount**2 * (1 - 1e-9), mean=True)
         z = -NormalDist().inv_cdf(goal.beta / (2 * self.request.workload.map.rows))
-        return self.market.level_by(self._excess, (goal.amount / z) ** 2)
+        found = self.market.level_by(self._excess, (goal.amount / z) ** 2)
+        return None if found is None else (1 + ABOVE) * found
 
     def cheapest(self) -> Purchase | None:
         """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide."""

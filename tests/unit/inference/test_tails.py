@@ -256,6 +256,24 @@ class TestWorkloads:
         assert np.all(exact <= bounds)
         assert np.all(bounds <= 40 * exact)
 
+    @pytest.mark.parametrize("scales", [(6.0,), (3.0, 3.0), (0.2, 0.5), (9.0, 2.0, 2.0), (1.0,) * 8, (40.0, 39.0)])
+    def test_the_widest_draw_counts_by_its_own_tail(self, scales: tuple[float, ...]) -> None:
+        """From thresholds near zero, where the bound on it is at its loosest, to far ones."""
+        noises = [laplace(scale) for scale in scales]
+        law = np.ones(1)
+        for noise in noises:
+            law = np.convolve(law, masses(noise))
+        distance = np.abs(np.arange(len(law)) - len(law) // 2)
+        spread = math.sqrt(sum(noise.variance() for noise in noises))
+        for height in (0.05, 0.3, 0.8, 1.5, 3.0, 6.0):
+            alpha = math.ceil(height * spread)
+            found = float(chernoff_tail(np.ones((1, len(noises))), noises, alpha)[0])
+            _, exponent = chernoff_exponent(Sums.of(np.ones((1, len(noises))), noises), np.array([float(alpha)]))
+            plain = 2 * math.exp(-max(float(exponent[0]), 0.0))
+            assert float(law[distance >= alpha].sum()) <= found * (1 + 1e-12)
+            assert found <= min(1.0, plain) * (1 + 1e-9)
+            assert height < 3 or found < 0.7 * plain
+
     def test_chernoff_edges(self) -> None:
         noises = [laplace(4.0)] * 2
         assert chernoff_tail(np.zeros((2, 2)), noises, 1.0).tolist() == [0.0, 0.0]
