@@ -70,7 +70,8 @@ SELECT SUM(hours) / COUNT(*) + 1 AS each, COALESCE(SUM(hours), 0) AS hours, -COU
 -- Behind WHERE, in FILTER and in CASE. A condition compares a column with a constant. A column in bins can be cut at the
 -- edges of its bins only, and dates by week or month at the first day of one. `OR`, `NOT` and `AT_LEAST` may tie columns together:
 -- up to 2^20 joint cells for any aggregate, and beyond that for `COUNT` and fractions of counts, of which one question can
--- have 64 (groups times counts).
+-- have 64 (groups times counts). Joined by `AND` alone, conditions on single columns leave room for more: 2^26 joint cells
+-- of all columns that are named, and beyond that the same 64 counts.
 
 -- comparisons
 SELECT COUNT(*) FROM people WHERE age >= 18 AND age < 65 AND sex <> 'F' AND sex != 'M' AND 30 > hours AND hours <= 80
@@ -157,6 +158,12 @@ SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY GROUPING SETS ((sex, mar
 SELECT sex, marital, GROUPING(sex) AS all_sexes, GROUPING_ID(sex, marital) AS level, COUNT(*) AS n
   FROM people GROUP BY ROLLUP (sex, marital) ORDER BY level, n DESC
 
+-- a name for the totals
+SELECT CASE WHEN GROUPING(sex) = 1 THEN 'everybody' ELSE sex END AS sex, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex)
+
+-- some of the sets only; the others are neither shown nor paid for
+SELECT sex, marital, COUNT(*) AS n FROM people GROUP BY CUBE (sex, marital) HAVING GROUPING(sex, marital) IN (1, 2)
+
 -- # After the answer
 -- These work on the noisy numbers, so they cost nothing, and the price is that of all groups. With the confidence of the
 -- answer, no group is on the wrong side of a threshold whose true number is further from it than the error; and no two
@@ -188,6 +195,10 @@ WITH adults AS (SELECT * FROM people WHERE age >= 18) SELECT sex, COUNT(*) FROM 
 
 -- a part inside of FROM
 SELECT sex, COUNT(*) FROM (SELECT * FROM people WHERE age >= 18) AS adults GROUP BY sex
+
+-- groups of values that have a name
+WITH stages AS (SELECT *, CASE WHEN age < 18 THEN 'minor' ELSE 'adult' END AS stage FROM people)
+  SELECT stage, AVG(hours) AS hours FROM stages GROUP BY stage
 
 -- # Accuracy
 -- At the end of a question, or in a comment, or beside the SQL (`--within`, `within=`); in one of these places. In rows of
@@ -276,6 +287,28 @@ SELECT COUNT(*) // 10 FROM people
 SELECT COUNT(*) % 10 FROM people
 
 SELECT COUNT(*) FROM people WHERE YEAR(joined) = 2021
+
+SELECT COUNT(*) FROM people WHERE joined >= CURRENT_DATE
+
+SELECT DATE_PART('year', joined) AS y, COUNT(*) AS n FROM people GROUP BY y
+
+SELECT COUNT(*) FROM people WHERE COALESCE(education, 'none') = 'none'
+
+SELECT COALESCE(sex, 'everybody') AS sex, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex)
+
+SELECT COUNT(*) FROM people WHERE sex = ANY(['F'])
+
+SELECT age < 30 AS young, COUNT(*) AS n FROM people GROUP BY young
+
+SELECT COUNT(*) FROM people WHERE sex = "F"
+
+SELECT COUNT(*) FROM people WHERE 20 <= age <= 30
+
+SELECT COUNT(*) FROM people WHERE age > 20 && sex = 'F'
+
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC FETCH FIRST 3 ROWS ONLY
+
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC LIMIT 10%
 
 SELECT sex, COUNT(*) FROM people GROUP BY sex WITH TOTALS
 

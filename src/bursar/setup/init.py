@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bursar.config.draft import Draft, DraftColumn, DraftUnit, LeftOut
 from bursar.config.edit import save
+from bursar.config.identifiers import names_identifiers
 from bursar.config.load import Config, parse_draft
 from bursar.config.private_pgm import read_private_pgm
 from bursar.config.section import nearest
@@ -89,7 +90,7 @@ def _surveyed(data: object, path: Path, table: str | None, unit: str | None) -> 
     file = Path(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
     if file is not None and file.suffix.lower() in (".duckdb", ".db") and table is None:
         raise ConfigError("a DuckDB file may hold several tables\ntry: --table NAME", str(file))
-    found = survey(data, table)
+    found = survey(data, table, named=names_identifiers)
     parts = guess.columns(found.columns)
     name = table or ("data" if file is None else re.sub(r"\W+", "_", file.name.split(".")[0]).strip("_") or "data")
     return Draft(

@@ -79,6 +79,11 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[Term]:
     while at < len(tokens) and _word(tokens[at]) in _NAMES:
         found, at = _terms(tokens, at)
         terms += found
+    if not terms and at < len(tokens) and _word(tokens[at]) in ("ROLLUP", "CUBE"):
+        raise QueryError(
+            "totals are written GROUP BY ROLLUP (a, b), without WITH",
+            position=tokens[at].start,
+        )
     if not terms:
         raise QueryError(
             "after WITH comes ERROR, RMSE, EPSILON or RHO, for example WITH ERROR 50 CONFIDENCE 95%",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -12,11 +12,11 @@ from sqlglot import exp
 from bursar.errors import QueryError
 from bursar.sql.aggregates import ARITHMETIC, is_aggregate, read_item
 from bursar.sql.allowed import FLAGS, Node, position
-from bursar.sql.conditions import bare, read_column, read_condition, read_literal
-from bursar.sql.groups import read_group
+from bursar.sql.chosen import holds
+from bursar.sql.conditions import bare, operands, read_column, read_condition, read_literal
+from bursar.sql.groups import read_group, read_total
 from bursar.sql.keys import read_flag
 from bursar.sql.query import (
-    TRUE,
     Between,
     Compare,
     Condition,
@@ -27,17 +27,26 @@ from bursar.sql.query import (
     Op,
     Query,
     Sort,
+    alike,
+    all_of,
     leaves,
 )
+
+Sets = tuple[tuple[int, ...], ...]
 
 
 def read_after(tree: Node, query: Query, selected: Sequence[Key | Item | Flag], table: Name) -> Query:
     """The question with the clauses behind GROUP BY."""
     having, order, limit, offset = (tree.args.get(name) for name in ("having", "order", "limit", "offset"))
     columns = Columns.of(query, selected, table)
+    parts = [] if having is None else operands(having.this, exp.And)
+    flagged = [any(columns.flag(node) is not None for node in spoken_of(part)) for part in parts]
+    sets, unasked = _chosen(list(itertools.compress(parts, flagged)), columns)
     return replace(
         query,
-        having=TRUE if having is None else read_having(having, columns),
+        sets=sets,
+        unasked=unasked,
+        having=all_of(*(_having(part, columns) for part, flags in zip(parts, flagged, strict=True) if not flags)),
         order=() if order is None else tuple(_sort(node, columns) for node in order.expressions),
         limit=None if limit is None else _cut(limit, order, "LIMIT", least=1),
         offset=0 if offset is None else _cut(offset, order, "OFFSET", least=0),
@@ -64,7 +73,7 @@ class Columns:
         node, place = bare(node), position(node)
         if isinstance(node, exp.Column):
             return self._named(node)
-        key = read_group(node, self.table)
+        key = read_total(node, self.table) or read_group(node, self.table)
         for number, one in enumerate(self.query.keys):
             if key is not None and key.same(one):
                 return number
@@ -72,13 +81,32 @@ class Columns:
         for number, known in enumerate(self.query.flags, len(self.query.keys)):
             if flag is not None and flag.keys == known.keys:
                 return number
+        if flag is not None:
+            raise QueryError("this GROUPING is not selected; the answers have what SELECT lists", position=place)
         item = read_item(node, self.table)
         if item is None:
             raise QueryError("this can be a selected column, its name, or a selected aggregate", position=place)
         for output in self.query.aggregates:
-            if replace(output, name="") == item:
+            if alike(replace(output, name=""), item):
                 return output.name
         raise QueryError("this aggregate is not selected; the answers have what SELECT lists", position=place)
+
+    def flag(self, node: Node) -> Flag | None:
+        """The flag that is meant, selected or not; None where something else is."""
+        node, keys = bare(node), self.query.keys
+        if not isinstance(node, exp.Column):
+            return read_flag(node, keys, keys, self.table)
+        place = self._named(node)
+        return self.query.flags[place - len(keys)] if isinstance(place, int) and place >= len(keys) else None
+
+    def unnamed(self, node: Node, place: int) -> bool:
+        """Whether a key whose total has a name is meant by itself, without that name."""
+        if place >= len(self.query.keys) or self.query.keys[place].total is None or isinstance(node, exp.Literal):
+            return False
+        alias = self.query.keys[place].alias
+        if isinstance(node, exp.Column):
+            return alias is None or not read_column(node, self.table).names(alias)
+        return read_total(node, self.table) is None
 
     def _named(self, node: Node) -> str | int:
         name = read_column(node, self.table)
@@ -97,20 +125,54 @@ class Columns:
         raise QueryError(f"{name.text} is not selected; the answers have what SELECT lists", position=position(node))
 
 
-def read_having(having: Node, columns: Columns) -> Condition:
-    """A condition in which columns are names of outputs."""
-    copy = having.copy()
+def _chosen(parts: list[Node], columns: Columns) -> tuple[Sets, Sets]:
+    """The sets of groups that conditions on flags leave, and those that they do not."""
+    query = columns.query
+    if not parts:
+        return query.sets, ()
+    flags: list[Flag] = []
+
+    def name(node: Node) -> str:
+        flag = columns.flag(node)
+        if flag is None:
+            raise QueryError(
+                "GROUPING chooses among sets of groups; what is beside it is joined by AND",
+                position=position(node),
+            )
+        flags.append(flag)
+        return str(len(flags) - 1)
+
+    condition = all_of(*(_spoken(part, name) for part in parts))
+    every = query.sets or (tuple(range(len(query.keys))),)
+    kept = tuple(one for one in every if holds(condition, flags, one))
+    if not kept:
+        raise QueryError("no set of groups in GROUP BY has such a GROUPING", position=position(parts[0]))
+    return kept if len(kept) < len(every) else query.sets, tuple(one for one in every if one not in kept)
+
+
+def _spoken(condition: Node, name: Callable[[Node], str]) -> Condition:
+    """A condition in which what it speaks of is a column of the given name."""
+    copy = exp.Having(this=condition.copy())
     for part in spoken_of(copy):
-        found = columns.find(part)
-        if isinstance(found, int):
-            where = "to leave groups out, leave their set out of GROUP BY"
-            if found < len(columns.query.keys):
-                where = f"a condition on {columns.query.keys[found].name} goes into WHERE"
-            raise QueryError(f"HAVING is about aggregates; {where}", position=position(part))
-        named = exp.to_identifier(found, quoted=True)
+        named = exp.to_identifier(name(part), quoted=True)
         named.meta["start"] = position(part)
         part.replace(exp.Column(this=named))
-    condition = read_condition(copy.this, Name(text=""))
+    return read_condition(copy.this, Name(text=""))
+
+
+def _having(part: Node, columns: Columns) -> Condition:
+    """A condition in which columns are names of outputs."""
+
+    def name(node: Node) -> str:
+        found = columns.find(node)
+        if isinstance(found, int):
+            key = columns.query.keys[found]
+            raise QueryError(
+                f"HAVING is about aggregates; a condition on {key.name} goes into WHERE", position=position(node)
+            )
+        return found
+
+    condition = _spoken(part, name)
     for leaf in leaves(condition):
         if not isinstance(leaf, Compare | Between):
             raise QueryError(
@@ -148,7 +210,9 @@ def _sort(node: Node, columns: Columns) -> Sort:
     else:
         found = columns.find(what)
     sort = Sort(descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
-    return replace(sort, output=found) if isinstance(found, str) else replace(sort, key=found)
+    if isinstance(found, str):
+        return replace(sort, output=found)
+    return replace(sort, key=found, unnamed=columns.unnamed(what, found))
 
 
 def _cut(clause: Node, order: Node, word: str, *, least: int) -> int:

@@ -9,8 +9,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import Node, position
-from bursar.sql.conditions import bare, read_column, read_condition, read_literal
+from bursar.sql.allowed import Node, position, reason
+from bursar.sql.conditions import bare, case_parts, read_column, read_condition, read_literal
 from bursar.sql.query import (
     TRUE,
     Aggregate,
@@ -25,6 +25,7 @@ from bursar.sql.query import (
     Name,
     Number,
     Op,
+    alike,
     all_of,
 )
 
@@ -126,11 +127,7 @@ def _operand(node: Node, table: Name, function: Function) -> Name | Case:
 
 def _case(node: Node, table: Name) -> Case:
     """CASE in both of its forms, and IF."""
-    if isinstance(node, exp.If):
-        pairs, otherwise, subject = [(node.this, node.args["true"])], node.args.get("false"), None
-    else:
-        pairs = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
-        otherwise, subject = node.args.get("default"), node.args.get("this")
+    pairs, otherwise, subject = case_parts(node)
     branches: list[Branch] = []
     for when, then in pairs:
         if subject is None:
@@ -160,7 +157,7 @@ def _formula(node: Node, table: Name) -> Formula:
     """Arithmetic, folded into one linear combination, or one over another."""
     node = bare(node)
     if is_aggregate(node):
-        return _of_aggregate(_aggregate(node, table))
+        return as_formula(_aggregate(node, table))
     match node:
         case exp.Add():
             return _sum(_formula(node.this, table), _formula(node.expression, table), position(node))
@@ -180,6 +177,8 @@ def _formula(node: Node, table: Name) -> Formula:
             return _formula(node.this, table)
         case exp.Coalesce() if _is_zero(node.expressions) and isinstance(bare(node.this), exp.Sum | exp.Filter):
             return _formula(node.this, table)  # the sum of no rows is 0 here
+        case exp.Coalesce() | exp.Nullif() if isinstance(bare(node.this), exp.Column):
+            raise QueryError(reason(node), position=position(node))
         case exp.Cast() | exp.Coalesce() | exp.Nullif():
             raise QueryError("only counts, sums, averages and constants can be computed with", position=position(node))
         case exp.Column():
@@ -201,7 +200,8 @@ def _is_zero(nodes: list[Node]) -> bool:
     return len(nodes) == 1 and isinstance(bare(nodes[0]), exp.Literal) and str(bare(nodes[0]).this) in ("0", "0.0")
 
 
-def _of_aggregate(aggregate: Aggregate) -> Formula:
+def as_formula(aggregate: Aggregate) -> Formula:
+    """A count, sum or average as arithmetic; refused for all other functions."""
     match aggregate.function:
         case Function.COUNT | Function.SUM:
             return Formula(above=Linear(terms=((Fraction(1), aggregate),)))
@@ -215,7 +215,7 @@ def _of_aggregate(aggregate: Aggregate) -> Formula:
 
 
 def _sum(left: Formula, right: Formula, place: int) -> Formula:
-    if left.below == right.below:
+    if alike(left.below, right.below):
         return replace(left, above=_added(left.above, right.above))
     for one, other in ((left, right), (right, left)):
         if not one.parts and other.below is not None:
@@ -228,7 +228,7 @@ def _quotient(left: Formula, right: Formula, place: int) -> Formula:
         if right.above.constant == 0:
             raise QueryError("this divides by 0", position=place)
         return _times(left, 1 / right.above.constant)
-    if left.below != right.below:
+    if not alike(left.below, right.below):
         raise QueryError("a ratio of ratios is not available; select them side by side", position=place)
     return Formula(above=left.above, below=right.above)
 
@@ -245,7 +245,8 @@ def _scaled(side: Linear, factor: Fraction) -> Linear:
 def _added(left: Linear, right: Linear) -> Linear:
     weights: dict[Aggregate, Fraction] = {}
     for weight, part in (*left.terms, *right.terms):
-        weights[part] = weights.get(part, Fraction(0)) + weight
+        known = next((one for one in weights if alike(one, part)), part)
+        weights[known] = weights.get(known, Fraction(0)) + weight
     terms = tuple((weight, part) for part, weight in weights.items() if weight)
     return Linear(terms=terms, constant=left.constant + right.constant)
 

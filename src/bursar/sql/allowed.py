@@ -111,35 +111,50 @@ _CLAUSES: dict[str, tuple[TokenType | None, str]] = {
     "columns": (None, "the columns of a table cannot be renamed"),
     "symmetric": (None, "BETWEEN SYMMETRIC is not available; write the smaller bound first"),
     "field": (None, "IN takes a list of values in brackets"),
+    "limit_options": (None, "LIMIT takes a whole number from 1 on"),
     "into": (TokenType.INTO, "a question writes nothing"),
     "locks": (TokenType.FOR, "a question locks nothing"),
 }
 
+_UNKNOWN: dict[type, str] = {
+    exp.Count: "COUNT takes * or one column",
+    exp.DataType: "of casts, those to DOUBLE, FLOAT and DATE are available",
+}
+"""What is wrong with a node that has an argument of no clause above."""
+
+_NO_ARITHMETIC = "arithmetic is not available; compare a column with a constant"
+
 _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Distinct,), "DISTINCT is not available; GROUP BY the column and count the groups"),
     ((exp.SetOperation,), "UNION, INTERSECT and EXCEPT are not available; ask one question at a time"),
-    ((exp.Subquery, exp.Select, exp.Exists, exp.Any, exp.All), "sub-selects are not available"),
+    ((exp.Subquery, exp.Select, exp.Exists), "sub-selects are not available"),
+    ((exp.Any, exp.All), "ANY and ALL are not available; list the values with IN"),
     ((exp.SimilarTo, exp.RegexpLike, exp.Glob, exp.Escape), "of patterns, LIKE and ILIKE without ESCAPE are available"),
     ((exp.Case, exp.If), "CASE stands inside of SUM, AVG or COUNT; here, use AND, OR and NOT"),
     ((exp.Window,), "OVER is not available"),
-    (FLAGS, "GROUPING is selected, or ordered by; to leave groups out, leave their set out of GROUP BY"),
+    (FLAGS, "GROUPING is selected, ordered by, or compared with a number in HAVING"),
     ((exp.Min, exp.Max), "the least and greatest values would show single people; ask for QUANTILE_CONT(x, 0.95)"),
     ((exp.WithinGroup,), "WITHIN GROUP is not available; write QUANTILE_CONT(x, 0.5)"),
     (OF_ONE_COLUMN, "this can be grouped by; in a condition, compare the column itself with constants"),
     ((exp.IntDiv, exp.Mod), "whole-number division is not available; / gives the ratio"),
     ((exp.Round,), "ROUND is not available; round the answers, which costs nothing"),
+    ((exp.Coalesce, exp.Nullif), "COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL"),
+    ((exp.CurrentDate, exp.CurrentTimestamp, exp.Interval), "days are written out, as in DATE '2024-12-31'"),
+    ((exp.Fetch,), "FETCH is not available; write LIMIT"),
+    ((exp.ArrayOverlaps,), "&& is not available; write AND"),
     ((exp.Placeholder, exp.Parameter), "parameters are not available; write the value"),
-    (
-        (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.DPipe),
-        "arithmetic is not available; compare a column with a constant",
-    ),
+    ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.DPipe), _NO_ARITHMETIC),
 )
 
 
 _KEYWORDS: tuple[tuple[tuple[type, ...], TokenType], ...] = (
-    ((exp.Subquery, exp.Select, exp.Exists, exp.Any, exp.All), TokenType.SELECT),
+    ((exp.Subquery, exp.Select, exp.Exists), TokenType.SELECT),
+    ((exp.Any,), TokenType.ANY),
+    ((exp.All,), TokenType.ALL),
     ((exp.SetOperation,), TokenType.UNION),
     ((exp.Distinct,), TokenType.DISTINCT),
+    ((exp.Fetch,), TokenType.FETCH),
+    ((exp.ArrayOverlaps,), TokenType.DAMP),
 )
 """The word that a refused node begins with, where the tree has kept the place of the words behind it only."""
 
@@ -158,7 +173,7 @@ def check_allowed(tree: Node, tokens: list[Token]) -> None:
                 continue
             values = value if isinstance(value, list) else [value]
             if name not in ALLOWED[type(node)]:
-                unknown = "COUNT takes * or one column" if isinstance(node, exp.Count) else f"{name} is not available"
+                unknown = _UNKNOWN.get(type(node), f"{name} is not available")
                 keyword, why = _CLAUSES.get(name, (None, unknown))
                 words = [token.start for token in tokens if token.token_type is keyword]
                 raise QueryError(why, position=words[0] if words else position(values[0], node))
@@ -186,6 +201,8 @@ def _word(node: Node, tokens: list[Token]) -> Token | None:
             sides = [token for token in tokens if token.token_type is keyword]
             before = [token for token in sides if token.start < place]
             return before[-1] if before else sides[0] if sides else None
+    if isinstance(node, exp.Func) and not any("start" in inner.meta for inner in node.walk()):
+        return next((token for token in tokens if str(token.text).upper() == node.sql_name()), None)
     for number, token in enumerate(tokens):
         if token.start == place and "start" in node.meta:
             return token
@@ -198,6 +215,8 @@ def reason(node: Node, word: Token | None = None) -> str:
     """Why a node cannot stand where it stands."""
     if isinstance(node, exp.Anonymous) and node.name.upper() == AT_LEAST:
         return "AT_LEAST is a condition, for WHERE and FILTER"
+    if isinstance(node, exp.IntDiv | exp.Mod) and node.find_ancestor(exp.Where, exp.Case) is not None:
+        return _NO_ARITHMETIC
     for kinds, known in _REASONS:
         if isinstance(node, kinds):
             return known
@@ -205,6 +224,6 @@ def reason(node: Node, word: Token | None = None) -> str:
     title = str(own if word is None else word.text).upper()
     if isinstance(node, exp.AggFunc):
         return f"{title} is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are"
-    if isinstance(node, exp.Func):
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
         return f"functions are not available: {title}"
     return f"this is not available in a question: {title}"

@@ -32,7 +32,8 @@ from bursar.sql.query import (
 LONGEST_NUMBER = 40
 """Most characters of a number; the exponent has at most three digits on top of that."""
 
-_COMPUTED = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Case, exp.If, *FLAGS, *OF_ONE_COLUMN)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Coalesce, exp.Nullif)
+_COMPUTED = (*_ARITHMETIC, exp.Case, exp.If, *FLAGS, *OF_ONE_COLUMN)
 
 _OPS = dict(zip(COMPARISONS, (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE), strict=True))
 
@@ -72,6 +73,14 @@ def read_condition(node: Node, table: Name) -> Condition:
     raise QueryError("a condition is expected here, for example a column compared with a value", position=place)
 
 
+def case_parts(node: Node) -> tuple[list[tuple[Node, Node]], Node | None, Node | None]:
+    """CASE in both of its forms, and IF: each WHEN with its THEN; the ELSE; and what a CASE compares, if it does."""
+    if isinstance(node, exp.If):
+        return [(node.this, node.args["true"])], node.args.get("false"), None
+    pairs = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
+    return pairs, node.args.get("default"), node.args.get("this")
+
+
 def read_column(node: Node, table: Name) -> Name:
     """The name of a column; a qualifier must be the name of the table."""
     node = bare(node)
@@ -98,6 +107,8 @@ def read_literal(node: Node) -> Literal:
             return str(node.this)
         case exp.Literal():
             return read_number(str(node.this), place)
+        case exp.Neg() if node.find(exp.Column) is not None:
+            raise QueryError(reason(node), position=place)
         case exp.Neg():
             number = read_literal(node.this)
             if isinstance(number, Decimal):
@@ -112,6 +123,11 @@ def read_literal(node: Node) -> Literal:
             raise QueryError("only DATE '2024-12-31' can be cast", position=place)
         case exp.Null():
             raise QueryError("a comparison with NULL is never true; ask for IS NULL or IS NOT NULL", position=place)
+        case exp.Column() if node.this.args.get("quoted"):
+            raise QueryError(
+                "two columns cannot be compared, and this is the name of one; text is written 'like this'",
+                position=place,
+            )
         case exp.Column():
             raise QueryError("two columns cannot be compared; compare a column with a constant", position=place)
         case _ if isinstance(node, _COMPUTED):
@@ -172,6 +188,8 @@ def _compare(node: Node, table: Name) -> Condition:
     if isinstance(right, exp.Column):
         column = read_column(right, table)
         return Compare(column=column, op=op.flipped, literal=read_literal(left), position=place)
+    if isinstance(left, exp.Predicate) or isinstance(right, exp.Predicate):
+        raise QueryError("a column is compared with one constant; two comparisons are joined by AND", position=place)
     numbers = [side for side in map(read_literal, (left, right)) if isinstance(side, int | Decimal)]
     if len(numbers) < 2 or any(isinstance(number, bool) for number in numbers):
         raise QueryError("a column is expected on one side", position=place)

@@ -1,4 +1,4 @@
-"""Sub-selects in FROM, and WITH: opened where they only choose columns and rows, so that one plain SELECT is left."""
+"""Sub-selects in FROM, and WITH: opened where they only choose rows, columns and groups, so that one SELECT is left."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import Node, position
+from bursar.sql.allowed import OF_ONE_COLUMN, Node, position
 from bursar.sql.conditions import bare, read_name
 from bursar.sql.query import Name
 
 _INNER = frozenset({"expressions", "from_", "where"})
-_SIMPLE = "a sub-select in FROM may choose columns and rows, and nothing else"
+_SIMPLE = "a sub-select in FROM may choose rows, columns and groups of values, and nothing else"
+
+BESIDE = "beside"
+"""Where a statement keeps the names that its sub-selects give to something beside *, which has names of its own."""
+
+_GROUPS = (exp.Case, exp.If, exp.IntDiv, exp.Mul, *OF_ONE_COLUMN)
 
 
 def flat(tree: Node) -> Node:
@@ -47,6 +52,12 @@ def innermost(tree: Node) -> Node:
     return tree
 
 
+def _is_group(item: Node) -> bool:
+    """Whether a named item may be something that rows are grouped by."""
+    named = isinstance(item, exp.Alias) and isinstance(bare(item.this), _GROUPS)
+    return named and item.find(exp.AggFunc, exp.Query, exp.Star) is None
+
+
 def _nested(tree: Node) -> bool:
     source = tree.args.get("from_")
     return source is not None and isinstance(source.this, exp.Subquery)
@@ -64,7 +75,11 @@ def _open(tree: Node, shared: list[tuple[Name, Node]]) -> Node:
         called = source.this.args.get("alias") or exp.TableAlias(this=source.this.this)
     if inner is None:
         return tree
-    _substitute(tree, _Columns.of(inner), None if called is None else read_name(called.this))
+    columns = _Columns.of(inner)
+    _substitute(tree, columns, None if called is None else read_name(called.this))
+    items = [inner.expressions if item.is_star else [item] for item in tree.expressions]
+    tree.set("expressions", [item.copy() for some in items for item in some])
+    tree.meta[BESIDE] = [*inner.meta.get(BESIDE, ()), *columns.beside()]
     where, own_where = inner.args.get("where"), tree.args.get("where")
     parts = [exp.paren(one.this.copy(), copy=False) for one in (where, own_where) if one is not None]
     tree.set("where", exp.Where(this=exp.and_(*parts, copy=False)) if parts else None)
@@ -73,7 +88,7 @@ def _open(tree: Node, shared: list[tuple[Name, Node]]) -> Node:
 
 
 def _opened(inner: Node, shared: list[tuple[Name, Node]]) -> Node:
-    """A sub-select that reads the table itself, and only chooses columns and rows."""
+    """A sub-select that reads the table itself, and only chooses rows, columns and groups of values."""
     inner = bare(inner)
     if not isinstance(inner, exp.Select):
         raise QueryError(_SIMPLE, position=position(inner))
@@ -85,7 +100,7 @@ def _opened(inner: Node, shared: list[tuple[Name, Node]]) -> Node:
     for item in inner.expressions:
         column = item.this if isinstance(item, exp.Alias) else item
         plain = isinstance(column, exp.Star | exp.Column) and not column.args.get("db")
-        if not plain or any(any(star.args.values()) for star in column.find_all(exp.Star)):
+        if any(any(star.args.values()) for star in column.find_all(exp.Star)) or not (plain or _is_group(item)):
             raise QueryError(f"{_SIMPLE}; compute in the question around it", position=position(item))
     inner = _open(inner.copy(), shared)
     own = inner.args["from_"].this.args.get("alias") if isinstance(inner.args["from_"].this, exp.Table) else None
@@ -103,7 +118,7 @@ def _opened(inner: Node, shared: list[tuple[Name, Node]]) -> Node:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns that a sub-select hands on; all of the table where it selects *."""
+    """The columns and groups that a sub-select hands on; all columns of the table where it selects *."""
 
     named: tuple[tuple[Name, Node], ...]
     everything: bool
@@ -112,14 +127,21 @@ class _Columns:
     def of(inner: Node) -> _Columns:
         named: list[tuple[Name, Node]] = []
         for item in inner.expressions:
-            column = item.this if isinstance(item, exp.Alias) else item
-            if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier):
+            column = bare(item.this if isinstance(item, exp.Alias) else item)
+            if isinstance(column, _GROUPS) or (
+                isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier)
+            ):
                 shown = item.args["alias"] if isinstance(item, exp.Alias) else column.this
                 named.append((read_name(shown), column))
         for number, (name, column) in enumerate(named):
             if any(name.agrees(other) for other, _ in named[:number]):
                 raise QueryError(f"two columns of the sub-select are called {name.text}", position=position(column))
         return _Columns(tuple(named), any(item.find(exp.Star) is not None for item in inner.expressions))
+
+    def beside(self) -> list[Name]:
+        """The names that something other than the column of that name has beside the whole table."""
+        own = [(name, isinstance(item, exp.Column) and read_name(item.this).agrees(name)) for name, item in self.named]
+        return [name for name, same in own if self.everything and not same]
 
     def find(self, name: Name) -> Node | None:
         return next((column for own, column in self.named if name.agrees(own)), None)
@@ -142,9 +164,12 @@ def _substitute(tree: Node, columns: _Columns, called: Name | None) -> None:
             ):
                 continue
             raise QueryError(f"the sub-select does not hand on a column {name.text}", position=position(column))
+        selected = column.parent is tree and column.arg_key == "expressions"
+        if not isinstance(inner, exp.Column):
+            column.replace(exp.alias_(inner.copy(), column.this.copy()) if selected else inner.copy())
+            continue
         known = inner.this.copy()
         known.meta["start"] = position(column)
-        selected = column.parent is tree and column.arg_key == "expressions"
         if selected and not read_name(known).agrees(name):
             column.replace(exp.alias_(exp.Column(this=known), column.this.copy()))
         else:

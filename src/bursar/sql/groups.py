@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import Node, position
-from bursar.sql.conditions import bare, read_column, read_condition, read_literal
+from bursar.sql.allowed import FLAGS, Node, position
+from bursar.sql.conditions import bare, case_parts, read_column, read_condition, read_literal
 from bursar.sql.query import (
     TRUE,
     Compare,
@@ -67,6 +68,28 @@ def read_group(node: Node, table: Name) -> Key | None:
         case exp.IntDiv() | exp.Floor() | exp.Mul() if node.find(exp.AggFunc) is None:
             return _stepped(node, table)
     return None
+
+
+def read_total(node: Node, table: Name) -> Key | None:
+    """A group column with a name for its total, CASE WHEN GROUPING(x) = 1 THEN 'all' ELSE x END; None for any other."""
+    node = bare(node)
+    if not isinstance(node, exp.Case | exp.If) or node.find(*FLAGS) is None:
+        return None
+    ((when, then), *more), otherwise, subject = case_parts(node)
+    test = bare(when) if subject is None else exp.EQ(this=subject.copy(), expression=when.copy())
+    sides = [bare(test.this), bare(test.expression)] if isinstance(test, exp.EQ) else []
+    flags = [side.expressions[0] for side in sides if isinstance(side, FLAGS) and len(side.expressions) == 1]
+    number = [str(side.this) for side in sides if isinstance(side, exp.Literal)]
+    if not more and otherwise is not None and flags and number in (["0"], ["1"]):
+        total, shown = (then, otherwise) if number == ["1"] else (otherwise, then)
+        key, flagged = read_group(shown, table), read_group(flags[0], table)
+        constant = isinstance(bare(total), exp.Literal | exp.Neg)
+        if constant and key is not None and flagged is not None and key.same(flagged):
+            return replace(key, total=read_literal(total), position=position(node))
+    raise QueryError(
+        "a CASE of GROUPING names a total, as in CASE WHEN GROUPING(x) = 1 THEN 'all' ELSE x END",
+        position=position(node),
+    )
 
 
 def _word(node: Node) -> str:
@@ -153,11 +176,7 @@ def _decimal(edge: Fraction, place: int) -> Number:
 def _cut(node: Node, table: Name) -> Key:
     """CASE in both of its forms, and IF, with labels for values."""
     place = position(node)
-    if isinstance(node, exp.If):
-        pairs, otherwise, subject = [(node.this, node.args["true"])], node.args.get("false"), None
-    else:
-        pairs = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
-        otherwise, subject = node.args.get("default"), node.args.get("this")
+    pairs, otherwise, subject = case_parts(node)
     pieces: list[Piece] = []
     for when, then in pairs:
         if subject is None:

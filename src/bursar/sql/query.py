@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from enum import Enum
@@ -33,6 +34,17 @@ class Name:
     def agrees(self, other: Name) -> bool:
         """Whether two typed names can mean the same thing."""
         return self.names(other.text) if other.quoted else other.names(self.text)
+
+
+def alike(one: object, other: object) -> bool:
+    """Whether two parts of a question say the same, whatever letter case their names are typed in."""
+    if isinstance(one, Name) and isinstance(other, Name):
+        return one.agrees(other)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if is_dataclass(one) and type(one) is type(other):
+        return all(alike(getattr(one, part.name), getattr(other, part.name)) for part in fields(one) if part.compare)
+    return one == other
 
 
 class Op(Enum):
@@ -227,6 +239,7 @@ class Key:
     column: Name
     by: By | None = None
     alias: str | None = None
+    total: Literal | None = None  # what is shown where a set puts it together, if the question says so
     through: Name | None = None
     position: int = field(default=-1, compare=False)
 
@@ -246,7 +259,7 @@ class Key:
 
     def same(self, other: Key) -> bool:
         """Whether both group rows in the same way."""
-        return self.by == other.by and self.column.agrees(other.column)
+        return alike(self.by, other.by) and self.column.agrees(other.column)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,6 +269,10 @@ class Flag:
     name: str
     keys: tuple[int, ...]  # their places
     position: int = field(default=-1, compare=False)
+
+    def number(self, grouped: Sequence[int]) -> int:
+        """What it is on the lines of the set that groups by the keys in these places."""
+        return functools.reduce(lambda bits, key: 2 * bits + (key not in grouped), self.keys, 0)
 
 
 def flag_name(keys: Sequence[Key], places: Sequence[int]) -> str:
@@ -377,6 +394,7 @@ class Sort:
     key: int = -1
     descending: bool = False
     nulls_first: bool = False
+    unnamed: bool = False  # by a key itself, not by what is shown for it: a total that has a name is NULL then
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,12 +409,14 @@ class Query:
     aggregates: tuple[Item, ...]
     keys: tuple[Key, ...] = ()
     sets: tuple[tuple[int, ...], ...] = ()  # of GROUPING SETS, ROLLUP and CUBE: the places of the keys of each
+    unasked: tuple[tuple[int, ...], ...] = ()  # further ones, which HAVING leaves out by their GROUPING
     flags: tuple[Flag, ...] = ()
     where: Condition = TRUE
     having: Condition = TRUE
     order: tuple[Sort, ...] = ()
     limit: int | None = None
     offset: int = 0
+    beside: tuple[Name, ...] = field(default=(), compare=False)  # what sub-selects call something beside their *
     goal: Goal | None = None
     explain: bool = False
     text: str = field(default="", compare=False)

@@ -48,7 +48,7 @@ from bursar.sql.tokens import needs_quotes
 
 def render(query: Query) -> str:
     """The question on one line; a group column that was named by its output name is named by itself."""
-    named = [f"{_key(key)}{_alias(key.alias)}" for key in query.keys]
+    named = [f"{_selected(key)}{_alias(key.alias)}" for key in query.keys]
     named += [f"{_flag(flag, query)}{_alias(_own_alias(flag, query))}" for flag in query.flags]
     parts = [f"SELECT {', '.join([*named, *map(_item, query.aggregates)])} FROM {_name(query.table)}"]
     if query.where != TRUE:
@@ -128,8 +128,17 @@ def _inner(condition: Condition, weaker: tuple[type, ...]) -> str:
 def _grouping(query: Query) -> str:
     if not query.sets:
         return ", ".join(dict.fromkeys(map(_key, query.keys)))
-    sets = [", ".join(dict.fromkeys(_key(query.keys[place]) for place in one)) for one in query.sets]
+    every = (*query.sets, *query.unasked)
+    sets = [", ".join(dict.fromkeys(_key(query.keys[place]) for place in one)) for one in every]
     return f"GROUPING SETS ({', '.join(f'({one})' for one in sets)})"
+
+
+def _selected(key: Key) -> str:
+    """A key in the select list, with the name of its total."""
+    text = _key(key)
+    if key.total is None:
+        return text
+    return f"CASE WHEN GROUPING({text}) = 1 THEN {render_literal(key.total)} ELSE {text} END"
 
 
 def _key(key: Key) -> str:
@@ -175,10 +184,12 @@ def _item(item: Item) -> str:
 def _after(query: Query) -> list[str]:
     """HAVING, ORDER BY, LIMIT and OFFSET; an output without a name of its own is written as what it is."""
     outputs = {item.name: Name(text=_called(item)) for item in query.aggregates}
-    parts: list[str] = []
+    whole = Flag(name="", keys=tuple(range(len(query.keys))))
+    chosen = [f"{_flag(whole, query)} <> {whole.number(one)}" for one in query.unasked]
     if query.having != TRUE:
         having = map_leaves(query.having, lambda leaf: replace(leaf, column=outputs[leaf.column.text]))
-        parts.append(f"HAVING {render_condition(having)}")
+        chosen.append(_inner(having, (Or,)) if chosen else render_condition(having))
+    parts = [f"HAVING {' AND '.join(chosen)}"] if chosen else []
     if query.order:
         parts.append(f"ORDER BY {', '.join(_sort(query, one, outputs) for one in query.order)}")
     if query.limit is not None:
@@ -195,7 +206,8 @@ def _called(item: Item) -> str:
 
 
 def _sort(query: Query, sort: Sort, outputs: dict[str, Name]) -> str:
-    marked = [*map(_key, query.keys), *(_flag(flag, query) for flag in query.flags)]
+    shown = map(_key if sort.unnamed else _selected, query.keys)
+    marked = [*shown, *(_flag(flag, query) for flag in query.flags)]
     what = marked[sort.key] if sort.output is None else outputs[sort.output].text
     return f"{what}{' DESC' * sort.descending}{' NULLS FIRST' * sort.nulls_first}"
 

@@ -7,16 +7,20 @@ shown to a person, and only after it has been read like any other question.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 from sqlglot import exp
 
 from bursar.errors import QueryError
 from bursar.sql.aggregates import is_aggregate, read_item
-from bursar.sql.allowed import ALLOWED, AT_LEAST, FLAGS, Node, check_allowed
+from bursar.sql.allowed import ALLOWED, FLAGS, Node, check_allowed
 from bursar.sql.conditions import bare
-from bursar.sql.groups import read_group
+from bursar.sql.groups import read_total
 from bursar.sql.query import Name
 from bursar.sql.repair_after import REPAIRS_AFTER
+from bursar.sql.repair_conditions import REPAIRS_OF_CONDITIONS
+from bursar.sql.repair_groups import REPAIRS_OF_GROUPS, groups
+from bursar.sql.repair_periods import ranges
 
 _MEANING = {"joins", "laterals", "with_", "into", "from_"}  # without these it would be a question about other rows
 
@@ -50,7 +54,7 @@ def plain_groups(tree: Node) -> None:
         gone = {item.alias.casefold() for item in tree.expressions if item.alias and not _passes(_unnamed(item))}
         parts = [part for part in group.expressions if not isinstance(bare(part), exp.Literal)]
         parts = [part for part in parts if not (isinstance(part, exp.Column) and part.name.casefold() in gone)]
-        kept = [[part] if _groups(part) else list(part.find_all(exp.Column)) for part in parts]
+        kept = [[part] if groups(part) else list(part.find_all(exp.Column)) for part in parts]
         found = [part.copy() for parts in kept for part in parts]
         tree.set("group", exp.Group(expressions=[one for i, one in enumerate(found) if one not in found[:i]]))
 
@@ -69,28 +73,57 @@ def known_names(tree: Node) -> None:
                 node.replace(exp.PercentileCont(this=node.this.copy(), expression=share))
 
 
-def counted_conditions(tree: Node) -> None:
-    """AT_MOST(1, ...) is NOT AT_LEAST(2, ...); a number that is missing is 1, and no number exceeds the conditions."""
-    for node in list(tree.find_all(exp.Anonymous)):
-        first, *rest = [bare(part) for part in node.expressions] or [None]
-        if node.name.upper() not in (AT_LEAST, "AT_MOST") or not rest:
-            continue
-        number = int(first.this) if isinstance(first, exp.Literal) and str(first.this).isdecimal() else 0
-        conditions = rest if isinstance(first, exp.Literal) else [first, *rest]
-        least = number + (node.name.upper() != AT_LEAST)
-        limited = exp.Literal.number(min(max(least, 1), len(conditions)))
-        made = exp.Anonymous(this=AT_LEAST, expressions=[limited, *(part.copy() for part in conditions)])
-        node.replace(made if node.name.upper() == AT_LEAST else exp.Not(this=made))
+def unrounded(tree: Node) -> None:
+    """ROUND, and a cast, of what is made of aggregates is that itself."""
+    for node in list(tree.find_all(exp.Round, exp.Cast, exp.TryCast)):
+        if node.find(exp.AggFunc) is not None and node.parent is not None:
+            node.replace(node.this)
+
+
+def used_names(tree: Node) -> None:
+    """The name of an aggregate in another selected item is that aggregate."""
+    aliases = [item for item in tree.expressions if item.alias and is_aggregate(_unnamed(item))]
+    named = {item.alias.casefold(): item.this for item in aliases}
+    for item in tree.expressions:
+        for column in [] if isinstance(_unnamed(item), exp.Column) else list(item.find_all(exp.Column)):
+            if column.name.casefold() in named and column.find_ancestor(exp.AggFunc) is None:
+                column.replace(named[column.name.casefold()].copy())
+
+
+def factors(tree: Node) -> None:
+    """SUM(2 * x) is 2 * SUM(x), SUM(2) is 2 * COUNT(*), and a cast of what is added up changes nothing."""
+    for node in list(tree.find_all(exp.Sum, exp.Avg)):
+        inner, filtered = bare(node.this), isinstance(node.parent, exp.Filter)
+        sides = {"this": bare(inner.this), "expression": bare(inner.expression)}
+        columns = [side for side, part in sides.items() if isinstance(part, exp.Column)]
+        if isinstance(inner, exp.Cast) and columns:
+            node.set("this", sides["this"].copy())
+        elif isinstance(node, exp.Sum) and isinstance(inner, exp.Literal) and not inner.is_string:
+            counted = node.replace(exp.Count(this=exp.Star(), big_int=True))
+            _times(counted.parent if filtered else counted, exp.Mul, {"this": inner, "expression": None})
+        elif (isinstance(inner, exp.Mul) and len(columns) == 1) or (isinstance(inner, exp.Div) and columns == ["this"]):
+            node.set("this", sides[columns[0]].copy())
+            _times(node.parent if filtered else node, type(inner), {**sides, columns[0]: None})
+
+
+def _times(whole: Node, op: type[exp.Binary], sides: dict[str, Node]) -> None:
+    """Put an aggregate into the open side of a product or quotient, unless the other side is 1."""
+    (factor,) = (side for side in sides.values() if side is not None)
+    if not isinstance(factor, exp.Literal) or Decimal(factor.this) != 1:
+        whole.replace(op(**{name: (whole if side is None else side).copy() for name, side in sides.items()}))
 
 
 def cases(tree: Node) -> None:
-    """SUM(x > 3) adds up truth values: CASE writes them as numbers."""
+    """SUM(x > 3) adds up truth values, which CASE writes as numbers; and SUM(COALESCE(x, 0)) is one of a CASE, too."""
     for node in list(tree.find_all(exp.Sum, exp.Avg)):
         inner = bare(node.this)
         inner = bare(inner.this) if isinstance(inner, exp.Cast) else inner
         if isinstance(inner, exp.Predicate | exp.And | exp.Or | exp.Not):
             one, zero = exp.Literal.number(1), exp.Literal.number(0)
             node.set("this", exp.Case(ifs=[exp.If(this=inner.copy(), true=one)], default=zero))
+        elif isinstance(inner, exp.Coalesce) and isinstance(inner.this, exp.Column) and len(inner.expressions) == 1:
+            null = exp.If(this=exp.Is(this=inner.this.copy(), expression=exp.Null()), true=inner.expressions[0].copy())
+            node.set("this", exp.Case(ifs=[null], default=inner.this.copy()))
 
 
 def count_instead(tree: Node) -> None:
@@ -100,7 +133,7 @@ def count_instead(tree: Node) -> None:
         inner = _unnamed(item)
         if _passes(inner) or isinstance(inner, FLAGS):
             items.append(item)
-        elif isinstance(inner, exp.Star) or inner.find(exp.AggFunc) is not None:
+        elif inner.is_star or any(not isinstance(part, FLAGS) for part in inner.find_all(exp.AggFunc)):
             parts = _aggregates(inner) or [_counted(inner)]
             named = isinstance(item, exp.Alias) and len(parts) == 1 and not isinstance(parts[0], exp.Count | exp.Filter)
             items += [exp.alias_(parts[0], item.alias)] if named else parts
@@ -128,8 +161,8 @@ def group_selected(tree: Node) -> None:
     columns = [] if group is None else list(group.expressions)
     known = [] if group is None else [*group.find_all(exp.Column), *columns]
     named = {part.name.casefold() for part in known if isinstance(part, exp.Column)}
-    others = [_unnamed(item) for item in tree.expressions if item.alias.casefold() not in named]
-    columns += [item.copy() for item in others if _groups(item) and item not in known]
+    others = [_of_total(_unnamed(item)) for item in tree.expressions if item.alias.casefold() not in named]
+    columns += [item.copy() for item in others if groups(item) and item not in known]
     tree.set("group", exp.Group(expressions=columns) if columns else None)
 
 
@@ -149,47 +182,18 @@ def own_table(tree: Node) -> None:
             column.set(part, None)
 
 
-def null_tests(tree: Node) -> None:
-    """x = NULL is x IS NULL, x IS 'a' is x = 'a', and NULL in a list of values is dropped."""
-    for node in list(tree.find_all(exp.EQ, exp.NEQ, exp.In, exp.Is)):
-        if isinstance(node, exp.In):
-            node.set("expressions", [item for item in node.expressions if not isinstance(bare(item), exp.Null)])
-        elif isinstance(node, exp.Is):
-            if isinstance(bare(node.expression), exp.Literal):
-                node.replace(exp.EQ(this=node.this.copy(), expression=node.expression.copy()))
-        elif isinstance(bare(node.expression), exp.Null):
-            test = exp.Is(this=node.this.copy(), expression=exp.Null())
-            node.replace(exp.Not(this=test) if isinstance(node, exp.NEQ) else test)
-
-
-def plain_dates(tree: Node) -> None:
-    """DATE('2024-12-31') and TRY_CAST('2024-12-31' AS DATE) are DATE '2024-12-31'."""
-    for node in list(tree.find_all(exp.Date, exp.TryCast)):
-        if isinstance(bare(node.this), exp.Literal):
-            node.replace(exp.Cast(this=bare(node.this).copy(), to=exp.DataType.build("date")))
-
-
-def truth_columns(tree: Node) -> None:
-    """A column that stands for a condition is compared with TRUE."""
-    for column in list(tree.find_all(exp.Column)):
-        around = column.parent
-        while isinstance(around, exp.Paren):
-            around = around.parent
-        when = isinstance(around, exp.If) and around.this is column
-        if when or isinstance(around, exp.Where | exp.And | exp.Or | exp.Not):
-            column.replace(exp.EQ(this=column.copy(), expression=exp.true()))
-
-
 REPAIRS: tuple[Callable[[Node], None], ...] = (
     drop_clauses,
     plain_table,
-    plain_groups,
     own_table,
-    null_tests,
-    plain_dates,
-    truth_columns,
+    *REPAIRS_OF_GROUPS,
+    plain_groups,
+    *REPAIRS_OF_CONDITIONS,
+    ranges,
     known_names,
-    counted_conditions,
+    unrounded,
+    used_names,
+    factors,
     cases,
     count_instead,
     own_names,
@@ -209,20 +213,16 @@ def _passes(node: Node) -> bool:
     own_table(copy)
     try:
         check_allowed(copy, [])
-        return _groups(copy) or read_item(copy, Name(text="")) is not None
+        total = read_total(copy, Name(text="")) is not None
+        return total or groups(copy) or read_item(copy, Name(text="")) is not None
     except QueryError:
         return False
 
 
-def _groups(node: Node) -> bool:
-    """Whether rows can be grouped by this."""
-    try:
-        check_allowed(node.copy(), [])
-        if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            return all(_groups(part) for part in node.expressions)
-        return read_group(node, Name(text="")) is not None
-    except QueryError:
-        return False
+def _of_total(node: Node) -> Node:
+    """What a CASE that names a total is grouped by; anything else, as it is."""
+    flag = node.find(*FLAGS) if isinstance(node, exp.Case | exp.If) and _passes(node) else None
+    return node if flag is None else flag.expressions[0]
 
 
 def _aggregates(node: Node) -> list[Node]:

@@ -10,7 +10,7 @@ from bursar.errors import QueryError
 from bursar.sql.after import spoken_of
 from bursar.sql.aggregates import read_item
 from bursar.sql.allowed import FLAGS, Node, check_allowed
-from bursar.sql.conditions import bare, operands
+from bursar.sql.conditions import bare, case_parts, operands
 from bursar.sql.query import Name
 from bursar.sql.statement import read_statement
 
@@ -33,11 +33,32 @@ def to_where(tree: Node) -> None:
         tree.set("where", exp.Where(this=exp.and_(*([] if where is None else [where.this]), *moved, copy=True)))
 
 
+def plain_limit(tree: Node) -> None:
+    """FETCH FIRST 3 ROWS ONLY is LIMIT 3."""
+    limit = tree.args.get("limit")
+    if isinstance(limit, exp.Fetch):
+        tree.set("limit", exp.Limit(expression=limit.args["count"].copy()) if limit.args.get("count") else None)
+
+
+def plain_order(tree: Node) -> None:
+    """To order by a CASE of GROUPING is to order by the flag."""
+    order = tree.args.get("order")
+    for item in [] if order is None else order.expressions:
+        flags = list(item.this.find_all(*FLAGS)) if isinstance(bare(item.this), exp.Case | exp.If) else []
+        pairs, otherwise, _ = case_parts(bare(item.this)) if len(flags) == 1 else ([], None, None)
+        numbers = [bare(then) for _, then in pairs] + [bare(otherwise)]
+        if len(numbers) == 2 and all(isinstance(one, exp.Literal) and not one.is_string for one in numbers):
+            if float(numbers[0].this) < float(numbers[1].this):
+                item.set("desc", not item.args.get("desc"))
+            item.set("this", flags[0].copy())
+
+
 def also_selected(tree: Node) -> None:
-    """An aggregate, or a flag, that groups are chosen or ordered by is selected as well."""
-    clauses = [clause for name in ("having", "order") if (clause := tree.args.get(name)) is not None]
+    """An aggregate that groups are chosen or ordered by, or a flag that they are ordered by, is selected as well."""
+    having, order = (tree.args.get(name) for name in ("having", "order"))
+    chosen = [] if having is None else [part for part in spoken_of(having) if not isinstance(part, FLAGS)]
     known = [_item(_unnamed(item)) for item in tree.expressions]
-    for part in (part for clause in clauses for part in spoken_of(clause)):
+    for part in (*chosen, *([] if order is None else spoken_of(order))):
         item = None if isinstance(part, exp.Column) else _item(part)
         if item is not None and item not in known:
             tree.append("expressions", part.copy())
@@ -66,7 +87,13 @@ def possible(tree: Node) -> None:
                 tree.set(name, clause.copy())
 
 
-REPAIRS_AFTER: tuple[Callable[[Node], None], ...] = (to_where, also_selected, possible)
+REPAIRS_AFTER: tuple[Callable[[Node], None], ...] = (
+    plain_limit,
+    plain_order,
+    to_where,
+    also_selected,
+    possible,
+)
 
 
 def _unnamed(item: Node) -> Node:

@@ -12,7 +12,8 @@ from bursar.sql.after import read_after
 from bursar.sql.aggregates import read_item
 from bursar.sql.allowed import FLAGS, Node, position, reason
 from bursar.sql.conditions import bare, read_condition, read_name
-from bursar.sql.groups import read_group
+from bursar.sql.flatten import BESIDE
+from bursar.sql.groups import read_group, read_total
 from bursar.sql.keys import read_flag, read_keys
 from bursar.sql.query import TRUE, Flag, Item, Key, Name, Query, own_name
 
@@ -37,6 +38,7 @@ def read_statement(tree: Node) -> Query:
         sets=sets,
         flags=tuple(item for item in selected if isinstance(item, Flag)),
         where=TRUE if where is None else read_condition(where.this, called),
+        beside=tuple(tree.meta.get(BESIDE, ())),
     )
     return read_after(tree, query, selected, called)
 
@@ -45,7 +47,7 @@ def _table(tree: Node) -> tuple[Name, Name]:
     """The table, and the name by which conditions may call it: an alias hides the table's own name."""
     source = tree.args.get("from_")
     if source is None:
-        raise QueryError("a question says FROM which table", position=position(tree))
+        raise QueryError("a question says FROM which table", position=max(position(tree), 0))
     table = source.this
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise QueryError("FROM takes the name of one table", position=position(source))
@@ -62,11 +64,11 @@ def _item(node: Node, table: Name) -> Key | Item | Flag:
     node = bare(node)
     if isinstance(node, FLAGS):
         return Flag(name=alias or "", keys=(), position=position(node))
-    key = read_group(node, table)
+    key = read_total(node, table) or read_group(node, table)
     if key is not None:
         return replace(key, alias=alias)
     item = read_item(node, table)
-    if item is None and isinstance(node, exp.Func | exp.IntDiv):
+    if item is None and isinstance(node, exp.Func | exp.IntDiv) and not isinstance(node, exp.Connector):
         raise QueryError(reason(node), position=position(node))
     if item is None:
         raise QueryError("SELECT takes group columns and aggregates such as COUNT(*)", position=position(node))

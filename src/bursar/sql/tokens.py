@@ -51,6 +51,10 @@ def statement_tokens(text: str) -> tuple[list[Token], bool]:
         tokens = tokenize(text[: word.start] + " " * (word.end + 1 - word.start) + text[word.end + 1 :])
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
+    ticks = [token.start for token in tokens if token.token_type is TokenType.UNKNOWN and token.text == "`"]
+    if ticks:
+        rewrite = text.replace("`", '"') if text.count("`") == len(ticks) else ""
+        raise QueryError('names are quoted like "this"', position=ticks[0], rewrite=rewrite)
     _begins_with_select(text, tokens, explain)
     _check(tokens)
     _check_tedious(tokens)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
 from bursar.domain import Domain, Value
 from bursar.errors import QueryError
 from bursar.inference.derived import Form
-from bursar.sql import TRUE, Aggregate, Flag, Function, Name, Query, parse, render
+from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse, render
 from bursar.sql.query import aggregates_of, leaves
 from bursar.workload.after import After, Order
 from bursar.workload.groups import Cells, Groups, Reader, groups_of
@@ -32,7 +33,7 @@ MOST_ANSWERS = 100_000
 
 
 ALL = "(all)"
-"""What is shown for a column that a set of groups puts together."""
+"""What is shown for a column that a set of groups puts together, unless the question names it."""
 
 Read = tuple[list[Value], Cells]
 """A column of labels, and the numbers by which they are sorted."""
@@ -136,7 +137,7 @@ def _part(
     lines = _lines(query, groups, domain)
     outputs = Outputs(query.where, groups, lines, domain, rows)
     forms = tuple(outputs.add(item) for item in query.aggregates)
-    read: list[Read] = [([ALL] * len(lines), np.full(len(lines), -1, np.int64)) for _ in query.keys]
+    read: list[Read] = [([_total(key)] * len(lines), np.full(len(lines), -1, np.int64)) for key in query.keys]
     for place, reader in zip(places, readers, strict=True):
         read[place] = reader.read(lines)
     read += [_flagged(flag, places, len(lines)) for flag in query.flags]
@@ -149,9 +150,15 @@ def _part(
     )
 
 
+def _total(key: Key) -> Value:
+    """What is shown for a key that a set of groups puts together."""
+    total = ALL if key.total is None else key.total
+    return float(total) if isinstance(total, Decimal) else total
+
+
 def _flagged(flag: Flag, places: tuple[int, ...], lines: int) -> Read:
     """A flag on the lines of the set that groups by the keys in these places."""
-    number = functools.reduce(lambda bits, key: 2 * bits + (key not in places), flag.keys, 0)
+    number = flag.number(places)
     return [number] * lines, np.full(lines, number, np.int64)
 
 
@@ -173,13 +180,24 @@ def _after(query: Query, read: Sequence[Read]) -> After | None:
     for sort in query.order:
         if sort.output is None:
             name, (labels, ranks) = _marks(query)[sort.key], read[sort.key]
-            empty = np.fromiter((label is None or label is ALL for label in labels), np.bool_, len(labels))
+            named = sort.key < len(query.keys) and query.keys[sort.key].total is not None and not sort.unnamed
+            ranks = _with_total(labels, ranks) if named else ranks
+            empty = (ranks < 0) | np.fromiter((label is None for label in labels), np.bool_, len(labels))
             beyond = np.iinfo(np.int64).max // (-2 if sort.nulls_first else 2)
             order.append(Order(name=name, ranks=np.where(empty, beyond, -ranks if sort.descending else ranks)))
         else:
             place = query.names.index(sort.output)
             order.append(Order(name=sort.output, output=place, descending=sort.descending))
     return After(outputs=query.names, having=query.having, order=tuple(order), limit=query.limit, offset=query.offset)
+
+
+def _with_total(labels: Sequence[Value], ranks: Cells) -> Cells:
+    """The places of labels in ascending order, with the name of the total where it belongs among them."""
+    name: Any = next((label for label, rank in zip(labels, ranks, strict=True) if rank < 0), None)
+    known = [(label, int(rank)) for label, rank in zip(labels, ranks, strict=True) if rank >= 0 and label is not None]
+    words = isinstance(name, str)
+    below = [rank for label, rank in known if isinstance(label, str) is not words or label <= name]
+    return np.where(ranks < 0, 2 * max(below, default=-1) + 2, 2 * ranks + 1)
 
 
 def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:

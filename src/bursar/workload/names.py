@@ -17,12 +17,20 @@ def resolve(query: Query, domain: Domain, table: str) -> Query:
     """The same question with every column called by its declared name; an unknown name is refused."""
     if not query.table.names(table):
         raise QueryError(f"there is no table {query.table.text}; the table is {table}", position=query.table.position)
+    for name in query.beside:
+        if any(name.names(declared) for declared in domain.names):
+            raise QueryError(
+                f"the sub-select hands on two columns {name.text}; give the one that is not the column of the table "
+                "another name",
+                position=name.position,
+            )
     keys = []
     for key in query.keys:
         column = _declared(key.column, domain)
-        if key.through is not None and any(key.through.names(name) for name in domain.names if name != column.text):
+        itself, what = (column.text, column.text) if key.by is None else (None, f"what is made of {column.text}")
+        if key.through is not None and any(key.through.names(name) for name in domain.names if name != itself):
             raise QueryError(
-                f"GROUP BY {key.through.text} means the column of that name, and {column.text} is not in GROUP BY",
+                f"GROUP BY {key.through.text} means the column of that name, and {what} is not in GROUP BY",
                 position=key.through.position,
             )
         keys.append(replace(key, column=column))

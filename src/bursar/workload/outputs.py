@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.inference.derived import Combination, Form, Quantile, Ratio, Variance, single
+from bursar.kernel.sources.source import MOST_CELLS
 from bursar.sql import Aggregate, And, Condition, Formula, Function, Item, Linear, Name
 from bursar.sql.query import TRUE, all_of, leaves
 from bursar.workload.apart import MOST_GROUPS, too_many_tied
@@ -57,6 +58,12 @@ class Outputs:
 
     def add(self, item: Item) -> Form:
         """The form of an item, whose columns are put behind those that are there."""
+        try:
+            return self._form(item)
+        except QueryError as refusal:
+            raise replace(refusal, position=item.position if refusal.position < 0 else refusal.position) from None
+
+    def _form(self, item: Item) -> Form:
         if isinstance(item, Formula):
             return self._formula(item)
         if item.function is Function.COUNT:
@@ -81,13 +88,29 @@ class Outputs:
         asked = all_of(self._where, condition)
         if ties_too_many(asked, self._domain):
             return Part(column=self._added(self._tied(asked), 1))
-        return Part(column=self._column(regions(asked, self._domain), 1))
+        found = regions(asked, self._domain)
+        if found is not None and self._looks_at(found) > MOST_CELLS:
+            return Part(column=self._added(self._tied(asked), 1))
+        return Part(column=self._column(found, 1))
+
+    def _looks_at(self, found: Sequence[Region]) -> int:
+        """How many joint cells the columns of regions and groups have."""
+        return self._domain.cells({*self._groups.names, *(name for region in found for name in region.attrs)})
+
+    def _check_sum(self, found: Sequence[Region]) -> None:
+        """Refuse what is no count and looks at too many joint cells."""
+        if (cells := self._looks_at(found)) > MOST_CELLS:
+            raise QueryError(
+                f"this looks at {cells} joint cells at once; {MOST_CELLS} are possible for anything but a COUNT in few "
+                "groups"
+            )
 
     def _tied(self, asked: Condition) -> NDArray[np.int64]:
         """The rows of a condition that no mask holds: one predicate for each line."""
-        position = min(leaf.position for leaf in leaves(asked) if leaf.position >= 0)
+        position = min((leaf.position for leaf in leaves(asked) if leaf.position >= 0), default=-1)
         if len(self._lines) > MOST_GROUPS:
-            raise too_many_tied(self._domain.ordered(leaf.column.text for leaf in leaves(asked)), position)
+            names = (*self._groups.names, *(leaf.column.text for leaf in leaves(asked)))
+            raise too_many_tied(self._domain.ordered(names), position)
         index = np.full(len(self._lines), -1, np.int64)
         for place, line in enumerate(self._lines):
             made = predicate(asked, self._domain, group_of(line, self._groups, self._domain))
@@ -96,6 +119,7 @@ class Outputs:
         return index
 
     def _sum(self, total: Sum) -> Part:
+        self._check_sum(total.found or ())
         column = self._column(total.found, total.largest)
         return Part(column=column, unit=total.unit, least=total.least, largest=total.largest)
 
@@ -216,6 +240,7 @@ class Outputs:
         assert isinstance(value, Values)
         assert item.fraction is not None
         found = regions(all_of(self._where, item.condition), self._domain)
+        self._check_sum([*(found or ()), Region((value.attribute.name,), np.ones(value.attribute.size, np.bool_))])
         rows = prefixes(found, value, self._groups, self._domain, item.position)
         columns: list[int] = []
         for part in rows.parts:

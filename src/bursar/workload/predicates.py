@@ -90,7 +90,7 @@ def _part(condition: Condition, level: int, below: bool, domain: Domain) -> With
             parts = tuple(_part(part, int(YES), below, domain) for part in condition.parts)
             return Quorum(len(parts) - condition.count + 1 if below else condition.count, parts)
     assert isinstance(condition, And | Or)
-    parts = tuple(_part(part, level, below, domain) for part in _by_column(condition))
+    parts = tuple(_part(part, level, below, domain) for part in by_column(condition))
     # A minimum is below a level where one part is, a maximum where all are.
     everything = isinstance(condition, And) is not below
     return Quorum(len(parts) if everything else 1, parts)
@@ -100,7 +100,7 @@ def _names(condition: Condition) -> Sequence[str]:
     return list(dict.fromkeys(leaf.column.text for leaf in leaves(condition)))
 
 
-def _by_column(condition: And | Or) -> list[Condition]:
+def by_column(condition: And | Or) -> list[Condition]:
     """The parts, those about the same single column as one: kinds of value behind a cell may agree only together."""
     found: dict[str | int, list[Condition]] = {}
     for place, part in enumerate(condition.parts):

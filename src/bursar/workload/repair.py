@@ -17,6 +17,7 @@ from bursar.sql import (
     FALSE,
     TRUE,
     Aggregate,
+    And,
     Between,
     Branch,
     Case,
@@ -40,7 +41,8 @@ from bursar.sql.conditions import read_number
 from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, map_leaves, own_name
 from bursar.workload.edges import before, boundary, from_on, greatest, least, nearest
 from bursar.workload.names import change_leaves, change_values, guess, resolve, spelt
-from bursar.workload.repair_groups import only_counts, plainly, side_by_side
+from bursar.workload.repair_groups import only_counts, plainly
+from bursar.workload.side_by_side import side_by_side
 from bursar.workload.truth import OTHER, fits_list, fitting, matching, means_other
 from bursar.workload.values import holds_numbers
 
@@ -53,7 +55,7 @@ _ORDER = {Op.LT: operator.lt, Op.LE: operator.le, Op.GT: operator.gt, Op.GE: ope
 def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     """Questions near to the given one, the nearest first."""
     try:
-        query = resolve(_renamed(query, domain, table), domain, table)
+        query = resolve(_renamed(_chosen_after(query, domain), domain, table), domain, table)
     except QueryError:
         return
     found = change_leaves(query, lambda leaf: _repaired(leaf, domain[leaf.column.text]))
@@ -70,11 +72,28 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     yield simpler
     yield replace(simpler, where=all_of(query.where, *bounds))
     yield replace(query, keys=tuple(_inside(key, domain) for key in query.keys))
-    yield from side_by_side(query)
+    yield from side_by_side(query, domain)
     plain = plainly(query)
     yield plain
     yield replace(plain, where=all_of(query.where, *bounds))
     yield from only_counts(query, domain)
+
+
+def _chosen_after(query: Query, domain: Domain) -> Query:
+    """The question with conditions on outputs, which are no columns, in HAVING."""
+
+    def of_outputs(part: Condition) -> bool:
+        names = [leaf.column for leaf in leaves(part)]
+        declared = any(name.names(one) for name in names for one in domain.names)
+        return bool(names) and not declared and all(any(name.names(one) for one in query.names) for name in names)
+
+    def leaf(one: Leaf) -> Leaf:
+        return replace(one, column=Name(text=next(name for name in query.names if one.column.names(name))))
+
+    parts = query.where.parts if isinstance(query.where, And) else (query.where,)
+    moved = [map_leaves(part, leaf) for part in parts if of_outputs(part)]
+    kept = [part for part in parts if not of_outputs(part)]
+    return replace(query, where=all_of(*kept), having=all_of(query.having, *moved))
 
 
 def _whole_buckets(key: Key, before: Key) -> Key:
@@ -143,7 +162,7 @@ def _renamed(query: Query, domain: Domain, table: str) -> Query:
     """Every name as it was probably meant."""
     meant = query.table if query.table.names(table) else spelt(query.table, table)
     keys = tuple(replace(key, column=guess(key.column, domain.names), through=None) for key in query.keys)
-    query = replace(query, table=meant, keys=keys)
+    query = replace(query, table=meant, keys=keys, beside=())
     query = change_values(query, lambda name: guess(name, domain.names))
     return change_leaves(query, lambda leaf: replace(leaf, column=guess(leaf.column, domain.names)))
 
@@ -178,6 +197,8 @@ def _value(literal: Literal, attribute: Attribute) -> Literal:
     if isinstance(attribute, Categories):
         if means_other(attribute, literal) or fits_list(attribute, literal):
             return literal
+        if _holds_truth(attribute) and literal in (0, 1):
+            return bool(literal)
         shown = {str(value).casefold(): value for value in attribute.values}
         return shown.get(str(literal).casefold(), literal)
     try:

@@ -7,6 +7,7 @@ import gzip
 from collections.abc import Iterable, Sequence
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -16,8 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bursar.config.identifiers import names_identifiers
 from bursar.errors import SourceError
-from bursar.kernel.sources.survey import FEWEST, Kind, Seen, rounded_up, survey, widened
+from bursar.kernel.sources.survey import FEWEST, Kind, Seen, rounded_up, widened
+from bursar.kernel.sources.survey import survey as survey_by_name
+
+survey = partial(survey_by_name, named=names_identifiers)
 
 
 def write(path: Path, columns: dict[str, Sequence[object]]) -> Path:
@@ -72,6 +77,8 @@ def test_kinds(tmp_path: Path, values: Iterable[object], kind: Kind) -> None:
         ("customer_id", Kind.IDENTIFIER),
         ("customerId", Kind.IDENTIFIER),
         ("ID", Kind.IDENTIFIER),
+        ("Kunde Nr.", Kind.IDENTIFIER),
+        ("nr_rooms", Kind.WHOLE),
         ("paid", Kind.WHOLE),
         ("valid", Kind.WHOLE),
         ("monkey", Kind.WHOLE),

@@ -95,7 +95,7 @@ SELECT COUNT(*) FROM people GROUP BY ALL
 -- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
 SELECT sex, COUNT(*) FROM people GROUP BY ALL
 
--- says: after WITH comes ERROR, RMSE, EPSILON or RHO, for example WITH ERROR 50 CONFIDENCE 95%
+-- says: totals are written GROUP BY ROLLUP (a, b), without WITH
 -- at: ROLLUP
 SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ROLLUP
 
@@ -252,10 +252,11 @@ SELECT COUNT(*) FROM people WHERE born = DATE('2024-02-29')
 
 -- says: only DATE '2024-12-31' can be cast
 -- at: '2024-02-29
+-- try: SELECT COUNT(*) FROM people WHERE born = DATE '2024-02-29'
 SELECT COUNT(*) FROM people WHERE born = TIMESTAMP '2024-02-29 00:00:00'
 
--- says: functions are not available: CURRENT_DATE
--- at: born
+-- says: days are written out, as in DATE '2024-12-31'
+-- at: CURRENT_DATE
 SELECT COUNT(*) FROM people WHERE born > CURRENT_DATE
 
 -- says: a column is expected on one side
@@ -380,7 +381,7 @@ SELECT AVG((sex = 'F')::INT) AS s FROM people
 
 -- says: SUM takes a column, or a CASE of columns and constants
 -- at: age
--- try: SELECT COUNT(*) FROM people
+-- try: SELECT 2 * SUM(age) FROM people
 SELECT SUM(age * 2) FROM people
 
 -- says: whole-number division is not available; / gives the ratio
@@ -658,17 +659,7 @@ SELECT CASE WHEN 1 = 1 THEN 'girl' ELSE 'other' END AS g, COUNT(*) FROM people G
 -- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
 SELECT sex, GROUPING(age), GROUPING(sex), COUNT(*) FROM people GROUP BY ROLLUP (sex)
 
--- says: HAVING is about aggregates; to leave groups out, leave their set out of GROUP BY
--- at: GROUPING
--- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) HAVING COUNT(*) > 5
-SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY ROLLUP (sex) HAVING GROUPING(sex) = 1 AND COUNT(*) > 5
-
--- says: HAVING is about aggregates; to leave groups out, leave their set out of GROUP BY
--- at: g = 1
--- try: SELECT sex, GROUPING(sex) AS g, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
-SELECT sex, GROUPING(sex) AS g, COUNT(*) FROM people GROUP BY ROLLUP (sex) HAVING g = 1
-
--- says: this can be a selected column, its name, or a selected aggregate
+-- says: this GROUPING is not selected; the answers have what SELECT lists
 -- at: GROUPING
 -- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) ORDER BY GROUPING(sex)
 SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) ORDER BY GROUPING(sex)
@@ -678,7 +669,7 @@ SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) ORDER BY GROUPING(sex)
 -- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
 SELECT GROUPING(sex) FROM people GROUP BY ROLLUP (sex)
 
--- says: GROUPING is selected, or ordered by; to leave groups out, leave their set out of GROUP BY
+-- says: GROUPING is selected, ordered by, or compared with a number in HAVING
 -- at: GROUPING
 SELECT COUNT(*) FROM people WHERE GROUPING(sex) = 1
 
@@ -734,7 +725,7 @@ SELECT EXTRACT(hour FROM day) AS g, COUNT(*) FROM people GROUP BY g
 
 -- says: functions are not available: STRFTIME
 -- at: STRFTIME(day,
--- try: SELECT day, COUNT(*) FROM people GROUP BY day
+-- try: SELECT DATE_TRUNC('year', day) AS g, COUNT(*) FROM people GROUP BY DATE_TRUNC('year', day)
 SELECT STRFTIME(day, '%Y') AS g, COUNT(*) FROM people GROUP BY g
 
 -- says: WIDTH_BUCKET takes a column, two ends and a number of buckets
@@ -758,6 +749,7 @@ SELECT COUNT(*) FROM people WHERE FLOOR(height / 10) = 17
 
 -- says: this can be grouped by; in a condition, compare the column itself with constants
 -- at: DATE_TRUNC('month',
+-- try: SELECT COUNT(*) FROM people WHERE day >= DATE '2024-02-01' AND day < DATE '2024-03-01'
 SELECT COUNT(*) FROM people WHERE DATE_TRUNC('month', day) = DATE '2024-02-01'
 
 -- says: age is selected but not in GROUP BY
@@ -774,12 +766,12 @@ SELECT COUNT(*) FROM people GROUP BY CUBE (age, height, sex, country, active, co
 -- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
 SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (2)
 
--- says: a sub-select in FROM may choose columns and rows, and nothing else; the rest belongs into the question around it
+-- says: a sub-select in FROM may choose rows, columns and groups of values, and nothing else; the rest belongs into the question around it
 -- at: sex,
 -- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex
 SELECT COUNT(*) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)
 
--- says: a sub-select in FROM may choose columns and rows, and nothing else; the rest belongs into the question around it
+-- says: a sub-select in FROM may choose rows, columns and groups of values, and nothing else; the rest belongs into the question around it
 -- at: sex
 -- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
 SELECT COUNT(*) FROM (SELECT DISTINCT sex FROM people)
@@ -789,12 +781,12 @@ SELECT COUNT(*) FROM (SELECT DISTINCT sex FROM people)
 -- try: SELECT age, COUNT(*) FROM people GROUP BY age
 SELECT COUNT(*) FROM (SELECT age FROM people) WHERE sex = 'F'
 
--- says: a sub-select in FROM may choose columns and rows, and nothing else; compute in the question around it
+-- says: a sub-select in FROM may choose rows, columns and groups of values, and nothing else; compute in the question around it
 -- at: age
 -- try: SELECT age, COUNT(*) FROM people GROUP BY age
 SELECT COUNT(*) FROM (SELECT age + 1 AS a FROM people)
 
--- says: a sub-select in FROM may choose columns and rows, and nothing else; compute in the question around it
+-- says: a sub-select in FROM may choose rows, columns and groups of values, and nothing else; compute in the question around it
 -- at: *
 -- try: SELECT COUNT(*) FROM people
 SELECT COUNT(*) FROM (SELECT * EXCLUDE (age) FROM people)
@@ -804,7 +796,7 @@ SELECT COUNT(*) FROM (SELECT * EXCLUDE (age) FROM people)
 -- try: SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex
 SELECT COUNT(*) FROM (SELECT age, sex AS age FROM people)
 
--- says: a sub-select in FROM may choose columns and rows, and nothing else; the rest belongs into the question around it
+-- says: a sub-select in FROM may choose rows, columns and groups of values, and nothing else; the rest belongs into the question around it
 -- at: age
 -- try: SELECT age, COUNT(*) FROM people GROUP BY age ORDER BY COUNT(*) DESC LIMIT 5
 SELECT COUNT(*) FROM (SELECT age FROM people LIMIT 5)
@@ -824,11 +816,11 @@ WITH RECURSIVE x AS (SELECT * FROM people) SELECT COUNT(*) FROM x
 -- try: SELECT age, COUNT(*) FROM people GROUP BY age
 WITH x(a) AS (SELECT age FROM people) SELECT COUNT(*) FROM x
 
--- says: a sub-select in FROM may choose columns and rows, and nothing else
+-- says: a sub-select in FROM may choose rows, columns and groups of values, and nothing else
 -- at: *
 WITH x AS (SELECT * FROM people UNION ALL SELECT * FROM people) SELECT COUNT(*) FROM x
 
--- says: a sub-select in FROM may choose columns and rows, and nothing else; the rest belongs into the question around it
+-- says: a sub-select in FROM may choose rows, columns and groups of values, and nothing else; the rest belongs into the question around it
 -- at: sex,
 -- try: SELECT sex, AVG(age) AS a FROM people GROUP BY sex
 WITH x AS (SELECT sex, AVG(age) AS a FROM people GROUP BY sex) SELECT sex, COUNT(*) FROM x GROUP BY sex
@@ -865,3 +857,251 @@ SELECT AT_LEAST(1, age > 3) FROM people
 -- says: nothing can follow the accuracy clause
 -- at: HAVING
 SELECT sex, COUNT(*) FROM people WITH ERROR 5 HAVING COUNT(*) > 3
+
+-- says: GROUPING chooses among sets of groups; what is beside it is joined by AND
+-- at: COUNT
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
+SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) HAVING GROUPING(sex) = 1 OR COUNT(*) > 5
+
+-- says: no set of groups in GROUP BY has such a GROUPING
+-- at: GROUPING
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
+SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING GROUPING(sex) = 1
+
+-- says: GROUPING is a number, and is compared with numbers
+-- at: GROUPING
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) HAVING COUNT(*) > 5
+SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) HAVING GROUPING(sex) = 'yes' AND COUNT(*) > 5
+
+-- says: GROUPING takes what is in GROUP BY, and age is not
+-- at: age
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY sex
+SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING GROUPING(age) = 0
+
+-- says: a CASE of GROUPING names a total, as in CASE WHEN GROUPING(x) = 1 THEN 'all' ELSE x END
+-- at: GROUPING
+-- try: SELECT sex, age, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex, age), (age))
+SELECT CASE WHEN GROUPING(sex) = 1 THEN age ELSE sex END AS s, COUNT(*) FROM people GROUP BY ROLLUP (sex)
+
+-- says: a CASE of GROUPING names a total, as in CASE WHEN GROUPING(x) = 1 THEN 'all' ELSE x END
+-- at: GROUPING
+-- try: SELECT sex, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
+SELECT CASE WHEN GROUPING(sex) = 1 THEN 'all' END AS s, COUNT(*) FROM people GROUP BY ROLLUP (sex)
+
+-- says: s is selected but not in GROUP BY
+-- at: GROUPING
+-- try: SELECT CASE WHEN GROUPING(sex) = 1 THEN 'all' ELSE sex END AS s, COUNT(*) FROM people GROUP BY sex
+SELECT CASE WHEN GROUPING(sex) = 1 THEN 'all' ELSE sex END AS s, COUNT(*) FROM people
+
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
+-- try: SELECT CASE WHEN GROUPING(sex) = 1 THEN 'all' ELSE sex END AS s, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
+SELECT COALESCE(sex, 'all') AS s, COUNT(*) FROM people GROUP BY ROLLUP (sex)
+
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
+-- try: SELECT sex AS s, COUNT(*) FROM people GROUP BY sex
+SELECT COALESCE(sex, 'none') AS s, COUNT(*) FROM people GROUP BY s
+
+-- says: a CASE of GROUPING names a total, as in CASE WHEN GROUPING(x) = 1 THEN 'all' ELSE x END
+-- at: GROUPING
+-- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) ORDER BY GROUPING(sex) DESC, sex
+SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) ORDER BY CASE WHEN GROUPING(sex) = 1 THEN 0 ELSE 1 END, sex
+
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
+-- try: SELECT COUNT(*) FROM people WHERE age > 5
+SELECT COUNT(*) FROM people WHERE COALESCE(age, 0) > 5
+
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
+-- try: SELECT COUNT(*) FROM people WHERE age <= 5 OR age IS NULL
+SELECT COUNT(*) FROM people WHERE 5 >= COALESCE(age, 0)
+
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
+-- try: SELECT COUNT(*) FROM people WHERE sex IS NULL
+SELECT COUNT(*) FROM people WHERE COALESCE(sex, 'none') = 'none'
+
+-- says: two columns cannot be compared, and this is the name of one; text is written 'like this'
+-- at: "F"
+-- try: SELECT COUNT(*) FROM people WHERE sex = 'F'
+SELECT COUNT(*) FROM people WHERE sex = "F"
+
+-- says: two columns cannot be compared, and this is the name of one; text is written 'like this'
+-- at: "F"
+-- try: SELECT COUNT(*) FROM people WHERE sex IN ('F', 'M')
+SELECT COUNT(*) FROM people WHERE sex IN ("F", 'M')
+
+-- says: a column is compared with one constant; two comparisons are joined by AND
+-- at: 20
+-- try: SELECT COUNT(*) FROM people WHERE age >= 20 AND age <= 30
+SELECT COUNT(*) FROM people WHERE 20 <= age <= 30
+
+-- says: arithmetic is not available; compare a column with a constant
+-- at: age
+SELECT COUNT(*) FROM people WHERE -age < 3
+
+-- says: && is not available; write AND
+-- at: &
+SELECT COUNT(*) FROM people WHERE age >= 20 && sex = 'F'
+
+-- says: arithmetic is not available; compare a column with a constant
+-- at: age
+SELECT COUNT(*) FROM people WHERE age % 2 = 0
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: YEAR
+-- try: SELECT COUNT(*) FROM people WHERE day >= DATE '2024-01-01' AND day < DATE '2025-01-01' AND day >= DATE '2024-03-01'
+SELECT COUNT(*) FROM people WHERE YEAR(day) = 2024 AND MONTH(day) >= 3
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: YEAR
+-- try: SELECT COUNT(*) FROM people WHERE day >= DATE '2024-01-01' AND day < DATE '2025-01-01' AND (day >= DATE '2024-01-01' AND day < DATE '2024-04-01' OR day >= DATE '2024-10-01' AND day < DATE '2025-01-01')
+SELECT COUNT(*) FROM people WHERE YEAR(day) = 2024 AND QUARTER(day) IN (1, 4)
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: day
+-- try: SELECT COUNT(*) FROM people WHERE day >= DATE '2024-01-01'
+SELECT COUNT(*) FROM people WHERE 2023 < EXTRACT(year FROM day)
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: YEAR
+-- try: SELECT COUNT(*) FROM people WHERE day >= DATE '2023-01-01' AND day < DATE '2025-01-01'
+SELECT COUNT(*) FROM people WHERE YEAR(day) BETWEEN 2023 AND 2024
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: YEAR
+-- try: SELECT COUNT(*) FROM people WHERE NOT (day >= DATE '2024-01-01' AND day < DATE '2025-01-01')
+SELECT COUNT(*) FROM people WHERE YEAR(day) <> 2024
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: MONTH
+SELECT COUNT(*) FROM people WHERE MONTH(day) = 3
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: DATE_TRUNC
+-- try: SELECT COUNT(*) FROM people WHERE day < DATE '2024-01-08'
+SELECT COUNT(*) FROM people WHERE DATE_TRUNC('week', day) <= DATE '2024-01-01'
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: DATE_TRUNC
+SELECT COUNT(*) FROM people WHERE DATE_TRUNC('month', day) = DATE '2024-02-02'
+
+-- says: functions are not available: DATE_PART
+-- at: DATE_PART
+-- try: SELECT EXTRACT(year FROM day) AS y, COUNT(*) FROM people GROUP BY EXTRACT(year FROM day) ORDER BY EXTRACT(year FROM day)
+SELECT DATE_PART('year', day) AS y, COUNT(*) FROM people GROUP BY y ORDER BY y
+
+-- says: functions are not available: WEEKOFYEAR
+-- at: WEEKOFYEAR
+-- try: SELECT DATE_TRUNC('week', day) AS w, COUNT(*) FROM people GROUP BY DATE_TRUNC('week', day)
+SELECT WEEKOFYEAR(day) AS w, COUNT(*) FROM people GROUP BY w
+
+-- says: functions are not available: DAYNAME
+-- at: DAYNAME
+-- try: SELECT EXTRACT(dayofweek FROM day) AS d, COUNT(*) FROM people GROUP BY EXTRACT(dayofweek FROM day)
+SELECT DAYNAME(day) AS d, COUNT(*) FROM people GROUP BY d
+
+-- says: days are written out, as in DATE '2024-12-31'
+-- at: '2024
+SELECT COUNT(*) FROM people WHERE day >= DATE '2024-02-01' - INTERVAL 1 MONTH
+
+-- says: ROUND is not available; round the answers, which costs nothing
+-- at: ROUND
+-- try: SELECT 100 * COUNT(*) FILTER (WHERE sex = 'F') / COUNT(*) AS share FROM people
+SELECT ROUND(100.0 * COUNT(*) FILTER (WHERE sex = 'F') / COUNT(*), 2) AS share FROM people
+
+-- says: of casts, those to DOUBLE, FLOAT and DATE are available
+-- at: 10
+-- try: SELECT AVG(age) AS a FROM people
+SELECT CAST(AVG(age) AS DECIMAL(10, 2)) AS a FROM people
+
+-- says: AVG takes a column, or a CASE of columns and constants
+-- at: age
+-- try: SELECT AVG(age) AS a, SUM(age) FILTER (WHERE sex = 'F') / 2 AS h FROM people
+SELECT AVG(age * 1.0) AS a, SUM(age / 2) FILTER (WHERE sex = 'F') AS h FROM people
+
+-- says: SUM takes a column, or a CASE of columns and constants
+-- at: active
+-- try: SELECT SUM(active) FROM people
+SELECT SUM(active::INT) FROM people
+
+-- says: a column stands inside of an aggregate here, as in SUM(x)
+-- at: s
+-- try: SELECT COUNT(*) AS n, SUM(age) AS s, SUM(age) / COUNT(*) AS mean FROM people
+SELECT COUNT(*) AS n, SUM(age) AS s, s / n AS mean FROM people
+
+-- says: SELECT takes group columns and aggregates such as COUNT(*)
+-- at: people
+-- try: SELECT COUNT(*) FROM people
+SELECT people.* FROM people
+
+-- says: FETCH is not available; write LIMIT
+-- at: FETCH
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY n DESC LIMIT 3
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY n DESC FETCH FIRST 3 ROWS ONLY
+
+-- says: LIMIT takes a whole number from 1 on
+-- at: 50
+-- try: SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY n
+SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY n LIMIT 50%
+
+-- says: names are quoted like "this"
+-- at: `
+-- try: SELECT "sex", COUNT(*) FROM people GROUP BY "sex"
+SELECT `sex`, COUNT(*) FROM people GROUP BY `sex`
+
+-- says: the sub-select does not hand on a column age
+-- at: age
+-- try: SELECT sex AS s, COUNT(*) FROM people GROUP BY sex
+SELECT COUNT(*) FROM (SELECT * FROM (SELECT sex AS s FROM people)) WHERE age > 3
+
+-- says: arithmetic is not available; compare a column with a constant
+-- at: age
+-- try: SELECT age // 10 AS d, COUNT(*) FROM people GROUP BY age // 10
+WITH x AS (SELECT age // 10 AS d FROM people) SELECT COUNT(*) FROM x WHERE d = 3
+
+-- says: SELECT takes group columns and aggregates such as COUNT(*)
+-- at: age
+-- try: SELECT CASE WHEN age < 30 THEN TRUE WHEN NOT age < 30 THEN FALSE END AS young, COUNT(*) FROM people GROUP BY CASE WHEN age < 30 THEN TRUE WHEN NOT age < 30 THEN FALSE END
+SELECT age < 30 AS young, COUNT(*) FROM people GROUP BY young
+
+-- says: SELECT takes group columns and aggregates such as COUNT(*)
+-- at: active
+-- try: SELECT CASE WHEN active = TRUE AND age > 3 THEN TRUE WHEN NOT (active = TRUE AND age > 3) THEN FALSE END AS b, COUNT(*) FROM people GROUP BY CASE WHEN active = TRUE AND age > 3 THEN TRUE WHEN NOT (active = TRUE AND age > 3) THEN FALSE END
+SELECT active AND age > 3 AS b, COUNT(*) FROM people GROUP BY 1
+
+-- says: functions are not available: TRUNC
+-- at: TRUNC
+-- try: SELECT age // 10 AS d, COUNT(*) FROM people GROUP BY age // 10
+SELECT TRUNC(age / 10) AS d, COUNT(*) FROM people GROUP BY d
+
+-- says: only counts, sums, averages and constants can be computed with
+-- at: age
+-- try: SELECT FLOOR(age / 10) AS d, COUNT(*) FROM people GROUP BY FLOOR(age / 10) ORDER BY FLOOR(age / 10)
+SELECT FLOOR(age / 10)::INT AS d, COUNT(*) FROM people GROUP BY d ORDER BY d
+
+-- says: only counts, sums, averages and constants can be computed with
+-- at: day
+-- try: SELECT day AS d, COUNT(*) FROM people WHERE day < '2024-02-01' GROUP BY day
+SELECT day::DATE AS d, COUNT(*) FROM people WHERE day::DATE < '2024-02-01' GROUP BY d
+
+-- says: SUM takes a column, or a CASE of columns and constants
+-- at: 2
+-- try: SELECT 2 * COUNT(*) FILTER (WHERE sex = 'F') AS s, COUNT(*) AS n FROM people
+SELECT SUM(2) FILTER (WHERE sex = 'F') AS s, SUM(1) AS n FROM people
+
+-- says: SUM takes a column, or a CASE of columns and constants
+-- at: COALESCE
+-- try: SELECT SUM(CASE WHEN age IS NULL THEN 0 ELSE age END) AS s FROM people
+SELECT SUM(COALESCE(age, 0)) AS s FROM people
+
+-- says: ANY and ALL are not available; list the values with IN
+-- at: ANY
+SELECT COUNT(*) FROM people WHERE sex = ANY(['F'])
+
+-- says: IN takes a list of values in brackets
+-- at: 'F'
+-- try: SELECT COUNT(*) FROM people WHERE sex IN ('F')
+SELECT COUNT(*) FROM people WHERE sex IN 'F'

@@ -16,6 +16,7 @@ from bursar.sql import (
     Between,
     Compare,
     Condition,
+    Function,
     In,
     IsNull,
     Key,
@@ -204,3 +205,28 @@ def test_long_chains_are_not_deep() -> None:
 def test_a_question_is_text() -> None:
     with pytest.raises(QueryError, match="is text"):
         parse(b"SELECT COUNT(*) FROM t")  # type: ignore[arg-type]
+
+
+LEVEL = "CASE WHEN {} < 3 OR sex = 'F' THEN 1 ELSE 2 END"
+
+
+@pytest.mark.parametrize(("one", "other"), [("age", "AGE"), ("Age", '"age"'), ('"Age"', "aGE")])
+def test_letter_case_of_names_does_not_matter_inside_of_anything(one: str, other: str) -> None:
+    text = f"SELECT {LEVEL.format(one)} AS c, SUM({one}) - SUM({other}) + COUNT(*) AS n, AVG({one}) FROM people "
+    text += f"GROUP BY {LEVEL.format(other)} HAVING AVG({other}) > 3 ORDER BY {LEVEL.format(other)}"
+    query = parse(text)
+    assert (len(query.keys), query.order[0].key) == (1, 0)
+    assert [item.function for item in query.aggregates] == [Function.COUNT, Function.AVG]
+
+
+def test_quoted_names_are_compared_letter_for_letter() -> None:
+    with pytest.raises(QueryError, match="selected but not in GROUP BY"):
+        parse("SELECT {}, COUNT(*) FROM people GROUP BY {}".format(LEVEL.format('"Age"'), LEVEL.format('"age"')))
+
+
+def test_sets_that_having_leaves_out_are_not_asked_for() -> None:
+    query = parse(
+        "SELECT sex, age, COUNT(*) FROM people GROUP BY CUBE (sex, age) HAVING GROUPING(sex) = 0 AND count > 5"
+    )
+    assert (query.sets, query.unasked) == (((0, 1), (0,)), ((1,), ()))
+    assert parse(render(query)) == query

@@ -290,7 +290,7 @@ SELECT sex, SUM(height) FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex
 -- try: SELECT sex, COUNT(*) AS a FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex
 SELECT sex, height, COUNT(*) AS a FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex, height
 
--- says: counts that tie age and Zip Code together are counted one by one, and this asks for more than 64 of them: groups times counts
+-- says: counts that tie age and height and Zip Code together are counted one by one, and this asks for more than 64 of them: groups times counts
 -- at: "Zip Code" = 3
 -- try: SELECT COUNT(*) FILTER (WHERE "Zip Code" = 3 OR age = 2) AS b FROM people
 SELECT height, COUNT(*) FILTER (WHERE "Zip Code" = 3 OR age = 2) AS b FROM people GROUP BY height
@@ -558,7 +558,7 @@ SELECT CASE WHEN height < 150 OR sex = 'F' THEN 'yes' END AS c, COUNT(*) FROM pe
 
 -- says: groups that tie sex and active together cannot stand beside a condition that ties too many columns together
 -- at: sex
--- try: SELECT sex, active, COUNT(*) FROM people WHERE "Zip Code" = 5 OR sex = 'F' GROUP BY sex, active
+-- try: SELECT COUNT(*) AS "1" FROM people WHERE "Zip Code" = 5 OR sex = 'F'
 SELECT CASE WHEN sex = 'F' OR active = TRUE THEN 1 ELSE 1 END AS c, COUNT(*) FROM people WHERE "Zip Code" = 5 OR sex = 'F' GROUP BY c
 
 -- says: values of age outside 0 to 99 are kept together as other, and this condition would keep some of them and not the rest
@@ -570,3 +570,90 @@ SELECT CASE WHEN age > 5 OR sex = 'F' THEN 1 ELSE 2 END AS c, COUNT(*) FROM peop
 -- at: income
 -- try: SELECT CASE WHEN income < 20 OR sex = 'F' THEN 1 ELSE 2 END AS c, COUNT(*) FROM people GROUP BY CASE WHEN income < 20 OR sex = 'F' THEN 1 ELSE 2 END
 SELECT CASE WHEN income < 15 OR sex = 'F' THEN 1 ELSE 2 END AS c, COUNT(*) FROM people GROUP BY c
+
+-- says: the sub-select hands on two columns region; give the one that is not the column of the table another name
+-- at: region
+-- try: SELECT sex AS region, COUNT(*) FROM people GROUP BY sex
+SELECT region, COUNT(*) FROM (SELECT *, sex AS region FROM people) GROUP BY region
+
+-- says: GROUP BY age means the column of that name, and what is made of age is not in GROUP BY
+-- at: age
+-- try: SELECT FLOOR(age / 10) AS age, COUNT(*) FROM people GROUP BY FLOOR(age / 10)
+SELECT FLOOR(age / 10) AS age, COUNT(*) FROM people GROUP BY age
+
+-- says: active has values like TRUE, and 0 is none
+-- at: active
+-- try: SELECT COUNT(*) FROM people WHERE active IN (FALSE, TRUE)
+SELECT COUNT(*) FROM people WHERE active IN (0, 1)
+
+-- says: this looks at 122000122 joint cells at once; 67108864 are possible for anything but a COUNT in few groups
+-- at: SUM
+-- try: SELECT COUNT(*) FROM people WHERE "Zip Code" < 5
+SELECT SUM(height) FROM people WHERE "Zip Code" < 5
+
+-- says: this looks at 488000488 joint cells at once; 67108864 are possible for anything but a COUNT in few groups
+-- at: AVG
+-- try: SELECT sex, COUNT(*) AS n FROM people WHERE "Zip Code" < 5 GROUP BY sex
+SELECT sex, AVG(height), COUNT(*) AS n FROM people WHERE "Zip Code" < 5 GROUP BY sex
+
+-- says: this looks at 122000122 joint cells at once; 67108864 are possible for anything but a COUNT in few groups
+-- at: MEDIAN
+-- try: SELECT COUNT(*) FROM people WHERE "Zip Code" < 5
+SELECT MEDIAN(height) FROM people WHERE "Zip Code" < 5
+
+-- says: counts that tie height and Zip Code together are counted one by one, and this asks for more than 64 of them: groups times counts
+-- at: "Zip
+-- try: SELECT COUNT(*) FROM people WHERE "Zip Code" < 5
+SELECT height, COUNT(*) FROM people WHERE "Zip Code" < 5 GROUP BY height
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip
+-- try: SELECT COUNT(*) FILTER (WHERE "Zip Code" = 5 OR sex = 'F') AS yes, COUNT(*) FILTER (WHERE NOT ("Zip Code" = 5 OR sex = 'F') IS TRUE) AS no FROM people WITH ERROR 9 ON yes, 9 ON no
+SELECT CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, COUNT(*) AS n FROM people GROUP BY c WITH ERROR 9 ON n
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip
+-- try: SELECT active, GROUPING(active) AS g, COUNT(*) FILTER (WHERE "Zip Code" = 5 OR sex = 'F') AS yes, COUNT(*) FILTER (WHERE NOT ("Zip Code" = 5 OR sex = 'F') IS TRUE) AS no FROM people GROUP BY GROUPING SETS ((active), ()) ORDER BY GROUPING(active)
+SELECT active, CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, GROUPING(active) AS g, COUNT(*) AS n FROM people GROUP BY ROLLUP (active), c HAVING n > 5 ORDER BY g, n DESC LIMIT 3
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip
+-- try: SELECT active, GROUPING(active) AS g, COUNT(*) FILTER (WHERE "Zip Code" = 5 OR sex = 'F') AS yes, COUNT(*) FILTER (WHERE NOT ("Zip Code" = 5 OR sex = 'F') IS TRUE) AS no, COUNT(*) AS n FROM people GROUP BY GROUPING SETS ((active), ()) WITH ERROR 9 ON n, 9 ON yes, 9 ON no
+SELECT active, CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, GROUPING(active, c) AS g, COUNT(*) AS n FROM people GROUP BY ROLLUP (active, c) WITH ERROR 9 ON n
+
+-- says: groups that tie sex and active and Zip Code together span 12000012 cells; 1048576 are possible
+-- at: "Zip
+-- try: SELECT COUNT(*) FILTER (WHERE "Zip Code" = 5 OR active = TRUE AND NOT (sex = 'F') IS TRUE) AS x, COUNT(*) FILTER (WHERE sex = 'F' AND NOT ("Zip Code" = 5) IS TRUE) AS y, COUNT(*) FILTER (WHERE NOT ("Zip Code" = 5) IS TRUE AND NOT (sex = 'F') IS TRUE AND NOT (active = TRUE) IS TRUE) AS no_group FROM people
+SELECT CASE WHEN "Zip Code" = 5 THEN 'x' WHEN sex = 'F' THEN 'y' WHEN active = TRUE THEN 'x' END AS c, COUNT(*) FROM people GROUP BY c
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip
+-- try: SELECT COUNT(*) FILTER (WHERE "Zip Code" = 5 OR sex = 'F') AS yes_count, COUNT(code) FILTER (WHERE "Zip Code" = 5 OR sex = 'F') AS yes_codes, COUNT(*) FILTER (WHERE NOT ("Zip Code" = 5 OR sex = 'F') IS TRUE) AS Yes_count_2, COUNT(code) FILTER (WHERE NOT ("Zip Code" = 5 OR sex = 'F') IS TRUE) AS Yes_codes_2 FROM people
+SELECT CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'Yes' END AS c, COUNT(*), COUNT(code) AS codes FROM people GROUP BY c
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip
+-- try: SELECT SUM(code) FILTER (WHERE "Zip Code" = 5) + SUM(code) FILTER (WHERE sex = 'F' AND NOT ("Zip Code" = 5) IS TRUE) AS yes, SUM(code) FILTER (WHERE NOT ("Zip Code" = 5) IS TRUE AND NOT (sex = 'F') IS TRUE) AS no FROM people
+SELECT CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, SUM(code) AS s FROM people GROUP BY c
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip
+-- try: SELECT AVG(code) FILTER (WHERE "Zip Code" = 5 AND sex = 'F') AS yes_a, COUNT(*) FILTER (WHERE "Zip Code" = 5 AND sex = 'F') AS yes_n, (SUM(code) FILTER (WHERE NOT ("Zip Code" = 5) IS TRUE) + SUM(code) FILTER (WHERE NOT (sex = 'F') IS TRUE AND "Zip Code" = 5)) / (COUNT(code) FILTER (WHERE NOT ("Zip Code" = 5) IS TRUE) + COUNT(code) FILTER (WHERE NOT (sex = 'F') IS TRUE AND "Zip Code" = 5)) AS no_a, COUNT(*) FILTER (WHERE NOT ("Zip Code" = 5 AND sex = 'F') IS TRUE) AS no_n FROM people WITH ERROR 9 ON yes_a, 9 ON no_a, 5
+SELECT CASE WHEN "Zip Code" = 5 AND sex = 'F' THEN 'yes' ELSE 'no' END AS c, AVG(code) AS a, COUNT(*) AS n FROM people GROUP BY c WITH ERROR 9 ON a, 5
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip
+SELECT CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, MEDIAN(code) AS m FROM people GROUP BY c
+
+-- says: groups that tie sex and Zip Code together span 4000004 cells; 1048576 are possible
+-- at: "Zip
+SELECT height, CASE WHEN "Zip Code" = 5 OR sex = 'F' THEN 'yes' ELSE 'no' END AS c, COUNT(*) FROM people GROUP BY height, c
+
+-- says: groups that tie height and seen and born together span 9882000 cells; 1048576 are possible
+-- at: height
+SELECT day, CASE WHEN height < 150 OR seen < DATE '2024-02-05' OR born < DATE '1950-01-01' THEN 'yes' ELSE 'no' END AS c, COUNT(*) AS n FROM people WHERE seen BETWEEN DATE '2024-01-01' AND DATE '2024-12-30' GROUP BY day, c
+
+-- says: there is no column n; the columns are age, height, income, weight, sex, country, active, code, region, day, seen, born, Zip Code
+-- at: n
+-- try: SELECT sex, COUNT(*) AS n FROM people WHERE height > 150 GROUP BY sex HAVING n < 99 AND n > 10
+SELECT sex, COUNT(*) AS n FROM people WHERE n > 10 AND height > 150 GROUP BY sex HAVING n < 99

@@ -10,9 +10,11 @@ import pytest
 
 from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Value
 from bursar.errors import QueryError
+from bursar.kernel.limits import check_strategy
 from bursar.queries import Product, Stack
 from bursar.sql import parse
-from bursar.workload import MOST_ANSWERS, Workload, compile
+from bursar.workload import MOST_ANSWERS, Workload, compile, outputs
+from bursar.workload.apart import pieces_of
 
 PEOPLE = Domain(
     (
@@ -93,9 +95,32 @@ def test_a_conjunction_is_a_product_of_single_columns() -> None:
 
 
 def test_only_the_columns_that_are_tied_together_share_a_mask() -> None:
-    workload = ask("SELECT COUNT(*) FROM people WHERE zip < 500 AND (active = TRUE OR age = 3) AND sex = 'F'")
+    workload = ask("SELECT COUNT(*) FROM people WHERE zip < 500 AND (active = TRUE OR age = 3)")
     assert isinstance(workload.map, Product)
-    assert [mask.attrs for mask in workload.map.masks] == [("age", "active"), ("sex",), ("zip",)]
+    assert [mask.attrs for mask in workload.map.masks] == [("age", "active"), ("zip",)]
+
+
+WIDE = Domain((*PEOPLE.attributes, Integers(name="day", lower=0, upper=999)))
+
+
+def test_counts_over_any_number_of_joint_cells_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel takes no product of so many cells, and a question that it refuses may have been paid for in part."""
+    text = "SELECT sex, COUNT(*) FROM people WHERE zip < 500 AND day > 3 AND age = 3 GROUP BY sex"
+    workload = ask(text, WIDE)
+    assert len(pieces_of(workload.map)) == len(workload.labels) == 4
+    for piece in pieces_of(workload.map):
+        check_strategy(piece, WIDE, 1000)
+    monkeypatch.setattr(outputs, "MOST_CELLS", 2**60)  # the twin: a product, whatever its size
+    with pytest.raises(QueryError, match="joint cells at once"):
+        check_strategy(ask(text, WIDE).map, WIDE, 1000)
+
+
+@pytest.mark.parametrize("of", ["SUM(age)", "AVG(age)", "STDDEV(age)", "MEDIAN(age)", "SUM(age) / COUNT(*)"])
+def test_sums_over_too_many_joint_cells_are_refused_before_anything_is_paid(of: str) -> None:
+    with pytest.raises(QueryError, match="joint cells at once") as refused:
+        ask(f"SELECT {of} FROM people WHERE zip < 500 AND day > 3", WIDE)
+    assert refused.value.position == len("SELECT ")
+    assert refused.value.rewrite.startswith("SELECT COUNT(*)")
 
 
 def test_a_condition_that_always_holds_drops_its_column() -> None:

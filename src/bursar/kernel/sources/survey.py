@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
@@ -36,7 +37,6 @@ MOSTLY = 0.8
 
 LARGEST = 10**15
 LONG_TEXT = 40
-ID_NAME = re.compile(r"(?:(?i:(?:^|[ _.-])(?:id|uuid|guid|ssn|key))|[a-z]I[dD])$")
 
 
 class Kind(Enum):
@@ -89,14 +89,14 @@ class _Facts(NamedTuple):
     last: date | None
 
 
-def survey(location: object, table: str | None = None) -> Survey:
-    """Look at a file, a table of a DuckDB file, or a data frame, and say what its columns seem to be."""
+def survey(location: object, table: str | None = None, *, named: Callable[[str], bool]) -> Survey:
+    """What the columns of a file, DuckDB table or data frame seem to be; `named`: whether a name is of identifiers."""
     connection = attempt(lambda: duckdb.connect(":memory:", config=SETTINGS), "DuckDB cannot be started")
     try:
         raw = open_raw(connection, location, table)
         if isinstance(location, str | os.PathLike) and ".csv" in os.fspath(location).lower():
             _check_header(raw)
-        return attempt(lambda: _surveyed(connection, raw), raw.unreadable)
+        return attempt(lambda: _surveyed(connection, raw, named), raw.unreadable)
     finally:
         connection.close()
 
@@ -127,20 +127,20 @@ def _check_header(raw: Raw) -> None:
         raise SourceError(f"{raw.name} must begin with a line of column names, and a name there is a number")
 
 
-def _surveyed(connection: Connection, raw: Raw) -> Survey:
+def _surveyed(connection: Connection, raw: Raw, named: Callable[[str], bool]) -> Survey:
     connection.execute("SET TimeZone = 'UTC'")
     texts = ", ".join(f"{as_text(column.sql)} AS v{place}" for place, (_, column) in enumerate(raw.columns))
     connection.execute(
         f"CREATE TEMP TABLE seen AS SELECT {texts} FROM {raw.relation} USING SAMPLE reservoir({MOST_ROWS} ROWS)"
     )
     rows = connection.execute(f"SELECT count(*) FROM {raw.relation}").fetchone()[0]
-    columns = [_seen(connection, name, f"v{place}") for place, (name, _) in enumerate(raw.columns)]
+    columns = [_seen(connection, name, f"v{place}", named(name)) for place, (name, _) in enumerate(raw.columns)]
     return Survey(max_rows=max(int(rounded_up(Fraction(2 * rows + 1))), 1000), columns=tuple(columns))
 
 
-def _seen(connection: Connection, name: str, column: str) -> Seen:
+def _seen(connection: Connection, name: str, column: str, named: bool) -> Seen:
     facts = _facts(connection, column)
-    match kind := _kind(name, facts):
+    match kind := _kind(named, facts):
         case Kind.WHOLE | Kind.NUMBERS:
             assert facts.low is not None
             assert facts.high is not None
@@ -161,14 +161,14 @@ def _seen(connection: Connection, name: str, column: str) -> Seen:
     return Seen(name=name, kind=kind)
 
 
-def _kind(name: str, facts: _Facts) -> Kind:
+def _kind(named: bool, facts: _Facts) -> Kind:
     enough = MOSTLY * facts.filled
     numbers, whole = (found >= enough and not facts.padded for found in (facts.numbers, facts.whole))
     many = facts.distinct > MOST_VALUES
     own = many and facts.distinct >= 0.9 * facts.filled
     if facts.filled < FEWEST:
         return Kind.SPARSE
-    if many and ID_NAME.search(name) and (whole or not numbers):
+    if many and named and (whole or not numbers):
         return Kind.IDENTIFIER
     if facts.truths >= enough:
         return Kind.TRUTHS
