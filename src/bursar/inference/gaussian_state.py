@@ -94,7 +94,9 @@ class GaussianState:
 
     def take(self, rows: Reals, values: Reals, variance: float) -> None:
         """Take in rows that were measured with independent noise of one variance."""
-        if self._take_orthogonal(rows, values, variance) or self._take_everything(rows, values, variance):
+        if self._take_orthogonal(rows, values, variance):
+            return
+        if self._take_everything(rows, values, np.full(len(rows), variance)):
             return
         for start in range(0, len(rows), MOST_TOGETHER):
             some = slice(start, start + MOST_TOGETHER)
@@ -104,6 +106,8 @@ class GaussianState:
 
     def sharpen(self, rows: Reals, values: Reals, variances: Reals) -> None:
         """Take in more about rows that were taken in before, each with noise of a variance of its own."""
+        if self._take_everything(rows, values, variances):
+            return
         for start in range(0, len(rows), MOST_TOGETHER):
             some = slice(start, start + MOST_TOGETHER)
             self._add_inside(rows[some], values[some], variances[some])
@@ -127,11 +131,11 @@ class GaussianState:
             self.information = self.information + rows.T @ rows / variance
         return True
 
-    def _take_everything(self, rows: Reals, values: Reals, variance: float) -> bool:
+    def _take_everything(self, rows: Reals, values: Reals, variances: Reals) -> bool:
         """All rows at once where nothing is left open after them: the information is simply inverted."""
         if len(rows) < max(INVERTED, len(self.cells) // 2):
             return False
-        information = self.information + rows.T @ rows / variance
+        information = self.information + (rows.T / variances) @ rows
         size = np.sqrt(information.diagonal())
         if size.min() <= 0:
             return False
@@ -142,7 +146,7 @@ class GaussianState:
             return False
         if pivots.min() ** 2 < WELL_CONDITIONED:
             return False
-        told = self.information @ self.estimate + values @ rows / variance
+        told = self.information @ self.estimate + (values / variances) @ rows
         covariance = np.linalg.inv(scaled) / np.outer(size, size)
         self.covariance = (covariance + covariance.T) / 2
         self.estimate = self.covariance @ told

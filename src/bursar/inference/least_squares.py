@@ -45,7 +45,8 @@ UNSAID, ROUNDS = 1e-11, 4
 """Weighted rows may differ from a query by this share of its largest value in a cell; tried so many times."""
 
 EVEN = 1e10
-"""Precisions may differ by such a factor where the covariance is used as it is."""
+"""Precisions may differ by such a factor, those of rows before they were refined among them, where the covariance is
+used as it is."""
 
 DUST = 1e-12
 """Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
@@ -87,6 +88,7 @@ class Reconstruction:
     rows: Reals = field(init=False)
     values: Reals = field(init=False)
     precisions: Reals = field(init=False)  # of the rows: one over the variance
+    coarsest: float = math.inf  # the least precision that any row ever had: what rounding is relative to
     noises: Noises = field(default_factory=lambda: Noises.of(()))
     places: dict[tuple[int, int], Integers] = field(default_factory=dict)  # of each block: (position, first row)
     state: GaussianState = field(init=False)
@@ -118,6 +120,7 @@ class Reconstruction:
         self.rows = np.concatenate([self.rows, rows])
         self.values = np.concatenate([self.values, block.values.astype(float)])
         self.precisions = np.concatenate([self.precisions, np.full(len(rows), 1 / variance)])
+        self.coarsest = min(self.coarsest, 1 / variance)
         self.places = {**self.places, (block.position, block.first): len(self.noises) + np.arange(len(rows))}
         self.noises = self.noises.plus(block.noise, len(rows))
         self._forget()
@@ -140,33 +143,36 @@ class Reconstruction:
 
         The coarser value is the finer one with independent noise added to it, so it has nothing to say any more. What a
         row of precision p and value y says is p y; the state gets the difference, as from a row measured beside.
-        Edge cases: rows of a measurement that did not fit are not here either, and nothing changes.
+        Edge cases: a row of a measurement that did not fit stands at -1, and nothing changes for it.
         """
         self.values, self.precisions = self.values.copy(), self.precisions.copy()
-        places: list[Integers] = []
+        standing = [np.zeros(0, np.int64)]
         said, more = [np.zeros(0)], [np.zeros(0)]
+        places: list[Integers] = []
         for finer in news:
-            found = self._places(finer.position, finer.rows)
-            places.append(found)
-            if len(found) == 0:
-                continue
-            before, after, values = self.precisions[found], 1 / finer.noise.variance(), finer.values.astype(float)
+            places.append(self._places(finer.position, finer.rows))
+            here = places[-1] >= 0
+            found, values, after = places[-1][here], finer.values[here].astype(float), 1 / finer.noise.variance()
+            before = self.precisions[found]
             said.append((after * values - before * self.values[found]) / (after - before))
             more.append(after - before)
+            standing.append(found)
             self.values[found], self.precisions[found] = values, after
             self.noises = self.noises.changed(found, finer.noise)
-        if any(map(len, places)):
-            self.state.sharpen(self.rows[np.concatenate(places)], np.concatenate(said), 1 / np.concatenate(more))
+        found = np.concatenate(standing)
+        if len(found):
+            self.state.sharpen(self.rows[found], np.concatenate(said), 1 / np.concatenate(more))
             self._forget()
         return places
 
     def _places(self, position: int, rows: Integers) -> Integers:
-        found = [np.zeros(0, np.int64)]
+        """Where rows of a record stand, in their order, whatever the order in which its products were taken in."""
+        found = np.full(len(rows), -1)
         for (block, first), places in self.places.items():
             if block == position:
-                own = rows[(first <= rows) & (rows < first + len(places))]
-                found.append(places[own - first])
-        return np.concatenate(found)
+                own = (first <= rows) & (rows < first + len(places))
+                found[own] = places[rows[own] - first]
+        return found
 
     def law_of(self, weights: Reals) -> WeightedRows:
         """The law of estimates that weigh all rows like this."""
@@ -217,7 +223,7 @@ class Reconstruction:
         """
         if len(self.columns) != 1 or not isinstance(queries, Product) or len(queries.masks) != 1:
             return None
-        if self.precisions.max(initial=0) > EVEN * self.precisions.min(initial=math.inf):
+        if self.precisions.max(initial=0) > EVEN * self.coarsest:
             return None
         if self.sums is None or self.snapshot is None:
             self.snapshot = self.copy()

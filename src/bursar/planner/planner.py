@@ -80,7 +80,7 @@ class Planner:
         self._shelves = Shelves(domain, prices.empty_book)
         self._position = 0
         self._remembered: dict[tuple[object, ...], Any] = {}
-        self._views: dict[str, Views] = {}  # of the log as it is, by analyst
+        self._views: dict[tuple[str, int], Views] = {}  # of the log as it is, by analyst and what is left
         self._lock = threading.Lock()
 
     def choose(self, request: Request) -> Offer:
@@ -115,19 +115,21 @@ class Planner:
     def views(self, analyst: str = "") -> Views:
         """The log as it is now, ready for proposers, with the prices that the analyst would pay."""
         self._advance()
-        if analyst not in self._views:
-            self._views[analyst] = self._made(analyst)
-        return self._views[analyst]
+        # What is left falls also with purchases of others that this planner may not look at.
+        key = (analyst, self._prices.left())
+        if key not in self._views:
+            self._views[key] = self._made(*key)
+        return self._views[key]
 
-    def _made(self, analyst: str) -> Views:
+    def _made(self, analyst: str, left: int) -> Views:
         prices = self._prices
-        money: Any = {"left": prices.left(), "price": prices.price}
+        money: Any = {"left": left, "price": prices.price}
         if prices.shares():
             money = {
                 "analyst": analyst,
                 "left": prices.account(analyst).left,
                 "price": lambda events: prices.charge(events, analyst).account,
-                "total_left": prices.left(),
+                "total_left": left,
                 "total": lambda events: prices.charge(events, analyst).total,
             }
         return Views(

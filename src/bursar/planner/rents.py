@@ -59,10 +59,11 @@ class Rents:
         return book.spent()
 
     def _every_value(self, strategy: LinearMap) -> bool:
-        """Whether a measurement has a row for each declared value of its columns, or for each combination."""
+        """Whether a measurement has as many rows as its columns have values, or combinations, and tells all apart."""
 
         def complete(mask: Mask) -> bool:
-            return mask.rows >= math.prod(self.domain[name].declared for name in mask.attrs)
+            values = math.prod(self.domain[name].declared for name in mask.attrs)
+            return min(mask.rows, len(mask.steps.breaks())) >= values
 
         return any(
             set(product.attrs) == set(strategy.attrs) and all(map(complete, product.masks))

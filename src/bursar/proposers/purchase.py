@@ -101,7 +101,7 @@ class Purchase:
     def _run(self, more: Sequence[Bought], verbs: Verbs) -> Estimate:
         values = self.after.values.copy()
         for event, places in zip(self.events, self.places, strict=True):
-            values[places] = _carried_out(event, verbs)
+            values[places[places >= 0]] = _carried_out(event, verbs)[places >= 0]
         for event in more:
             _carried_out(event, verbs)
         return Estimate(values=self.weights @ values, law=self.law)
