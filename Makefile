@@ -4,6 +4,8 @@ BIN := .venv/bin
 # Parallel workers share the cores; BLAS threads of their own would fight over them.
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
+# Compiled modules are kept, or every process that a test starts would compile the whole package again.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 .PHONY: help venv demo test test-all lint bench proofs clean

@@ -7,6 +7,7 @@ example has a deadline: how long one takes, or takes to be made, tells how busy 
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -28,6 +29,21 @@ settings.register_profile(
     derandomize="BURSAR_NO_SKIPS" in os.environ,
 )
 settings.load_profile("bursar")
+
+
+def pytest_collection() -> None:
+    gc.disable()  # all that is made until the end of the collection stays, and would be looked through again and again
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where only heavy tests run, files that have none are not even read: most of the time to collect goes there."""
+    if config.option.markexpr != "heavy" or collection_path.suffix != ".py":
+        return None
+    return True if "mark.heavy" not in collection_path.read_text(encoding="utf-8") else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

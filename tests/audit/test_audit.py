@@ -76,14 +76,29 @@ def test_a_quick_audit_passes_and_a_gross_fault_does_not() -> None:
     assert "MORE IS REVEALED" in str(faulty)
 
 
+ENOUGH = 12_000
+"""Answers per table: of a fifth too little noise, the bound is then 1.10 ± 0.024 against the 1 that is charged (so 60
+simulated audits of discrete Laplace noise): it is missed once in 50,000 audits."""
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize(
-    "settings",
-    [config(), config(unit=Unit(neighbours=Neighbours.REPLACE_ONE), public_size=31), config(budget=Budget.of(rho=1.0))],
-    ids=["pure", "replace-one", "concentrated"],
+    ("settings", "trials"),
+    [
+        pytest.param(config(), ENOUGH, id="pure"),
+        pytest.param(
+            config(unit=Unit(neighbours=Neighbours.REPLACE_ONE), public_size=31),
+            10_000,  # one column shows half the loss: 60 % too little noise is found as surely as a fifth is above
+            id="replace-one",
+        ),
+        pytest.param(
+            config(budget=Budget.of(rho=1.0)),
+            5_000,  # the claim at delta 1e-5 is seven times what can be seen: more answers would hardly see more
+            id="concentrated",
+        ),
+    ],
 )
-def test_the_engine_keeps_what_it_charges(settings) -> None:  # type: ignore[no-untyped-def]
-    trials = 20_000 if settings.budget.mode.value == "epsilon" and settings.public_size is None else 10_000
+def test_the_engine_keeps_what_it_charges(settings, trials: int) -> None:  # type: ignore[no-untyped-def]
     result = audit(settings, trials=trials)
     assert result.passed, str(result)
     assert result.seen > 0.1 * result.claimed  # the audit can see something at all
@@ -91,5 +106,5 @@ def test_the_engine_keeps_what_it_charges(settings) -> None:  # type: ignore[no-
 
 @pytest.mark.heavy
 def test_a_fifth_too_little_noise_is_caught() -> None:
-    result = audit(config(), trials=20_000, randomness=Weaker(0.8))
+    result = audit(config(), trials=ENOUGH, randomness=Weaker(0.8))
     assert not result.passed, str(result)

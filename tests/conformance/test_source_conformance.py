@@ -189,7 +189,8 @@ def fill(connection: Any, table: Table) -> None:
     connection.execute(f"CREATE TABLE stored ({', '.join(types)})")
     rows = list(zip(*(column.values for column in table.values()), strict=True))
     if rows:
-        connection.executemany(f"INSERT INTO stored VALUES ({', '.join('?' * len(names))})", rows)
+        places = ", ".join([f"({', '.join('?' * len(names))})"] * len(rows))
+        connection.execute(f"INSERT INTO stored VALUES {places}", [value for row in rows for value in row])
 
 
 def pandas_frame(folder: Path, table: Table) -> Any:
@@ -372,7 +373,7 @@ def without_odd_dates(column: Column) -> Column:
 
 
 @each_store
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_every_value_is_counted_in_its_cell(store: Callable[..., Any], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(["a", "A b", 'quo"te', "it's", "select", "ü", "c1"]))
@@ -408,16 +409,17 @@ def people() -> tuple[Table, Domain]:
 
 
 @each_store
-@pytest.mark.parametrize("attrs", [(), ("town",), ("day", "town"), ("town", "age", "day"), ("age", "town", "day")])
-def test_joint_counts_in_the_order_asked(store: Callable[..., Any], attrs: tuple[str, ...]) -> None:
+def test_joint_counts_in_the_order_asked(store: Callable[..., Any]) -> None:
     table, domain = people()
-    cells = [[cell(domain[name], v) for v in as_stored(store, table[name])] for name in attrs]
-    expected = Counter(zip(*cells, strict=True)) if attrs else Counter({(): 13})
+    orders = ((), ("town",), ("day", "town"), ("town", "age", "day"), ("age", "town", "day"))
     with opened(store, table, domain, Unit()) as source:
-        counts = source.table(attrs)
-    assert counts.shape == domain.sizes(attrs)
-    assert counts.dtype == np.int64
-    assert {place: count for place, count in np.ndenumerate(counts) if count} == dict(expected)
+        counted = {attrs: source.table(attrs) for attrs in orders}
+    for attrs, counts in counted.items():
+        cells = [[cell(domain[name], v) for v in as_stored(store, table[name])] for name in attrs]
+        expected = Counter(zip(*cells, strict=True)) if attrs else Counter({(): 13})
+        assert counts.shape == domain.sizes(attrs)
+        assert counts.dtype == np.int64
+        assert {place: count for place, count in np.ndenumerate(counts) if count} == dict(expected), attrs
 
 
 @each_store
@@ -448,22 +450,21 @@ def test_any_unit_is_bounded_as_written(rows: list[tuple[str, int, int]], k: int
     }
     domain = Domain((Integers(name="a", lower=0, upper=3), Integers(name="b", lower=0, upper=2)), partition="b")
     expected = bounded([row[1:] for row in rows], [row[0] for row in rows], k, 1)
-    with opened(write_duckdb, table, domain, Unit(column="who", max_contributions=k)) as source:
+    with opened(arrow_table, table, domain, Unit(column="who", max_contributions=k)) as source:
         counts = source.table(("a", "b"))
     assert {where: count for where, count in np.ndenumerate(counts) if count} == dict(expected)
 
 
 def test_every_store_gives_the_same_content_hash() -> None:
-    pytest.importorskip("pandas")
     table, domain = people()
     hashes = set()
-    for store in (write_csv, write_csv_gz, write_parquet, write_duckdb, pandas_frame):
+    for store in STORES:
         with opened(store, table, domain, Unit(column="id", max_contributions=2)) as source:
             hashes.add(source.content())
     assert len(hashes) == 1
 
 
-@each_store
+@pytest.mark.parametrize("store", [write_csv, arrow_table])  # the others give the same hashes as these
 @pytest.mark.parametrize("unit", [Unit(), Unit(column="id", max_contributions=2)], ids=["row", "person"])
 def test_every_partition_has_a_content_hash_of_its_own(store: Callable[..., Any], unit: Unit) -> None:
     """Rows that come into a partition change its hash, and those of no earlier one; where each row is a unit, of no
@@ -536,19 +537,17 @@ CONDITIONS = {
 
 
 @each_store
-@pytest.mark.parametrize("name", CONDITIONS)
-def test_a_condition_over_many_columns_is_counted(store: Callable[..., Any], name: str) -> None:
-    cells = [WIDE[column].size for column in WIDE.names]
-    predicate = Predicate(WIDE.names, tuple(cells), CONDITIONS[name])
+def test_conditions_over_many_columns_are_counted(store: Callable[..., Any]) -> None:
+    cells = tuple(WIDE[column].size for column in WIDE.names)
+    with opened(store, wide_table(), WIDE, Unit()) as source:
+        counted = {name: source.count(Predicate(WIDE.names, cells, CONDITIONS[name])) for name in CONDITIONS}
     null = WIDE["x0"].null_cell
     coded = [
         {column: null if value == 10 else value for column, value in zip(WIDE.names, row, strict=True)}
         for row in WIDE_ROWS
     ]
-    wanted = sum(in_range(CONDITIONS[name], row) for row in coded)
-    with opened(store, wide_table(), WIDE, Unit()) as source:
-        assert source.count(predicate) == wanted
-    assert (wanted == 0) == (name == "nothing")
+    assert counted == {name: sum(in_range(CONDITIONS[name], row) for row in coded) for name in CONDITIONS}
+    assert [name for name, count in counted.items() if count == 0] == ["nothing"]
 
 
 def test_a_condition_that_does_not_fit_the_columns_is_refused_before_counting() -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from bursar import errors
 from bursar.cli.app import app
 from bursar.config.schema import KEYS
 from bursar.demo import generate
+from harness.warm import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -90,10 +89,10 @@ def commands_in(page: Path) -> list[str]:
 
 def test_the_examples_work(tmp_path: Path) -> None:
     generate(tmp_path / "people.csv", rows=20_000)
-    bursar = f"{shlex.quote(sys.executable)} -c 'from bursar.cli import main; main()'"
     lines = ["bursar create", *commands_in(DOCS / "cli.md")]
-    script = "\n".join([f'bursar() {{ {bursar} "$@"; }}', "set -e", *lines])
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    with warm() as definition:
+        script = "\n".join([definition, "set -e", *lines])
+        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert len(lines) > 8
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Context, Decimal, localcontext
 from itertools import pairwise
 
@@ -26,8 +27,9 @@ from harness.adversaries import (
     plus,
     worst,
 )
+from harness.cells import Cell
 from harness.enumeration import ALLOWED, Transcript, worst_ratio
-from harness.kernels import ROW, Adversary, Session, enumerated
+from harness.kernels import CELLS, ROW, Adversary, Session, enumerated
 from harness.masses import laplace
 
 
@@ -186,7 +188,15 @@ def test_a_gaussian_row_is_not_refined() -> None:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
-@pytest.mark.parametrize("adversary", [adaptive, chain(WOMEN, 3.0, 1.5, 0.8), chain(SEXES, 2.0, 1.0, rows=(0, 1))])
-def test_further_out(adversary: Adversary, unit: Unit) -> None:
-    mechanism = enumerated(adversary, reach=1 if adversary is not adaptive else 4, margin=2, unit=unit)
-    assert worst(mechanism, neighbours(unit)) <= ALLOWED
+@pytest.mark.parametrize(
+    ("adversary", "reach", "cells"),
+    [
+        pytest.param(adaptive, 4, CELLS, id="adaptive"),
+        pytest.param(chain(WOMEN, 3.0, 1.5, 0.8), 1, CELLS, id="chain"),
+        pytest.param(chain(SEXES, 2.0, 1.0, rows=(0, 1)), 1, ((0, 0), (0, 1), (1, 0)), id="rows together"),
+    ],
+)
+def test_further_out(adversary: Adversary, reach: int, cells: Sequence[Cell], unit: Unit) -> None:
+    """Counts by sex do not see the age: rows of two ages stand for all."""
+    mechanism = enumerated(adversary, reach=reach, margin=2, unit=unit)
+    assert worst(mechanism, neighbours(unit, cells)) <= ALLOWED

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ from bursar.domain import Categories, Domain, Integers, Unit
 from bursar.errors import SourceError
 from bursar.kernel.sources import intake
 from bursar.kernel.sources.intake import ASIDE, FILES, Store
+from harness.faults import KILLED, die, run
 
 DOMAIN = Domain((Integers(name="week", lower=0, upper=3), Categories(name="kind", values=("a",))), partition="week")
 
@@ -32,16 +30,16 @@ def csv(folder: Path, name: str, week: int) -> Path:
 
 def dying(folder: Path, file: Path, at: int, behind: bool) -> None:
     """Take a file in, and die before or behind the statement with a number."""
-    run, passed = Store._run, 0
+    real, passed = Store._run, 0
 
     def counting(self: Store, connection: Any, sql: str, *given: object) -> Any:
         nonlocal passed
         passed += 1
         if passed == at and not behind:
-            os.kill(os.getpid(), signal.SIGKILL)
-        found = run(self, connection, sql, *given)
+            die()
+        found = real(self, connection, sql, *given)
         if passed == at and behind:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
         return found
 
     Store._run = counting  # type: ignore[method-assign]
@@ -63,14 +61,11 @@ def test_a_death_at_any_step_leaves_all_or_nothing(tmp_path: Path, behind: bool)
     place.take_in(csv(tmp_path, "first.csv", 1), sealed=1)
     taken = 1
     died = set()
-    fork = multiprocessing.get_context("spawn")
     for at in range(1, 40):
         file = csv(tmp_path, f"{at}.csv", 2)
         file.write_text(file.read_text() + f"0,{at}\n")
-        child = fork.Process(target=dying, args=(tmp_path, file, at, behind))
-        child.start()
-        child.join()
-        died.add(child.exitcode)
+        code = run(dying, tmp_path, file, at, behind)
+        died.add(code)
         rows, aside, files = contents(tmp_path)
         assert files in (taken, taken + 1)
         assert (rows, aside) == (2000 * files, 10 + 11 * (files - 1))
@@ -80,9 +75,9 @@ def test_a_death_at_any_step_leaves_all_or_nothing(tmp_path: Path, behind: bool)
             with pytest.raises(SourceError, match="taken in before"):
                 place.take_in(file, sealed=1)
         taken += 1
-        if child.exitcode == 0:
+        if code == 0:
             break  # there are no more steps
-    assert died == {-signal.SIGKILL, 0}
+    assert died == {KILLED, 0}
     assert taken > 12
 
 
@@ -91,12 +86,12 @@ def test_a_broken_write_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     place.found()
     place.take_in(csv(tmp_path, "first.csv", 1), sealed=1)
     before = contents(tmp_path)
-    run = Store._run
+    real = Store._run
 
     def failing(self: Store, connection: Any, sql: str, *given: object) -> Any:
         if sql == "COMMIT":
             raise SourceError("the disk is full")
-        return run(self, connection, sql, *given)
+        return real(self, connection, sql, *given)
 
     monkeypatch.setattr(intake.Store, "_run", failing)
     with pytest.raises(SourceError, match="full"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import itertools
 import json
 import os
 import resource
@@ -15,6 +16,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,25 +139,29 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library
 
 
-def broken(shim: Path, home: Path, flow: str, call: str, error: int, lasting: bool, stride: int) -> dict[str, int]:
-    """How often a child asked, was refused, and met a failing call, while its ledger's disk broke again and again."""
-    place = home / "ledger.sqlite"
-    found(place, epsilon=broken_disk.EPSILON)
-    facts = [str(place), flow, call, str(error), "lasting" if lasting else "once", str(stride)]
+def broken(
+    shim: Path, home: Path, flow: str, call: str, cases: Sequence[tuple[int, bool]], stride: int = 1
+) -> list[dict[str, int]]:
+    """How often a child asked, was refused, and met a failing call, while its ledger's disk broke again and again, in
+    each case with another error, for good or once."""
+    places = [home / str(number) / "ledger.sqlite" for number in range(len(cases))]
+    for place in places:
+        found(place, epsilon=broken_disk.EPSILON)
+    told = [json.dumps([str(place), *case]) for place, case in zip(places, cases, strict=True)]
     paths = os.pathsep.join([str(Path(broken_disk.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     child = subprocess.run(
-        [sys.executable, "-m", "harness.broken_disk", *facts],
+        [sys.executable, "-m", "harness.broken_disk", flow, call, str(stride), *told],
         env={**os.environ, "LD_PRELOAD": str(shim), "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,
     )
     assert child.returncode == 0, child.stderr
-    tally = json.loads(child.stdout)
-    asks = broken_disk.QUESTIONS[: tally["asked"]]
-    assert complaints(place, asks, epsilon=broken_disk.EPSILON) == []
-    assert isinstance(tally, dict)
-    return tally
+    tallies: list[dict[str, int]] = json.loads(child.stdout)
+    for place, tally in zip(places, tallies, strict=True):
+        asks = broken_disk.QUESTIONS[: tally["asked"]]
+        assert complaints(place, asks, epsilon=broken_disk.EPSILON) == []
+    return tallies
 
 
 REFUSED = {"write": 8, "sync": 2, "read": 5, "truncate": 0}
@@ -166,33 +172,22 @@ the charge and one for the answer, nothing is released. What may fail unnoticed 
 @pytest.mark.parametrize(("call", "stride"), [("write", 3), ("sync", 1), ("read", 4)])
 def test_a_disk_that_breaks(shim: Path, tmp_path: Path, call: str, stride: int) -> None:
     error = errno.ENOSPC if call == "write" else errno.EIO
-    tally = broken(shim, tmp_path, "kept", call, error, lasting=True, stride=stride)
+    (tally,) = broken(shim, tmp_path, "kept", call, [(error, True)], stride)
     assert tally["refused"] >= REFUSED[call] // stride
     assert tally["failed"] >= tally["refused"]
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
-        ("write", errno.ENOSPC),
-        ("write", errno.EIO),
-        ("sync", errno.ENOSPC),
-        ("sync", errno.EIO),
-        ("read", errno.EIO),
-        ("truncate", errno.EIO),
-    ],
-)
-@pytest.mark.parametrize("lasting", [True, False], ids=["for good", "once"])
+@pytest.mark.parametrize("call", REFUSED)
 @pytest.mark.parametrize("flow", ["kept", "opened"])
-def test_a_disk_that_breaks_at_any_call(
-    shim: Path, tmp_path: Path, flow: str, call: str, lasting: bool, error: int
-) -> None:
+def test_a_disk_that_breaks_at_any_call(shim: Path, tmp_path: Path, flow: str, call: str) -> None:
     stride = 2 if flow == "opened" and call in ("write", "read") else 1  # opening and closing have many of them
-    tally = broken(shim, tmp_path, flow, call, error, lasting=lasting, stride=stride)
-    assert tally["refused"] >= REFUSED[call]
+    errors = (errno.ENOSPC, errno.EIO) if call in ("write", "sync") else (errno.EIO,)
+    cases = list(itertools.product(errors, (True, False)))
+    for case, tally in zip(cases, broken(shim, tmp_path, flow, call, cases, stride), strict=True):
+        assert tally["refused"] >= REFUSED[call], case
 
 
 def test_a_ledger_that_does_not_wait_for_the_disk_would_be_found(shim: Path, tmp_path: Path) -> None:
-    tally = broken(shim, tmp_path, "unsynced", "sync", errno.EIO, lasting=True, stride=1)
+    (tally,) = broken(shim, tmp_path, "unsynced", "sync", [(errno.EIO, True)])
     assert tally["refused"] < REFUSED["sync"]

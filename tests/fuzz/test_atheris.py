@@ -29,7 +29,7 @@ def fuzz(target: Path, corpus: Path, *options: str) -> subprocess.CompletedProce
 @pytest.mark.heavy
 @pytest.mark.parametrize("door", DOORS)
 def test_nothing_surprises_a_door(tmp_path: Path, door: str) -> None:
-    done = fuzz(TARGETS / f"{door}.py", tmp_path / "corpus", "-runs=20000", "-max_total_time=15")
+    done = fuzz(TARGETS / f"{door}.py", tmp_path / "corpus", "-runs=20000", "-max_total_time=10")
     found = [f"{file.name}: {file.read_bytes()!r}" for file in tmp_path.iterdir() if file.is_file()]
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{found}"
     assert "DONE" in done.stdout

@@ -105,11 +105,11 @@ def plus(*added: Cell) -> Versions:
     return (tuple(sorted((*BASE, *added))),)
 
 
-def neighbours(unit: Unit) -> list[tuple[Versions, Versions]]:
-    """A data set with one more row in each cell; or one row in each cell instead of in each other."""
+def neighbours(unit: Unit, cells: Sequence[Cell] = CELLS) -> list[tuple[Versions, Versions]]:
+    """A data set with one more row in each of the cells; or one row in each instead of in each other."""
     if unit.neighbours is Neighbours.ADD_REMOVE:
-        return [(plus(), plus(cell)) for cell in CELLS]
-    return [(plus(v), plus(w)) for v in CELLS for w in CELLS if v < w]
+        return [(plus(), plus(cell)) for cell in cells]
+    return [(plus(v), plus(w)) for v in cells for w in cells if v < w]
 
 
 def worst(mechanism: Enumerated[Versions], pairs: Iterable[tuple[Versions, Versions]]) -> Decimal:

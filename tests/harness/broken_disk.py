@@ -1,7 +1,8 @@
 """A process whose disk breaks: asks under faults of `broken_disk.c`, and says how often it was refused.
 
-`python -m harness.broken_disk PLACE FLOW CALL ERRNO LASTING STRIDE`, with the compiled shim in LD_PRELOAD. The nth
-system call of a kind fails while a question is asked, for n = STRIDE, 2 STRIDE, ... until no call fails any more.
+`python -m harness.broken_disk FLOW CALL STRIDE CASE...`, with the compiled shim in LD_PRELOAD; each case is the JSON of
+the ledger's place, the errno, and whether the disk stays broken. The nth system call of a kind fails while a question
+is asked, for n = STRIDE, 2 STRIDE, ... until no call fails any more.
 """
 
 from __future__ import annotations
@@ -96,5 +97,8 @@ def whole(bursar: Bursar, place: Path, ask: Ask) -> None:
 
 
 if __name__ == "__main__":
-    place, flow, call, error, lasting, stride = sys.argv[1:]
-    print(json.dumps(break_everywhere(Path(place), flow, call, int(error), lasting == "lasting", int(stride))))
+    flow, call, stride, *cases = sys.argv[1:]
+    tallies = []
+    for place, error, lasting in map(json.loads, cases):
+        tallies.append(break_everywhere(Path(place), flow, call, error, lasting, int(stride)))
+    print(json.dumps(tallies))

@@ -15,8 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -248,11 +251,19 @@ def die() -> None:
 # -- children -----------------------------------------------------------------------------------------------
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["bursar.opening", "bursar.presets", "opendp.prelude"])
+_CONTEXT.set_forkserver_preload(["bursar.opening", "bursar.presets", "opendp.prelude", "pytest", "harness.faults"])
+
+
+@cache
+def _serve() -> None:
+    """Begin the process that children are forked from, with the harness on its path: it loads it by itself."""
+    with patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1])):
+        forkserver.ensure_running()
 
 
 def start(target: Callable[..., None], *arguments: Any) -> Any:
     """A child process: forked from one that has imported everything and has no threads."""
+    _serve()
     child = _CONTEXT.Process(target=target, args=arguments)
     child.start()
     return child

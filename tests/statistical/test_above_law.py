@@ -1,8 +1,8 @@
 """Tests of sparse vectors as the kernel runs them, against the law that they are priced by.
 
 How many tests an instance takes until one is above, or none of them, has known masses. Pearson's chi-square at level
-10^-6; 2,000 instances reject each twin with probability > .999. The smallest effect, tests with half their noise,
-moves the masses so far that the statistic is 140 on average, and 33 rejects.
+10^-6; 1,400 instances reject each twin with probability > .999. The smallest effect, tests with half their noise,
+moves the masses so far that the statistic is 99 on average, and 33 rejects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.small import config, counts, engine
 from harness.sparse import Outcome, joint, laplace
 
 ALPHA = 1e-6
-SIZE = 2000
+SIZE = 1400
 SCOPE = Product((Mask(("sex",), (2,), Steps.total(2)),))
 WOMEN = Product((Mask(("sex",), (2,), Steps.dense([[1, 0]])),))
 TRUTH = int(counts().sum(axis=(0, 2))[0])

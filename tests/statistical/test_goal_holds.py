@@ -1,6 +1,8 @@
-"""An answer misses its goal no more often than it says: 20,000 questions each, at alpha 1e-6.
+"""An answer misses its goal no more often than it says: 12,000 questions each, at alpha 1e-6.
 
-The wrong twin draws with a scale 15 % larger than the plan's, and must be rejected by the same test.
+The wrong twin draws with a scale 15 % larger than the plan's, and must be rejected by the same test: it misses 7.4 % of
+its goals instead of 5 %, and goes unnoticed less than once in 10^9 runs. With a scale 15 % smaller, more would be paid
+than is needed; that goes unnoticed twice in a thousand.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from harness.small import config, counts, engine
 
-TRIALS = 20_000
+TRIALS = 12_000
 BETA = 0.05
 ALPHA = 1e-6
 ONE = "SELECT COUNT(*) FROM people WHERE age < 4"

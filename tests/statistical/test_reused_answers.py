@@ -1,4 +1,7 @@
-"""Answers from nodes, refined rows and least squares keep their goal; noise that is not refined would be found."""
+"""Answers from nodes, refined rows and least squares keep their goal; noise that is not refined would be found.
+
+It misses the last goal nine times in ten: of 40 times more than the 22 allowed, with probability above .999999.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from bursar.kernel.budget import Budget
 from bursar.kernel.randomness import Randomness, SystemRandomness
 from harness.small import config, engine
 
-RUNS = 60
+RUNS = 40
 CONFIDENCE = 0.8
 ALPHA = 1e-6
 DOMAIN = Domain((Integers(name="age", lower=0, upper=63, null=0),))

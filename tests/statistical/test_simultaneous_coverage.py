@@ -1,7 +1,8 @@
 """The simultaneous contract holds for an analyst who looks first and asks then, at alpha 1e-6.
 
 The wrong twins, which the same test must reject: the per-query contract, which does not promise this; bars that forget
-how many questions there are; and purchases that each take the whole failure probability.
+how many questions there are; and purchases that each take the whole failure probability. They miss 84, 65 and 64 times
+in a hundred (seen in 150, 150 and 60 runs), where 5 are allowed: each is rejected with probability above .9999.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ ALPHA, BETA, TRUTH = 1e-6, 0.05, 660
 ADULT = Domain((Integers(name="age", lower=17, upper=90, null=0),))
 FAMILY = Family(domain=ADULT, sets=(("age",),))
 BUDGET = Budget.of(epsilon=100.0)
+RUNS, RUNS_OF_PURCHASES = 150, 40
 
 
 def settings(family: Family | None) -> Config:
@@ -50,24 +52,24 @@ def any_missed(purchases: int) -> bool:
 
 
 def test_the_largest_of_74_equal_leaves() -> None:
-    assert accepted(sum(largest_missed(FAMILY) for _ in range(300)), 300)
+    assert accepted(sum(largest_missed(FAMILY) for _ in range(RUNS)), RUNS)
 
 
 def test_the_per_query_contract_is_rejected() -> None:
-    missed = sum(largest_missed(None) for _ in range(300))
-    assert not accepted(missed, 300)
-    assert missed > 0.6 * 300
+    missed = sum(largest_missed(None) for _ in range(RUNS))
+    assert not accepted(missed, RUNS)
+    assert missed > 0.6 * RUNS
 
 
 def test_bars_for_one_question_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Family, "determined", lambda family, rows: 1)
-    assert not accepted(sum(largest_missed(FAMILY) for _ in range(300)), 300)
+    assert not accepted(sum(largest_missed(FAMILY) for _ in range(RUNS)), RUNS)
 
 
 def test_all_purchases_together() -> None:
-    assert accepted(sum(any_missed(20) for _ in range(60)), 60)
+    assert accepted(sum(any_missed(20) for _ in range(RUNS_OF_PURCHASES)), RUNS_OF_PURCHASES)
 
 
 def test_purchases_that_do_not_share_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bursar.proposers.simultaneous.share", lambda number: 1.0)
-    assert not accepted(sum(any_missed(20) for _ in range(60)), 60)
+    assert not accepted(sum(any_missed(20) for _ in range(RUNS_OF_PURCHASES)), RUNS_OF_PURCHASES)
