@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.errors import Stale
-from bursar.kernel.accounting import Event, Failed, Noise, Opened, Refined
+from bursar.kernel.accounting import Event, Failed, Measured, Noise, Opened, Refined
 from bursar.kernel.accounts import FREE, Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Claim, Hold, Record, Transaction
@@ -38,7 +38,7 @@ class Grant:
     that tests sparse vectors always has one, which is also the lease of these.
 
     Guarantees: what whoever pays is charged under a grant is at most `at_most` units; leaving the `with` block drops
-    the hold, and gives the leases back.
+    the hold, and gives the leases back. A plan with a measurement that would be refused does not begin.
     """
 
     kernel: Kernel
@@ -53,6 +53,9 @@ class Grant:
     def __enter__(self) -> Grant:
         tests = any(isinstance(event, Opened | Failed) for event in self.events)
         if tests or len(self.events) > 1:
+            for event in self.events:
+                if isinstance(event, Measured):
+                    self.kernel.check(event.strategy)  # or the verbs before it would be paid for nothing
             seconds = TEST_SECONDS if tests else HOLD_SECONDS
             self._hold = self.kernel.hold(self.events, analyst=self.analyst, seconds=seconds)
         return self

@@ -14,9 +14,9 @@ import pytest
 
 from bursar.domain import Domain, Integers, Neighbours, Unit
 from bursar.errors import BudgetError, QueryError, Stale
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import new_claim
+from bursar.kernel.grant import Grant, new_claim
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import SqliteLedger
 from bursar.kernel.ledger.transaction import RowTransaction
@@ -121,3 +121,19 @@ def test_answers_that_could_overflow_are_refused() -> None:
     kernel.check(Product((Mask(("age",), (10,), Steps.dense([[2**29] * 10])),)))
     with pytest.raises(QueryError, match="too large for max_rows"):
         kernel.check(Product((Mask(("age",), (10,), Steps.dense([[2**29 + 1] * 10])),)))
+
+
+def test_a_plan_that_would_be_refused_half_way_does_not_begin() -> None:
+    db = engine(settings=config(max_rows=2**32))
+    huge = Product((Mask(("age",), (10,), Steps.dense([[2**29 + 1] * 10])),))
+    fine, refused = (Measured(strategy=strategy, noise=EIGHT, version=1) for strategy in (BY_AGE, huge))
+    with (
+        pytest.raises(QueryError, match="too large for max_rows"),
+        Grant(db.kernel, "ana", "why", (fine, refused), 2**60),
+    ):
+        pytest.fail("it began")
+    assert len(db.ledger.records()) == 1  # the version
+    assert db.kernel.held() == 0
+    with Grant(db.kernel, "ana", "why", (fine, fine), 2**60) as grant:
+        grant.measure(BY_AGE, EIGHT)
+    assert len(db.ledger.records()) == 2
