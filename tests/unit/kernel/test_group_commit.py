@@ -292,3 +292,47 @@ def test_a_fault_of_the_medium_itself_is_a_ledger_error() -> None:
     with pytest.raises(LedgerError, match="nothing was released"):
         GroupCommit(medium).commit(note)  # type: ignore[arg-type]
     assert medium.aborted == 1
+
+
+class Late:
+    """A mutex whose first user in the named thread does something as soon as it has left it."""
+
+    def __init__(self, mutex: threading.Lock, thread: str, then: Callable[[], None]) -> None:
+        self._mutex, self._thread, self._then = mutex, thread, then
+
+    def __enter__(self) -> None:
+        self._mutex.acquire()
+
+    def __exit__(self, *fault: object) -> None:
+        self._mutex.release()
+        if threading.current_thread().name == self._thread:
+            self._thread = ""
+            self._then()
+
+
+def test_who_is_made_leader_before_it_even_waits_leads_and_hands_on(ledger: SqliteLedger) -> None:
+    """It has queued up, and by the time it would wait at its gate the gate has been opened."""
+    group = ledger._process.group
+    gate, leading = threading.Event(), threading.Event()
+
+    def block(_: Transaction) -> None:
+        leading.set()
+        gate.wait(PATIENCE)
+
+    first = threading.Thread(target=ledger.commit, args=(block,))
+    first.start()
+    leading.wait(PATIENCE)
+
+    def until_it_leads() -> None:
+        gate.set()
+        first.join(PATIENCE)
+
+    group._mutex = Late(group._mutex, "late", until_it_leads)  # type: ignore[assignment]
+    results: list[int] = []
+    late = threading.Thread(target=lambda: results.append(ledger.commit(note)), name="late", daemon=True)
+    late.start()
+    late.join(PATIENCE)
+    after = threading.Thread(target=lambda: results.append(ledger.commit(note)), daemon=True)
+    after.start()
+    after.join(PATIENCE)
+    assert results == [1, 2]

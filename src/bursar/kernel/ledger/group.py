@@ -60,9 +60,10 @@ class GroupCommit:
         try:
             with self._mutex:
                 self._waiting.append(turn)
-                if not self._led:
+                first = not self._led
+                if first:
                     self._led = turn.leads = True
-            if not turn.leads:
+            if not first:  # and not `turn.leads`: who is made leader by now has an open gate to go through
                 turn.gate.acquire()
             if not turn.served:
                 self._lead()
