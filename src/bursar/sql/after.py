@@ -14,6 +14,7 @@ from bursar.sql.aggregates import ARITHMETIC, is_aggregate, read_item
 from bursar.sql.allowed import FLAGS, Node, position
 from bursar.sql.chosen import holds
 from bursar.sql.conditions import bare, operands, read_column, read_condition, read_literal
+from bursar.sql.flatten import COLUMN
 from bursar.sql.groups import read_group, read_total
 from bursar.sql.keys import read_flag
 from bursar.sql.query import (
@@ -29,6 +30,7 @@ from bursar.sql.query import (
     Sort,
     alike,
     all_of,
+    flag_name,
     leaves,
 )
 
@@ -59,6 +61,7 @@ class Columns:
 
     query: Query
     selected: tuple[str | int, ...]  # the name of an output, or the place of a key, or of a flag behind the keys
+    aliases: dict[str, str | int]  # the same by the names that the question itself gives, in lower case
     table: Name
 
     @staticmethod
@@ -66,7 +69,14 @@ class Columns:
         keys, flags, outputs = itertools.count(), itertools.count(len(query.keys)), iter(query.names)
         order: dict[type, Iterator[int]] = {Key: keys, Flag: flags}
         places = tuple(next(order[type(one)]) if type(one) in order else next(outputs) for one in selected)
-        return Columns(query, places, table)
+        given = [one.alias if isinstance(one, Key) else one.name for one in selected]
+        own = {flag_name(query.keys, flag.keys) for flag in query.flags}
+        aliases = {
+            name.casefold(): found
+            for name, found, one in zip(given, places, selected, strict=True)
+            if name and not (isinstance(one, Flag) and name in own)
+        }
+        return Columns(query, places, aliases, table)
 
     def find(self, node: Node) -> str | int:
         """What is meant: a group column, then an output name, or an aggregate that is selected as well."""
@@ -74,9 +84,11 @@ class Columns:
         if isinstance(node, exp.Column):
             return self._named(node)
         key = read_total(node, self.table) or read_group(node, self.table)
-        for number, one in enumerate(self.query.keys):
-            if key is not None and key.same(one):
-                return number
+        same = [] if key is None else self._same(key)
+        if same:
+            return same[0]
+        if key is not None and key.total is not None:
+            raise QueryError("this CASE is not selected; the answers have what SELECT lists", position=place)
         flag = read_flag(node, self.query.keys, self.query.keys, self.table)
         for number, known in enumerate(self.query.flags, len(self.query.keys)):
             if flag is not None and flag.keys == known.keys:
@@ -91,6 +103,24 @@ class Columns:
                 return output.name
         raise QueryError("this aggregate is not selected; the answers have what SELECT lists", position=place)
 
+    def ordered_by(self, node: Node) -> str | int:
+        """What is meant in ORDER BY: a column by the name that the question gives it, before anything else."""
+        node = bare(node)
+        found = self._alias(node) if isinstance(node, exp.Column) else None
+        return self.find(node) if found is None else found
+
+    def _alias(self, node: Node) -> str | int | None:
+        """What the question calls by this name; None for a name that is that of a column."""
+        if node.args.get("table") is not None or COLUMN in node.meta:
+            return None
+        return self.aliases.get(read_column(node, self.table).text.casefold())
+
+    def _same(self, key: Key) -> list[int]:
+        """The places of a key, those with the same name for the total first; with another name it is another key."""
+        places = [number for number, one in enumerate(self.query.keys) if key.same(one)]
+        named = [number for number in places if self.query.keys[number].total == key.total]
+        return named if named or key.total is not None else places
+
     def flag(self, node: Node) -> Flag | None:
         """The flag that is meant, selected or not; None where something else is."""
         node, keys = bare(node), self.query.keys
@@ -103,16 +133,15 @@ class Columns:
         """Whether a key whose total has a name is meant by itself, without that name."""
         if place >= len(self.query.keys) or self.query.keys[place].total is None or isinstance(node, exp.Literal):
             return False
-        alias = self.query.keys[place].alias
         if isinstance(node, exp.Column):
-            return alias is None or not read_column(node, self.table).names(alias)
+            return self._alias(node) != place
         return read_total(node, self.table) is None
 
     def _named(self, node: Node) -> str | int:
         name = read_column(node, self.table)
-        for number, key in enumerate(self.query.keys):
-            if key.by is None and name.agrees(key.column):
-                return number
+        same = self._same(Key(column=name))
+        if same:
+            return same[0]
         for number, key in enumerate(self.query.keys):
             if key.alias is not None and name.names(key.alias):
                 return number
@@ -208,7 +237,7 @@ def _sort(node: Node, columns: Columns) -> Sort:
             raise QueryError(f"ORDER BY counts the selected columns from 1 to {len(columns.selected)}", position=place)
         found = columns.selected[number - 1]
     else:
-        found = columns.find(what)
+        found = columns.ordered_by(what)
     sort = Sort(descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
     if isinstance(found, str):
         return replace(sort, output=found)

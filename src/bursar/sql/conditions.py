@@ -167,6 +167,11 @@ def bare(node: Node) -> Node:
     return node
 
 
+def unnamed(item: Node) -> Node:
+    """A selected item without brackets around it, and without the name that it is given."""
+    return bare(item.this if isinstance(item, exp.Alias) else item)
+
+
 def operands(node: Node, kind: Any) -> list[Node]:
     """All operands of a chain of ANDs, or of ORs, from left to right; long chains are deep trees to the left."""
     waiting: list[Node] = [node]

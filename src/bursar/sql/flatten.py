@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import OF_ONE_COLUMN, Node, position
+from bursar.sql.allowed import FLAGS, OF_ONE_COLUMN, Node, position
 from bursar.sql.conditions import bare, read_name
 from bursar.sql.query import Name
 
@@ -16,6 +16,11 @@ _SIMPLE = "a sub-select in FROM may choose rows, columns and groups of values, a
 
 BESIDE = "beside"
 """Where a statement keeps the names that its sub-selects give to something beside *, which has names of its own."""
+
+COLUMN = "column"
+"""What marks a name in ORDER BY that is a column of the table, whatever else is called so."""
+
+_LISTS = (exp.Group, exp.Paren, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)
 
 _GROUPS = (exp.Case, exp.If, exp.IntDiv, exp.Mul, *OF_ONE_COLUMN)
 
@@ -150,6 +155,7 @@ class _Columns:
 def _substitute(tree: Node, columns: _Columns, called: Name | None) -> None:
     """Every column of the statement as the sub-select has it; a selected one keeps the name that it had."""
     outputs = [read_name(item.args["alias"]) for item in tree.expressions if isinstance(item, exp.Alias)]
+    called_so, grouped = {name.text.casefold() for name in outputs}, _grouped(tree)
     for column in list(tree.find_all(exp.Column)):
         if not isinstance(column.this, exp.Identifier) or column.find_ancestor(exp.From) is not None:
             continue
@@ -158,6 +164,10 @@ def _substitute(tree: Node, columns: _Columns, called: Name | None) -> None:
             raise QueryError(f"there is no table {qualifier.name} in this question", position=position(qualifier))
         column.set("table", None)
         inner = columns.find(name)
+        if qualifier is None and name.text.casefold() in called_so and _is_output(column, grouped):
+            continue
+        if column.find_ancestor(exp.Order) is not None:
+            column.meta[COLUMN] = True
         if inner is None:
             if columns.everything or (
                 column.find_ancestor(exp.Group, exp.Having, exp.Order) and any(name.agrees(one) for one in outputs)
@@ -174,3 +184,27 @@ def _substitute(tree: Node, columns: _Columns, called: Name | None) -> None:
             column.replace(exp.alias_(exp.Column(this=known), column.this.copy()))
         else:
             column.set("this", known)
+
+
+def _grouped(tree: Node) -> list[Name]:
+    """The columns that rows are grouped by as they are."""
+    items = [bare(item.this if isinstance(item, exp.Alias) else item) for item in tree.expressions]
+    group = tree.args.get("group")
+    listed = [] if group is None else [one for one in group.find_all(exp.Column) if isinstance(one.parent, _LISTS)]
+    columns = [item for item in (*items, *listed) if isinstance(item, exp.Column)]
+    return [read_name(column.this) for column in columns if isinstance(column.this, exp.Identifier)]
+
+
+def _is_output(column: Node, grouped: list[Name]) -> bool:
+    """Whether the name of an output means that output, and not a column of the sub-select that is called the same.
+
+    In ORDER BY it does where it stands alone; in HAVING outside of aggregates, unless rows are grouped by the column.
+    """
+    parent = column.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, exp.Ordered):
+        return True
+    name = read_name(column.this)
+    inside = isinstance(column.find_ancestor(exp.Having, exp.AggFunc, *FLAGS), exp.Having)
+    return inside and not any(name.agrees(one) for one in grouped)

@@ -37,6 +37,13 @@ def read_keys(
         by = [item for item in grouped if item.same(key)]
         if not by:
             raise QueryError(f"{key.name} is selected but not in GROUP BY", position=key.position)
+        called = [item.through for item in by if item.through is not None]
+        if 0 < len(called) < len(by):
+            raise QueryError(
+                f"GROUP BY names the same groups twice, once as {called[0].text}, which may be a column of its own; "
+                "leave that out, or give what is selected another name",
+                position=called[0].position,
+            )
         keys.append(replace(key, through=by[0].through))
     for item in grouped:
         if not any(item.same(key) for key in keys):

@@ -209,7 +209,20 @@ def _sort(query: Query, sort: Sort, outputs: dict[str, Name]) -> str:
     shown = map(_key if sort.unnamed else _selected, query.keys)
     marked = [*shown, *(_flag(flag, query) for flag in query.flags)]
     what = marked[sort.key] if sort.output is None else outputs[sort.output].text
+    if sort.output is None and _hidden(query, sort):
+        what = f"{_name(query.table)}.{what}"
     return f"{what}{' DESC' * sort.descending}{' NULLS FIRST' * sort.nulls_first}"
+
+
+def _hidden(query: Query, sort: Sort) -> bool:
+    """Whether a column that is sorted by as it is has the name of something else, which ORDER BY would mean."""
+    if sort.key >= len(query.keys) or (key := query.keys[sort.key]).by is not None:
+        return False
+    if key.total is not None and not sort.unnamed:
+        return False
+    others = [one.alias for place, one in enumerate(query.keys) if place != sort.key or key.total is not None]
+    names = [*others, *(flag.name for flag in query.flags), *query.names]
+    return any(name is not None and name.casefold() == key.column.text.casefold() for name in names)
 
 
 def _aggregate(aggregate: Aggregate) -> str:

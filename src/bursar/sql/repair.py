@@ -14,7 +14,7 @@ from sqlglot import exp
 from bursar.errors import QueryError
 from bursar.sql.aggregates import is_aggregate, read_item
 from bursar.sql.allowed import ALLOWED, FLAGS, Node, check_allowed
-from bursar.sql.conditions import bare
+from bursar.sql.conditions import bare, unnamed
 from bursar.sql.groups import read_total
 from bursar.sql.query import Name
 from bursar.sql.repair_after import REPAIRS_AFTER
@@ -51,7 +51,7 @@ def plain_groups(tree: Node) -> None:
     """What cannot be grouped by becomes the columns in it; ALL and numbers, the columns that are selected."""
     group = tree.args.get("group")
     if group is not None:
-        gone = {item.alias.casefold() for item in tree.expressions if item.alias and not _passes(_unnamed(item))}
+        gone = {item.alias.casefold() for item in tree.expressions if item.alias and not _passes(unnamed(item))}
         parts = [part for part in group.expressions if not isinstance(bare(part), exp.Literal)]
         parts = [part for part in parts if not (isinstance(part, exp.Column) and part.name.casefold() in gone)]
         kept = [[part] if groups(part) else list(part.find_all(exp.Column)) for part in parts]
@@ -82,10 +82,10 @@ def unrounded(tree: Node) -> None:
 
 def used_names(tree: Node) -> None:
     """The name of an aggregate in another selected item is that aggregate."""
-    aliases = [item for item in tree.expressions if item.alias and is_aggregate(_unnamed(item))]
+    aliases = [item for item in tree.expressions if item.alias and is_aggregate(unnamed(item))]
     named = {item.alias.casefold(): item.this for item in aliases}
     for item in tree.expressions:
-        for column in [] if isinstance(_unnamed(item), exp.Column) else list(item.find_all(exp.Column)):
+        for column in [] if isinstance(unnamed(item), exp.Column) else list(item.find_all(exp.Column)):
             if column.name.casefold() in named and column.find_ancestor(exp.AggFunc) is None:
                 column.replace(named[column.name.casefold()].copy())
 
@@ -114,13 +114,18 @@ def _times(whole: Node, op: type[exp.Binary], sides: dict[str, Node]) -> None:
 
 
 def cases(tree: Node) -> None:
-    """SUM(x > 3) adds up truth values, which CASE writes as numbers; and SUM(COALESCE(x, 0)) is one of a CASE, too."""
+    """SUM(x > 3) adds up truth values, which CASE writes as numbers; and SUM(COALESCE(x, 0)) is one of a CASE, too.
+
+    What is unknown adds nothing to a sum; an average leaves it out, so that only what is false may count as 0.
+    """
     for node in list(tree.find_all(exp.Sum, exp.Avg)):
         inner = bare(node.this)
         inner = bare(inner.this) if isinstance(inner, exp.Cast) else inner
         if isinstance(inner, exp.Predicate | exp.And | exp.Or | exp.Not):
-            one, zero = exp.Literal.number(1), exp.Literal.number(0)
-            node.set("this", exp.Case(ifs=[exp.If(this=inner.copy(), true=one)], default=zero))
+            yes, zero = exp.If(this=inner.copy(), true=exp.Literal.number(1)), exp.Literal.number(0)
+            no = exp.If(this=exp.Not(this=exp.paren(inner)), true=zero)
+            known = isinstance(node, exp.Sum) or isinstance(inner, exp.Is)
+            node.set("this", exp.Case(ifs=[yes], default=zero) if known else exp.Case(ifs=[yes, no]))
         elif isinstance(inner, exp.Coalesce) and isinstance(inner.this, exp.Column) and len(inner.expressions) == 1:
             null = exp.If(this=exp.Is(this=inner.this.copy(), expression=exp.Null()), true=inner.expressions[0].copy())
             node.set("this", exp.Case(ifs=[null], default=inner.this.copy()))
@@ -130,7 +135,7 @@ def count_instead(tree: Node) -> None:
     """Of what cannot be computed, the aggregates in it; of those that cannot be asked, COUNT(*) under their FILTER."""
     items: list[Node] = []
     for item in tree.expressions:
-        inner = _unnamed(item)
+        inner = unnamed(item)
         if _passes(inner) or isinstance(inner, FLAGS):
             items.append(item)
         elif inner.is_star or any(not isinstance(part, FLAGS) for part in inner.find_all(exp.AggFunc)):
@@ -139,7 +144,7 @@ def count_instead(tree: Node) -> None:
             items += [exp.alias_(parts[0], item.alias)] if named else parts
         else:
             items += [column.copy() for column in inner.find_all(exp.Column)]
-    if not any(item.find(exp.AggFunc) for item in items if not isinstance(_unnamed(item), FLAGS)):
+    if not any(item.find(exp.AggFunc) for item in items if not isinstance(unnamed(item), FLAGS)):
         items.append(exp.Count(this=exp.Star(), big_int=True))
     tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
 
@@ -161,7 +166,7 @@ def group_selected(tree: Node) -> None:
     columns = [] if group is None else list(group.expressions)
     known = [] if group is None else [*group.find_all(exp.Column), *columns]
     named = {part.name.casefold() for part in known if isinstance(part, exp.Column)}
-    others = [_of_total(_unnamed(item)) for item in tree.expressions if item.alias.casefold() not in named]
+    others = [_of_total(unnamed(item)) for item in tree.expressions if item.alias.casefold() not in named]
     columns += [item.copy() for item in others if groups(item) and item not in known]
     tree.set("group", exp.Group(expressions=columns) if columns else None)
 
@@ -170,7 +175,7 @@ def known_flags(tree: Node) -> None:
     """GROUPING of what rows are not grouped by is left out."""
     group = tree.args.get("group")
     known = [] if group is None else [*group.find_all(exp.Column), *group.expressions]
-    told = [(item, _unnamed(item)) for item in tree.expressions]
+    told = [(item, unnamed(item)) for item in tree.expressions]
     kept = [item for item, inner in told if not isinstance(inner, FLAGS) or all(p in known for p in inner.expressions)]
     tree.set("expressions", kept)
 
@@ -201,10 +206,6 @@ REPAIRS: tuple[Callable[[Node], None], ...] = (
     known_flags,
     *REPAIRS_AFTER,
 )
-
-
-def _unnamed(item: Node) -> Node:
-    return bare(item.this if isinstance(item, exp.Alias) else item)
 
 
 def _passes(node: Node) -> bool:

@@ -25,20 +25,20 @@ def column_first(tree: Node) -> None:
             node.replace(_FLIPPED.get(type(node), type(node))(this=right.copy(), expression=left.copy()))
 
 
-def plain_texts(tree: Node) -> None:
-    """x = "F" means x = 'F': double quotes are for names; and x IN 'F' lacks its brackets."""
-    for node in list(tree.find_all(*COMPARISONS, exp.In, exp.Like, exp.ILike)):
-        if isinstance(node, exp.In) and isinstance(node.args.get("field"), exp.Literal | exp.Column):
+def plain_lists(tree: Node) -> None:
+    """x IN 'F' lacks its brackets."""
+    for node in tree.find_all(exp.In):
+        if isinstance(node.args.get("field"), exp.Literal):
             node.set("expressions", [node.args["field"].copy()])
             node.set("field", None)
-        others = node.expressions if isinstance(node, exp.In) else [node.expression]
-        for other in map(bare, others):
-            if isinstance(other, exp.Column) and other.this.args.get("quoted") and isinstance(node.this, exp.Column):
-                other.replace(exp.Literal.string(other.name))
 
 
 def defaults(tree: Node) -> None:
-    """COALESCE(x, 0) > 5 is x > 5, or x IS NULL as well where the default would pass; = and the default, IS NULL."""
+    """COALESCE(x, 0) > 5 is x > 5, or x IS NULL as well where the default would pass; it is never unknown.
+
+    Edge cases: texts are told apart only, for what they are in order depends on the column; and a text that is compared
+    with itself stands for NULL, and would be looked for among the values.
+    """
     for node in list(tree.find_all(*COMPARISONS)):
         left, right = bare(node.this), bare(node.expression)
         if not isinstance(left, exp.Coalesce) or len(left.expressions) != 1 or not isinstance(right, exp.Literal):
@@ -48,10 +48,16 @@ def defaults(tree: Node) -> None:
             continue
         null = exp.Is(this=column.copy(), expression=exp.Null())
         plain = type(node)(this=column.copy(), expression=right.copy())
-        if default == right and isinstance(node, exp.EQ | exp.NEQ):
-            node.replace(null if isinstance(node, exp.EQ) else exp.Not(this=null))
-        elif default.is_string == right.is_string:
-            node.replace(exp.paren(exp.or_(plain, null)) if _passes(node, default, right) else plain)
+        if default.is_string != right.is_string:
+            continue
+        if right.is_string and (default == right or not isinstance(node, exp.EQ | exp.NEQ)):
+            continue
+        if _passes(node, default, right):
+            node.replace(exp.paren(exp.or_(plain, null)))
+        elif node.find_ancestor(exp.Not, exp.Is, exp.Avg) is not None:  # where unknown is not the same as false
+            node.replace(exp.paren(exp.and_(plain, exp.Not(this=null))))
+        else:
+            node.replace(plain)
 
 
 def _passes(node: Node, default: Node, right: Node) -> bool:
@@ -108,22 +114,23 @@ def truth_columns(tree: Node) -> None:
 
 
 def counted_conditions(tree: Node) -> None:
-    """AT_MOST(1, ...) is NOT AT_LEAST(2, ...); a number that is missing is 1, and no number exceeds the conditions."""
+    """AT_MOST(1, ...) is NOT AT_LEAST(2, ...), and a number that is missing is 1; what always or never holds stays."""
     for node in list(tree.find_all(exp.Anonymous)):
         first, *rest = [bare(part) for part in node.expressions] or [None]
         if node.name.upper() not in (AT_LEAST, "AT_MOST") or not rest:
             continue
-        number = int(first.this) if isinstance(first, exp.Literal) and str(first.this).isdecimal() else 0
-        conditions = rest if isinstance(first, exp.Literal) else [first, *rest]
-        least = number + (node.name.upper() != AT_LEAST)
-        limited = exp.Literal.number(min(max(least, 1), len(conditions)))
-        made = exp.Anonymous(this=AT_LEAST, expressions=[limited, *(part.copy() for part in conditions)])
-        node.replace(made if node.name.upper() == AT_LEAST else exp.Not(this=made))
+        counted, most = isinstance(first, exp.Literal), node.name.upper() != AT_LEAST
+        number, conditions = (str(first.this), rest) if counted else ("1", [first, *rest])
+        least = int(number) + most if number.isdecimal() else 0
+        if 1 <= least <= len(conditions):
+            limited = exp.Literal.number(least)
+            made = exp.Anonymous(this=AT_LEAST, expressions=[limited, *(part.copy() for part in conditions)])
+            node.replace(exp.Not(this=made) if most else made)
 
 
 REPAIRS_OF_CONDITIONS: tuple[Callable[[Node], None], ...] = (
     column_first,
-    plain_texts,
+    plain_lists,
     defaults,
     null_tests,
     plain_dates,

@@ -82,7 +82,9 @@ class _Period:
     def _numbered(self, number: int, year: int | None) -> date | None:
         if self.unit == "year":
             return date(number, 1, 1)
-        return None if year is None else date(year, (number - 1) * _MONTHS[self.unit] + 1, 1)
+        if year is None or self.unit not in _MONTHS:  # a day of every month, a week of every year: many ranges
+            return None
+        return date(year, (number - 1) * _MONTHS[self.unit] + 1, 1)
 
     def _begins(self, day: date) -> bool:
         if self.unit in _DAYS:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from bursar.domain import Domain, Value
+from bursar.domain import Attribute, Bins, Domain, Value
 from bursar.errors import QueryError
 from bursar.inference.derived import Form
 from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse, render
@@ -18,7 +20,7 @@ from bursar.workload.after import After, Order
 from bursar.workload.groups import Cells, Groups, Reader, groups_of
 from bursar.workload.levels import Level, with_levels, with_pieces, without_levels
 from bursar.workload.masks import count_groups, grouped
-from bursar.workload.names import resolve
+from bursar.workload.names import doubled, resolve
 from bursar.workload.outputs import Outputs
 from bursar.workload.predicates import possible_groups
 from bursar.workload.regions import regions, ties_too_many
@@ -26,6 +28,7 @@ from bursar.workload.repair import repairs
 from bursar.workload.sealed import ended, within_sealed
 from bursar.workload.shared_rows import SharedRows
 from bursar.workload.truth import check_types
+from bursar.workload.values import Represented
 from bursar.workload.workload import Workload
 
 MOST_ANSWERS = 100_000
@@ -126,7 +129,7 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
         forms=first.forms,
         largest=first.largest,
         remarks=first.remarks,
-        after=_after(query, read),
+        after=_after(query, read, domain),
     )
 
 
@@ -172,7 +175,7 @@ def _joined(columns: Sequence[Read]) -> Read:
     return [label for labels, _ in columns for label in labels], np.concatenate([ranks for _, ranks in columns])
 
 
-def _after(query: Query, read: Sequence[Read]) -> After | None:
+def _after(query: Query, read: Sequence[Read], domain: Domain) -> After | None:
     """What is done with the answers; None where they are shown as they are."""
     if query.having == TRUE and not query.order:
         return None
@@ -181,7 +184,7 @@ def _after(query: Query, read: Sequence[Read]) -> After | None:
         if sort.output is None:
             name, (labels, ranks) = _marks(query)[sort.key], read[sort.key]
             named = sort.key < len(query.keys) and query.keys[sort.key].total is not None and not sort.unnamed
-            ranks = _with_total(labels, ranks) if named else ranks
+            ranks = _with_total(query.keys[sort.key], labels, ranks, domain) if named else ranks
             empty = (ranks < 0) | np.fromiter((label is None for label in labels), np.bool_, len(labels))
             beyond = np.iinfo(np.int64).max // (-2 if sort.nulls_first else 2)
             order.append(Order(name=name, ranks=np.where(empty, beyond, -ranks if sort.descending else ranks)))
@@ -191,13 +194,49 @@ def _after(query: Query, read: Sequence[Read]) -> After | None:
     return After(outputs=query.names, having=query.having, order=tuple(order), limit=query.limit, offset=query.offset)
 
 
-def _with_total(labels: Sequence[Value], ranks: Cells) -> Cells:
-    """The places of labels in ascending order, with the name of the total where it belongs among them."""
-    name: Any = next((label for label, rank in zip(labels, ranks, strict=True) if rank < 0), None)
-    known = [(label, int(rank)) for label, rank in zip(labels, ranks, strict=True) if rank >= 0 and label is not None]
-    words = isinstance(name, str)
-    below = [rank for label, rank in known if isinstance(label, str) is not words or label <= name]
-    return np.where(ranks < 0, 2 * max(below, default=-1) + 2, 2 * ranks + 1)
+def _with_total(key: Key, labels: Sequence[Value], ranks: Cells, domain: Domain) -> Cells:
+    """The places of labels in ascending order, with the name of the total where it belongs among them.
+
+    Edge cases: a label that is the same shares its place; a bin stands where the number does that it counts as, and
+    words, such as other, behind numbers and days.
+    """
+    if np.all(ranks >= 0):
+        return ranks
+    bins = {} if key.by is not None else _counted_as(domain[key.column.text])
+    known = [
+        (bins.get(label, label), int(rank))
+        for label, rank in zip(labels, ranks, strict=True)
+        if rank >= 0 and label is not None
+    ]
+    name = _sorted_by(_typed(_total(key), [label for label, _ in known]))
+    below = [2 * rank + 2 for label, rank in known if _sorted_by(label) < name]
+    equal = [2 * rank + 1 for label, rank in known if _sorted_by(label) == name]
+    return np.where(ranks < 0, max([0, *below, *equal]), 2 * ranks + 1)
+
+
+def _sorted_by(label: Value) -> tuple[int, Any]:
+    """Numbers first, then days, then words."""
+    return 2 if isinstance(label, str) else 1 if isinstance(label, date) else 0, label
+
+
+def _typed(name: Value, labels: Sequence[Value]) -> Value:
+    """The name of a total as a number or a day, where it is one in quotes among such labels."""
+    kinds = {type(label) for label in labels}
+    try:
+        if isinstance(name, str) and date in kinds:
+            return date.fromisoformat(name)
+        return float(name) if isinstance(name, str) and kinds & {int, float} else name
+    except ValueError:
+        return name
+
+
+def _counted_as(attribute: Attribute) -> dict[Value, Value]:
+    """The number that stands for each bin, by its label; nothing for a column without bins."""
+    if not isinstance(attribute, Bins):
+        return {}
+    middles = [(low + high) / 2 for low, high in pairwise(attribute.edges)]
+    points = attribute.representatives if isinstance(attribute, Represented) else middles
+    return {attribute.label(cell): point for cell, point in enumerate(points)}
 
 
 def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
@@ -243,7 +282,10 @@ def _columns(part: Aggregate, domain: Domain) -> int:
 
 
 def _rewrite(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
-    for repaired in repairs(query, with_levels(domain, levels), table):
+    known = with_levels(domain, levels)
+    if doubled(query, known):
+        return ""  # which of two columns is meant is lost once the sub-select is opened
+    for repaired in repairs(query, known, table):
         for candidate in (repaired, ended(repaired, domain, sealed)):
             text = _rendered(candidate)
             if text and _askable(text, domain, table, sealed, levels):

@@ -17,13 +17,12 @@ def resolve(query: Query, domain: Domain, table: str) -> Query:
     """The same question with every column called by its declared name; an unknown name is refused."""
     if not query.table.names(table):
         raise QueryError(f"there is no table {query.table.text}; the table is {table}", position=query.table.position)
-    for name in query.beside:
-        if any(name.names(declared) for declared in domain.names):
-            raise QueryError(
-                f"the sub-select hands on two columns {name.text}; give the one that is not the column of the table "
-                "another name",
-                position=name.position,
-            )
+    for name in doubled(query, domain):
+        raise QueryError(
+            f"the sub-select hands on two columns {name.text}; give the one that is not the column of the table "
+            "another name",
+            position=name.position,
+        )
     keys = []
     for key in query.keys:
         column = _declared(key.column, domain)
@@ -40,6 +39,12 @@ def resolve(query: Query, domain: Domain, table: str) -> Query:
     return replace(
         known, keys=tuple(replace(one, column=key.column) for one, key in zip(known.keys, keys, strict=True))
     )
+
+
+def doubled(query: Query, domain: Domain) -> list[Name]:
+    """What sub-selects call by the name of a column that they hand on as well; quotes tell no two of them apart."""
+    declared = {name.casefold() for name in domain.names}
+    return [name for name in query.beside if name.text.casefold() in declared]
 
 
 def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bursar.domain import Domain
 from bursar.errors import QueryError
 from bursar.queries import Predicate, Quorum, Within
-from bursar.sql import And, AtLeast, Condition, IsTrue, Not, Or
+from bursar.sql import FALSE, TRUE, And, AtLeast, Condition, IsTrue, Not, Or
 from bursar.sql.query import leaves
 from bursar.workload.apart import MOST_GROUPS, too_many_tied
 from bursar.workload.groups import Axis, Cells, Groups
@@ -26,12 +26,13 @@ def predicate(condition: Condition, domain: Domain, group: Sequence[Within] = ()
     The column of the partitions comes first, so that it is never left out of the hull, then those of the group.
     """
     own = {domain.partition, *(within.column for within in group)}
-    names = domain.ordered([*(leaf.column.text for leaf in leaves(condition)), *(within.column for within in group)])
+    asked = normal(condition, negated=False)
+    if asked == FALSE:
+        return None
+    names = domain.ordered([*(leaf.column.text for leaf in leaves(asked)), *(within.column for within in group)])
     attrs = tuple(sorted(names, key=lambda name: (name != domain.partition, name not in own)))
-    whole = _part(normal(condition, negated=False), int(YES), False, domain)
-    if group:
-        whole = Quorum(len(group) + 1, (*group, whole))
-    made = Predicate(attrs, domain.sizes(attrs), whole)
+    parts = (*group, *(() if asked == TRUE else (_part(asked, int(YES), False, domain),)))
+    made = Predicate(attrs, domain.sizes(attrs), parts[0] if len(parts) == 1 else Quorum(len(parts), parts))
     return made if made.norms(1)[0].largest() > 0 else None
 
 

@@ -58,7 +58,16 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
         query = resolve(_renamed(_chosen_after(query, domain), domain, table), domain, table)
     except QueryError:
         return
-    found = change_leaves(query, lambda leaf: _repaired(leaf, domain[leaf.column.text]))
+    tests = [leaf for condition in query.conditions() for leaf in leaves(condition)]
+    compared = {leaf.column.text for leaf in tests if not isinstance(leaf, IsNull)}
+
+    def changed(leaf: Leaf) -> Condition:
+        """Where NULL counts as a value, that is not what NULL means beside other values of the column."""
+        name, attribute = leaf.column.text, domain[leaf.column.text]
+        counted = isinstance(leaf, IsNull) and isinstance(attribute.null, int) and name in compared
+        return leaf if counted else _repaired(leaf, attribute)
+
+    found = change_leaves(query, changed)
     keys = tuple(_whole_buckets(new, old) for new, old in zip(found.keys, query.keys, strict=True))
     query = replace(found, keys=keys)
     yield query

@@ -376,8 +376,13 @@ SELECT SUM(age > 3) AS s FROM people
 
 -- says: AVG takes a column, or a CASE of columns and constants
 -- at: sex
--- try: SELECT AVG(CASE WHEN sex = 'F' THEN 1 ELSE 0 END) AS s FROM people
-SELECT AVG((sex = 'F')::INT) AS s FROM people
+-- try: SELECT AVG(CASE WHEN sex = 'F' THEN 1 WHEN NOT sex = 'F' THEN 0 END) AS s, AVG(CASE WHEN age IS NULL THEN 1 ELSE 0 END) AS n FROM people
+SELECT AVG((sex = 'F')::INT) AS s, AVG((age IS NULL)::INT) AS n FROM people
+
+-- says: AVG takes a column, or a CASE of columns and constants
+-- at: COALESCE
+-- try: SELECT AVG(CASE WHEN age > 5 AND age IS NOT NULL THEN 1 WHEN NOT (age > 5 AND age IS NOT NULL) THEN 0 END) AS a FROM people
+SELECT AVG((COALESCE(age, 0) > 5)::INT) AS a FROM people
 
 -- says: SUM takes a column, or a CASE of columns and constants
 -- at: age
@@ -831,7 +836,6 @@ WITH x SELECT COUNT(*) FROM people
 
 -- says: this is written AT_LEAST(2, condition, condition, ...)
 -- at: AT_LEAST(3,
--- try: SELECT COUNT(*) FROM people WHERE AT_LEAST(2, age > 3, sex = 'F')
 SELECT COUNT(*) FROM people WHERE AT_LEAST(3, age > 3, sex = 'F')
 
 -- says: this is written AT_LEAST(2, condition, condition, ...)
@@ -841,13 +845,21 @@ SELECT COUNT(*) FROM people WHERE AT_LEAST(age > 3, sex = 'F')
 
 -- says: this is written AT_LEAST(2, condition, condition, ...)
 -- at: AT_LEAST(0,
--- try: SELECT COUNT(*) FROM people WHERE AT_LEAST(1, age > 3, sex = 'F')
 SELECT COUNT(*) FROM people WHERE AT_LEAST(0, age > 3, sex = 'F')
 
 -- says: functions are not available: AT_MOST
 -- at: AT_MOST(1,
 -- try: SELECT COUNT(*) FROM people WHERE NOT AT_LEAST(2, age > 3, sex = 'F')
 SELECT COUNT(*) FROM people WHERE AT_MOST(1, age > 3, sex = 'F')
+
+-- says: functions are not available: AT_MOST
+-- at: AT_MOST(2,
+SELECT COUNT(*) FROM people WHERE AT_MOST(2, age > 3, sex = 'F')
+
+-- says: functions are not available: AT_MOST
+-- at: AT_MOST(2,
+-- try: SELECT COUNT(*) FROM people WHERE NOT AT_LEAST(3, age > 3, sex = 'F', code = 1)
+SELECT COUNT(*) FROM people WHERE AT_MOST(2, age > 3, sex = 'F', code = 1)
 
 -- says: AT_LEAST is a condition, for WHERE and FILTER
 -- at: AT_LEAST(1,
@@ -908,6 +920,39 @@ SELECT COALESCE(sex, 'none') AS s, COUNT(*) FROM people GROUP BY s
 -- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) ORDER BY GROUPING(sex) DESC, sex
 SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) ORDER BY CASE WHEN GROUPING(sex) = 1 THEN 0 ELSE 1 END, sex
 
+-- says: a CASE of GROUPING names a total, as in CASE WHEN GROUPING(x) = 1 THEN 'all' ELSE x END
+-- at: GROUPING
+-- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) ORDER BY GROUPING(sex), sex
+SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) ORDER BY CASE WHEN GROUPING(sex) = 0 THEN 0 ELSE 1 END, sex
+
+-- says: a CASE of GROUPING names a total, as in CASE WHEN GROUPING(x) = 1 THEN 'all' ELSE x END
+-- at: GROUPING
+-- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) ORDER BY GROUPING(sex), sex
+SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) ORDER BY CASE GROUPING(sex) WHEN 0 THEN 2 ELSE 1 END DESC, sex
+
+-- says: a CASE of GROUPING names a total, as in CASE WHEN GROUPING(x) = 1 THEN 'all' ELSE x END
+-- at: GROUPING
+-- try: SELECT sex, GROUPING(sex), COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ()) ORDER BY sex
+SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex) ORDER BY CASE WHEN GROUPING(sex) = 0 AND sex = 'F' THEN 0 ELSE 1 END, sex
+
+-- says: HAVING is about aggregates; a condition on sex goes into WHERE
+-- at: sex
+-- try: SELECT sex, code, COUNT(*) AS n FROM people WHERE sex = 'F' GROUP BY GROUPING SETS ((sex, code), (sex), ()) HAVING GROUPING(sex, code) <> 3 AND n > 5
+SELECT sex, code, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex, code) HAVING sex = 'F' AND n > 5
+
+-- says: HAVING is about aggregates; a condition on sex goes into WHERE
+-- at: sex
+-- try: SELECT sex, code, COUNT(*) AS n FROM people WHERE sex = 'F' GROUP BY GROUPING SETS ((sex, code), (sex))
+SELECT sex, code, COUNT(*) AS n FROM people GROUP BY sex, ROLLUP (code) HAVING sex = 'F'
+
+-- says: HAVING is about aggregates; a condition on sex goes into WHERE
+-- at: sex
+SELECT sex, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex) HAVING sex IS NULL
+
+-- says: HAVING is about aggregates; a condition on sex goes into WHERE
+-- at: sex
+SELECT sex, code, COUNT(*) AS n FROM people GROUP BY CUBE (sex, code) HAVING sex = 'F' OR code = 1
+
 -- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
 -- at: COALESCE
 -- try: SELECT COUNT(*) FROM people WHERE age > 5
@@ -920,17 +965,38 @@ SELECT COUNT(*) FROM people WHERE 5 >= COALESCE(age, 0)
 
 -- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
 -- at: COALESCE
--- try: SELECT COUNT(*) FROM people WHERE sex IS NULL
+-- try: SELECT COUNT(*) FROM people WHERE age = 0 OR age IS NULL
+SELECT COUNT(*) FROM people WHERE COALESCE(age, 0) = 0
+
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
+-- try: SELECT COUNT(*) FROM people WHERE age <> 0
+SELECT COUNT(*) FROM people WHERE COALESCE(age, 0) <> 0
+
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
+-- try: SELECT COUNT(*) FROM people WHERE NOT (age > 5 AND age IS NOT NULL) OR (NOT (height > 150 AND height IS NOT NULL)) IS TRUE
+SELECT COUNT(*) FROM people WHERE NOT COALESCE(age, 0) > 5 OR (COALESCE(height, 0) > 150) IS FALSE
+
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
+-- try: SELECT COUNT(*) FROM people WHERE sex <> 'F' OR sex IS NULL
+SELECT COUNT(*) FROM people WHERE COALESCE(sex, 'none') <> 'F'
+
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
 SELECT COUNT(*) FROM people WHERE COALESCE(sex, 'none') = 'none'
 
+-- says: COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL
+-- at: COALESCE
+SELECT COUNT(*) FROM people WHERE COALESCE(age, '10') < '9'
+
 -- says: two columns cannot be compared, and this is the name of one; text is written 'like this'
--- at: "F"
--- try: SELECT COUNT(*) FROM people WHERE sex = 'F'
-SELECT COUNT(*) FROM people WHERE sex = "F"
+-- at: "country"
+SELECT COUNT(*) FROM people WHERE sex = "country"
 
 -- says: two columns cannot be compared, and this is the name of one; text is written 'like this'
 -- at: "F"
--- try: SELECT COUNT(*) FROM people WHERE sex IN ('F', 'M')
 SELECT COUNT(*) FROM people WHERE sex IN ("F", 'M')
 
 -- says: a column is compared with one constant; two comparisons are joined by AND
@@ -987,6 +1053,11 @@ SELECT COUNT(*) FROM people WHERE DATE_TRUNC('week', day) <= DATE '2024-01-01'
 -- says: this can be grouped by; in a condition, compare the column itself with constants
 -- at: DATE_TRUNC
 SELECT COUNT(*) FROM people WHERE DATE_TRUNC('month', day) = DATE '2024-02-02'
+
+-- says: this can be grouped by; in a condition, compare the column itself with constants
+-- at: YEAR
+-- try: SELECT COUNT(*) FROM people
+SELECT SUM(CASE WHEN YEAR(day) = 2024 AND EXTRACT(day FROM day) = 5 THEN 1 END), COUNT(*) FROM people
 
 -- says: functions are not available: DATE_PART
 -- at: DATE_PART

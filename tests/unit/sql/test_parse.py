@@ -26,6 +26,7 @@ from bursar.sql import (
     Op,
     Or,
     Query,
+    Sort,
     parse,
     render,
 )
@@ -230,3 +231,45 @@ def test_sets_that_having_leaves_out_are_not_asked_for() -> None:
     )
     assert (query.sets, query.unasked) == (((0, 1), (0,)), ((1,), ()))
     assert parse(render(query)) == query
+
+
+@pytest.mark.parametrize(
+    ("order", "sort"),
+    [
+        ("sex", Sort(output="sex")),
+        ('("SEX")', Sort(output="sex")),
+        ("a", Sort(key=0)),
+        ("t.s", Sort(key=0)),
+        ("s", Sort(key=0)),
+    ],
+)
+def test_in_order_by_an_alias_comes_before_a_column(order: str, sort: Sort) -> None:
+    inner = "(SELECT sex AS s FROM people) AS t"
+    assert parse(f"SELECT s AS a, COUNT(*) AS sex FROM {inner} GROUP BY t.s ORDER BY {order}").order == (sort,)
+
+
+def test_in_order_by_a_name_that_nobody_gave_comes_after_a_column() -> None:
+    assert parse("SELECT count AS c, COUNT(*) FROM t GROUP BY count ORDER BY count").order == (Sort(key=0),)
+
+
+def test_in_having_a_group_column_comes_before_an_alias() -> None:
+    with pytest.raises(QueryError, match="goes into WHERE") as refusal:
+        parse("SELECT n AS m, COUNT(*) AS n FROM (SELECT change AS n FROM t) GROUP BY n HAVING n > 5")
+    assert refusal.value.rewrite == "SELECT change AS m, COUNT(*) AS n FROM t WHERE change > 5 GROUP BY change"
+
+
+def test_a_total_is_ordered_by_under_its_own_name_only() -> None:
+    named = "CASE WHEN GROUPING(sex) = 1 THEN '{}' ELSE sex END"
+    text = f"SELECT {named.format('Aa')} AS a, COUNT(*) FROM t GROUP BY ROLLUP (sex) ORDER BY {{}}"
+    assert parse(text.format(named.format("Aa"))).order == (Sort(key=0),)
+    assert parse(text.format("sex")).order == (Sort(key=0, unnamed=True),)
+    with pytest.raises(QueryError, match="this CASE is not selected"):
+        parse(text.format(named.format("Zz")))
+
+
+@pytest.mark.parametrize("group", ["change, shop", "shop, change", "1, shop", "ROLLUP (change, shop)"])
+def test_a_column_is_not_grouped_by_as_it_is_and_by_its_alias(group: str) -> None:
+    text = f"SELECT change AS shop, COUNT(*) FROM t GROUP BY {group}"
+    with pytest.raises(QueryError, match="names the same groups twice, once as shop") as refusal:
+        parse(text)
+    assert refusal.value.position == text.rindex("shop")

@@ -573,7 +573,6 @@ SELECT CASE WHEN income < 15 OR sex = 'F' THEN 1 ELSE 2 END AS c, COUNT(*) FROM 
 
 -- says: the sub-select hands on two columns region; give the one that is not the column of the table another name
 -- at: region
--- try: SELECT sex AS region, COUNT(*) FROM people GROUP BY sex
 SELECT region, COUNT(*) FROM (SELECT *, sex AS region FROM people) GROUP BY region
 
 -- says: GROUP BY age means the column of that name, and what is made of age is not in GROUP BY
@@ -657,3 +656,7 @@ SELECT day, CASE WHEN height < 150 OR seen < DATE '2024-02-05' OR born < DATE '1
 -- at: n
 -- try: SELECT sex, COUNT(*) AS n FROM people WHERE height > 150 GROUP BY sex HAVING n < 99 AND n > 10
 SELECT sex, COUNT(*) AS n FROM people WHERE n > 10 AND height > 150 GROUP BY sex HAVING n < 99
+
+-- says: NULL counts as N in region, so it cannot be told apart
+-- at: region
+SELECT COUNT(*) FROM people WHERE region = 'S' OR region IS NULL

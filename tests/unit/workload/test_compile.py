@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import date
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Value
 from bursar.errors import QueryError
 from bursar.kernel.limits import check_strategy
-from bursar.queries import Product, Stack
+from bursar.queries import Predicate, Product, Quorum, Stack, Within
 from bursar.sql import parse
 from bursar.workload import MOST_ANSWERS, Workload, compile, outputs
 from bursar.workload.apart import pieces_of
@@ -171,6 +172,35 @@ def test_the_number_of_answers_is_limited_before_anything_is_built() -> None:
     text = "SELECT zip, COUNT(*), COUNT(*) FILTER (WHERE sex = 'F') FROM people WHERE zip < {} GROUP BY zip"
     assert len(ask(text.format(MOST_ANSWERS // 2)).labels) == MOST_ANSWERS // 2
     assert f"{MOST_ANSWERS} are possible" in refusal(text.format(MOST_ANSWERS // 2 + 1)).reason
+
+
+def test_wide_columns_in_few_groups_are_counted_group_by_group() -> None:
+    text = "SELECT zip // 500000 AS a, day // 500 AS b, {} FROM people GROUP BY {}"
+    workload = ask(text.format("COUNT(*) AS n, COUNT(*) FILTER (WHERE FALSE) AS none", "a, b"), WIDE)
+    assert workload.labels == tuple(product((0, 1, None), repeat=2))
+    assert workload.index.tolist() == [[place, -1] for place in range(9)]
+    first = pieces_of(workload.map)[0]
+    assert isinstance(first, Predicate)
+    assert first.condition == Quorum(2, (Within("zip", ((0, 500_000),)), Within("day", ((0, 500),))))
+    assert len(ask(text.format("COUNT(*) AS n", "ROLLUP (a, b)"), WIDE).labels) == 13
+    assert "joint cells" in refusal(text.format("SUM(age) AS n", "a, b"), WIDE).reason
+
+
+@pytest.mark.parametrize(("name", "place"), [("-1", 0), ("1.5", 2), ("9", 3), ("'9'", 3), ("'none'", 3), ("'rest'", 4)])
+def test_a_total_stands_where_its_name_does(name: str, place: int) -> None:
+    domain = Domain((Integers(name="age", lower=0, upper=2, outside=Stray.OTHER, null=0),))
+    total = f"CASE WHEN GROUPING(age) = 1 THEN {name} ELSE age END AS a"
+    workload = ask(f"SELECT {total}, COUNT(*) FROM people GROUP BY ROLLUP (age) ORDER BY a", domain)
+    assert workload.after is not None
+    ranks = workload.after.order[0].ranks
+    assert [workload.labels[line][0] for line in np.argsort(ranks) if line != 4] == [0, 1, 2, "other"]
+    assert np.argsort(ranks).tolist().index(4) == place
+
+
+@pytest.mark.parametrize("name", ["age", '"Age"', '"AGE"'])
+def test_a_sub_select_that_hands_on_a_name_twice_is_refused(name: str) -> None:
+    inner = f"SELECT *, CASE WHEN sex = 'F' THEN 100 ELSE 0 END AS {name} FROM people"
+    assert "hands on two columns" in refusal(f"SELECT SUM(age) AS n FROM ({inner})").reason
 
 
 # ----------------------------------------------------------------------------------------------- several aggregates
