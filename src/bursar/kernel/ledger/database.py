@@ -74,13 +74,9 @@ class State:
 
 def translate(fault: Exception, patience: float) -> LedgerError:
     """What an SQLite error means to a person, after so many seconds of waiting. It never carries stored text."""
-    name = _name(fault)
+    name = getattr(fault, "sqlite_errorname", "SQLITE_ERROR")
     known = next((text for prefix, text in _MEANING.items() if name.startswith(prefix)), "the ledger cannot be used")
     return LedgerError(f"{known.format(patience)} ({name}); nothing was released")
-
-
-def _name(fault: Exception) -> str:
-    return getattr(fault, "sqlite_errorname", "SQLITE_ERROR")
 
 
 class Database:
@@ -139,7 +135,7 @@ class Database:
                 self._connection.execute("BEGIN IMMEDIATE")
                 return
             except FAULTS as fault:
-                if not _name(fault).startswith("SQLITE_BUSY") or time.monotonic() >= give_up:
+                if "BUSY" not in getattr(fault, "sqlite_errorname", "") or time.monotonic() >= give_up:
                     raise self._failed(translate(fault, self._patience)) from fault
             time.sleep(NAP)
 
