@@ -43,7 +43,7 @@ CANDIDATES: dict[str, LinearMap] = {
     "twice": Stack((TWICE, SEXES)),
     "apart": Stack((APART, SEXES)),
     "rows on joint columns": Stack((EITHER, WOMEN)),
-    "numbers in front": Product((NUMBERS[0], *SEXES.masks, *NUMBERS[1:])),
+    "numbers in front": Stack((Product((NUMBERS[0], *WOMEN.masks, *NUMBERS[1:])), SEXES)),
 }
 
 

@@ -30,10 +30,8 @@ FORMAT = 2
 
 # FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary tables stay
 # in memory because secrets may be in them, and what is deleted is overwritten, which not every SQLite does by itself.
-SETTINGS = (
-    *("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF"),
-    *("temp_store=MEMORY", "secure_delete=ON"),
-)
+_DURABLE = ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=MEMORY")
+SETTINGS = (*_DURABLE, "secure_delete=ON")
 
 NAP = 0.005
 """Seconds between two attempts to write while another process does. SQLite itself would wait longer and longer, up to a
