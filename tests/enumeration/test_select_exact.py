@@ -9,7 +9,7 @@ import pytest
 from bursar.domain import Unit
 from bursar.kernel.budget import Budget
 from bursar.kernel.kernel import Kernel
-from bursar.queries import LinearMap, Product, Stack
+from bursar.queries import LinearMap, Mask, Product, Stack, Steps
 from harness.adversaries import (
     AGES,
     APART,
@@ -35,6 +35,7 @@ UNITS = pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "re
 ORDERS = (Decimal("1.5"), Decimal(2), Decimal(32))
 MARGINALS = Stack((SEXES, AGES))
 CELLS = Product((SEXES.masks[0], AGES.masks[0]))
+NUMBERS = [Mask((), (), Steps.dense([[number]])) for number in (2, -1, 1)]
 CANDIDATES: dict[str, LinearMap] = {
     "one histogram": AGES,
     "marginals": MARGINALS,
@@ -42,6 +43,7 @@ CANDIDATES: dict[str, LinearMap] = {
     "twice": Stack((TWICE, SEXES)),
     "apart": Stack((APART, SEXES)),
     "rows on joint columns": Stack((EITHER, WOMEN)),
+    "numbers in front": Stack((Product((NUMBERS[0], *WOMEN.masks, *NUMBERS[1:])), SEXES)),
 }
 
 

@@ -18,7 +18,7 @@ from bursar.kernel.accounting.reach import Reach
 from bursar.kernel.accounts import Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Record
-from bursar.queries import Ceiling, Hull, LinearMap, Stack
+from bursar.queries import Ceiling, Hull, LinearMap, Mask, Product, Stack, Steps
 from harness.adversaries import AGES, APART, CONCENTRATED, GROWN, OTHER_ROW, SEXES, TWICE, WOMEN, plus
 from harness.cells import Numbers
 from harness.enumeration import ALLOWED, BranchingTape, renyi_excess, worst_ratio
@@ -33,6 +33,7 @@ FAR = selecting(Stack((WOMEN, GROWN)), (0, 60), count=1, scale=1.0)
 TWO = selecting(Stack((WOMEN, GROWN, WOMEN, GROWN)), (0, 60), count=2, scale=1.0)
 FIVE = Stack((SEXES, AGES))
 ONE_AGE = selecting(AGES, (0,), count=1, scale=1.0)
+COUNTED_THRICE = Product((*WOMEN.masks, *(Mask((), (), Steps.dense([[number]])) for number in (3, 1))))
 EVEN = selecting(Stack((WOMEN, GROWN)), (0, 3), count=1, scale=16.0)
 
 
@@ -233,6 +234,14 @@ def test_signs_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     assert excess(adversary, pair, unit=OTHER_ROW) <= ALLOWED
     reaching(monkeypatch, OneSign)
     assert excess(adversary, pair, unit=OTHER_ROW) > Decimal("1.9")
+
+
+def test_numbers_that_take_each_others_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept by their columns, two factors without columns are one."""
+    adversary = selecting(Stack((COUNTED_THRICE, GROWN)), (60, 0), count=1, scale=1.0)
+    assert excess(adversary) <= ALLOWED
+    monkeypatch.setattr(Product, "bare_largest", lambda product: product.masks[-1].steps.largest())
+    assert excess(adversary) > Decimal("1.9")
 
 
 @pytest.mark.parametrize("adversary", [FAR, TWO, EVEN, ONE_AGE])

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from bursar.engine import Bursar
 from bursar.errors import Busy, LedgerError, Stale
 from bursar.kernel.accounting import Closed, Failed, Noise, NoiseKind, Opened
 from bursar.kernel.grant import Grant
-from bursar.kernel.ledger import Transaction
+from bursar.kernel.ledger import Transaction, database
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.sparse_vector import SparseVectors, Threshold
 from bursar.queries import Mask, Product, Steps
@@ -352,6 +353,35 @@ def test_a_full_disk_tells_an_outcome_once_at_most(place: Path, estimate: int, m
         with pytest.raises(Stale, match="had to be closed"):
             try_once(bursar, WITHIN)
         assert ends(bursar) == ["Closed"]
+
+
+class Careless(sqlite3.Connection):
+    """As in a build of SQLite that leaves what was deleted where it was."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.execute("PRAGMA secure_delete = OFF")
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["as it is", "a wrong twin"])
+def test_a_threshold_is_in_no_file_once_it_was_passed(place: Path, twin: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither while the ledger is open nor afterwards, whatever SQLite does by itself."""
+    monkeypatch.setattr("bursar.kernel.ledger.SqliteLedger.factory", Careless)
+    if twin:
+        settings = tuple(setting for setting in database.SETTINGS if "secure_delete" not in setting)
+        monkeypatch.setattr(database, "SETTINGS", settings)
+
+    def left() -> list[bool]:
+        return [key in file.read_bytes() for file in place.parent.iterdir()]
+
+    with reopened(place, epsilon=EPSILON) as bursar:
+        kept = secret(bursar)
+        assert kept is not None
+        key = kept.key.hex().encode()
+        assert any(left())
+        assert try_once(bursar, FAR)
+        assert any(left()) == twin
+    assert any(left()) == twin
 
 
 def test_a_lost_secret_ends_the_instance(place: Path) -> None:

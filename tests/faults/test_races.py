@@ -27,6 +27,7 @@ from bursar.kernel.accounts import Charge
 from bursar.kernel.grant import HOLD_SECONDS
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Record, SqliteLedger
+from bursar.kernel.ledger.sqlite import BUSY_TIMEOUT
 from bursar.kernel.verbs import Verbs
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
@@ -114,18 +115,20 @@ def test_64_threads_for_600(place: Path) -> None:
 
 
 def many_clients(place: Path, name: str, threads: int, requests: int) -> None:
-    with reopened(place, preset="fixed", epsilon=EPSILON) as bursar:
+    """With the patience that users have: nobody may be left waiting so long that they give up."""
+    with reopened(place, preset="fixed", epsilon=EPSILON, patience=BUSY_TIMEOUT) as bursar:
         tally = clients(bursar, name, threads, requests)
     (place.parent / f"tally {name}").write_text(f"{tally['granted']} {tally['refused']}")
 
 
-def test_8_processes_of_8_threads_for_600(place: Path) -> None:
+@pytest.mark.parametrize(("processes", "threads"), [(8, 8), pytest.param(16, 4, marks=pytest.mark.heavy)])
+def test_processes_of_several_threads_for_600(place: Path, processes: int, threads: int) -> None:
     with watched(place) as seen:
-        children = [start(many_clients, place, f"process {number}", 8, 20) for number in range(8)]
-        assert [exit_code(child) for child in children] == [0] * 8
+        children = [start(many_clients, place, f"process {number}", threads, 20) for number in range(processes)]
+        assert [exit_code(child) for child in children] == [0] * processes
     tallies = [file.read_text().split() for file in place.parent.glob("tally *")]
     granted, refused = (sum(int(tally[which]) for tally in tallies) for which in (0, 1))
-    check_all_is_granted_once(place, Counter(granted=granted, refused=refused), seen, 8 * 8 * 20)
+    check_all_is_granted_once(place, Counter(granted=granted, refused=refused), seen, processes * threads * 20)
 
 
 class Unsteady(sqlite3.Connection):

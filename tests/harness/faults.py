@@ -128,8 +128,15 @@ def declare(ledger: SqliteLedger) -> int:
     return declare_version(ledger=ledger, open_source=lambda key: source, randomness=SystemRandomness())
 
 
-def reopened(place: Path, *, preset: str = "default", epsilon: float = EPSILON, analyst: str = "ana") -> Bursar:
-    ledger = SqliteLedger.open(place, charter(settings(epsilon)), busy_timeout=PATIENCE)
+def reopened(
+    place: Path,
+    *,
+    preset: str = "default",
+    epsilon: float = EPSILON,
+    analyst: str = "ana",
+    patience: float = PATIENCE,
+) -> Bursar:
+    ledger = SqliteLedger.open(place, charter(settings(epsilon)), busy_timeout=patience)
     return engine(settings=settings(epsilon), ledger=ledger, preset=PRESETS[preset], analyst=analyst)
 
 

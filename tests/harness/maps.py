@@ -67,7 +67,10 @@ def masks(draw: st.DrawFn, domain: Domain, attrs: tuple[str, ...], values: st.Se
 
 @st.composite
 def products(draw: st.DrawFn, domain: Domain, values: st.SearchStrategy[int] | None = None) -> Product:
-    """Masks over one or two columns each, in any order of columns; sometimes of no column at all."""
+    """Masks over one or two columns each, in any order of columns; sometimes of no column at all.
+
+    Up to two of them have no columns: several numbers in front of one product, some of them 0, some of them equal.
+    """
     kinds = (st.integers(0, 1), st.integers(-3, 3), st.integers(0, 3))
     chosen = draw(st.sampled_from(kinds)) if values is None else values
     names = draw(st.permutations(domain.names))[: draw(st.integers(0, len(domain.names)))]
@@ -76,6 +79,8 @@ def products(draw: st.DrawFn, domain: Domain, values: st.SearchStrategy[int] | N
         width = draw(st.integers(1, min(2, len(names))))
         found.append(draw(masks(domain, tuple(names[:width]), chosen)))
         names = names[width:]
+    for bare in draw(st.lists(masks(domain, (), chosen), max_size=2)):
+        found.insert(draw(st.integers(0, len(found))), bare)
     return Product(tuple(found))
 
 

@@ -62,6 +62,14 @@ class Product:
         """Priced over and over while a plan is made, so computed once."""
         return {power: Norm(self.masks, power) for power in (1, 2)}
 
+    @property
+    def with_columns(self) -> tuple[Mask, ...]:
+        return tuple(mask for mask in self.masks if mask.attrs)
+
+    def bare_largest(self) -> int:
+        """The largest entry of the product of all masks without columns, of which there may be any number."""
+        return math.prod(mask.steps.largest() for mask in self.masks if not mask.attrs)
+
     def largest(self) -> int:
         return math.prod(mask.steps.largest() for mask in self.masks)
 

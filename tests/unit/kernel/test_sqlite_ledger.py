@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import resource
 import shutil
@@ -10,7 +11,8 @@ import sqlite3
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,8 @@ import pytest
 from bursar.errors import Busy, LedgerError, Stale
 from bursar.kernel.accounting.events import Measured, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.ledger import Claim, Health, Hold, SqliteLedger, Transaction
+from bursar.kernel.ledger import Claim, Health, Hold, SqliteLedger, Transaction, database
+from bursar.kernel.ledger.database import NAP
 from bursar.queries import Mask, Product, Steps
 from harness.patience import PATIENCE
 
@@ -357,6 +360,219 @@ def test_a_lock_held_elsewhere_is_a_clear_error(place: Path, ledger: SqliteLedge
     other.close()
     assert hasty.commit(note) == 2
     hasty.close()
+
+
+def test_an_error_says_how_long_was_waited(place: Path, ledger: SqliteLedger) -> None:
+    hasty = SqliteLedger.open(place, busy_timeout=0.05)
+    with closing(sqlite3.connect(place, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(
+            LedgerError, match=r"for 0\.05 seconds; try again later \(SQLITE_BUSY\); nothing was released"
+        ):
+            hasty.commit(note)
+    hasty.close()
+
+
+def test_who_waits_comes_in_when_the_other_has_done(
+    place: Path, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(place, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        naps: list[float] = []
+
+        def nap(seconds: float) -> None:
+            naps.append(seconds)
+            if len(naps) == 20:
+                other.execute("ROLLBACK")
+
+        monkeypatch.setattr("bursar.kernel.ledger.database.time.sleep", nap)
+        assert ledger.commit(note) == 1
+    assert naps == [NAP] * 20  # no longer and longer ones: those who wait longest would be the last
+
+
+def test_a_process_that_is_killed_while_it_waits_leaves_no_lock(
+    place: Path, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.close()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with closing(sqlite3.connect(place, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                monkeypatch.setattr("bursar.kernel.ledger.database.time.sleep", lambda _: os.write(writer, b"w"))
+                SqliteLedger.open(place, busy_timeout=PATIENCE).commit(note)
+        finally:
+            os._exit(1)
+    assert os.read(reader, 1) == b"w"  # it has asked and was told to wait
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(reader)
+    os.close(writer)
+    with closing(SqliteLedger.open(place, busy_timeout=0.05)) as hasty:
+        assert hasty.commit(note) == 1
+
+
+def test_a_process_that_is_killed_at_work_lets_those_in_who_wait(place: Path, ledger: SqliteLedger) -> None:
+    ledger.close()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            mine = SqliteLedger.open(place, busy_timeout=PATIENCE)
+
+            def stay(transaction: Transaction) -> None:
+                note(transaction)
+                os.write(writer, b"w")
+                time.sleep(PATIENCE)
+
+            mine.commit(stay)
+        finally:
+            os._exit(1)
+    os.read(reader, 1)
+    with closing(SqliteLedger.open(place, busy_timeout=PATIENCE)) as waiting, ThreadPoolExecutor(1) as pool:
+        position = pool.submit(waiting.commit, note)
+        assert not position.done()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert position.result(PATIENCE) == 1
+    os.close(reader)
+    os.close(writer)
+
+
+def write_often(place: Path, threads: int, commits: int) -> None:
+    """Threads that write all the time, with the patience that users have."""
+    with closing(SqliteLedger.open(place)) as mine, ThreadPoolExecutor(threads) as pool:
+        tasks = [pool.submit(lambda: [mine.commit(note) for _ in range(commits)]) for _ in range(threads)]
+        for task in tasks:
+            task.result()
+
+
+@pytest.mark.parametrize(
+    ("processes", "threads", "commits"), [(4, 2, 12), pytest.param(16, 4, 60, marks=pytest.mark.heavy)]
+)
+def test_everybody_who_writes_is_served(
+    place: Path, ledger: SqliteLedger, processes: int, threads: int, commits: int
+) -> None:
+    ledger.close()
+    children = []
+    for _ in range(processes):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                write_often(place, threads, commits)
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * processes
+    assert verified(place).records == processes * threads * commits
+
+
+# -- what is erased -----------------------------------------------------------------------------------------
+
+
+class Careless(sqlite3.Connection):
+    """As in a build of SQLite that leaves what was deleted where it was."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.execute("PRAGMA secure_delete = OFF")
+
+
+class CarelessLedger(SqliteLedger):
+    factory = Careless
+
+
+def word(number: int) -> bytes:
+    """Bytes that stand nowhere else."""
+    return hashlib.blake2b(str(number).encode()).hexdigest().encode()
+
+
+def left_behind(place: Path, words: Iterable[bytes]) -> set[str]:
+    """The files in which one of the words can be read."""
+    texts = {file.name: file.read_bytes() for file in place.parent.iterdir()}
+    return {name for name, text in texts.items() if any(each in text for each in words)}
+
+
+def put_and_drop(ledger: SqliteLedger, place: Path, numbers: Sequence[int]) -> Iterator[set[str]]:
+    """Secrets that come among other rows, and go in another order; after each that goes, where any of the gone is."""
+    for number in numbers:
+        ledger.commit(lambda t, n=number: t.put_secret(f"sparse vector {n}", word(n) * (1 + n % 7)))
+        ledger.commit(lambda t, n=number: t.put_secret(f"sparse vector {n}", word(n) * (1 + n % 5)))
+        ledger.commit(measure)
+    gone: list[bytes] = []
+    for number in sorted(numbers, key=word):
+        ledger.commit(lambda t, n=number: t.drop_secret(f"sparse vector {n}"))
+        gone.append(word(number))
+        yield left_behind(place, gone)
+
+
+@pytest.mark.parametrize("many", [1, 80])
+def test_an_erased_secret_is_in_no_file(place: Path, many: int) -> None:
+    ledger = CarelessLedger.create(place, CHARTER)
+    for found in put_and_drop(ledger, place, range(many)):
+        assert found == set()
+    ledger.close()
+    assert left_behind(place, map(word, range(many))) == set()
+
+
+def test_every_connection_overwrites_what_it_deletes(place: Path) -> None:
+    ledger = CarelessLedger.create(place, CHARTER)
+    with ledger._reading() as reader:
+        assert reader.run("PRAGMA secure_delete") == [(1,)]
+    with closing(ledger._connect()) as writer:
+        assert writer.run("PRAGMA secure_delete") == [(1,)]
+    ledger.close()
+
+
+def test_without_secure_deletion_a_secret_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong twin: the bytes are still there, also when everything is closed."""
+    monkeypatch.setattr(database, "SETTINGS", tuple(s for s in database.SETTINGS if "secure_delete" not in s))
+    ledger = CarelessLedger.create(place, CHARTER)
+    assert list(put_and_drop(ledger, place, range(5)))[-1] == {place.name}
+    ledger.close()
+    assert left_behind(place, map(word, range(5))) == {place.name}
+
+
+def test_a_log_that_is_not_emptied_keeps_a_secret(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong twin: pages as they were are in the write-ahead log."""
+    monkeypatch.setattr(database.Database, "forget", lambda _: None)
+    ledger = SqliteLedger.create(place, CHARTER)
+    assert list(put_and_drop(ledger, place, range(5)))[-1] == {place.name + "-wal"}
+    ledger.close()
+
+
+def test_a_secret_that_others_may_still_read_goes_with_a_later_commit(place: Path, ledger: SqliteLedger) -> None:
+    ledger.commit(lambda t: t.put_secret("s", word(1)))
+    with closing(sqlite3.connect(place, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM log").fetchall()
+        ledger.commit(lambda t: t.drop_secret("s"))
+        assert left_behind(place, [word(1)])
+    ledger.commit(note)
+    assert left_behind(place, [word(1)]) == set()
+
+
+class Reluctant(sqlite3.Connection):
+    """The write-ahead log cannot be emptied."""
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        if "wal_checkpoint" in sql:
+            raise sqlite3.OperationalError("disk I/O error")
+        return super().execute(sql, *parameters)
+
+
+class ReluctantLedger(SqliteLedger):
+    factory = Reluctant
+
+
+def test_a_commit_counts_although_the_log_could_not_be_emptied(place: Path) -> None:
+    with closing(ReluctantLedger.create(place, CHARTER)) as ledger:
+        ledger.commit(lambda t: t.put_secret("s", b"1"))
+        ledger.commit(lambda t: t.drop_secret("s"))
+        assert ledger.commit(note) == 1
 
 
 def test_recover_says_when_it_could_not_shorten_the_log(place: Path, ledger: SqliteLedger) -> None:

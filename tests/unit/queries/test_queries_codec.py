@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.errors import LedgerError
-from bursar.queries import LinearMap, Product, Stack, decode, encode
+from bursar.queries import LinearMap, Mask, Product, Stack, Steps, decode, encode
 from harness.maps import Table, domain_of, maps, mask_of, tables
 
 DOMAIN = domain_of(a=3, b=2, c=4)
@@ -27,6 +27,25 @@ def test_every_map_comes_back(linear_map: LinearMap, table: Table) -> None:
     assert encode(again) == body
     assert again.digest == linear_map.digest
     assert again.apply(table).tolist() == linear_map.apply(table).tolist()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "digest"),
+    [
+        ((), "1ac3a0048372a9a75c40d4f45757bcd1"),
+        (([[2]],), "192e0713bba61f6314ee63cdc915ba44"),
+        (([[2]], [[3], [0]], [[2]]), "9febd18fe72e82f47a6d4fd8cf5bcb23"),
+    ],
+    ids=["no number", "one number", "several numbers"],
+)
+def test_what_older_ledgers_hold_keeps_its_bytes(numbers: tuple[list[list[int]], ...], digest: str) -> None:
+    """Numbers without columns stand where they stood: what was stored with several of them is read, and is the same."""
+    ages = Mask(("age",), (3,), Steps.identity(3))
+    found = [Mask((), (), Steps.dense(number)) for number in numbers]
+    product = Product((*found[:1], ages, *found[1:]))
+    assert product.digest == digest
+    again = decode(encode(product))
+    assert (again.digest, again.rows) == (digest, product.rows)
 
 
 @settings(max_examples=150, deadline=None)

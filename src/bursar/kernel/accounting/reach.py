@@ -19,7 +19,8 @@ Tops = dict[tuple[tuple[str, ...], tuple[int, ...]], NDArray[np.int64]]
 class Reach:
     """D(v) >= max_i |q_i(v)| over the rows of some candidates; equal to it for a product of rows of 0 and 1.
 
-    D is a product over the masks that all parts of a stack have, times a number for all the others.
+    D is a product over the masks that all parts of a stack have, times a number for all the others; among these are
+    the masks without columns, of which a product may have several.
     """
 
     candidates: LinearMap
@@ -59,7 +60,7 @@ class Reach:
             Mask(*key, Steps.dense([reduce(np.maximum, [tops[key] for tops in self._tops])])) for key in self._shared
         ]
         others = [
-            math.prod(int(top.max(initial=0)) for key, top in tops.items() if key not in self._shared)
+            part.bare_largest() * math.prod(int(top.max()) for key, top in tops.items() if key not in self._shared)
             if isinstance(part, Product)
             else part.largest()
             for part, tops in zip(self._parts, self._tops, strict=True)
@@ -68,6 +69,9 @@ class Reach:
 
 
 def _tops(part: LinearMap) -> Tops:
-    """No row of a mask is larger in a cell than all of them together, nor than its largest entry anywhere."""
-    masks = part.masks if isinstance(part, Product) else ()
+    """No row of a mask is larger in a cell than all of them together, nor than its largest entry anywhere.
+
+    Masks of a product share no column, so those that have columns have keys of their own.
+    """
+    masks = part.with_columns if isinstance(part, Product) else ()
     return {(mask.attrs, mask.sizes): np.minimum(mask.steps.norms(1), mask.steps.largest()) for mask in masks}

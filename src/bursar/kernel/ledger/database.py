@@ -8,6 +8,7 @@ finds what was stored, or raises; "nothing there" is an answer one can rely on.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,8 +29,13 @@ APPLICATION = 0x42555253  # "BURS", the application id in the header of the file
 FORMAT = 2
 
 # FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary tables stay
-# in memory because secrets may be in them.
-SETTINGS = ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=MEMORY")
+# in memory because secrets may be in them, and what is deleted is overwritten, which not every SQLite does by itself.
+_DURABLE = ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=MEMORY")
+SETTINGS = (*_DURABLE, "secure_delete=ON")
+
+NAP = 0.005
+"""Seconds between two attempts to write while another process does. SQLite itself would wait longer and longer, up to a
+tenth of a second, and then hardly ever come when the ledger is free: whoever came last would be served first."""
 
 _TABLE = "CREATE TABLE {} (name TEXT PRIMARY KEY, body BLOB NOT NULL, seal BLOB NOT NULL) WITHOUT ROWID"
 SEALED = (*TABLES, "meta")
@@ -45,7 +51,7 @@ FAULTS = (sqlite3.Error, MemoryError, UnicodeError)
 
 _DAMAGED = "the ledger is damaged"
 _MEANING = {
-    "SQLITE_BUSY": "the ledger is locked by another process",
+    "SQLITE_BUSY": "the ledger is locked by another process, and was for {:g} seconds; try again later",
     "SQLITE_FULL": "the disk of the ledger is full",
     "SQLITE_READONLY": "the ledger cannot be written to",
     "SQLITE_CANTOPEN": "the ledger cannot be opened",
@@ -64,11 +70,11 @@ class State:
     chain: bytes  # of the record at `position`
 
 
-def translate(fault: Exception) -> LedgerError:
-    """What an SQLite error means to a person. It never carries stored text."""
+def translate(fault: Exception, patience: float) -> LedgerError:
+    """What an SQLite error means to a person, after so many seconds of waiting. It never carries stored text."""
     name = getattr(fault, "sqlite_errorname", "SQLITE_ERROR")
     known = next((text for prefix, text in _MEANING.items() if name.startswith(prefix)), "the ledger cannot be used")
-    return LedgerError(f"{known} ({name}); nothing was released")
+    return LedgerError(f"{known.format(patience)} ({name}); nothing was released")
 
 
 class Database:
@@ -79,6 +85,8 @@ class Database:
         self, path: Path, *, timeout: float, factory: type[sqlite3.Connection], decoded: dict[str, LinearMap]
     ) -> None:
         self.fault: LedgerError | None = None
+        self._patience = timeout
+        self._forgotten = False  # whether a secret was erased that the write-ahead log may still have
         self._decoded = decoded  # strategies by digest, shared by the connections of a ledger
         self.charter_hash = b""  # set by `found` or `recognise`
         try:
@@ -91,7 +99,7 @@ class Database:
                 factory=factory,
             )
         except FAULTS as fault:
-            raise translate(fault) from fault
+            raise translate(fault, timeout) from fault
         try:
             for setting in SETTINGS:
                 self.run(f"PRAGMA {setting}")
@@ -110,7 +118,35 @@ class Database:
             for row in self._connection.execute(sql, parameters):  # noqa: UP028
                 yield row
         except FAULTS as fault:
-            raise self._failed(translate(fault)) from fault
+            raise self._failed(translate(fault, self._patience)) from fault
+
+    def begin(self) -> None:
+        """Begin to write, as soon as no other process does; LedgerError where none of them lets go for too long.
+
+        Who waits asks again and again, all of them at the same pace, so all are as likely to be next. SQLite's locks
+        are the system's: a process that dies, at work or in wait, leaves none behind.
+        """
+        give_up = time.monotonic() + self._patience
+        self.run("PRAGMA busy_timeout=0")  # from here on this connection waits here, and nowhere else
+        while True:
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                return
+            except FAULTS as fault:
+                if "BUSY" not in getattr(fault, "sqlite_errorname", "") or time.monotonic() >= give_up:
+                    raise self._failed(translate(fault, self._patience)) from fault
+            time.sleep(NAP)
+
+    def forget(self) -> None:
+        """Empty the write-ahead log if a secret was erased: it holds pages as they were before.
+
+        It never waits and never raises: what was committed is durable. Where others read or write just now, the next
+        commit tries again.
+        """
+        if self._forgotten:
+            with suppress(*FAULTS):
+                ((busy, _, _),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._forgotten = bool(busy)
 
     def close(self) -> None:
         """Never raises: what was committed is safe, the rest is not wanted."""
@@ -197,6 +233,7 @@ class Database:
     def erase(self, table: str, name: str) -> None:
         self.run(f"DELETE FROM {table} WHERE name = ?", (name,))
         self.run("DELETE FROM directory WHERE entry = ?", (f"{table} {name}",))
+        self._forgotten |= table == "secrets"
 
     def scan(self, table: str) -> list[tuple[str, bytes]]:
         return list(self.scan_slowly(table))

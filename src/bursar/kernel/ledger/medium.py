@@ -30,7 +30,7 @@ class SqliteMedium:
         return self._connection
 
     def begin(self) -> None:
-        self.rows.run("BEGIN IMMEDIATE")
+        self.rows.begin()
         self._durable = self._state = self.rows.state()
         self._changes = self.rows.changes
         self._pending: list[Record] = []
@@ -57,6 +57,7 @@ class SqliteMedium:
         self.rows.run("COMMIT")
         if wrote:
             self._tell(self._state)
+        self.rows.forget()
 
     def abort(self) -> None:
         if self._connection is not None:

@@ -28,8 +28,8 @@ from bursar.queries import LinearMap
 
 T = TypeVar("T")
 
-BUSY_TIMEOUT = 10.0
-"""Seconds to wait for another process's write lock before giving up."""
+BUSY_TIMEOUT = 60.0
+"""Seconds to wait for other processes' writes before giving up."""
 
 
 @dataclass(frozen=True, kw_only=True)
