@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
-CEILINGS = {"domain": 240, "queries": 970, "kernel": 4680}
+CEILINGS = {"domain": 240, "queries": 970, "kernel": 4700}
 """Most lines of code of each trusted room. The aim is 2,500 in all: raise a number only with a reason.
 
 The kernel has 260 lines for the data owner's look at the rows before there is a config (`sources/survey.py`,
