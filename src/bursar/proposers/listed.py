@@ -129,9 +129,8 @@ def _trial_unit(plan: Plan) -> float | None:
     Edge cases: None where the scales of the parts lie too far apart for any unit.
     """
     scales = [part.scale for part in plan.parts]
-    unit = max(min(TRIAL, LARGEST_SCALE / max(scales)), SMALLEST_SCALE / min(scales))
-    least, most = min(scales) * unit, max(scales) * unit
-    return unit if SMALLEST_SCALE <= least and most <= LARGEST_SCALE else None
+    unit = min(TRIAL, LARGEST_SCALE / 2 / max(scales))
+    return unit if unit * min(scales) >= SMALLEST_SCALE else None
 
 
 def _zeros(product: Product, noise: Noise) -> Block:

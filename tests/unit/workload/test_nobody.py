@@ -1,4 +1,4 @@
-"""What is computed from no rows is NULL wherever DuckDB says so, with the ends of all that is possible; never a number."""
+"""What is computed from no rows is NULL where DuckDB says so, with the ends of all that is possible; never a number."""
 
 from __future__ import annotations
 
