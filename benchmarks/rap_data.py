@@ -84,7 +84,9 @@ class Coded:
 
 
 def joint(codes: Codes, sizes: Sequence[int], features: Sequence[int]) -> NDArray[np.int64]:
-    """How many rows have each joint value of the features, one axis per feature."""
+    """How many rows have each joint value of the features, one axis per feature; of no features, all rows."""
+    if not features:
+        return np.array(len(codes), np.int64)
     shape = tuple(sizes[f] for f in features)
     flat = np.ravel_multi_index(tuple(codes[:, f] for f in features), shape)
     return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)

@@ -184,7 +184,9 @@ def hindsight(asked: Asked) -> tuple[float, float]:
     ends = np.array(list(tightest))
     edges = np.unique(ends)
     cells = edges[:-1]
-    queries = ((ends[:, :1] <= cells) & (cells < ends[:, 1:])) / np.sqrt(list(tightest.values()))[:, None]
+    inside = (ends[:, :1] <= cells) & (cells < ends[:, 1:])
+    inside = inside[:, inside.any(axis=0)]  # no strategy need look into the gaps between ranges
+    queries = inside / np.sqrt(list(tightest.values()))[:, None]
     y = np.full(len(queries), 1 / len(queries))
     reached, bound = np.inf, 0.0
     for _ in range(ROUNDS):

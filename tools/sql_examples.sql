@@ -22,7 +22,8 @@ SELECT p.Sex AS "which sex", COUNT(*) FROM people AS p WHERE p."age" < 30 GROUP 
 -- # Sums and averages
 -- Of numbers only. A value outside of the declared range counts as the config says (`outside`), and a column in bins
 -- counts with the middle of each bin, or the number declared for it (`representatives`); the answer then says by how much
--- that can be off. What a goal means for these is told [below](#accuracy).
+-- that can be off. A sum of no rows is 0; an average, ratio, variance or quantile of no rows is NULL, and shown as such
+-- where the conditions, or the measured numbers, leave no row for it. What a goal means for these is told [below](#accuracy).
 
 -- a sum, and an average
 SELECT sex, SUM(hours) AS hours, AVG(hours) AS each FROM people GROUP BY sex

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bursar.domain import Value
 from bursar.goal import Contract, Goal
@@ -23,6 +24,12 @@ from bursar.workload.workload import Workload
 Table = tuple[tuple[float, ...], ...] | Numbers
 """One inner tuple per line of the answer, one number per aggregate."""
 
+NullableTable = tuple[tuple[float | None, ...], ...] | Numbers
+"""The same, with None for what is NULL: an average of no rows, where no row is possible."""
+
+
+NO_ROWS = "NULL is what has no rows to be computed from; its low and high are the ends of what would be possible at all"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Shown):
@@ -32,7 +39,7 @@ class Answer(Shown):
     keys: tuple[str, ...]
     outputs: tuple[str, ...]
     labels: tuple[tuple[Value, ...], ...] | Labels
-    values: Table
+    values: NullableTable
     low: Table
     high: Table
     goal: str
@@ -60,8 +67,8 @@ class Answer(Shown):
         return Answer(**facts_of(workload, numbers, wanted.confidence), **rest)
 
     @property
-    def value(self) -> float:
-        """The one number of an answer that has only one."""
+    def value(self) -> float | None:
+        """The one number of an answer that has only one; None where it is NULL."""
         if len(self.values) != 1 or len(self.outputs) != 1:
             raise ValueError("this answer has more than one number; look at .rows")
         return self.values[0][0]
@@ -78,9 +85,11 @@ class Answer(Shown):
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """The widest error bar of each output, to nine digits."""
-        spans = np.maximum(np.subtract(self.high, self.values), np.subtract(self.values, self.low))
-        widest = spans.reshape(-1, len(self.outputs)).max(axis=0, initial=0.0)
+        """The widest error bar of each output, to nine digits. What is NULL has none."""
+        values = np.asarray(self.values, np.float64)
+        spans = np.maximum(np.subtract(self.high, values), np.subtract(values, self.low))
+        spans = spans.reshape(-1, len(self.outputs))
+        widest = spans.max(axis=0, initial=0.0, where=~np.isnan(spans))
         return tuple(float(f"{span:.9g}") for span in widest)
 
     @property
@@ -176,9 +185,11 @@ def facts_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
         picked = workload.after.pick(numbers, len(lines), confidence)
         lines, remarks = picked.lines, (*remarks, *(claim.words for claim in picked.claims))
     tables = {
-        name: tuple(zip(*(getattr(output, field)[lines].tolist() for output in numbers), strict=True))
+        name: tuple(zip(*(_numbers(getattr(output, field)[lines]) for output in numbers), strict=True))
         for name, field in (("values", "value"), ("low", "low"), ("high", "high"))
     }
+    if any(np.isnan(output.value[lines]).any() for output in numbers):
+        remarks = (*remarks, NO_ROWS)
     return {
         "keys": workload.keys,
         "outputs": workload.outputs,
@@ -199,12 +210,18 @@ def _implicit(workload: Workload, labels: Labels, numbers: Sequence[Derived]) ->
     return {**facts, "labels": labels, **tables}
 
 
+def _numbers(column: NDArray[np.float64]) -> list[float | None]:
+    return [None if math.isnan(number) else number for number in column.tolist()]
+
+
 def _text(value: Value) -> str:
     return "NULL" if value is None else str(value)
 
 
-def _bar(value: float, low: float, high: float) -> str:
+def _bar(value: float | None, low: float, high: float) -> str:
     """A number with its error, or with both ends where they are not equally far; in as many digits as that needs."""
+    if value is None:
+        return "NULL"
     span = max(high - value, value - low)
     whole = value.is_integer() and high.is_integer() and low.is_integer()
     digits = 0 if whole else max(1, 1 - math.floor(math.log10(span))) if 0 < span < 1 else 1

@@ -32,6 +32,7 @@ from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.status import OWNER, payment
 from bursar.synthesis.door import SynthesisDoor
+from bursar.threads import one_thread
 from bursar.workload.remembered import Compiled
 from bursar.workload.workload import Workload
 
@@ -119,7 +120,7 @@ class Bursar(SynthesisDoor):
             try:
                 self.policy.begin(self.kernel)
                 offer = self.planner.choose(request)
-                with self._grant(request, offer) as grant:
+                with self._grant(request, offer) as grant, one_thread():
                     estimate = offer.run(grant)
                     return Answer.from_bytes(grant.release(self._answer(request, offer, estimate, grant.charged)))
             except Stale:

@@ -13,7 +13,7 @@ SOURCE = Path(bursar.__file__).parent
 
 ORDER = (
     ("errors",),
-    ("goal", "pace"),
+    ("goal", "pace", "threads"),
     ("domain",),
     ("queries",),
     ("kernel.accounting",),

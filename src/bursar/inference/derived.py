@@ -3,8 +3,9 @@
 Every output is computed from columns of numbers that are each known within a bar; the bars hold together with the
 stated confidence. The interval of an output is the range of its formula over all numbers within the bars that rows can
 have. So the intervals hold whenever the bars do, all of them together, whatever the formula is, and small counts make
-them wide: up to all values that are possible by what is public. Where a formula has no value (an average of no rows,
-which is NULL in SQL) nothing is claimed.
+them wide: up to all values that are possible by what is public. Where a formula may have no value (an average of no
+rows, which is NULL in SQL) nothing is claimed of that. Where the bars leave no row for it, its value is NULL, which is
+NaN here, and its ends are those of all values that are possible.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Box:
 class Derived:
     """One output on every line: value, low and high."""
 
-    value: Reals
+    value: Reals  # NaN where it is NULL
     low: Reals
     high: Reals
 
@@ -134,7 +135,15 @@ class Ratio:
         low, high = (np.clip(end, self.lowest, self.highest) for end in self._ends(own, sure))
         middle = _middle(low, high)
         value = np.divide(self.above.at(own.values), self.below.at(own.values), where=sure, out=middle)
-        return Derived(np.clip(value, low, high), low, high)
+        return _null(self._nothing(box), Derived(np.clip(value, low, high), low, high), self.lowest, self.highest)
+
+    def _nothing(self, box: Box) -> NDArray[np.bool_]:
+        """Where the denominator is 0 for sure: a count that is below 1, or anything that can be nothing but 0."""
+        terms = [place for place, weight in enumerate(self.below.weights) if weight]
+        if self.below.constant == 0 and [self.least[place] for place in terms] == [1.0]:
+            return np.asarray(box.high[:, self.columns[terms[0]]] < 1 - HAIR)
+        ends = self.below.of(box)
+        return np.asarray((ends.low == 0) & (ends.high == 0))
 
     def _below(self, own: Box) -> Reals:
         """The least that the denominator can be."""
@@ -184,7 +193,9 @@ class Variance:
 
     def of(self, box: Box) -> Derived:
         own = box.columns(self.columns).times(np.array(self.units))
-        own = own.at_least(np.array([2.0 if self.sample else 1.0, -np.inf, 0.0]))
+        needed = 2.0 if self.sample else 1.0
+        nothing = own.high[:, 0] < needed - HAIR
+        own = own.at_least(np.array([needed, -np.inf, 0.0]))
         fewest, most = own.low[:, 0], own.high[:, 0]
         inner = np.where((own.low[:, 1] <= 0) & (own.high[:, 1] >= 0), 0.0, np.abs(own.low[:, 1]))
         inner = np.where(own.high[:, 1] < 0, -own.high[:, 1], inner)
@@ -198,7 +209,8 @@ class Variance:
         rows = (own.values[:, 0], most, fewest)
         found = [self._shown(np.clip(v, 0.0, highest), n) for v, n in zip((value, least, greatest), rows, strict=True)]
         low, high = found[1] * (1 - SLACK), found[2] * (1 + SLACK)
-        return Derived(np.clip(found[0], low, high), low, high)
+        (most_at_all,) = self._shown(np.array([highest]), np.array([needed]))
+        return _null(nothing, Derived(np.clip(found[0], low, high), low, high), 0.0, float(most_at_all))
 
     def _shown(self, spread: Reals, rows: Reals) -> Reals:
         variance = spread * (rows / (rows - 1) if self.sample else 1.0)
@@ -236,8 +248,8 @@ class Quantile:
 
     def of(self, box: Box) -> Derived:
         if not self.columns:
-            lowest, highest = (np.full(len(box.values), end) for end in (self.points[0], self.points[-1]))
-            return Derived((lowest + highest) / 2, lowest, highest)
+            value, lowest, highest = (np.full(len(box.values), end) for end in (np.nan, *self._ends()))
+            return Derived(value, lowest, highest)
         own = box.columns(self.columns).at_least(np.zeros(len(self.columns)))
         low = np.maximum.accumulate(own.low, axis=1)
         high = np.minimum.accumulate(own.high[:, ::-1], axis=1)[:, ::-1]
@@ -247,9 +259,11 @@ class Quantile:
         return Derived(np.clip(found[:, 0], found[:, 1], found[:, 2]), found[:, 1], found[:, 2])
 
     def _line(self, guess: Reals, low: Reals, high: Reals) -> tuple[float, float, float]:
-        if high[-1] < low[-1] or np.any(high < low) or high[-1] < 1:
-            return (self.points[0] + self.points[-1]) / 2, self.points[0], self.points[-1]
-        value = (self.points[0] + self.points[-1]) / 2
+        if high[-1] < 1 - HAIR:
+            return math.nan, *self._ends()
+        if np.any(high < low):
+            return sum(self._ends()) / 2, *self._ends()
+        value = sum(self._ends()) / 2
         if guess[-1] >= 1:
             lower, upper, part = self._ranks(int(guess[-1]))
             ends = [self.points[int(np.argmax(guess > rank))] for rank in (lower, upper)]
@@ -261,6 +275,10 @@ class Quantile:
         end = int(np.argmax(last)) if last.any() else len(self.points) - 1
         return value, self.points[begin], self.points[end]
 
+    def _ends(self) -> tuple[float, float]:
+        """The least and the greatest value that there can be."""
+        return self.points[0], self.points[-1]
+
     def _ranks(self, rows: int) -> tuple[int, int, Fraction]:
         """The ranks around the one that is asked for, and how far between them it lies."""
         if not self.between:
@@ -271,6 +289,15 @@ class Quantile:
 
     def facts(self) -> list[object]:
         return ["quantile", list(self.columns), list(self.points), str(self.share), self.between]
+
+
+def _null(nothing: NDArray[np.bool_], found: Derived, lowest: float, highest: float) -> Derived:
+    """What was found, but NULL with the ends of all that is possible where there is nothing to find a value from."""
+    return Derived(
+        np.where(nothing, np.nan, found.value),
+        np.where(nothing, lowest, found.low),
+        np.where(nothing, highest, found.high),
+    )
 
 
 def _middle(low: Reals, high: Reals) -> Reals:

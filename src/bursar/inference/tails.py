@@ -283,7 +283,8 @@ def _quick(weights: Array, noises: Sequence[Noise], alpha: float) -> float:
     """The sum over the rows, none of them zero, of a bound that takes one pass over the matrix."""
     sums = Sums.of(weights, noises)
     exponents = [quick_exponent(sums.rows(block), np.array([alpha])) for block in _blocks(sums)]
-    return 2.0 * float(np.exp(-np.concatenate(exponents)).sum())
+    # No probability is above 1, and exp of a bound that says nothing would overflow.
+    return 2.0 * float(np.exp(np.minimum(-np.concatenate(exponents), 0.0)).sum())
 
 
 def _blocks(sums: Sums) -> list[slice]:

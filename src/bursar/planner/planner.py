@@ -25,6 +25,7 @@ from bursar.planner.offer import Offer, SyntheticRows, Views
 from bursar.planner.refuse import refusal
 from bursar.planner.rents import Rents
 from bursar.planner.request import Request
+from bursar.threads import one_thread
 
 REMEMBERED = 2**14
 """Most things that are remembered of a log until it grows."""
@@ -83,6 +84,7 @@ class Planner:
         self._views: dict[tuple[str, int], Views] = {}  # of the log as it is, by analyst and what is left
         self._lock = threading.Lock()
 
+    @one_thread()
     def choose(self, request: Request) -> Offer:
         """The offer to take; raises the refusal, which names a goal that would fit, where there is none."""
         admit(self.preset.family, request)
@@ -93,6 +95,7 @@ class Planner:
                 raise refusal(self.preset, request, views, offer)
             return offer
 
+    @one_thread()
     def explain(self, request: Request) -> Explanation:
         admit(self.preset.family, request)
         with self._lock:
@@ -104,6 +107,7 @@ class Planner:
     def _explained(self, request: Request) -> Explanation:
         return explain(self.preset, request, self.views(request.analyst))
 
+    @one_thread()
     def measured_size(self, beta: float) -> float | None:
         """A number of rows that the truth falls short of with probability at most beta, if the log tells one."""
         if self.preset.family is not None:

@@ -18,6 +18,7 @@ from bursar.inference.least_squares import Block, Reconstruction
 from bursar.inference.saddle import near_threshold
 from bursar.inference.views import products_of
 from bursar.kernel.accounting import Mode, Noise
+from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.queries import LinearMap, Product
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ COARSE = 2.0
 """Below this scale noise is too discrete for that, and the right unit may also lie above."""
 
 ABOVE = (1.06, 1.03, 1.01)
+
+TRIAL = 2.0**16
+"""The unit at which weights are found, unless a part's noise would be beyond what can be drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +111,26 @@ def _weights(plan: Plan, wanted: LinearMap, domain: Domain) -> Reals | None:
     """How least squares weighs the plan's rows; found by reconstructing from rows that all came out as zero."""
     columns = domain.ordered([*wanted.attrs, *(name for part in plan.parts for name in part.map.attrs)])
     rehearsal = Reconstruction(domain, columns)
-    for part, noise in plan.noises(2.0**16):
+    unit = _trial_unit(plan)
+    if unit is None:
+        return None
+    for part, noise in plan.noises(unit):
         products = products_of(part)
         if sum(product.rows for product in products) != part.rows:
             return None  # a map that least squares does not know
         if not all(rehearsal.add(_zeros(product, noise)) for product in products):
             return None
     return rehearsal.weights_of(wanted)
+
+
+def _trial_unit(plan: Plan) -> float | None:
+    """A unit at which every part's noise can be drawn, large where possible: there noise is as good as continuous.
+
+    Edge cases: None where the scales of the parts lie too far apart for any unit.
+    """
+    scales = [part.scale for part in plan.parts]
+    unit = min(TRIAL, LARGEST_SCALE / 2 / max(scales))
+    return unit if unit * min(scales) >= SMALLEST_SCALE else None
 
 
 def _zeros(product: Product, noise: Noise) -> Block:

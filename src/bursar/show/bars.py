@@ -38,15 +38,19 @@ def ink_for(encoding: str | None) -> Ink:
     return BLOCKS
 
 
-def bars(values: Sequence[float], low: Sequence[float], high: Sequence[float], *, width: int, ink: Ink) -> list[str]:
+def bars(
+    values: Sequence[float | None], low: Sequence[float], high: Sequence[float], *, width: int, ink: Ink
+) -> list[str]:
     """One bar per number, from zero to the number, and over it a mark from its low to its high.
 
-    Edge cases: an interval without end is cut off at the edge; where all numbers are zero there is nothing to draw.
+    Edge cases: an interval without end is cut off at the edge; where all numbers are zero there is nothing to draw, nor
+    is there for what is NULL.
     """
-    finite = [number for number in (*values, *low, *high) if math.isfinite(number)]
+    drawn = [three for three in zip(values, low, high, strict=True) if three[0] is not None]
+    finite = [number for three in drawn for number in three if number is not None and math.isfinite(number)]
     start, end = min([0.0, *finite]), max([0.0, *finite])
     if start == end:
-        return [ink.zero for _ in values]
+        return ["" if value is None else ink.zero for value in values]
     size = max(-start, end)  # without it the difference of two large numbers would overflow
 
     def place(number: float) -> int:
@@ -54,7 +58,10 @@ def bars(values: Sequence[float], low: Sequence[float], high: Sequence[float], *
         return round((bounded / size - start / size) / (end / size - start / size) * (width - 1))
 
     zero = place(0.0)
-    return [_bar(zero, place(v), place(lo), place(hi), ink) for v, lo, hi in zip(values, low, high, strict=True)]
+    return [
+        "" if v is None else _bar(zero, place(v), place(lo), place(hi), ink)
+        for v, lo, hi in zip(values, low, high, strict=True)
+    ]
 
 
 def _bar(zero: int, value: int, low: int, high: int, ink: Ink) -> str:
@@ -68,12 +75,14 @@ def _bar(zero: int, value: int, low: int, high: int, ink: Ink) -> str:
     return "".join(line)
 
 
-def sparkline(values: Sequence[float], low: Sequence[float], high: Sequence[float], *, ink: Ink) -> str:
-    """One character per number; a number that may be zero for all that is known is marked as unsure."""
-    top = max((value for value in values if math.isfinite(value)), default=0.0)
+def sparkline(values: Sequence[float | None], low: Sequence[float], high: Sequence[float], *, ink: Ink) -> str:
+    """One character per number; one that may be zero for all that is known is marked as unsure, NULL is a blank."""
+    top = max((value for value in values if value is not None and math.isfinite(value)), default=0.0)
     last = len(ink.steps) - 1
     return "".join(
-        ink.unsure
+        " "
+        if value is None
+        else ink.unsure
         if not (lo > 0 or hi < 0) or not math.isfinite(value)
         else ink.steps[round(last * min(max(value / top, 0.0), 1.0))]
         if top > 0
@@ -95,15 +104,17 @@ def with_bars(answer: Tabular, table: str, *, width: int, ink: Ink) -> str:
         room = min(width - max(map(len, lines)) - 3, WIDEST)
         if room < NARROWEST:
             return table
-        drawn = ["", "", *bars(*(_column(t, 0) for t in (answer.values, answer.low, answer.high)), width=room, ink=ink)]
+        ends = _column(answer.low, 0), _column(answer.high, 0)
+        drawn = ["", "", *bars([line[0] for line in answer.values], *ends, width=room, ink=ink)]
         return "\n".join(f"{line}   {bar}".rstrip() for line, bar in zip(lines, drawn, strict=True))
     wide = max(map(len, answer.outputs))
     if wide + 2 + len(answer.values) > width:
         return table
-    drawn = [
-        f"{name:<{wide}}  {sparkline(*(_column(t, place) for t in (answer.values, answer.low, answer.high)), ink=ink)}"
-        for place, name in enumerate(answer.outputs)
-    ]
+    drawn = []
+    for place, name in enumerate(answer.outputs):
+        ends = _column(answer.low, place), _column(answer.high, place)
+        line = sparkline([line[place] for line in answer.values], *ends, ink=ink)
+        drawn.append(f"{name:<{wide}}  {line}".rstrip())
     return "\n".join([*lines, "", *drawn])
 
 

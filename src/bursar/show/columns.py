@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from bursar.domain import Value
 
 Numbers = Sequence[tuple[float, ...]]
+NullableNumbers = Sequence[tuple[float | None, ...]]
 
 LARGEST_INTEGER = 2**63
 """Whole numbers beyond this fit into no column of a data frame, and are text there."""
@@ -33,7 +34,7 @@ class Tabular(Protocol):
     def labels(self) -> Sequence[tuple[Value, ...]]: ...
 
     @property
-    def values(self) -> Numbers: ...
+    def values(self) -> NullableNumbers: ...
 
     @property
     def low(self) -> Numbers: ...

@@ -18,7 +18,7 @@ def table(answer: Tabular) -> str:
     """HTML, with all text escaped."""
     head = "".join(f"<th>{escape(name)}</th>" for name in [*answer.keys, *answer.outputs])
     keys = len(answer.keys)
-    tops = [_top([line[place] for line in answer.high]) for place in range(len(answer.outputs))]
+    tops = [_top(answer, place) for place in range(len(answer.outputs))]
     lines: list[str] = []
     for texts, *ends in list(zip(answer.cells(), answer.values, answer.low, answer.high, strict=True))[:MOST_LINES]:
         drawn = [_bar(*three) for three in zip(*ends, tops, strict=True)]
@@ -32,9 +32,12 @@ def table(answer: Tabular) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><small>{small}</small>"
 
 
-def _bar(value: float, low: float, high: float, top: float) -> str:
-    """A bar from zero to the number, and a thin line from its low to its high; nothing where no number is positive."""
-    if top <= 0:
+def _bar(value: float | None, low: float, high: float, top: float) -> str:
+    """A bar from zero to the number, and a thin line from its low to its high.
+
+    Edge cases: nothing where no number is positive, and for what is NULL.
+    """
+    if top <= 0 or value is None:
         return ""
 
     def pixels(number: float) -> float:
@@ -48,5 +51,7 @@ def _bar(value: float, low: float, high: float, top: float) -> str:
     )
 
 
-def _top(numbers: list[float]) -> float:
-    return max((number for number in numbers if math.isfinite(number)), default=0.0)
+def _top(answer: Tabular, output: int) -> float:
+    """The highest end of an interval, but for what is NULL."""
+    highs = zip((line[output] for line in answer.values), (line[output] for line in answer.high), strict=True)
+    return max((high for value, high in highs if value is not None and math.isfinite(high)), default=0.0)

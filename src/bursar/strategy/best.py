@@ -28,6 +28,7 @@ from bursar.strategy.measure import LARGEST_DENSE, Reals
 from bursar.strategy.plan import Answers, Line, Marginals, Part, Plan
 from bursar.strategy.ranges import Family, sine_strategy
 from bursar.strategy.residual import Column, ResidualPlan, every_value, residuals, some_queries
+from bursar.threads import one_thread
 
 Integers = NDArray[np.int64]
 
@@ -41,6 +42,7 @@ RESIDUAL_BITS = 29
 """Bits of the rows of a residual, shared by the columns of the largest set: squares multiply, up to 2^58."""
 
 
+@one_thread()
 def best_strategy(workload: LinearMap | Line | Marginals, mode: Mode, *, gap: float = 1e-3) -> Plan:
     """The strategy to measure for a workload: Gaussian noise in concentrated mode, Laplace in pure mode.
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from bursar.errors import QueryError
 from bursar.strategy.measure import Reals, checked_gram
+from bursar.threads import one_thread
 
 NO_SLACK = 1e-12
 """Slack below this share of the cap is none."""
@@ -79,6 +80,7 @@ class _Iterate:
         return self.blend / math.sqrt(room) if room > 0 else None
 
 
+@one_thread()
 def best_row(
     information: ArrayLike,
     query: ArrayLike,

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from bursar.strategy.measure import ROUNDING, Reals, checked_gram, rms_error, spectrum
 from bursar.strategy.merge import merge_gram
 from bursar.strategy.weights import complete
+from bursar.threads import one_thread
 
 SMALLEST_WEIGHT = 1e-12
 """No cell's dual weight falls below this share of the largest: a bound holds for every v, and none divides by zero."""
@@ -58,6 +59,7 @@ class _Iterate:
         return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows))
 
 
+@one_thread()
 def optimum(gram: ArrayLike, *, gap: float = 1e-3, most_steps: int | None = None) -> Optimum:
     """The strategy with the least `rms_error`, up to the given duality gap; ask 1e-4 where a figure is quoted.
 

@@ -24,6 +24,7 @@ from bursar.strategy.measure import Reals
 from bursar.strategy.memory import integer_laplace, integer_optimum
 from bursar.strategy.p_identity import FEW_CELLS
 from bursar.strategy.workloads import all_ranges
+from bursar.threads import one_thread
 
 MOST_CELLS = 2048
 """Most joint cells of a universal strategy: what one reconstruction holds."""
@@ -86,6 +87,7 @@ class Universal:
         return np.ascontiguousarray(grid).reshape(part.rows, -1)
 
 
+@one_thread()
 def universal(domain: Domain, columns: Sequence[str], mode: Mode) -> Universal | None:
     """The strategy for all questions about the columns; None where they have too many joint cells."""
     names = domain.ordered(columns)

@@ -40,6 +40,7 @@ class Order:
     output: int = -1
     ranks: Lines | None = None
     descending: bool = False
+    nulls_first: bool = False  # of outputs; ranks have it in them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,7 @@ class After:
         """What identifies it, as plain JSON values."""
         order = [
             [one.name, one.output, None if one.ranks is None else one.ranks.tolist(), one.descending]
+            + ["nulls first"] * one.nulls_first
             for one in self.order
         ]
         return [render_condition(self.having), order, self.limit, *([self.offset] if self.offset else [])]
@@ -91,27 +93,30 @@ class After:
             kept = kept[first:cut]
         return Picked(lines=kept, claims=tuple(claims))
 
-    def _holds(self, condition: Condition, numbers: Sequence[Derived]) -> NDArray[np.bool_]:
+    def _holds(self, condition: Condition, numbers: Sequence[Derived], wanted: bool = True) -> NDArray[np.bool_]:
+        """Where the condition is true; where it is false, if that is wanted. It is neither where it depends on NULL."""
         match condition:
-            case And():
-                return functools.reduce(np.logical_and, (self._holds(part, numbers) for part in condition.parts))
-            case Or():
-                return functools.reduce(np.logical_or, (self._holds(part, numbers) for part in condition.parts))
+            case And() | Or():
+                every = isinstance(condition, And) == wanted
+                parts = [self._holds(part, numbers, wanted) for part in condition.parts]
+                return functools.reduce(np.logical_and if every else np.logical_or, parts)
             case Not():
-                return np.logical_not(self._holds(condition.part, numbers))
+                return self._holds(condition.part, numbers, not wanted)
             case IsTrue():
-                return self._holds(condition.part, numbers)
+                return np.asarray(np.equal(self._holds(condition.part, numbers), wanted))
             case AtLeast():
-                held = [self._holds(part, numbers).astype(np.int64) for part in condition.parts]
-                return np.asarray(functools.reduce(np.add, held) >= condition.count)
+                true = [self._holds(part, numbers).astype(np.int64) for part in condition.parts]
+                return np.asarray((functools.reduce(np.add, true) >= condition.count) == wanted)
             case Constant():
-                return np.array(condition.value)
+                return np.array(condition.value == wanted)
             case Compare():
                 values = numbers[self._place(condition)].value
-                return np.asarray(_OPS[condition.op](values, _float(condition.literal)))
+                held = _OPS[condition.op](values, _float(condition.literal))
+                return np.equal(held, wanted) & ~np.isnan(values)
             case Between():
                 values = numbers[self._place(condition)].value
-                return (values >= _float(condition.low)) & (values <= _float(condition.high))
+                held = (values >= _float(condition.low)) & (values <= _float(condition.high))
+                return np.equal(held, wanted) & ~np.isnan(values)
         raise TypeError(f"HAVING has no {type(condition).__name__}")
 
     def _place(self, leaf: Leaf) -> int:
@@ -134,9 +139,9 @@ class After:
 
 
 def margin(numbers: Derived, lines: Lines) -> float:
-    """The widest error bar on the lines, rounded up to four digits."""
+    """The widest error bar on the lines that are not NULL, rounded up to four digits."""
     spans = np.maximum(numbers.high - numbers.value, numbers.value - numbers.low)[lines]
-    widest = float(spans.max(initial=0.0))
+    widest = float(spans.max(initial=0.0, where=~np.isnan(numbers.value[lines])))
     if not math.isfinite(widest) or widest == 0:
         return widest
     grain = 10.0 ** (math.floor(math.log10(widest)) - 3)
@@ -163,11 +168,13 @@ def _of_order(order: Order, numbers: Sequence[Derived], kept: Lines, shown: tupl
     if not left_out:
         apart = f"{sure}, groups whose true {name} is more than {2 * alpha:,.10g} apart stand in the right order"
         return [Claim(words=f"{words}: {apart}", margins=((order.output, alpha),))]
-    if first == cut:
+    values = numbers[order.output].value[kept[first:cut]]
+    values = values[~np.isnan(values)]  # of what is NULL nothing needs to be said: it stands apart in any case
+    if not len(values):
         return [Claim(words=words)]
-    last = float(numbers[order.output].value[kept[cut - 1]])
+    last = float(values[-1])
     if first:
-        ends = sorted([last, float(numbers[order.output].value[kept[first]])])
+        ends = sorted([last, float(values[0])])
         words += f": {sure}, the true {name} of every group here is {ends[0]:,.10g} to {ends[1]:,.10g}, give or take "
         return [Claim(words=f"{words}{alpha:,.10g}", margins=((order.output, alpha),), cut=last)]
     above, below = ("below", "above") if not order.descending else ("above", "below")
@@ -180,8 +187,11 @@ def _of_order(order: Order, numbers: Sequence[Derived], kept: Lines, shown: tupl
 
 
 def _sort_key(order: Order, numbers: Sequence[Derived]) -> NDArray[np.float64] | Lines:
-    key = numbers[order.output].value if order.ranks is None else order.ranks
-    return -key if order.descending and order.ranks is None else key
+    if order.ranks is not None:
+        return order.ranks
+    value = numbers[order.output].value
+    key = -value if order.descending else value
+    return np.where(np.isnan(key), -np.inf if order.nulls_first else np.inf, key)
 
 
 def _bounds(leaf: Leaf) -> list[float]:

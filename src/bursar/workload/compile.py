@@ -190,7 +190,8 @@ def _after(query: Query, read: Sequence[Read], domain: Domain) -> After | None:
             order.append(Order(name=name, ranks=np.where(empty, beyond, -ranks if sort.descending else ranks)))
         else:
             place = query.names.index(sort.output)
-            order.append(Order(name=sort.output, output=place, descending=sort.descending))
+            down, first = sort.descending, sort.nulls_first
+            order.append(Order(name=sort.output, output=place, descending=down, nulls_first=first))
     return After(outputs=query.names, having=query.having, order=tuple(order), limit=query.limit, offset=query.offset)
 
 

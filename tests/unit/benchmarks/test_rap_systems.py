@@ -18,7 +18,9 @@ from benchmarks.rap_run import MEASURED, Setting, Stopwatch, future, sets_of
 from benchmarks.rap_store import Runs, averaged
 from benchmarks.rap_systems import SYSTEMS
 from benchmarks.rap_training import Curve
-from benchmarks.rap_world import World, budget_of, published_rho
+from benchmarks.rap_world import CodedSource, World, budget_of, published_rho
+
+from bursar.queries import Mask, Product, Steps
 
 SIZES = (4, 2, 3, 5)
 DATA = Coded(name="small", names=tuple("abcd"), sizes=SIZES, codes=stand_in(SIZES, 300), real=False)
@@ -27,6 +29,13 @@ SETS = ((0, 1, 2), (1, 2, 3))
 
 def setting(system: str, **changes: object) -> Setting:
     return replace(Setting(system=system, size=2), **changes)
+
+
+def test_the_total_is_a_table_without_columns() -> None:
+    assert CodedSource(DATA).table(()) == 300
+    assert CodedSource(DATA).table(()).shape == ()
+    everybody = Product((Mask((), (), Steps.dense([[1]])),))
+    assert everybody.apply(CodedSource(DATA).table).tolist() == [300]
 
 
 def test_the_published_conversion_is_the_inverse_of_the_simple_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from dataclasses import replace
 from decimal import Decimal, localcontext
 
@@ -387,3 +388,11 @@ class TestWorkloads:
         assert np.all(np.isfinite(half_widths([[1.0, 1.0]], noises, 1e-200)))
         with pytest.raises(GoalError, match="chance of failure"):
             half_widths(np.eye(2), noises, 0.0)
+
+
+def test_a_first_guess_that_says_nothing_warns_of_nothing() -> None:
+    """Two thousand narrow draws: at the first tilt that is tried, the exponent is below -709."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bound = union_tail(np.ones((1, 2000)), [laplace(0.1)] * 2000, 20.0, 0.05)
+    assert 0 < bound < 1e-30
