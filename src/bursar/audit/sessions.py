@@ -31,7 +31,7 @@ LEAST_CELLS = 3
 TIGHTER = (1.0, 1.0, 0.8, 0.64)
 """A question, the same again, and twice with a tighter goal."""
 
-PAIRS = 60
+PAIRS = 150
 """Tests of one sparse vector, in pairs, if it stays open so long."""
 
 RIVALS = 39
@@ -206,7 +206,7 @@ SESSIONS = (
     Session(name="groups", finds="noise and bounded contributions", loss=1.0, written=_groups),
     Session(name="sum", finds="noise on sums over declared ranges", loss=1.0, written=_sums),
     Session(name="tighter", finds="reuse of answers and refined noise", loss=1.5, written=_tighter),
-    Session(name="tests", finds="sparse vectors", loss=1.0, often=2, written=_tests),
+    Session(name="tests", finds="sparse vectors", loss=1.5, often=2, written=_tests),
     Session(name="picks", finds="selection by score", loss=2.0, often=4, written=_picks),
 )
 
