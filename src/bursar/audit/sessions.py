@@ -93,14 +93,17 @@ def _answers(db: Bursar, text: str, within: float) -> list[float]:
 def _within(db: Bursar, text: str, loss: float) -> float | None:
     """The error at which a question costs about so much; None where there is none."""
     within, power = 1e4, 1 if db.config.budget.mode is Mode.PURE else 2
+    found: list[tuple[float, float]] = []
     for _ in range(STEPS):
         price = db.explain(text, within=within).price
         if not 0 < price < math.inf:
-            return None
-        if abs(price / loss - 1) < 0.02:
+            break
+        found.append((abs(math.log(price / loss)), within))
+        if found[-1][0] < 0.02:
             break
         within *= (price / loss) ** (1 / power)
-    return within if 0 < db.explain(text, within=within).price <= 2 * loss else None
+    off, best = min(found, default=(math.inf, 0.0))  # prices rise in steps where noise is small
+    return best if off < math.log(1.9) else None
 
 
 def _histogram(stage: Stage) -> str:
