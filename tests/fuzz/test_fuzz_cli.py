@@ -44,7 +44,7 @@ ROWS = "age,sex\n" + "".join(f"{number % 10},{'FM'[number % 2]}\n" for number in
 GOOD = ("SELECT COUNT(*) FROM people WITH ERROR 9", "SELECT sex, COUNT(*) FROM people WHERE age < 5 GROUP BY sex")
 ASKING = ("query", "explain")
 COMMANDS = sorted(get_command(app).commands)
-HARMLESS = {"audit": ("--trials", "100"), "demo": ("--dir", "people.csv")}
+HARMLESS = {"audit": ("--trials", "10"), "demo": ("--dir", "people.csv")}
 """What keeps the long commands short: few trials, and a folder that is refused. An option's last mention counts."""
 
 

@@ -445,14 +445,18 @@ def simulate(
 @app.command()
 def audit(
     data: Data = CONFIG,
-    trials: Annotated[int, typer.Option(min=100, max=1_000_000, help="Answers per made-up table.")] = 5_000,
+    trials: Annotated[
+        int, typer.Option(min=10, max=1_000_000, help="How often each session is played per table.")
+    ] = 1_000,
     json: Json = False,
 ) -> None:
     """Try to catch Bursar revealing more than it charges, on made-up data. Costs nothing.
 
-    Two tables that differ by one person are made up from the columns of the config; your data and your budget are not
-    touched. The same question is asked many times on both, and from the answers alone a lower bound on what was
-    revealed is computed. Exit code 4 if it exceeds what was charged.
+    Two tables are made up from the columns of the config that differ by one person, or whatever the config protects,
+    with all their rows; your data and your budget are not touched. Short sessions with your settings are played many
+    times on both: groups, sums, repeated and tighter questions, tests and picks. From what they show, a lower bound on
+    what was revealed is computed, and how large a fault would have been found. Exit code 4 if more was revealed than
+    was charged.
     """
     from bursar.audit import audit as run
     from bursar.config import load

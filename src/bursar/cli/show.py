@@ -103,7 +103,8 @@ def taken(found: Taken | SourceError, *, as_json: bool = False) -> None:
 
 def audit(found: Audit, *, as_json: bool) -> None:
     if as_json:
-        _json({**asdict(found), "passed": found.passed})
+        played = [{**asdict(one), "passed": one.passed} for one in found.played]
+        _json({**asdict(found), "played": played, "passed": found.passed})
     else:
         print(found)
 

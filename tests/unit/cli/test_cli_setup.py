@@ -70,7 +70,7 @@ def test_from_an_unknown_table_to_an_answer(folder: Path, shell: Shell) -> None:
 
 def test_a_draft_does_not_open(folder: Path, shell: Shell) -> None:
     shell("init", "shop.csv")
-    for command in (["create"], ["query", "SELECT COUNT(*) FROM shop"], ["budget"], ["audit", "--trials", "100"]):
+    for command in (["create"], ["query", "SELECT COUNT(*) FROM shop"], ["budget"], ["audit", "--trials", "10"]):
         refused = shell(*command)
         assert refused.code == 2
         assert "nobody has confirmed" in refused.err

@@ -1,0 +1,275 @@
+"""A black-box audit: does the whole engine, as it stands, keep the loss that it charges?
+
+Two tables that differ by one privacy unit are made up over the public columns of a config; the real data are not
+touched. Short sessions are played on each of them many times, by the real engine with the unit, policy and contract of
+the config, each time on a new ledger in memory. From the transcripts alone a lower bound on the true loss is computed.
+If it exceeds what the ledger says was spent, something is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar import presets
+from bursar.audit.bounds import SURE, Reals, detectable, loss_of, lower_bound
+from bursar.audit.neighbours import Tables, write_neighbours
+from bursar.audit.sessions import SESSIONS, Play, Session, Stage, transcript, written
+from bursar.config import Config
+from bursar.engine import Bursar
+from bursar.kernel.accounting import Mode, from_units
+from bursar.kernel.budget import LARGEST_BUDGET, Budget, charter_of
+from bursar.kernel.curator import declare_version
+from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.randomness import Randomness, SystemRandomness
+from bursar.kernel.seals import Axis
+from bursar.kernel.sources.duckdb import DuckDBSource
+from bursar.kernel.sources.source import Source
+from bursar.planner.choose import Preset
+from bursar.queries import Predicate
+from bursar.status import OWNER
+
+SPARE = 2.0
+"""How many times the loss of a session the analyst who plays it may spend."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """One session: what was charged for it and what was seen, in the unit of the budget."""
+
+    session: str
+    finds: str
+    trials: int  # how many times it was played on each table
+    claimed: float  # the most that the ledger says was spent in one session
+    seen: float  # lower bound on the true loss of one session
+    detectable: float | None  # a true loss as large as this is found with probability .99; None: there is none
+
+    @property
+    def passed(self) -> bool:
+        return self.seen <= self.claimed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What was claimed and what was seen, session by session."""
+
+    trials: int  # of each session on each table; of quick ones more
+    confidence: float  # that no `seen` exceeds the true loss
+    unit: str  # epsilon or rho
+    played: tuple[Played, ...]
+    left_out: tuple[str, ...] = ()  # sessions that the config has no room for
+
+    @property
+    def passed(self) -> bool:
+        """Nothing was found; an audit that could play no session has shown nothing, and has not passed."""
+        return bool(self.played) and all(one.passed for one in self.played)
+
+    def __str__(self) -> str:
+        lines = [
+            "sessions played on each of two made-up tables that differ by one privacy unit",
+            f"{'session':<10}{'played':>8}{'charged':>10}{'seen':>12}{'found from':>12}   looks for",
+        ]
+        for one in self.played:
+            least = "-" if one.detectable is None else f"{one.detectable:.3g}"
+            mark = "" if one.passed else "   MORE THAN CHARGED"
+            seen = f">= {one.seen:.3f}"
+            lines.append(
+                f"{one.session:<10}{one.trials:>8}{one.claimed:>10.3f}{seen:>12}{least:>12}   {one.finds}{mark}"
+            )
+        if self.left_out:
+            lines.append(f"not played, as this config has no room for it: {', '.join(self.left_out)}")
+        blind = [one.session for one in self.played if one.detectable is None]
+        if blind:
+            lines.append(f"too few sessions to find anything in: {', '.join(blind)}; take more --trials")
+        lines += [
+            f"all in {self.unit}; what was seen is right with {100 * self.confidence:.4f}% confidence",
+            f"found from: a true {self.unit} as large as this would have been found with probability {SURE:g},",
+            "if it shows as too little noise shows; a leak that shows less often would have to be larger",
+            self._verdict(),
+        ]
+        return "\n".join(lines)
+
+    def _verdict(self) -> str:
+        if not self.played:
+            return "NOTHING WAS AUDITED: this config has no room for any session"
+        return "nothing wrong was found" if self.passed else "MORE IS REVEALED THAN IS CHARGED"
+
+
+def audit(
+    config: Config,
+    *,
+    trials: int = 1000,
+    alpha: float = 1e-6,
+    sessions: Sequence[Session] = SESSIONS,
+    preset: Preset = presets.default,
+    randomness: Randomness | None = None,
+    progress: Progress = lambda done, of: None,
+) -> Audit:
+    """Play each session `trials` times on each of two neighbouring made-up tables, and compare.
+
+    alpha is the chance of a false alarm, of all sessions together. The budget has the kind and the order of the
+    config's, and as much in it as a session needs; turns of a queue and the pace, which set times, are left out.
+    """
+    randomness = randomness or SystemRandomness()
+    with tempfile.TemporaryDirectory() as folder:
+        tables = write_neighbours(config, Path(folder))
+        key = randomness.secret(32)
+        sources = [_source(config, path, tables, key) for path in (tables.without, tables.including)]
+    planned: list[tuple[Session, _Theater, Play]] = []
+    for session in sessions:
+        loss = session.loss if config.budget.mode is Mode.PURE else session.loss**2 / 2
+        theater = _Theater(config=_scratch(config, loss, tables), randomness=randomness, preset=preset)
+        stage = Stage(config=theater.config, table=sources[0], loss=loss)
+        if (play := written(session, stage, theater.opened(sources[0]))) is not None:
+            planned.append((session, theater, play))
+    of = 2 * trials * sum(session.often for session, _, _ in planned)
+    played: list[Played] = []
+    for session, theater, play in planned:
+        done = 2 * sum(one.trials for one in played)
+        times = trials * session.often
+        left, right, claimed = theater.sides(play, sources, times, partial(_further, progress, done, of))
+        played.append(_judged(session, config.budget, times, left, right, claimed, alpha / len(sessions)))
+    names = {one.session for one in played}
+    left_out = tuple(session.name for session in sessions if session.name not in names)
+    unit = config.budget.mode.unit
+    return Audit(trials=trials, confidence=1 - alpha, unit=unit, played=tuple(played), left_out=left_out)
+
+
+def _further(progress: Progress, done: int, of: int, turn: int) -> None:
+    progress(done + turn, of)
+
+
+def _judged(
+    session: Session, budget: Budget, times: int, left: Reals, right: Reals, claimed: float, alpha: float
+) -> Played:
+    mode, order = budget.mode, budget.order
+    return Played(
+        session=session.name,
+        finds=session.finds,
+        trials=times,
+        claimed=claimed,
+        seen=lower_bound(left, right, alpha=alpha, loss=loss_of(mode, order)),
+        detectable=detectable(times, claimed, alpha=alpha, mode=mode, order=order),
+    )
+
+
+def _scratch(config: Config, loss: float, tables: Tables) -> Config:
+    """The config of the made-up data set: the real one, but for what is about the real rows and about waiting."""
+    analysts = config.analysts
+    share = float(analysts.accounts[_analyst(config)]) if analysts.shares else 1.0
+    budget = Budget(
+        mode=config.budget.mode, amount=min(SPARE * loss / share, LARGEST_BUDGET), order=config.budget.order
+    )
+    return replace(
+        config,
+        budget=budget,
+        view=None,
+        max_rows=max(config.max_rows, tables.rows),
+        public_size=None if config.public_size is None else tables.rows,
+        goal=None,
+        pace=0.0,
+        analysts=replace(analysts, scheduler="none", probabilities=None, idle=None),
+    )
+
+
+def _analyst(config: Config) -> str:
+    """Who plays: where there are shares, whoever has the largest."""
+    shares = config.analysts.shares
+    return max(shares, key=lambda name: shares[name]) if shares else OWNER
+
+
+def _source(config: Config, path: Path, tables: Tables, key: bytes) -> Source:
+    rows = max(config.max_rows, tables.rows)
+    return _Kept(DuckDBSource(path, config.domain, config.unit, key=key, max_rows=rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Theater:
+    """Where sessions are played, each on a ledger of its own."""
+
+    config: Config
+    randomness: Randomness
+    preset: Preset
+
+    def opened(self, source: Source) -> Bursar:
+        """An engine in front of a made-up table of which nothing was asked yet."""
+        config, randomness = self.config, self.randomness
+        ledger = MemoryLedger(charter_of(dataset="audit", **config.facts))
+        axis, last = Axis.of(config.domain, config.unit), config.domain.partitions - 1
+        declare_version(ledger, lambda key: source, randomness, axis=axis, through=last)
+        db = Bursar(
+            config,
+            ledger,
+            open_source=lambda key: source,
+            randomness=randomness,
+            analyst=_analyst(config),
+            preset=self.preset,
+        )
+        db.declare_shares()
+        return db
+
+    def sides(
+        self, play: Play, sources: Sequence[Source], times: int, progress: Callable[[int], None]
+    ) -> tuple[Reals, Reals, float]:
+        """The transcripts on either table, and the most that was spent in one session."""
+        seen, claimed = [], 0.0
+        for side, source in enumerate(sources):
+            transcripts: list[list[float]] = []
+            for turn in range(times):
+                shown, spent = self.performed(play, source)
+                transcripts.append(shown)
+                claimed = max(claimed, spent)
+                progress(side * times + turn + 1)
+            seen.append(transcripts)
+        left, right = _together(*seen)
+        return left, right, claimed
+
+    def performed(self, play: Play, source: Source) -> tuple[list[float], float]:
+        """The transcript of one session, and what the ledger says was spent."""
+        db = self.opened(source)
+        shown = transcript(db, play(db))
+        return shown, from_units(db.kernel.spent())
+
+
+def _together(*sides: list[list[float]]) -> list[Reals]:
+    """Transcripts as rows of one length: shorter ones are filled up, and their lengths are numbers of them too."""
+    longest = max(len(one) for side in sides for one in side)
+    rows = [[[float(len(one)), *one, *[0.0] * (longest - len(one))] for one in side] for side in sides]
+    return [np.nan_to_num(np.array(side), nan=math.pi, posinf=1e300, neginf=-1e300) for side in rows]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A source that stays open although engines come and go, and remembers what it was asked."""
+
+    inner: Source
+    tables: dict[tuple[str, ...], NDArray[np.int64]] = field(default_factory=dict)
+    contents: list[tuple[str, ...]] = field(default_factory=list)
+
+    def fingerprint(self) -> str:
+        return self.inner.fingerprint()
+
+    def content(self) -> tuple[str, ...]:
+        if not self.contents:
+            self.contents.append(self.inner.content())
+        return self.contents[0]
+
+    def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
+        if attrs not in self.tables:
+            self.tables[attrs] = self.inner.table(attrs)
+        return self.tables[attrs].copy()
+
+    def count(self, predicate: Predicate) -> int:
+        return self.inner.count(predicate)
+
+    def close(self) -> None:
+        """Kept open on purpose."""

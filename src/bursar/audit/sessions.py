@@ -1,0 +1,222 @@
+"""The sessions that an audit plays: what an analyst could do, short and with one thing in each that can go wrong.
+
+Each session is one script, played again and again on a ledger that is new every time. A transcript is all that came
+out: the answers, and the numbers in the log. Goals are set from public prices, so that the loss that is charged is one
+at which a fault shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bursar.config import Config
+from bursar.domain import Attribute, Bins, Integers
+from bursar.engine import Bursar
+from bursar.errors import BursarError, Stale
+from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
+from bursar.kernel.grant import Grant
+from bursar.kernel.sources.source import Source
+from bursar.queries import Mask, Product, Steps
+
+Play = Callable[[Bursar], list[float]]
+"""One session: what it lets an analyst see."""
+
+LEAST_CELLS = 3
+"""One for the unit on either table, and one for others alone."""
+
+TIGHTER = (1.0, 1.0, 0.8, 0.64)
+"""A question, the same again, and twice with a tighter goal."""
+
+PAIRS = 150
+"""Tests of one sparse vector, in pairs, if it stays open so long."""
+
+RIVALS = 39
+"""Candidates that the one unit makes less likely to be picked, beside one that it makes more likely."""
+
+STEPS = 12
+"""Most attempts to find the goal of a price."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What a session is written for: public facts, and the made-up table without the unit."""
+
+    config: Config
+    table: Source
+    loss: float  # to be charged, about, in the unit of the budget
+
+    @property
+    def small(self) -> Attribute:
+        """The shortest column that has a declared cell which the unit is in on neither table, if there is one."""
+        own = [a for a in self.config.domain.attributes if a.name != self.config.unit.column]
+        return min(own or self.config.domain.attributes, key=lambda a: (a.declared < LEAST_CELLS, a.size))
+
+    @property
+    def cut(self) -> int:
+        """So far from 0 that no unit changes the sign of a distance."""
+        return 1000 + 4 * self.config.unit.max_contributions
+
+    def count(self, cell: int) -> int:
+        """Rows of the made-up table without the unit in a cell of the small column."""
+        return int(self.table.table((self.small.name,))[cell])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A script with what it looks for; `loss` in epsilon, and in rho half its square."""
+
+    name: str
+    finds: str
+    loss: float
+    often: int = 1  # how many times as often it is played: more where it is quick and takes many to find a fault
+    written: Callable[[Stage, Bursar], Play | None]  # None where the config has no room for it
+
+
+def transcript(db: Bursar, seen: list[float]) -> list[float]:
+    """What a session showed, and what it left in the log."""
+    records = [record for record in db.ledger.records() if isinstance(record.event, Measured | Refined | Selected)]
+    values = [float(value) for record in records for value in record.values]
+    return [*seen, float(len(records)), *values]
+
+
+# -- questions -----------------------------------------------------------------------------------------------------
+
+
+def _answers(db: Bursar, text: str, within: float) -> list[float]:
+    return [float(value) for line in db.query(text, within=within).values for value in line]
+
+
+def _within(db: Bursar, text: str, loss: float) -> float | None:
+    """The error at which a question costs about so much; None where there is none."""
+    within, power = 1e4, 1 if db.config.budget.mode is Mode.PURE else 2
+    found: list[tuple[float, float]] = []
+    for _ in range(STEPS):
+        price = db.explain(text, within=within).price
+        if not 0 < price < math.inf:
+            break
+        found.append((abs(math.log(price / loss)), within))
+        if found[-1][0] < 0.02:
+            break
+        within *= (price / loss) ** (1 / power)
+    off, best = min(found, default=(math.inf, 0.0))  # prices rise in steps where noise is small
+    return best if off < math.log(1.9) else None
+
+
+def _histogram(stage: Stage) -> str:
+    name = stage.small.name
+    return f'SELECT "{name}", COUNT(*) AS n FROM "{stage.config.table}" GROUP BY "{name}"'
+
+
+def _asked(text: str | None, goals: tuple[float, ...], stage: Stage, db: Bursar) -> Play | None:
+    """The question with a goal, and with parts of it; the last one costs what the session is to cost."""
+    if text is None:
+        return None
+    last = _within(db, text, stage.loss)
+    if last is None:
+        return None
+    errors = [last * goal / goals[-1] for goal in goals]
+    return lambda played: [value for error in errors for value in _answers(played, text, error)]
+
+
+def _groups(stage: Stage, db: Bursar) -> Play | None:
+    return _asked(_histogram(stage), (1.0,), stage, db)
+
+
+def _tighter(stage: Stage, db: Bursar) -> Play | None:
+    return _asked(_histogram(stage), TIGHTER, stage, db)
+
+
+def _sums(stage: Stage, db: Bursar) -> Play | None:
+    columns = stage.config.domain.attributes
+    numeric = [a for a in columns if isinstance(a, Integers | Bins) and a.name != stage.config.unit.column]
+    if not numeric:
+        return None
+    text = f'SELECT SUM("{min(numeric, key=lambda a: a.size).name}") AS s FROM "{stage.config.table}"'
+    return _asked(text, (1.0,), stage, db)
+
+
+# -- verbs that questions reach only on large tables, under a grant as a proposer would use them ----------------------
+
+
+def _cell(attribute: Attribute, cell: int, times: int = 1) -> Product:
+    """The row that counts a cell, so many times."""
+    rows = np.zeros((times, attribute.size), np.int64)
+    rows[:, cell] = 1
+    return Product((Mask((attribute.name,), (attribute.size,), Steps.dense(rows)),))
+
+
+def _granted(db: Bursar, *events: Opened) -> Grant:
+    db.policy.begin(db.kernel)
+    return Grant(db.kernel, db.analyst, "audit", events, db.kernel.account(db.analyst).left)
+
+
+def _rate(stage: Stage) -> float:
+    """epsilon per row that a unit can have, for the loss of the stage."""
+    pure = stage.config.budget.mode is Mode.PURE
+    return (stage.loss if pure else math.sqrt(2 * stage.loss)) / stage.config.unit.max_contributions
+
+
+def _tests(stage: Stage, db: Bursar) -> Play | None:
+    """One sparse vector, tested in turn on a count that the unit changes and on one that it does not."""
+    column = stage.small
+    own, apart = column.declared - 1, 1 if column.declared >= LEAST_CELLS else 0
+    queries = [_cell(column, cell) for cell in (own, apart)]
+    estimates = [stage.count(cell) - stage.cut for cell in (own, apart)]
+    noise = Noise(kind=NoiseKind.LAPLACE, scale=3 / _rate(stage))
+    scope = Product((Mask((column.name,), (column.size,), Steps.dense(np.ones((1, column.size), np.int64))),))
+    opened = Opened(scope=scope, cut=stage.cut, threshold=noise, test=noise, version=db.kernel.version())
+
+    def play(played: Bursar) -> list[float]:
+        outcomes = np.zeros((PAIRS, 2))
+        done = 0
+        with _granted(played, opened) as grant:
+            instance: Opened | int = opened
+            while done < 2 * PAIRS:
+                try:
+                    tested = grant.above(instance, queries[done % 2], estimates[done % 2])
+                except Stale:
+                    break
+                instance, outcomes[divmod(done, 2)] = tested.instance, tested.above
+                done += 1
+        first, second = outcomes.sum(axis=0).tolist()
+        return [float(done), first, second, first - second]
+
+    return play
+
+
+def _picks(stage: Stage, db: Bursar) -> Play | None:
+    """One pick: with the unit there, one candidate is farther from its estimate, and all others are nearer."""
+    column = stage.small
+    own = column.declared - 1
+    candidates = _cell(column, own, 1 + RIVALS)
+    estimates = np.full(1 + RIVALS, stage.count(own) + stage.cut, np.int64)
+    estimates[0] -= 2 * stage.cut
+    scale = 2 / _rate(stage) if stage.config.budget.mode is Mode.PURE else 1 / _rate(stage)
+
+    def play(played: Bursar) -> list[float]:
+        with _granted(played) as grant:
+            grant.select(candidates, estimates.copy(), count=1, scale=scale)
+        return []
+
+    return play
+
+
+SESSIONS = (
+    Session(name="groups", finds="noise and bounded contributions", loss=1.0, written=_groups),
+    Session(name="sum", finds="noise on sums over declared ranges", loss=1.0, written=_sums),
+    Session(name="tighter", finds="reuse of answers and refined noise", loss=1.5, written=_tighter),
+    Session(name="tests", finds="sparse vectors", loss=1.5, often=2, written=_tests),
+    Session(name="picks", finds="selection by score", loss=2.0, often=4, written=_picks),
+)
+
+
+def written(session: Session, stage: Stage, db: Bursar) -> Play | None:
+    """The session for this config; None where it cannot be played."""
+    try:
+        return session.written(stage, db)
+    except BursarError:
+        return None
