@@ -23,8 +23,6 @@ def cells_of(book: Path) -> list[dict[str, Any]]:
     return cells
 
 
-
-
 def executed(book: Path, folder: Path) -> Any:
     for name in ("nbformat", "nbclient", "ipykernel"):
         pytest.importorskip(name)

@@ -71,7 +71,7 @@ def through_the_door(law: Noise, size: int, piece: int) -> Draws:
 
 
 def by_opendp(law: Noise, size: int) -> Draws:
-    """OpenDP's noise on zeros, on "i64", since its plain int saturates at 32 bits: another hand's work on the same law."""
+    """OpenDP's noise on zeros, on "i64", since its plain int saturates at 32 bits: another hand's work."""
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     if law.kind is NoiseKind.LAPLACE:
