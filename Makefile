@@ -8,14 +8,16 @@ export OMP_NUM_THREADS := 1
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: help venv demo test test-all lint bench proofs clean
+.PHONY: help venv demo test test-all lint dist bench notebooks proofs clean
 
 help:
 	@echo "make demo      set up and walk through asking, repeating, explaining, being refused"
 	@echo "make test      set up and run the tests (minutes)"
 	@echo "make test-all  the heavy tests that 'make test' leaves out: enumeration, audits, fault injection"
 	@echo "make lint      style, formatting and types"
+	@echo "make dist      build the packages, install the wheel into empty environments and run the demo there"
 	@echo "make bench     all benchmarks, quick settings; rewrites benchmarks/RESULTS.md"
+	@echo "make notebooks run the notebooks of examples/ and keep what they print"
 	@echo "make proofs    re-stamp the written privacy arguments after reading them again"
 
 .venv/bin/python:
@@ -45,8 +47,16 @@ lint: .venv/dev
 	$(BIN)/ruff format --check src tests benchmarks tools
 	$(BIN)/mypy
 
+dist: .venv/dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python tools/dist.py dist
+
 bench: .venv/dev
 	$(BIN)/python -m benchmarks.all --quick
+
+notebooks: .venv/dev
+	$(BIN)/python tools/notebooks.py
 
 proofs: .venv/dev
 	$(BIN)/python tools/proofs.py stamp

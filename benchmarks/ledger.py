@@ -173,7 +173,7 @@ def one_process(place: Path, number: int, seconds: float, begin: Any, results: A
 
 def from_processes(place: Path, processes: int, seconds: float) -> Times:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["bursar.engine", "opendp.prelude"])
+    context.set_forkserver_preload(["bursar.engine"])
     begin, results = context.Barrier(processes), context.Queue()
     facts = [(place, number, seconds, begin, results) for number in range(processes)]
     children = [context.Process(target=one_process, args=each) for each in facts]

@@ -5,7 +5,6 @@ No row passes through here: the door to the rows is `kernel/sources/intake.py`.
 
 from __future__ import annotations
 
-import fcntl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,8 +35,9 @@ def curating(config: Config) -> Iterator[None]:
     if not folder.is_dir():
         yield
         return
-    with (folder / LOCK).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    from filelock import FileLock  # loaded here, since asking a question needs none
+
+    with FileLock(folder / LOCK):
         yield
 
 

@@ -258,7 +258,7 @@ def die() -> None:
 # -- children -----------------------------------------------------------------------------------------------
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["bursar.opening", "bursar.presets", "opendp.prelude", "pytest", "harness.faults"])
+_CONTEXT.set_forkserver_preload(["bursar.opening", "bursar.presets", "pytest", "harness.faults"])
 
 
 @cache

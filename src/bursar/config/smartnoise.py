@@ -47,7 +47,7 @@ def _read(path: Path) -> Any:
     try:
         yaml: Any = import_module("yaml")  # it comes without types
     except ImportError:
-        raise Unsupported("a SmartNoise file needs PyYAML\ntry: pip install 'bursar[yaml]'") from None
+        raise Unsupported("a SmartNoise file needs PyYAML\ntry: pip install pyyaml") from None
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:

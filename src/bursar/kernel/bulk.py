@@ -18,8 +18,8 @@ RADIX = 256
 MARGIN = 2.0**-40
 """An acceptance test closer than this is decided in integers; floats err by less than 2^-49, exp apart."""
 
-TABLES_KEPT = 32
-"""Scales whose tables are kept, at most .25 MB each."""
+TABLES_KEPT = 128
+"""Scales whose tables are kept, at most .25 MB each; those of a new scale take some milliseconds."""
 
 
 def laplace(scale: float, size: int, words: Words = system_words) -> NDArray[np.int64]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import lru_cache
-from itertools import count
 from typing import Protocol
 
 import numpy as np
@@ -16,10 +13,6 @@ from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.joint_selection import select_jointly
 from bursar.kernel.noise_down import noise_down
 from bursar.kernel.selection import select
-
-BULK_FROM = 64
-"""Draws of this size and more use `bulk`; below, OpenDP is done sooner than the tables of a new scale are. A law that
-was drawn from so many times has earned its tables."""
 
 
 class Randomness(Protocol):
@@ -48,13 +41,13 @@ class SystemRandomness:
 
     Guarantees: every draw has exactly the law that `noise` is priced by; nothing is kept between calls but
     immutable tables, so threads and forks never share a random state.
-    Edge cases: size 0 gives an empty array.
+    Edge cases: size 0 gives an empty array; a negative one is an error.
     """
 
     def draw(self, noise: Noise, size: int) -> NDArray[np.int64]:
         """`size` independent draws of the law of `noise`."""
-        if size < BULK_FROM and next(_times(noise)) < BULK_FROM:
-            return _opendp(noise, size)
+        if size < 0:
+            raise ValueError("the number of draws is negative")
         if noise.kind is NoiseKind.LAPLACE:
             return bulk.laplace(noise.scale, size)
         return bulk.gaussian(noise.scale, size)
@@ -74,31 +67,3 @@ class SystemRandomness:
     def secret(self, size: int) -> bytes:
         """`size` bytes that nobody can guess, for keys."""
         return os.urandom(size)
-
-
-@lru_cache(maxsize=256)
-def _times(noise: Noise) -> count[int]:
-    """Counts the small draws of a law."""
-    return count()
-
-
-def _opendp(noise: Noise, size: int) -> NDArray[np.int64]:
-    """The same laws by OpenDP, as its noise on zeros."""
-    return np.array(_mechanism(noise)(np.zeros(size, dtype=np.int64).tolist()), dtype=np.int64)
-
-
-@lru_cache(maxsize=256)
-def _mechanism(noise: Noise) -> Callable[[list[int]], list[int]]:
-    """OpenDP's mechanism, on "i64", since its plain int saturates at 32 bits. It holds no random state, and takes twice
-    as long to make as to use."""
-    # Imported here because it takes a tenth of a second, which a command that draws nothing should not pay.
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian, make_laplace
-    from opendp.metrics import l1_distance, l2_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    domain = vector_domain(atom_domain(T="i64"))
-    if noise.kind is NoiseKind.LAPLACE:
-        return make_laplace(domain, l1_distance(T="i64"), scale=noise.scale)  # type: ignore[no-any-return]
-    return make_gaussian(domain, l2_distance(T="f64"), scale=noise.scale)  # type: ignore[no-any-return]

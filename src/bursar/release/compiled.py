@@ -19,5 +19,5 @@ def compiled(function: Function) -> Function:
     try:
         from numba import njit
     except ImportError:
-        raise Unsupported("synthetic data need a compiler: pip install 'bursar[synth]'") from None
+        raise Unsupported("synthetic data need a compiler: pip install numba") from None
     return cast(Function, njit(cache=True, fastmath=True, nogil=True)(function))

@@ -201,7 +201,7 @@ def unnoticed(queries: int, spend: Spend, setting: Adaptivity) -> float:
 
 def _check_picking(task: Task) -> None:
     if find_spec("numba") is None:
-        raise QueryError("it needs a compiler: pip install 'bursar[synth]'")
+        raise QueryError("it needs a compiler: pip install numba")
     for columns in task.sets:
         if len(columns) > MOST_TOGETHER:
             raise QueryError(f"a marginal has at most {MOST_TOGETHER} columns here")

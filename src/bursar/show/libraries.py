@@ -14,4 +14,5 @@ def library(name: str, *, extra: str, what: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         needed = name.partition(".")[0]
-        raise Unsupported(f"{what} needs {needed}\ntry: pip install 'bursar[{extra}]'") from None
+        way = f"pip install {needed}, or pip install '.[{extra}]' in a checkout of Bursar"
+        raise Unsupported(f"{what} needs {needed}\ntry: {way}") from None

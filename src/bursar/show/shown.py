@@ -18,7 +18,7 @@ class Shown:
     """Exports have one column for each group column, and for each aggregate its value, `_low` and `_high`."""
 
     def to_pandas(self: Tabular) -> pandas.DataFrame:
-        """A pandas data frame; `frame.attrs` says goal, confidence, cost and source. Needs `bursar[pandas]`."""
+        """A pandas data frame; `frame.attrs` says goal, confidence, cost and source. Needs `pandas`."""
         from bursar.show import frames
 
         return frames.to_pandas(self)
@@ -30,13 +30,13 @@ class Shown:
         return frames.to_pandas(self)
 
     def to_polars(self: Tabular) -> polars.DataFrame:
-        """A polars data frame. Needs `bursar[polars]`."""
+        """A polars data frame. Needs `polars`."""
         from bursar.show import frames
 
         return frames.to_polars(self)
 
     def to_arrow(self: Tabular) -> pyarrow.Table:
-        """An Arrow table; its metadata say goal, confidence, cost and source. Needs `bursar[arrow]`."""
+        """An Arrow table; its metadata say goal, confidence, cost and source. Needs `pyarrow`."""
         from bursar.show import frames
 
         return frames.to_arrow(self)
@@ -50,13 +50,13 @@ class Shown:
         return files.csv_text(self)
 
     def to_parquet(self: Tabular, path: str | Path) -> None:
-        """Write a Parquet file. Needs `bursar[arrow]`."""
+        """Write a Parquet file. Needs `pyarrow`."""
         from bursar.show import files
 
         files.write_parquet(self, Path(path))
 
     def plot(self: Tabular, ax: Any = None, *, output: str | None = None) -> Axes:
-        """Draw the numbers with their error bars, on axes of your own or on new ones. Needs `bursar[plot]`.
+        """Draw the numbers with their error bars, on axes of your own or on new ones. Needs `matplotlib`.
 
         `output` names the aggregate to draw; all of them share the axes unless it is given.
         """

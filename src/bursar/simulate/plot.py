@@ -22,7 +22,7 @@ def check_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise Unsupported("a picture needs matplotlib\ntry: pip install 'bursar[plot]', or leave --plot out") from None
+        raise Unsupported("a picture needs matplotlib\ntry: pip install matplotlib, or leave --plot out") from None
 
 
 def plot(figures: Sequence[Figures], path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING
 
 from bursar.show.files import written
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 LOCK = "synthetic.lock"
 POLL_SECONDS = 0.1
@@ -27,21 +29,27 @@ def alone(table: Path | None, stop: Callable[[], bool], tell: Callable[[str], No
     if table is None:
         yield
         return
-    lock = table.with_name(LOCK)
-    with written(lock):
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        opened = lock.open("w")
-    with opened as file:
-        if not _locked(file):
+    from filelock import FileLock  # loaded here, since asking a question needs none
+
+    lock = FileLock(table.with_name(LOCK))
+    with written(table.with_name(LOCK)):
+        table.parent.mkdir(parents=True, exist_ok=True)
+        free = _locked(lock)
+    try:
+        if not free:
             tell(WAITS)
-            while not stop() and not _locked(file):
+            while not stop() and not _locked(lock):
                 time.sleep(POLL_SECONDS)
         yield
+    finally:
+        lock.release()
 
 
-def _locked(file: TextIO) -> bool:
+def _locked(lock: BaseFileLock) -> bool:
+    from filelock import Timeout
+
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        lock.acquire(blocking=False)
+    except Timeout:
         return False
     return True

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -199,7 +200,7 @@ def test_a_client_that_goes_away_takes_its_ticket_along(
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.time, "sleep", interrupt)
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=interrupt))  # other threads must go on sleeping
     with pytest.raises(KeyboardInterrupt), queue.turn(Question(analyst="bob")):
         raise AssertionError("it was not bob's turn")
     assert slips.read(ledger.queue()).tickets == ()
@@ -231,7 +232,7 @@ def test_a_long_turn_keeps_its_lease(ledger: Ledger, clock: Clock) -> None:
 def test_a_client_that_was_given_up_comes_back(queue: TurnQueue, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """It slept through its lease: its turn is gone, its place is not."""
     awake = threading.Event()
-    monkeypatch.setattr(module.time, "sleep", lambda seconds: awake.wait())
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda seconds: awake.wait()))
     with client(queue, Question(analyst="bob")) as heard:
         until(lambda: heard)
         clock.now += 100.0

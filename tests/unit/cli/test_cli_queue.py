@@ -190,4 +190,4 @@ def test_a_picture_needs_matplotlib(shell: Shell, scripts: tuple[str, ...], monk
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, _, err = shell(*scripts, "--within", "200", "--plot", "policies.png")
     assert code == 2
-    assert "pip install 'bursar[plot]'" in err
+    assert "pip install matplotlib" in err

@@ -140,7 +140,7 @@ def test_parquet_and_a_table_of_a_database(tmp_path: Path) -> None:
 
 
 def test_an_import_is_filled_from_the_data(table: Path) -> None:
-    pytest.importorskip("yaml", reason="PyYAML is an extra: pip install 'bursar[yaml]'")
+    pytest.importorskip("yaml", reason="PyYAML is an extra: pip install pyyaml")
     source = table.with_name("meta.yaml")
     source.write_text(
         "D:\n  S:\n    people:\n      age: {type: int, lower: 0, upper: 120}\n      sex: {type: string}\n"

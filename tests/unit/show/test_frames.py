@@ -117,5 +117,6 @@ def test_a_missing_library_is_named_with_its_extra(
     for name in [name for name in sys.modules if name.partition(".")[0] == module]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(Unsupported, match=rf"needs {module}\ntry: pip install 'bursar\[{extra}\]'"):
+    ways = rf"pip install {module}, or pip install '\.\[{extra}\]' in a checkout"
+    with pytest.raises(Unsupported, match=rf"needs {module}\ntry: {ways}"):
         method(ANSWER)  # type: ignore[operator]
