@@ -9,35 +9,31 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.boost_run import Trace
-from benchmarks.cachedp_plots import _figure as new_figure
 from benchmarks.harness import Figures
+from benchmarks.sheet import sheet
 
 Runs = Mapping[str, Sequence[Trace]]
 
 
 def curves(file: Path, by_system: Runs) -> None:
     """Figs. 3, 7, 8, 9 and 10: epsilon, a mean over the blocks, as questions come in; each line a mean over seeds."""
-    figure, axes = new_figure()
-    for system, runs in by_system.items():
-        axes.plot(runs[0].at, np.mean([run.epsilon for run in runs], axis=0), label=system)
-    axes.set(xlabel="questions", ylabel="epsilon", yscale="log")
-    axes.legend(fontsize="small")
-    figure.savefig(file, dpi=120, bbox_inches="tight")
+    with sheet(file, title=f"Epsilon spent as questions come in ({file.stem})") as (axes,):
+        for system, runs in by_system.items():
+            axes.plot(runs[0].at, np.mean([run.epsilon for run in runs], axis=0), label=system)
+        axes.set(xlabel="questions", ylabel="epsilon", yscale="log")
 
 
 def path_times(file: Path, by_system: Runs) -> None:
     """Fig. 10d: CPU time of an answer by the way it came."""
-    figure, axes = new_figure()
     bars = {
         f"{system}\n{path}": 1000 * seconds
         for system, runs in by_system.items()
         for path, seconds in per_path(runs).items()
     }
-    axes.barh(list(bars), list(bars.values()))
-    axes.set(xlabel="ms of CPU per question", xscale="log")
-    axes.tick_params(axis="y", labelsize=6)
-    figure.set_size_inches(5, 0.3 * len(bars) + 1)
-    figure.savefig(file, dpi=120, bbox_inches="tight")
+    with sheet(file, title=f"Time of an answer by its way ({file.stem})", height=0.3 * len(bars) + 1.2) as (axes,):
+        axes.barh(list(bars), list(bars.values()))
+        axes.set(xlabel="ms of CPU per question", xscale="log")
+        axes.tick_params(axis="y", labelsize=6)
 
 
 def per_path(runs: Sequence[Trace]) -> dict[str, float]:
@@ -48,12 +44,10 @@ def per_path(runs: Sequence[Trace]) -> dict[str, float]:
 
 def lines(file: Path, found: Figures) -> None:
     """Fig. 7d and Question 5: the numbers of a table, a line for each of its columns."""
-    figure, axes = new_figure()
-    for column in dict.fromkeys(key for row in found.values() for key in row if "_over_" not in key):
-        axes.plot(list(found), [row.get(column, np.nan) for row in found.values()], marker="o", label=column)
-    axes.tick_params(axis="x", labelrotation=60)
-    axes.legend()
-    figure.savefig(file, dpi=120, bbox_inches="tight")
+    with sheet(file, title=file.stem) as (axes,):
+        for column in dict.fromkeys(key for row in found.values() for key in row if "_over_" not in key):
+            axes.plot(list(found), [row.get(column, np.nan) for row in found.values()], marker="o", label=column)
+        axes.set_xticks(range(len(found)), list(found), rotation=60, ha="right", rotation_mode="anchor")
 
 
 def shares(runs: Sequence[Trace]) -> dict[str, float]:

@@ -10,36 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cachedp_run import Trace
+from benchmarks.sheet import sheet
 
 Runs = Mapping[str, Sequence[Trace]]
 
 
 def curves(file: Path, by_system: Runs) -> None:
     """Fig. 6: what is spent after each workload, mean and 95 % band; a run that has ended keeps what it has spent."""
-    figure, axes = _figure()
-    for system, runs in by_system.items():
-        spent = _padded([run.epsilon for run in runs])
-        middle, at = spent.mean(axis=0), np.arange(1, spent.shape[1] + 1)
-        (line,) = axes.plot(at, middle, label=system)
-        if len(runs) > 1:
-            band = 1.96 * spent.std(axis=0, ddof=1) / math.sqrt(len(runs))
-            axes.fill_between(at, middle - band, middle + band, color=line.get_color(), alpha=0.2)
-    axes.set(xlabel="workloads", ylabel="epsilon", yscale="log")
-    axes.legend()
-    figure.savefig(file, dpi=120, bbox_inches="tight")
+    with sheet(file, title=f"Epsilon spent after each workload ({file.stem})") as (axes,):
+        for system, runs in by_system.items():
+            spent = _padded([run.epsilon for run in runs])
+            middle, at = spent.mean(axis=0), np.arange(1, spent.shape[1] + 1)
+            (line,) = axes.plot(at, middle, label=system)
+            if len(runs) > 1:
+                band = 1.96 * spent.std(axis=0, ddof=1) / math.sqrt(len(runs))
+                axes.fill_between(at, middle - band, middle + band, color=line.get_color(), alpha=0.2)
+        axes.set(xlabel="workloads", ylabel="epsilon", yscale="log")
 
 
 def by_attributes(file: Path, runs: Mapping[str, Trace]) -> None:
     """Fig. 7: rows in the log and runtime of the workloads with at most so many columns, one client."""
-    figure, axes = _figure(columns=2)
-    for system, run in runs.items():
-        rows, seconds, columns = totals(run)
-        axes[0].plot(columns, rows, marker="o", label=system)
-        axes[1].plot(columns, seconds, marker="o", label=system)
-    axes[0].set(xlabel="columns", ylabel="rows")
-    axes[1].set(xlabel="columns", ylabel="CPU seconds")
-    axes[0].legend()
-    figure.savefig(file, dpi=120, bbox_inches="tight")
+    with sheet(file, title="Rows in the log and time, by how many columns a workload has", columns=2) as axes:
+        for system, run in runs.items():
+            rows, seconds, columns = totals(run)
+            axes[0].plot(columns, rows, marker="o", label=system)
+            axes[1].plot(columns, seconds, marker="o", label=system)
+        axes[0].set(xlabel="columns", ylabel="rows")
+        axes[1].set(xlabel="columns", ylabel="CPU seconds")
 
 
 def totals(run: Trace) -> tuple[list[int], list[float], list[int]]:
@@ -56,19 +53,11 @@ def ablation(file: Path, by_system: Runs) -> None:
     variants = {name: runs for name, runs in by_system.items() if name.startswith("cachedp")}
     if len(variants) < 2:
         return
-    figure, axes = _figure()
-    axes.bar(list(variants), [float(np.mean([run.epsilon[-1] for run in runs])) for runs in variants.values()])
-    axes.set(ylabel="epsilon")
-    figure.savefig(file, dpi=120, bbox_inches="tight")
-
-
-def _figure(columns: int = 1):  # type: ignore[no-untyped-def]
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(1, columns, figsize=(5 * columns, 3.6))
+    with sheet(file, title=f"Epsilon spent with and without a module ({file.stem})") as (axes,):
+        spent = [float(np.mean([run.epsilon[-1] for run in runs])) for runs in variants.values()]
+        axes.bar(range(len(variants)), spent)
+        axes.set_xticks(range(len(variants)), list(variants), rotation=20, ha="right", rotation_mode="anchor")
+        axes.set(ylabel="epsilon")
 
 
 def _padded(series: Sequence[Sequence[float]]) -> NDArray[np.float64]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.sheet import sheet
+
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
@@ -34,35 +36,32 @@ class Axes:
 
 def lines(file: Path, panels: Panels, axes: Axes) -> None:
     """A panel for each title, a line for each label."""
-    figure, drawn = _figure(len(panels))
-    for place, (title, inside) in zip(drawn, panels.items(), strict=True):
-        for label, line in inside.items():
-            if line.half is None:
-                place.plot(line.x, line.y, marker="o", markersize=3, label=label)
-            else:
-                place.errorbar(line.x, line.y, yerr=line.half, marker="o", markersize=3, capsize=2, label=label)
-        place.set(xlabel=axes.x, ylabel=axes.y, title=title)
-        place.set_xscale("log" if "x" in axes.log else "linear")
-        place.set_yscale("log" if "y" in axes.log else "linear")
-        place.legend(fontsize="x-small")
-    figure.savefig(file, dpi=120)
+    with sheet(file, title=file.stem, columns=len(panels), width=4.4) as drawn:
+        for place, (title, inside) in zip(drawn, panels.items(), strict=True):
+            for label, line in inside.items():
+                if line.half is None:
+                    place.plot(line.x, line.y, marker="o", markersize=3, label=label)
+                else:
+                    place.errorbar(line.x, line.y, yerr=line.half, marker="o", markersize=3, capsize=2, label=label)
+            place.set(xlabel=axes.x, ylabel=axes.y, title=title)
+            place.set_xscale("log" if "x" in axes.log else "linear")
+            place.set_yscale("log" if "y" in axes.log else "linear")
 
 
 def heat(file: Path, panels: Mapping[str, Mapping[tuple[int, int], float]]) -> None:
     """Figs. 3, 4 and 8: present error at each (T, K), white where it was not run."""
-    figure, drawn = _figure(len(panels))
-    for place, (title, errors) in zip(drawn, panels.items(), strict=True):
-        rounds, picks = (sorted({pair[side] for pair in errors}) for side in (0, 1))
-        table = grid(errors, rounds, picks)
-        image = place.imshow(table, cmap="Wistia", origin="lower", aspect="auto")
-        for (row, column), value in np.ndenumerate(table):
-            if not np.isnan(value):
-                place.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=7)
-        place.set(xlabel="K", ylabel="T", title=title)
-        place.set_xticks(range(len(picks)), picks)
-        place.set_yticks(range(len(rounds)), rounds)
-        figure.colorbar(image, ax=place)
-    figure.savefig(file, dpi=120)
+    with sheet(file, title=file.stem, columns=len(panels), width=4.4) as drawn:
+        for place, (title, errors) in zip(drawn, panels.items(), strict=True):
+            rounds, picks = (sorted({pair[side] for pair in errors}) for side in (0, 1))
+            table = grid(errors, rounds, picks)
+            image = place.imshow(table, cmap="Wistia", origin="lower", aspect="auto")
+            for (row, column), value in np.ndenumerate(table):
+                if not np.isnan(value):
+                    place.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=7)
+            place.set(xlabel="K", ylabel="T", title=title)
+            place.set_xticks(range(len(picks)), picks)
+            place.set_yticks(range(len(rounds)), rounds)
+            place.figure.colorbar(image, ax=place)
 
 
 def grid(errors: Mapping[tuple[int, int], float], rounds: Sequence[int], picks: Sequence[int]) -> NDArray[np.float64]:
@@ -72,11 +71,10 @@ def grid(errors: Mapping[tuple[int, int], float], rounds: Sequence[int], picks: 
 
 def bars(file: Path, panels: Mapping[str, Sequence[float]], axes: Axes) -> None:
     """Fig. 10: a bar for each feature."""
-    figure, drawn = _figure(len(panels))
-    for place, (title, heights) in zip(drawn, panels.items(), strict=True):
-        place.bar(range(1, len(heights) + 1), heights)
-        place.set(xlabel=axes.x, ylabel=axes.y, title=title)
-    figure.savefig(file, dpi=120)
+    with sheet(file, title=file.stem, columns=len(panels), width=4.4) as drawn:
+        for place, (title, heights) in zip(drawn, panels.items(), strict=True):
+            place.bar(range(1, len(heights) + 1), heights)
+            place.set(xlabel=axes.x, ylabel=axes.y, title=title)
 
 
 def write(file: Path, rows: Sequence[Mapping[str, object]]) -> None:
@@ -115,13 +113,3 @@ def of_panels(panels: Panels, axes: Axes) -> list[dict[str, object]]:
         for label, line in inside.items()
         for i, (x, y) in enumerate(zip(line.x, line.y, strict=True))
     ]
-
-
-def _figure(columns: int):  # type: ignore[no-untyped-def]
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, columns, figsize=(4.4 * columns, 3.6), squeeze=False, layout="constrained")
-    return figure, axes[0]

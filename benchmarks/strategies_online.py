@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import Figures, options, report
+from benchmarks.sheet import sheet
 from bursar import presets
 from bursar.config import Config
 from bursar.domain import Domain, Integers, Unit
@@ -202,21 +203,13 @@ def hindsight(asked: Asked) -> tuple[float, float]:
 
 def draw(runs: dict[str, Run], questions: int, reached: float, folder: Path) -> None:
     """rho against the number of questions."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6, 4))
-    for name, run in runs.items():
-        x, rho = zip(*run.spent, strict=True)
-        axes.step([*x, questions], [*rho, rho[-1]], where="post", label=name)
-    axes.axhline(reached, color="grey", linestyle=":", label="hindsight")
-    axes.set(xscale="log", yscale="log", xlabel="questions", ylabel="rho", title="Random range queries, one at a time")
-    axes.legend()
     folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "strategies-online.png", dpi=150, bbox_inches="tight")
-    pyplot.close(figure)
+    with sheet(folder / "strategies-online.png", title="Random range queries, one at a time") as (axes,):
+        for name, run in runs.items():
+            x, rho = zip(*run.spent, strict=True)
+            axes.step([*x, questions], [*rho, rho[-1]], where="post", label=name)
+        axes.axhline(reached, color="grey", linestyle=":", label="hindsight")
+        axes.set(xscale="log", yscale="log", xlabel="questions", ylabel="rho")
 
 
 def in_one_thread(args: argparse.Namespace) -> Figures:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from benchmarks.sheet import sheet
+
 Rows = dict[str, dict[str, float]]
 
 
@@ -41,18 +43,10 @@ def _slug(title: str) -> str:
 
 
 def _draw(title: str, rows: Rows, columns: list[str], file: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(max(6.0, 0.9 * len(rows)), 4.5), layout="constrained")
-    for number, column in enumerate(columns):
-        places = [i + number * 0.8 / len(columns) for i, row in enumerate(rows.values()) if column in row]
-        axes.bar(places, [row[column] for row in rows.values() if column in row], 0.8 / len(columns), label=column)
-    axes.set_xticks([i + 0.4 - 0.4 / len(columns) for i in range(len(rows))], list(rows), rotation=35, ha="right")
-    axes.set_yscale("log")
-    axes.set_title(title, fontsize=9)
-    axes.legend(fontsize=8)
-    figure.savefig(file, dpi=120)
-    pyplot.close(figure)
+    with sheet(file, title=title, width=max(6.0, 0.9 * len(rows)), height=4.5) as (axes,):
+        for number, column in enumerate(columns):
+            places = [i + number * 0.8 / len(columns) for i, row in enumerate(rows.values()) if column in row]
+            axes.bar(places, [row[column] for row in rows.values() if column in row], 0.8 / len(columns), label=column)
+        middle = [i + 0.4 - 0.4 / len(columns) for i in range(len(rows))]
+        axes.set_xticks(middle, list(rows), rotation=35, ha="right", rotation_mode="anchor")
+        axes.set_yscale("log")

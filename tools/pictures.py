@@ -42,9 +42,10 @@ def profile() -> None:
     spent = book.spent() / 2**50
     added = sum(1 / scale for _, _, scale in QUESTIONS)
     axis.axhline(spent, color="black", linewidth=1)
-    axis.text(1, spent * 1.02, f"spent: {spent:.3f}, the largest loss of any age", fontsize=9)
+    axis.text(1, spent + 0.004, f"spent: {spent:.3f}, the largest loss of any age", fontsize=9)
     axis.axhline(added, color="grey", linewidth=1, linestyle="--")
-    axis.text(1, added * 1.01, f"the sum of the prices would be {added:.3f}", fontsize=9, color="grey")
+    axis.text(1, added + 0.004, f"the sum of the prices would be {added:.3f}", fontsize=9, color="grey")
+    axis.set_title("Four questions, and what is learnt about people of each age", fontsize=10)
     axis.set(xlabel="age", ylabel="loss (epsilon)", xlim=(-0.5, 99.5), ylim=(0, added * 1.15))
     axis.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.18), frameon=False)
     figure.savefig(PICTURES / "profile.png", dpi=120, bbox_inches="tight")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date
@@ -23,6 +24,9 @@ from bursar.workload.workload import Workload
 
 Table = tuple[tuple[float, ...], ...] | Numbers
 """One inner tuple per line of the answer, one number per aggregate."""
+
+MOST_NAMED = 5
+"""Groups that a note names; the table has all of them."""
 
 NullableTable = tuple[tuple[float | None, ...], ...] | Numbers
 """The same, with None for what is NULL: an average of no rows, where no row is possible."""
@@ -57,6 +61,7 @@ class Answer(Shown):
     whole_charge: float | None = None  # to the data set's budget, where a share pays
     whole_left: float | None = None  # of the data set's budget, where a share pays
     remarks: tuple[str, ...] = ()  # what to know about the numbers beyond their errors
+    unsure: tuple[tuple[int, int], ...] = ()  # lines and outputs, such as averages, that may be about nobody at all
     mixed: bool = False  # whether outputs are other things than counts, so that no one error is for all of them
 
     @staticmethod
@@ -86,11 +91,20 @@ class Answer(Shown):
     @property
     def errors(self) -> tuple[float, ...]:
         """The widest error bar of each output, to nine digits. What is NULL has none."""
+        return _widest(self._spans())
+
+    @property
+    def sure_errors(self) -> tuple[float, ...]:
+        """The same of the lines alone that there are certainly rows in; 0 for an output that no line is sure of."""
+        spans = self._spans()
+        for line, output in self.unsure:
+            spans[line, output] = 0.0
+        return _widest(spans)
+
+    def _spans(self) -> NDArray[np.float64]:
         values = np.asarray(self.values, np.float64)
         spans = np.maximum(np.subtract(self.high, values), np.subtract(values, self.low))
-        spans = spans.reshape(-1, len(self.outputs))
-        widest = spans.max(axis=0, initial=0.0, where=~np.isnan(spans))
-        return tuple(float(f"{span:.9g}") for span in widest)
+        return np.nan_to_num(spans.reshape(-1, len(self.outputs)), posinf=math.inf)
 
     @property
     def rows(self) -> list[dict[str, Value]]:
@@ -104,7 +118,7 @@ class Answer(Shown):
 
     def facts(self) -> dict[str, Any]:
         """Everything about the answer but its numbers, as plain JSON values."""
-        table = ("keys", "labels", "values", "low", "high")
+        table = ("keys", "labels", "values", "low", "high", "unsure")
         rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in table}
         return {**rest, "outputs": list(self.outputs), "error": self.error, "free": self.free}
 
@@ -139,11 +153,16 @@ class Answer(Shown):
         return "\n".join([shown[0], "-" * len(shown[0]), *shown[1:]])
 
     def cells(self) -> list[list[str]]:
-        """The lines as people read them: group values, then each number with its error."""
-        return [
-            [*map(_text, label), *map(_bar, v, lo, hi)]
-            for label, v, lo, hi in zip(self.labels, self.values, self.low, self.high, strict=True)
+        """The lines as people read them: group values, then each number with its error, as exactly in every line."""
+        ends = list(zip(self.values, self.low, self.high, strict=True))
+        digits = [
+            max((_digits(value[place], low[place], high[place]) for value, low, high in ends), default=0)
+            for place in self._places()
         ]
+        return [[*map(_text, label), *map(_bar, *line, digits)] for label, line in zip(self.labels, ends, strict=True)]
+
+    def _places(self) -> range:
+        return range(len(self.outputs))
 
     def footer(self) -> list[str]:
         """The small print, in plain words."""
@@ -151,22 +170,55 @@ class Answer(Shown):
         together = "on every number together"
         if self.contract == Contract.SIMULTANEOUS.value:
             together = "on every number, of this and all answers of the family together"
-        error = f"{self._within()} or less {together}, with {sure} confidence ({self.contract})"
+        where = " where there is certainly somebody," if self.unsure else ""
+        error = f"{self._within()} or less{where} {together}, with {sure} confidence ({self.contract})"
         if self.source == "synthetic" and math.isinf(self.error):
             error = "no error bound: nothing that was measured says how far these numbers are from the truth"
-        cost = "free" if self.free else f"{self.unit} {self.charge:.6g}"
+        if self.unsure and not any(self._sure_lines()):
+            error = f"next to nothing is known: there may be nobody to answer about, with {sure} confidence"
+        cost = f"free{self._why_free()}" if self.free else f"{self.unit} {self.charge:.6g}"
         return [
             f"error  {error}",
             f"cost   {cost}; {self.money_left()}",
             f"from   {self.source}: {self.note}",
-            *(f"note   {remark}" for remark in self.remarks),
+            *(f"note   {remark}" for remark in (*self._unknown(), *self.remarks)),
         ]
 
     def _within(self) -> str:
-        """The widest error, or that of each output where they are different things."""
+        """The widest error, or that of each output where they are different things; of lines that have somebody."""
+        errors = self.sure_errors
         if not self.mixed or len(self.outputs) == 1:
-            return f"±{self.error:.4g}"
-        return ", ".join(f"±{error:.4g} ({name})" for name, error in zip(self.outputs, self.errors, strict=True))
+            return _plus_minus(max(errors, default=0.0))
+        told = zip(self.outputs, errors, self._sure_lines(), strict=True)
+        return ", ".join(
+            f"{_plus_minus(error)} ({name})" if lines else f"unknown ({name})" for name, error, lines in told
+        )
+
+    def _sure_lines(self) -> list[int]:
+        """How many lines each output certainly has somebody to be about in."""
+        unsure = Counter(output for _, output in self.unsure)
+        return [len(self.values) - unsure[output] for output in self._places()]
+
+    def _unknown(self) -> list[str]:
+        """What is unknown, apart: an average has a value only where there is somebody."""
+        told: dict[str, list[str]] = {}
+        for output, name in enumerate(self.outputs):
+            lines = [line for line, place in self.unsure if place == output]
+            if lines and self.keys:
+                names = [" ".join(map(_text, self.labels[line])) for line in lines[:MOST_NAMED]]
+                more = f" and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
+                groups = f"{len(lines)} of {len(self.values)} groups ({', '.join(names)}{more})"
+                told.setdefault(groups, []).append(name)
+        return [
+            f"there may be nobody in {groups}: next to nothing is known about {', '.join(names)} there"
+            for groups, names in told.items()
+        ]
+
+    def _why_free(self) -> str:
+        """Why nothing was charged: it was paid for before, or more is known about other people anyway."""
+        if self.bought:
+            return " (more was learnt about other people before, and the most of anyone is what counts)"
+        return " (it was bought before)" if self.reused else ""
 
     def money_left(self) -> str:
         """What is left, in words."""
@@ -190,10 +242,12 @@ def facts_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
     }
     if any(np.isnan(output.value[lines]).any() for output in numbers):
         remarks = (*remarks, NO_ROWS)
+    doubted = [np.flatnonzero(~output.sure[lines]) if output.sure is not None else () for output in numbers]
     return {
         "keys": workload.keys,
         "outputs": workload.outputs,
         "labels": tuple(workload.labels[line] for line in lines),
+        "unsure": tuple((int(line), output) for output, some in enumerate(doubted) for line in some),
         "remarks": remarks,
         "mixed": workload.mixed,
         **tables,
@@ -210,6 +264,14 @@ def _implicit(workload: Workload, labels: Labels, numbers: Sequence[Derived]) ->
     return {**facts, "labels": labels, **tables}
 
 
+def _plus_minus(error: float) -> str:
+    return f"±{error:,.0f}" if 1e4 <= error < 1e15 else f"±{error:.4g}"
+
+
+def _widest(spans: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(float(f"{span:.9g}") for span in spans.max(axis=0, initial=0.0))
+
+
 def _numbers(column: NDArray[np.float64]) -> list[float | None]:
     return [None if math.isnan(number) else number for number in column.tolist()]
 
@@ -218,13 +280,21 @@ def _text(value: Value) -> str:
     return "NULL" if value is None else str(value)
 
 
-def _bar(value: float | None, low: float, high: float) -> str:
-    """A number with its error, or with both ends where they are not equally far; in as many digits as that needs."""
+def _digits(value: float | None, low: float, high: float) -> int:
+    """How many decimals a number needs beside its error."""
+    if value is None:
+        return 0
+    span = max(high - value, value - low)
+    if value.is_integer() and high.is_integer() and low.is_integer():
+        return 0
+    return max(1, 1 - math.floor(math.log10(span))) if 0 < span < 1 else 1
+
+
+def _bar(value: float | None, low: float, high: float, digits: int) -> str:
+    """A number with its error, or with both ends where they are not equally far."""
     if value is None:
         return "NULL"
     span = max(high - value, value - low)
-    whole = value.is_integer() and high.is_integer() and low.is_integer()
-    digits = 0 if whole else max(1, 1 - math.floor(math.log10(span))) if 0 < span < 1 else 1
     if not math.isfinite(span) or abs((high - value) - (value - low)) > 1e-6 * span:
         return f"{value:,.{digits}f} ({low:,.{digits}f} to {high:,.{digits}f})"
     return f"{value:,.{digits}f} ± {high - value:,.{digits}f}"

@@ -62,6 +62,12 @@ class AccountStatus:
     left: float
     held: float
 
+    def told(self, unit: str) -> str:
+        """In one line."""
+        held = f", {self.held:.6g} set aside" if self.held else ""
+        whole = f"{self.share:.6g} of it, {unit} {self.total:.6g}"
+        return f"{self.analyst}: {whole}; {unit} {self.spent:.6g} spent{held}, {self.left:.6g} left"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionStatus:
@@ -101,6 +107,30 @@ class BudgetStatus:
             statement=f"whatever is asked, nobody's presence is revealed beyond {budget.describe()}; spent: {gauge}",
             accounts=tuple(accounts),
         )
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What there is to say, by its subject; a line without one goes with the line before."""
+        held = f", {self.held:.6g} set aside for questions that are running" if self.held else ""
+        told = [
+            ("budget", self.description),
+            ("spent", f"{self.unit} {self.spent:.6g}{held}"),
+            ("left", f"{self.unit} {self.left:.6g}"),
+        ]
+        if self.sealed:
+            told.append(("sealed", self.sealed))
+        if self.partitions:
+            amounts = [partition.spent for partition in self.partitions]
+            told.append(("", f"{self.unit} {min(amounts):.6g} to {max(amounts):.6g} spent on each"))
+        return told + [("share", account.told(self.unit)) for account in self.accounts]
+
+    def promises(self) -> list[str]:
+        """What the budget means, and what analysts can rely on."""
+        return [self.statement, *([self.sharing] if self.sharing else [])]
+
+    def _repr_html_(self) -> str:
+        from bursar.show.notebook import page
+
+        return page((), self.lines(), self.promises())
 
 
 def budget_of(money: Money, analyst: str, *, promised: object = "") -> BudgetStatus:

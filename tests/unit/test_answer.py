@@ -37,7 +37,17 @@ def test_rows_have_values_and_error_bars() -> None:
 
 def test_text_shows_value_error_cost_source_and_rest() -> None:
     text = str(ANSWER)
-    shown = ("1,200 ± 50", "NULL", "2024-01-01", "±50", "95%", "per-query", "epsilon 0.0625", "0.9375 of 1", "direct")
+    shown = (
+        "1,200.0 ± 50.0",
+        "NULL",
+        "2024-01-01",
+        "±50",
+        "95%",
+        "per-query",
+        "epsilon 0.0625",
+        "0.9375 of 1",
+        "direct",
+    )
     assert [part for part in shown if part not in text] == []
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from bursar.answer import Answer, _bar
+from bursar.answer import Answer, _bar, _digits
 from bursar.domain import Bins, Domain, Integers
 from bursar.kernel.budget import Budget
 from harness.small import Silence, config, engine
+from unit.test_answer import ANSWER
 
 BINNED = Domain((Bins(name="income", edges=(0.0, 10.0, 20.0, 50.0)), Integers(name="age", lower=-3, upper=3, null=0)))
 
@@ -23,11 +25,56 @@ def asked(sql: str) -> Answer:
 
 
 def test_numbers_have_the_digits_that_their_errors_need() -> None:
-    assert _bar(5.0, 3.0, 7.0) == "5 ± 2"
-    assert _bar(5.25, 3.0, 7.5) == "5.2 ± 2.2"
-    assert _bar(0.1234, 0.1204, 0.1264) == "0.1234 ± 0.0030"
-    assert _bar(0.5, 0.25, 0.8) == "0.50 (0.25 to 0.80)"
-    assert _bar(0.0, -math.inf, math.inf) == "0.0 (-inf to inf)"
+    def shown(*three: float) -> str:
+        return _bar(*three, _digits(*three))
+
+    assert shown(5.0, 3.0, 7.0) == "5 ± 2"
+    assert shown(5.25, 3.0, 7.5) == "5.2 ± 2.2"
+    assert shown(0.1234, 0.1204, 0.1264) == "0.1234 ± 0.0030"
+    assert shown(0.5, 0.25, 0.8) == "0.50 (0.25 to 0.80)"
+    assert shown(0.0, -math.inf, math.inf) == "0.0 (-inf to inf)"
+
+
+def test_a_column_has_the_same_digits_in_every_line() -> None:
+    answer = replace(ANSWER, values=((3.0,), (0.1234,)), low=((1.0,), (0.1204,)), high=((5.0,), (0.1264,)))
+    assert [cells[-1] for cells in answer.cells()] == ["3.0000 ± 2.0000", "0.1234 ± 0.0030"]
+
+
+def test_a_free_answer_says_why() -> None:
+    def cost(**facts: int) -> str:
+        return replace(ANSWER, charge=0.0, **facts).footer()[1]
+
+    assert "free (it was bought before);" in cost(reused=2, bought=0)
+    assert "free (more was learnt about other people before" in cost(reused=0, bought=2)
+    assert "free;" in cost(reused=0, bought=0)
+
+
+def test_groups_that_may_be_empty_are_told_apart() -> None:
+    counts = np.zeros((4, 7), np.int64)
+    counts[:2] = 10_000
+    settings = config(domain=BINNED, budget=Budget.of(epsilon=50.0))
+    db = engine(table=counts, settings=settings, randomness=Silence())
+    answer = db.query("SELECT income, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY income WITH ERROR 40")
+    assert answer.unsure == ((2, 1), (3, 1))
+    assert answer.errors[1] > 2.9
+    assert answer.sure_errors[1] < 0.1
+    assert answer.sure_errors[0] == answer.errors[0]
+    error, *_ = answer.footer()
+    assert f"±{answer.sure_errors[1]:.4g} (a) or less where there is certainly somebody, on every number" in error
+    (note,) = [line for line in answer.footer() if "nobody" in line]
+    assert note == (
+        "note   there may be nobody in 2 of 4 groups ([20, 50], NULL): next to nothing is known about a there"
+    )
+    assert Answer.from_bytes(answer.to_bytes()) == answer
+    assert "unsure" not in answer.to_json()
+    first = db.query(
+        "SELECT income, AVG(age) AS a FROM people GROUP BY income ORDER BY income DESC LIMIT 3 WITH ERROR 40"
+    )
+    assert first.unsure == ((0, 0),)
+    assert first.labels[0] == ("[20, 50]",)
+    nobody = db.query("SELECT AVG(age) AS a FROM people WHERE income >= 20 WITH ERROR 40")
+    assert nobody.footer()[0].startswith("error  next to nothing is known: there may be nobody to answer about")
+    assert not db.query("SELECT AVG(age) AS a FROM people WITH ERROR 40").unsure
 
 
 def test_outputs_in_different_units_have_errors_of_their_own() -> None:
@@ -39,12 +86,21 @@ def test_outputs_in_different_units_have_errors_of_their_own() -> None:
 
 
 def test_the_bias_of_bins_is_told() -> None:
-    (note,) = asked("SELECT SUM(income) AS t FROM people WITH ERROR 400").remarks
+    note, ends = asked("SELECT SUM(income) AS t FROM people WITH ERROR 400").remarks
     assert note.startswith("income is known by bin only")
     assert "for each row that is added up, the sum may be off by at most 15 more" in note
-    (note,) = asked("SELECT AVG(income) FROM people WITH ERROR 40").remarks
+    assert ends == "income: values outside 0 to 50 count as if they were in the first or the last bin"
+    note, _ = asked("SELECT AVG(income) FROM people WITH ERROR 40").remarks
     assert "the average may be off by at most 15 more" in note
-    assert asked("SELECT SUM(age) FROM people WITH ERROR 400").remarks == ()
+
+
+def test_what_a_declaration_makes_of_values_is_told() -> None:
+    said = "age: values outside -3 to 3 count as -3 or 3; missing values count as -3; decimals are rounded down"
+    for item in ("SUM(age)", "AVG(age)", "MEDIAN(age)", "STDDEV(age)", "SUM(age) / COUNT(*)"):
+        answer = asked(f"SELECT {item} AS x FROM people WITH ERROR 400")
+        assert answer.remarks == (said,)
+        assert answer.footer()[-1] == f"note   {said}"
+    assert asked("SELECT COUNT(*) FROM people WITH ERROR 400").remarks == ()
 
 
 def test_ends_that_are_nowhere_survive_storage_and_json() -> None:
@@ -58,6 +114,6 @@ def test_ends_that_are_nowhere_survive_storage_and_json() -> None:
 def test_an_answer_stored_before_there_were_remarks_is_read() -> None:
     answer = asked("SELECT COUNT(*) AS n FROM people WITH ERROR 40")
     old = json.loads(answer.to_bytes())
-    for name in ("remarks", "mixed"):
+    for name in ("remarks", "mixed", "unsure"):
         del old[name]
     assert Answer.from_bytes(json.dumps(old).encode()) == answer

@@ -76,6 +76,23 @@ def test_disjoint_people_cost_the_dearer_question() -> None:
     assert db.budget().spent == spent
 
 
+def test_explain_has_the_same_kind_of_error_for_every_way() -> None:
+    db = engine(randomness=Silence())
+    db.query(BY_SEX, within=20)
+    shown = db.explain("SELECT age, sex, COUNT(*) AS n FROM people GROUP BY age, sex", within=30)
+    assert "~" not in str(shown)
+    again = db.explain(BY_SEX, within=20)
+    bars = {line.proposer: line.error for line in again.offers}
+    assert bars["exact"] == bars["direct"] == 20 - 1  # not half of it, as if there were one group
+
+
+def test_a_notebook_shows_an_explanation() -> None:
+    page = engine().explain(BY_SEX, within=20)._repr_html_()
+    assert "<th>goal met</th>" in page
+    assert '<tr style="font-weight:bold"><td>direct</td>' in page
+    assert "left: epsilon" in page
+
+
 def test_explain_in_the_sql_costs_nothing() -> None:
     db = engine()
     shown = db.query(f"EXPLAIN {BY_SEX}", within=10)

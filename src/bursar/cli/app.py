@@ -13,7 +13,7 @@ from bursar.cli import outcome, show, show_queue, stopped, working
 from bursar.cli.confirm import confirm
 from bursar.cli.init import check, init
 from bursar.cli.opened import opened, read, read_file
-from bursar.cli.options import CONFIG, Data, Json
+from bursar.cli.options import ANALYST, CONFIG, Analyst, Data, Json
 from bursar.cli.synth import synth
 from bursar.errors import ConfigError
 
@@ -71,10 +71,14 @@ Key = Annotated[
         "after a crash.",
     ),
 ]
-Analyst = Annotated[str, typer.Option("--as", metavar="NAME", help="Who asks; written into the log.")]
 Reader = Annotated[
     str,
-    typer.Option("--as", metavar="NAME", help="Who looks: an analyst sees the own share and questions, the owner all."),
+    typer.Option(
+        "--as",
+        metavar="NAME",
+        envvar=ANALYST,
+        help="Who looks: an analyst sees the own share and questions, the owner all.",
+    ),
 ]
 NoWait = Annotated[
     bool, typer.Option("--no-wait", help="If it is not your turn, print a ticket that keeps your place, and end.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bursar.audit import Audit
     from bursar.kernel.ledger import Health
     from bursar.kernel.sources.intake import Taken
-    from bursar.status import AccountStatus, BudgetStatus, LogLine
+    from bursar.status import BudgetStatus, LogLine
 
 
 class Result(Protocol):
@@ -37,27 +37,9 @@ def budget(status: BudgetStatus, *, as_json: bool) -> None:
         _json(asdict(status))
         return
     filled = round(40 * status.spent / status.total)
-    held = f", {status.held:.6g} set aside for questions that are running" if status.held else ""
-    print(f"budget  {status.description}")
-    print(f"spent   {status.unit} {status.spent:.6g}{held}")
-    print(f"left    {status.unit} {status.left:.6g}")
-    print(f"        [{'#' * filled}{'.' * (40 - filled)}]")
-    if status.sealed:
-        print(f"sealed  {status.sealed}")
-    if status.partitions:
-        amounts = [partition.spent for partition in status.partitions]
-        print(f"        {status.unit} {min(amounts):.6g} to {max(amounts):.6g} spent on each")
-    for account in status.accounts:
-        _account(account, status.unit)
-    print(status.statement)
-    if status.sharing:
-        print(status.sharing)
-
-
-def _account(account: AccountStatus, unit: str) -> None:
-    held = f", {account.held:.6g} set aside" if account.held else ""
-    spent, left = f"{unit} {account.spent:.6g} spent{held}", f"{account.left:.6g} left"
-    print(f"share   {plain(account.analyst)}: {account.share:.6g} of it, {unit} {account.total:.6g}; {spent}, {left}")
+    lines = [f"{name:<8}{plain(told)}" for name, told in status.lines()]
+    lines.insert(3, f"        [{'#' * filled}{'.' * (40 - filled)}]")
+    print("\n".join([*lines, *status.promises()]))
 
 
 def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:

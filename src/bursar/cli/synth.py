@@ -11,7 +11,7 @@ import typer
 
 from bursar.cli import show_queue, stopped, working
 from bursar.cli.opened import opened, read_file
-from bursar.cli.options import CONFIG, Data, Json
+from bursar.cli.options import CONFIG, Analyst, Data, Json
 
 if TYPE_CHECKING:
     from bursar.synthesis.prepared import Prepared
@@ -63,7 +63,7 @@ def synth(
     ticket: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="The ticket that an earlier call with --no-wait printed.")
     ] = None,
-    analyst: Annotated[str, typer.Option("--as", metavar="NAME", help="Who asks; written into the log.")] = "owner",
+    analyst: Analyst = "owner",
     json: Json = False,
 ) -> None:
     """Make a synthetic table: made-up rows that answer many questions like the real ones.

@@ -59,6 +59,7 @@ class Derived:
     value: Reals  # NaN where it is NULL
     low: Reals
     high: Reals
+    sure: NDArray[np.bool_] | None = None  # where there is certainly somebody that it is about; None: it needs nobody
 
 
 class Form(Protocol):
@@ -73,6 +74,9 @@ class Form(Protocol):
         """For each column, the error that it may have where an error of 1 is asked for the output."""
 
     def of(self, box: Box) -> Derived: ...
+
+    def sure(self, box: Box) -> NDArray[np.bool_] | None:
+        """The lines that certainly have rows to be about; None where none are needed, as for a count."""
 
     def facts(self) -> list[object]:
         """What identifies the form, as plain JSON values."""
@@ -92,6 +96,9 @@ class Combination:
         up = np.array(self.weights) >= 0
         low, high = np.where(up, own.low, own.high), np.where(up, own.high, own.low)
         return Derived(self.at(own.values), self.at(low), self.at(high))
+
+    def sure(self, box: Box) -> NDArray[np.bool_] | None:
+        return None
 
     def at(self, numbers: Reals) -> Reals:
         result: Reals = numbers @ np.array(self.weights) + self.constant
@@ -144,6 +151,9 @@ class Ratio:
             return np.asarray(box.high[:, self.columns[terms[0]]] < 1 - HAIR)
         ends = self.below.of(box)
         return np.asarray((ends.low == 0) & (ends.high == 0))
+
+    def sure(self, box: Box) -> NDArray[np.bool_] | None:
+        return self._below(box.columns(self.columns)) > 0
 
     def _below(self, own: Box) -> Reals:
         """The least that the denominator can be."""
@@ -212,6 +222,10 @@ class Variance:
         (most_at_all,) = self._shown(np.array([highest]), np.array([needed]))
         return _null(nothing, Derived(np.clip(found[0], low, high), low, high), 0.0, float(most_at_all))
 
+    def sure(self, box: Box) -> NDArray[np.bool_] | None:
+        fewest = box.columns(self.columns).low[:, 0]
+        return fewest > (1 if self.sample else 0)
+
     def _shown(self, spread: Reals, rows: Reals) -> Reals:
         variance = spread * (rows / (rows - 1) if self.sample else 1.0)
         return np.sqrt(variance) if self.root else variance
@@ -257,6 +271,12 @@ class Quantile:
         guess = np.rint(steady / 2)
         found = np.array([self._line(*line) for line in zip(guess, low, high, strict=True)]).reshape(-1, 3)
         return Derived(np.clip(found[:, 0], found[:, 1], found[:, 2]), found[:, 1], found[:, 2])
+
+    def sure(self, box: Box) -> NDArray[np.bool_] | None:
+        if not self.columns:
+            return np.zeros(len(box.values), np.bool_)
+        somebody: NDArray[np.bool_] = np.any(box.columns(self.columns).low > 0, axis=1)
+        return somebody
 
     def _line(self, guess: Reals, low: Reals, high: Reals) -> tuple[float, float, float]:
         if high[-1] < 1 - HAIR:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
 from typing import Any
 
-from bursar.goal import Goal
 from bursar.inference.estimate import meets
-from bursar.inference.simultaneous import EveryQuestion
 from bursar.kernel.accounting import from_units, left_of
 from bursar.planner.choose import Preset, best, offers, widest, within_cap
-from bursar.planner.offer import Offer, Views
+from bursar.planner.offer import Views
 from bursar.planner.request import Request
 
 
@@ -23,8 +20,7 @@ class Line:
     proposer: str
     price: float
     meets: bool
-    error: float
-    exact: bool  # whether the error is the bar that the answer would show, or the size it would be about
+    error: float  # the widest bar that the answer would show
     reuses: int
     buys: int
     note: str
@@ -55,6 +51,22 @@ class Explanation:
         offers = [{**asdict(line), "error": line.error if math.isfinite(line.error) else None} for line in self.offers]
         return {**asdict(self), "offers": offers}
 
+    def _repr_html_(self) -> str:
+        from bursar.show.notebook import page
+
+        whole = () if self.analyst is None else ("of all",)
+        head = ("answer from", self.unit, *whole, "error ±", "goal met", "reuses", "buys", "")
+        lines = [
+            (
+                line.proposer,
+                _amount(line.price),
+                *(() if line.total is None else (_amount(line.total),)),
+                *(_error(line.error), "yes" if line.meets else "no", str(line.reuses), str(line.buys), line.note),
+            )
+            for line in self.offers
+        ]
+        return page(head, lines, [f"{self.goal} ({self.contract})", *self._foot()], marked=self.chosen)
+
     def __str__(self) -> str:
         whole = "" if self.analyst is None else f"{'of all':>12}"
         head = f"{'':2}{'answer from':<14}{self.unit:>12}{whole}{'error ±':>12}{'goal met':>10}{'reuses':>9}{'buys':>8}"
@@ -63,19 +75,21 @@ class Explanation:
             mark = "->" if place == self.chosen else "  "
             price = f"{_amount(line.price):>12}" + ("" if line.total is None else f"{_amount(line.total):>12}")
             met = "yes" if line.meets else "no"
-            error = f"{line.error:.6g}" if line.exact else f"~{line.error:.3g}"
-            error = error if math.isfinite(line.error) else "no bound"
             lines.append(
-                f"{mark}{line.proposer:<14}{price}{error:>12}{met:>10}{line.reuses:>9}{line.buys:>8}"
+                f"{mark}{line.proposer:<14}{price}{_error(line.error):>12}{met:>10}{line.reuses:>9}{line.buys:>8}"
                 + (f"  {line.note}" if line.note else "")
             )
-        if self.chosen is None:
-            lines.append("nothing meets the goal for what may be spent")
+        return "\n".join([*lines, *self._foot()])
+
+    def _foot(self) -> list[str]:
         left = f"{self.unit} {self.left:.6g}"
         if self.analyst is not None:
             left += f" of the share of {self.analyst}, {self.total_left:.6g} of the data set's budget"
-        lines.append(f"left: {left}; the price shown is exactly what would be charged now")
-        return "\n".join([*lines, self.sharing] if self.sharing else lines)
+        return [
+            *(["nothing meets the goal for what may be spent"] if self.chosen is None else []),
+            f"left: {left}; the price shown is exactly what would be charged now",
+            *([self.sharing] if self.sharing else []),
+        ]
 
 
 def explain(preset: Preset, request: Request, views: Views) -> Explanation:
@@ -92,8 +106,7 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
             price=from_units(offer.price.at_most),
             total=None if offer.price.total is None else from_units(offer.price.total),
             meets=kept,
-            error=(widest if offer is winner else about)(offer, request.goal) / request.step,
-            exact=offer is winner,
+            error=widest(offer, request.goal) / request.step,
             reuses=offer.reuses,
             buys=offer.buys,
             note=offer.note,
@@ -113,11 +126,9 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
     )
 
 
+def _error(error: float) -> str:
+    return f"{error:.6g}" if math.isfinite(error) else "no bound"
+
+
 def _amount(price: float) -> str:
     return f"{price:.6f}" if price else "free"
-
-
-def about(offer: Offer, goal: Goal) -> float:
-    """Roughly the error bar, as if errors were normal: exact bars are worth their time for the winner only."""
-    times = offer.law.times if isinstance(offer.law, EveryQuestion) else 1.0
-    return -NormalDist().inv_cdf(goal.beta / times / 2) * math.sqrt(offer.law.mean_square())

@@ -43,6 +43,9 @@ class Tabular(Protocol):
     def high(self) -> Numbers: ...
 
     @property
+    def unsure(self) -> Sequence[tuple[int, int]]: ...
+
+    @property
     def confidence(self) -> float: ...
 
     @property

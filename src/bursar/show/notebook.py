@@ -1,8 +1,9 @@
-"""An answer as a notebook shows it: a table with a small bar under each number, and the small print."""
+"""What a notebook shows: answers with a small bar under each number, other tables, and the small print."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from bursar.show.columns import Tabular
@@ -30,6 +31,17 @@ def table(answer: Tabular) -> str:
         foot.append(f"{len(answer.values) - MOST_LINES:,} more lines; .to_pandas() has all of them")
     body, small = "".join(lines), "<br>".join(foot)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><small>{small}</small>"
+
+
+def page(head: Sequence[str], lines: Iterable[Sequence[str]], foot: Iterable[str], *, marked: int | None = None) -> str:
+    """HTML of a table of plain text, with all text escaped; the marked line is bold."""
+    body = ""
+    for place, line in enumerate(lines):
+        style = ' style="font-weight:bold"' if place == marked else ""
+        body += f"<tr{style}>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>"
+    top = f"<thead><tr>{''.join(f'<th>{escape(name)}</th>' for name in head)}</tr></thead>" if head else ""
+    small = "<br>".join(escape(line) for line in foot)
+    return f"<table>{top}<tbody>{body}</tbody></table><small>{small}</small>"
 
 
 def _bar(value: float | None, low: float, high: float, top: float) -> str:

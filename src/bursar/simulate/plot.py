@@ -34,7 +34,7 @@ def plot(figures: Sequence[Figures], path: Path) -> None:
     for axis, (measure, title, limit) in zip(picture.subplots(1, len(PANELS)), PANELS, strict=True):
         values = [float(getattr(one, measure)) for one in figures]
         top = 1.15 * max([value for value in values if math.isfinite(value)] + [limit or 0.0, 1.0])
-        axis.bar(names, [min(value, top) for value in values], color="#4c72b0")
+        axis.bar(range(len(names)), [min(value, top) for value in values], color="#4c72b0")
         for place, value in enumerate(values):
             text = f"{value:.4g}" if math.isfinite(value) else "infinite"
             axis.annotate(text, (place, min(value, top)), ha="center", va="bottom", fontsize=8)
@@ -42,7 +42,7 @@ def plot(figures: Sequence[Figures], path: Path) -> None:
             axis.axhline(limit, color="#c44e52", linewidth=1)
         axis.set_ylim(0, 1.1 * top)
         axis.set_title(title, fontsize=10)
-        axis.tick_params(axis="x", rotation=60, labelsize=8)
+        axis.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
     try:
         picture.savefig(path, dpi=120)
     except (OSError, ValueError) as fault:

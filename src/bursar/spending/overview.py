@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any, Protocol
 
 from bursar.domain import Domain
@@ -82,6 +83,9 @@ class Spending:
         lines = [line for title, portions in parts.items() for line in self._portions(title, portions)]
         return "\n".join([*lines, *self._people(), *self._saved()])
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
     def _portions(self, title: str, portions: Sequence[Portion]) -> list[str]:
         wide = max((len(portion.name) for portion in portions), default=0)
         lines = []
@@ -102,7 +106,8 @@ class Spending:
                 rest = f"; others at most {used.rest:.6g}" if used.values > len(used.top) else ""
                 told = ", ".join(f"{label} {amount:.6g}" for label, amount in used.top) + rest
             lines.append(f"{'people' if place == 0 else '':<8}by {used.column}: {told}")
-        return lines
+        why = f"{'':<8}(the most that was learnt about anyone with that value; never more than what is spent)"
+        return [*lines, why] if lines else []
 
     def _saved(self) -> list[str]:
         saved = self.saved

@@ -39,7 +39,8 @@ class Used:
 def used_by_people(book: Book, domain: Domain) -> tuple[Used, ...]:
     """By column in use, on the version of the data that is measured now; earlier versions have a profile of their own.
 
-    Guarantees: each number bounds the loss of everybody with that value. It is a function of the events alone.
+    Guarantees: each number bounds the loss of everybody with that value, and none exceeds what is spent, which bounds
+    everybody's: adding up column by column is coarser than the budget is. It is a function of the events alone.
     Edge cases: nothing where losses are not kept by cell, as under sequential composition. Where people are replaced
     instead of added, the numbers are those of adding.
     """
@@ -49,8 +50,9 @@ def used_by_people(book: Book, domain: Domain) -> tuple[Used, ...]:
         return ()
     columns = domain.ordered(name for names in profile.losses for name in names)
     shown = [name for name in columns if Grid.over(domain, (name,)).exact]
-    joint = _joint(profile, domain, columns)
-    return tuple(_used(domain[name], _losses(profile, domain, name, columns, joint)) for name in shown)
+    joint, spent = _joint(profile, domain, columns), profile.spent()
+    losses = [np.minimum(_losses(profile, domain, name, columns, joint), spent) for name in shown]
+    return tuple(_used(domain[name], used) for name, used in zip(shown, losses, strict=True))
 
 
 def _by_cell(profile: Profile | None) -> AddRemove | None:

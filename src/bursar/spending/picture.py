@@ -51,7 +51,7 @@ def _whole(axes: Any, status: BudgetStatus) -> None:
     axes.set_yticks(range(len(rows)), [_short(name) for name, *_ in rows])
     axes.invert_yaxis()
     axes.set_title(f"budget: {status.description}", fontsize=10)
-    axes.legend(fontsize=8, loc="lower right")
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
 
 def _bars(axes: Any, title: str, bars: list[tuple[str, float]]) -> None:

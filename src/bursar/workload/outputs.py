@@ -21,6 +21,7 @@ from bursar.workload.groups import Cells, Groups
 from bursar.workload.masks import grouped
 from bursar.workload.predicates import group_of, predicate
 from bursar.workload.prefixes import prefixes
+from bursar.workload.recoded import recoded
 from bursar.workload.regions import Region, regions, ties_too_many
 from bursar.workload.shared_rows import SharedRows
 from bursar.workload.values import LARGEST_NUMBER, Represented, Values
@@ -262,13 +263,17 @@ class Outputs:
     def _remark(self, item: Aggregate) -> None:
         if item.function is Function.COUNT:
             return
-        for value in self._operand(item).binned():
+        operand = self._operand(item)
+        for value in operand.binned():
             each = {Function.AVG: "the average", Function.SUM: "for each row that is added up, the sum"}
             what = "the quantile" if item.function in _QUANTILES else each.get(item.function, "each value")
             self.remarks[
                 f"{value.attribute.name} is known by bin only, and each value counts as {_counted_as(value)}: "
                 f"{what} may be off by at most {float(value.off):g} more"
             ] = None
+        for attribute in operand.columns():
+            if said := recoded(attribute):
+                self.remarks[said] = None
 
 
 def _counted_as(value: Values) -> str:

@@ -98,9 +98,13 @@ class Operand:
         """The columns in it of which only the bins are known."""
         return [value for _, value in self.branches if isinstance(value, Values) and value.off]
 
+    def columns(self) -> list[Attribute]:
+        """The columns that values come from; none where they are constants alone."""
+        return [value.attribute for _, value in self.branches if isinstance(value, Values)]
+
     def by_column(self) -> bool:
         """Whether values come from a column, and not from constants alone."""
-        return any(isinstance(value, Values) for _, value in self.branches)
+        return bool(self.columns())
 
     def total(self, change: Change, power: int) -> Sum:
         """The sum of changed values over the rows that meet the conditions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,4 +57,5 @@ class Workload:
         """Every output from estimates of the rows and the ends of their bars."""
         scale = np.append(np.ones(len(values)) if self.times is None else self.times, 1.0)
         values, low, high = ((np.append(part, 0.0) / scale)[self.index] for part in (values, low, high))
-        return [form.of(Box(values, low, high)) for form in self.forms]
+        box = Box(values, low, high)
+        return [replace(form.of(box), sure=form.sure(box)) for form in self.forms]

@@ -166,3 +166,17 @@ def test_a_picture_of_an_unspent_budget(folder: Path, cli: Cli) -> None:
     assert cli("budget", "--png", "b.png") == 0
     assert "nothing was bought yet" in cli.out
     assert (folder / "b.png").stat().st_size > 0
+
+
+def test_config_and_analyst_may_stand_in_the_environment(
+    folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    config = next(folder.glob("*.toml"))
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    monkeypatch.setenv("BURSAR_CONFIG", str(config))
+    monkeypatch.setenv("BURSAR_ANALYST", "zoe")
+    assert cli("query", BY_SEX, "--within", "60") == 0
+    assert cli("log", "--json") == 0
+    assert {line["analyst"] for line in json.loads(cli.out)} == {"zoe"}
+    assert cli("log", "--json", "--as", "ann") == 0
+    assert json.loads(cli.out) == []

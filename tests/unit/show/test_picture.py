@@ -60,7 +60,7 @@ def test_dates_stand_below_and_groups_beside() -> None:
     axes = drawn(answer(("sex", "month"), labels))
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["F", "M"]
     assert len(bar_ends(axes)) == 2
-    assert axes.get_xticklabels()[0].get_text() == "2024-01-01"
+    assert axes.get_xticklabels()[0].get_text() == "2024-01"
 
 
 def test_many_places_are_points() -> None:
@@ -87,6 +87,51 @@ def test_no_line_leads_from_the_last_day_to_null() -> None:
     assert [text.get_text() for text in both.get_legend().get_texts()] == ["F", "M"]
     assert lines_of(both) == [("-", 60), ("None", 1)] * 2
     assert lines_of(drawn(answer(("day",), days))) == [("-", 60)]
+
+
+def test_months_are_labelled_as_months_and_days_as_days() -> None:
+    def first(*labels: object) -> str:
+        return drawn(answer(("t",), [(label,) for label in labels])).get_xticklabels()[0].get_text()
+
+    assert first(date(2024, 1, 1), date(2024, 2, 1), "other", None) == "2024-01"
+    assert first(date(2024, 1, 1), date(2025, 1, 1)) == "2024"
+    assert first(date(2024, 1, 1), date(2024, 1, 8)) == "2024-01-01"
+    assert first(date(2024, 1, 1)) == "2024-01-01"
+
+
+def test_slanted_labels_end_at_their_places() -> None:
+    days = [(date(2024, 1, 1) + timedelta(days=day),) for day in range(59)]
+    axes = drawn(answer(("day",), [*days, (None,)]))
+    labels = axes.get_xticklabels()
+    assert {(label.get_ha(), label.get_rotation_mode(), label.get_rotation()) for label in labels} == {
+        ("right", "anchor", 60.0)
+    }
+    assert labels[-1].get_text() == "NULL"  # what stands apart is always named
+
+
+def test_groups_beside_the_point_do_not_flatten_the_rest() -> None:
+    labels = [("a",), ("b",), ("other",), (None,)]
+    plain = answer(("k",), labels)
+    wide = replace(plain, low=((7.0,), (17.0,), (-900.0,), (37.0,)), high=((15.0,), (25.0,), (900.0,), (45.0,)))
+    axes = drawn(wide)
+    low, high = axes.get_ylim()
+    assert -10 < low < 0
+    assert 25 < high < 30
+    marks = [line for line in axes.lines if line.get_marker() in ("v", "^")]
+    assert [(line.get_marker(), line.get_xdata().tolist()) for line in marks] == [("v", [2.0]), ("^", [2.0, 3.0])]
+    assert "goes on beyond the picture" in axes.get_xlabel()
+    unsure = replace(answer(("k",), [("a",), ("b",)]), high=((15.0,), (900.0,)), unsure=((1, 0),))
+    assert drawn(unsure).get_ylim()[1] < 20
+    sure = replace(unsure, unsure=())
+    assert drawn(sure).get_ylim()[1] > 900
+    assert "beyond" not in drawn(sure).get_xlabel()
+
+
+def test_the_legend_covers_nothing() -> None:
+    figure = picture_of(answer(("a", "b"), list(product("xy", "pqr"))))
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1
 
 
 def test_too_many_series_are_places() -> None:

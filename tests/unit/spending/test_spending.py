@@ -17,6 +17,7 @@ from bursar.kernel.ledger import MemoryLedger
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest
+from bursar.spending import people
 from harness.small import charter, config, engine
 
 BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
@@ -137,6 +138,26 @@ def test_people_of_some_values_are_used_more() -> None:
     assert dict(sex.top) == pytest.approx({"M": 0.875, "F": 0.75}, rel=1e-5)
     assert age.top[0][1] == pytest.approx(db.budget().spent)
     assert "by age: 7 0.875" in str(db.spending())
+
+
+def test_nobody_is_said_to_have_lost_more_than_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(people, "MOST_JOINT", 0)  # losses are then added up column by column
+    db = engine(analyst="owner", preset=PLAIN)
+    db.query(THREE, epsilon=0.25)
+    db.query("SELECT COUNT(*) FROM people WHERE age = 7 AND sex = 'F'", epsilon=0.25)
+    spending, spent = db.spending(), db.budget().spent
+    assert spent == pytest.approx(0.5, rel=1e-5)
+    assert max(amount for used in spending.people for _, amount in used.top) <= spent
+    assert "(the most that was learnt about anyone with that value; never more than what is spent)" in str(spending)
+
+
+def test_notebooks_show_budget_and_spending() -> None:
+    db = engine(analyst="owner", preset=PLAIN)
+    db.query(BY_SEX, epsilon=0.25)
+    budget, spending = db.budget()._repr_html_(), db.spending()._repr_html_()
+    assert "<td>spent</td><td>epsilon 0.25" in budget
+    assert "nobody&#x27;s presence" in budget
+    assert spending.startswith("<pre>columns sex")
 
 
 def test_where_the_value_makes_no_difference() -> None:
