@@ -49,6 +49,7 @@ class DraftUnit:
     max_contributions: int = 1
     why: str = "a guess: each row is a person of its own. If people have several rows, name the column that says whose"
     given: bool = False
+    candidates: tuple[str, ...] = ()  # columns that may say whose row it is, and are not taken for the unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +126,9 @@ def numeric(
         return {"lower": int(low), "upper": int(high)}
     # A 64-bit float tells edges apart that are not too near to each other for their size.
     step = rounded_up(max((high - low) / BINS, max(abs(low), abs(high)) / 2**40), STEPS)
+    wider = rounded_up(step * Fraction(6, 5), STEPS)
+    if (low % step or high % step) and not (low % wider or high % wider):
+        step = wider  # the ends stay where they are
     grid = None if places is None else Fraction(10) ** -places
     if grid is not None and (high - low) / grid <= MOST_WHOLE:
         step, heaped = grid, True

@@ -28,11 +28,10 @@ class Change:
     text: str  # all this in words; "" where nothing is changed
 
 
-def changes(config: Config, data: object | None = None, names: Sequence[str] | None = None) -> tuple[Change, ...]:
+def changes(config: Config, data: object, names: Sequence[str] | None = None) -> tuple[Change, ...]:
     """What the declarations of these columns, or of all, do to the rows of the config's file, or of a data frame."""
     wanted = [one for one in config.domain.attributes if names is None or one.name in names]
-    location, view = (config.location, config.view) if data is None else (data, None)
-    found = effects(location, config.table, view, wanted)
+    found = effects(data, config.table, config.view, wanted)
     return tuple(_change(attribute, effect) for attribute, effect in zip(wanted, found, strict=True))
 
 

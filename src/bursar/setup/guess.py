@@ -15,8 +15,8 @@ from bursar.kernel.sources.survey import FEWEST, MOST_VALUES, Kind, Seen
 TWINS = "another column has the same name, or one that differs in upper and lower case only; rename it"
 BEYOND = "what lies beyond counts as the nearest end"
 UNIQUE = (
-    "nearly every row has a number of its own, as identifiers have. Does it say whose row it is? Then it is the unit, and "
-    "nobody may ask about it."
+    "nearly every row has a number of its own, as identifiers have. Does it say whose row it is? Then it is the unit, "
+    "and nobody may ask about it."
 )
 REASONS = {
     Kind.IDENTIFIER: "identifiers: they tell people apart, so a question about them would be about one person",
@@ -61,8 +61,8 @@ def column(seen: Seen) -> DraftColumn | LeftOut:
     assert isinstance(seen.low, Fraction)
     assert isinstance(seen.high, Fraction)
     if seen.kind is Kind.UNIQUE:
-        keys = ", ".join(f"{key} = {toml(value)}" for key, value in numeric(seen.low, seen.high, whole=True).items())
-        return LeftOut(name=seen.name, reason=f"{UNIQUE} If it is an amount instead, declare it: {keys}")
+        lines = ", ".join(f"{key} = {toml(value)}" for key, value in numeric(seen.low, seen.high, whole=True).items())
+        return LeftOut(name=seen.name, reason=f"{UNIQUE} If it is an amount instead, declare it: {lines}")
     ends = "the calendar's, by the name of the column" if seen.calendar else "rounded outwards"
     why = f"From the data: the ends, {ends}; {BEYOND}. Must be public: both ends."
     whole = seen.kind is Kind.WHOLE
@@ -79,7 +79,12 @@ def unit(seen: Sequence[Seen], named: str | None = None) -> DraftUnit:
     known = [one for one in seen if one.kind in (Kind.IDENTIFIER, Kind.UNIQUE)]
     repeated = [one for one in known if one.name == named] or [one for one in known if one.repeats > 1]
     if not repeated and known:
-        return DraftUnit(why=f"{DraftUnit.why}. {candidates(seen)}")
+        names = tuple(one.name for one in known)
+        asked = (
+            f"Nearly every row has a value of its own in {', '.join(names)}: if one of these says whose row it is, and "
+            f"somebody may have a second row one day, write unit = {toml({'column': names[0]})}"
+        )
+        return DraftUnit(why=f"{DraftUnit.why}. {asked}", candidates=names)
     if not repeated:
         return DraftUnit()
     why = (
@@ -88,14 +93,3 @@ def unit(seen: Sequence[Seen], named: str | None = None) -> DraftUnit:
         'each row is a person of its own: unit = "row".'
     )
     return DraftUnit(column=repeated[0].name, max_contributions=repeated[0].repeats, why=why)
-
-
-def candidates(seen: Sequence[Seen]) -> str:
-    """The question whether a column with a value of its own in nearly every row says whose row it is; "" without one."""
-    names = [one.name for one in seen if one.kind in (Kind.IDENTIFIER, Kind.UNIQUE)]
-    if not names:
-        return ""
-    return (
-        f"Nearly every row has a value of its own in {', '.join(names)}: if one of these says whose row it is, and somebody "
-        f"may have a second row one day, write unit = {toml({'column': names[0]})}"
-    )

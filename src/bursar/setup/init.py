@@ -37,6 +37,11 @@ class Drafted:
     config: Config
     plain: Plain | None = None  # the copy that the config is about, where the file itself cannot be read
 
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Columns in which nearly every row has a value of its own, while the row is the unit: they may say whose it is."""
+        return self.draft.unit.candidates
+
 
 def init(
     data: object | None = None,
@@ -96,9 +101,7 @@ def _draft(
     return imported if data is None else _filled(imported, _surveyed(data, path, table, unit, told))
 
 
-def _surveyed(
-    data: object, path: Path, table: str | None, unit: str | None, told: Callable[[str], None]
-) -> Draft:
+def _surveyed(data: object, path: Path, table: str | None, unit: str | None, told: Callable[[str], None]) -> Draft:
     file = Path(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
     if file is not None and file.suffix.lower() in (".duckdb", ".db") and table is None:
         raise ConfigError("a DuckDB file may hold several tables\ntry: --table NAME", str(file))

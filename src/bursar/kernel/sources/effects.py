@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import duckdb
 
@@ -46,7 +47,7 @@ def effects(location: object, table: str | None, view: str | None, columns: Iter
         for place, (attribute, stored) in enumerate(wanted):
             code = coding(attribute, place=place, raw="v", storage=stored.storage)
             unreadable = f"the column {attribute.name} of {raw.name} cannot be read"
-            found.append(attempt(lambda one=attribute, at=place, by=code: _effect(connection, one, at, by), unreadable))
+            found.append(attempt(partial(_effect, connection, attribute, place, code), unreadable))
         return found
     finally:
         connection.close()

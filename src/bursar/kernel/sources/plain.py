@@ -33,6 +33,7 @@ LARGE = 2**30
 ISO = "%Y-%m-%d"
 SIGN = r"(?:[€$£¥]|EUR|USD|GBP|CHF|JPY)"
 POINT, COMMA = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
+FIELD = "<field>"  # a place for the column in SQL
 MISSING = "('', 'na', 'n/a', 'n.a.', '#n/a', '<na>', 'nan', 'null', 'none', '-', '--', '?', '.')"
 
 
@@ -125,25 +126,25 @@ def _copied(connection: Any, file: Path, *, allowed: bool, say: Callable[[str], 
 
 def _field(connection: Any, name: str, kind: str, sniffed: dict[str, Any], separator: str) -> _Field:
     column = quoted(name)
-    each = f"(SELECT {column}, count(*) AS n FROM fields WHERE {column} IS NOT NULL GROUP BY ALL)"
+    each = f"(SELECT {column} AS field, count(*) AS n FROM fields WHERE {column} IS NOT NULL GROUP BY ALL)"
     style = sniffed["DateFormat"]
     if kind == "DATE" and style and style != ISO:
-        if _ambiguous(connection, each, column, style):
+        if _ambiguous(connection, each, style):
             return _Field(name=name, sql=column, told=f"{name} may have days or months first, and is left as it is")
         day = f"try_strptime({column}, {literal(style)})"
         return _Field(name=name, sql=f"strftime({day}, '{ISO}')", told=f"{name} has days as {style}")
     if kind != "VARCHAR":
         return _Field(name=name, sql=column)
-    known = f"lower(trim({column})) NOT IN {MISSING}"
+    known = f"lower(trim(field)) NOT IN {MISSING}"
     signed = rf"\s*[-+]?\s*{SIGN}?\s*[-+]?\s*(?:{{number}})\s*{SIGN}?\s*"
     patterns = {"point": signed.format(number=POINT), "comma": signed.format(number=COMMA)}
-    fits = {way: f"regexp_full_match({column}, {literal(pattern)})" for way, pattern in patterns.items()}
-    decimals = r"regexp_matches({0}, '{1}\d+\D*$') AND NOT regexp_matches({0}, '{1}\d{{3}}\D*$')"
-    dressed = f"{fits['point']} AND regexp_matches({column}, '[^-+.0-9\\s]')"
+    fits = {way: f"regexp_full_match({FIELD}, {literal(pattern)})" for way, pattern in patterns.items()}
+    decimals = r"regexp_matches(field, '{0}\d+\D*$') AND NOT regexp_matches(field, '{0}\d{{3}}\D*$')"
+    dressed = f"{fits['point']} AND regexp_matches(field, '[^-+.0-9\\s]')"
     asked = [
-        *(known, *fits.values()),
-        *(decimals.format(column, mark) for mark in (r"\.", ",")),
-        *(dressed, f"regexp_matches({column}, ',\\d{{3}}\\D*$')"),
+        *(known, *(fit.replace(FIELD, "field") for fit in fits.values())),
+        *(decimals.format(mark) for mark in (r"\.", ",")),
+        *(dressed.replace(FIELD, "field"), r"regexp_matches(field, ',\d{3}\D*$')"),
     ]
     rows = ", ".join(f"coalesce(sum(n) FILTER ({one}), 0)" for one in asked)
     counted = connection.execute(f"SELECT {rows} FROM {each}").fetchone()
@@ -158,14 +159,13 @@ def _field(connection: Any, name: str, kind: str, sniffed: dict[str, Any], separ
     group, mark = (".", ",") if way == "comma" else (",", ".")
     text = f"replace(replace({bare}, '{group}', ''), '{mark}', '.')"
     told = f"{name} has decimal commas" if way == "comma" else f"{name} has signs or commas in its numbers"
-    return _Field(name=name, sql=f"CASE WHEN {fits[way]} THEN {text} END", told=told)
+    return _Field(name=name, sql=f"CASE WHEN {fits[way].replace(FIELD, column)} THEN {text} END", told=told)
 
 
-def _ambiguous(connection: Any, relation: str, column: str, style: str) -> bool:
+def _ambiguous(connection: Any, each: str, style: str) -> bool:
     """Whether all days could as well be read with day and month exchanged."""
     swapped = style.translate(str.maketrans("dm", "md"))
     if style.startswith("%Y") or swapped == style:
         return False
-    other = f"try_strptime({column}, {literal(swapped)})"
-    told = f"SELECT count(*) FILTER ({column} IS NOT NULL AND {other} IS NULL) FROM {relation}"
+    told = f"SELECT count(*) FILTER (try_strptime(field, {literal(swapped)}) IS NULL) FROM {each}"
     return bool(connection.execute(told).fetchone()[0] == 0)

@@ -50,6 +50,7 @@ ROUND = tuple(Fraction(tenths, 10) for tenths in (10, 15, 20, 25, 30, 40, 50, 60
 
 TRUTH = "lower(v) IN ('true', 'false', 't', 'f')"
 CODE = "regexp_matches(v, '^0[0-9]+$')"
+SMALL = 12
 FEW = 20  # as many different values as this are nothing that a name alone makes identifiers
 UNKNOWN_PLACES = 16  # behind the point, where a number is written as 1e-5
 
@@ -121,8 +122,8 @@ def survey(
 ) -> Survey:
     """What the columns of a file, DuckDB table or data frame seem to be.
 
-    `named`: whether a name is of identifiers. `calendar`: the whole numbers that a name lets people expect. `told` hears
-    what is looked at next.
+    `named`: whether a name is of identifiers. `calendar`: the whole numbers that a name lets people expect. `told`
+    hears what is looked at next.
     """
     connection = attempt(lambda: duckdb.connect(":memory:", config=SETTINGS), "DuckDB cannot be started")
     try:
@@ -148,7 +149,12 @@ def rounded_up(amount: Fraction, to: Sequence[Fraction] = COMMON) -> Fraction:
 
 
 def widened(low: Fraction, high: Fraction, *, whole: bool) -> tuple[Fraction, Fraction]:
-    """Round ends around `low` and `high`: from 0 where that is near, else multiples of a tenth of the way between."""
+    """Round ends around `low` and `high`: from 0 where that is near, else multiples of a tenth of the way between.
+
+    Edge cases: the ends of SMALL whole numbers, such as grades, stay as they are, as listed values do.
+    """
+    if whole and 0 <= low < high <= SMALL:
+        return low, high
     if 0 <= low <= high / 2:
         return Fraction(0), rounded_up(high, ROUND) if high else Fraction(1)
     if low < 0 <= high:
