@@ -1,4 +1,4 @@
-"""Which whole numbers the name of a column lets people expect, as a month does: told by its words, never by the data."""
+"""Which whole numbers the name of a column lets people expect, as month does: told by its words, never by the data."""
 
 from __future__ import annotations
 

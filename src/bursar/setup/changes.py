@@ -68,19 +68,19 @@ def _number(attribute: Attribute, cell: int) -> float:
 def _text(attribute: Attribute, effect: Effect, declared: float | None) -> str:
     kind = {Dates: "days", Categories: "true or false"}.get(type(attribute), "numbers")
     lost = "NULL" if attribute.outside is Stray.CLIP else _as(attribute)
-    ends = "lie beyond the ends" if attribute.ordered else "are not listed"
+    ends = "beyond the ends" if attribute.ordered else "not listed"
     counted = [
-        (effect.rounded, "have decimals and are rounded down"),
-        (effect.outside, f"{ends} and count as {_as(attribute)}"),
-        (effect.unread, f"cannot be read as {kind} and count as {lost}"),
+        (effect.rounded, "rounded down to whole numbers"),
+        (effect.outside, f"{ends}, counted as {_as(attribute)}"),
+        (effect.unread, f"not readable as {kind}, counted as {lost}"),
     ]
     told = [f"{rows:,} {what}" for rows, what in counted if rows]
-    text = f"of {effect.filled:,} values, {', '.join(told)}" if told else ""
+    text = f"of {effect.filled:,} values: {'; '.join(told)}" if told else ""
     before = effect.total
     if before is None or declared is None or abs(declared - before) <= SAME * max(abs(before), abs(declared)):
         return text
-    share = f" ({(declared - before) / abs(before):+.2%})" if before else ""
-    return f"{f'{text}; ' if text else ''}their sum is {before:,.10g}, and {declared:,.10g} as declared{share}"
+    share = f" ({100 * (declared - before) / abs(before):+.2g} %)" if before else ""
+    return f"{f'{text}; ' if text else ''}the sum is {before:,.10g}, and {declared:,.10g} as declared{share}"
 
 
 def _as(attribute: Attribute) -> str:

@@ -39,7 +39,7 @@ class Drafted:
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """Columns in which nearly every row has a value of its own, while the row is the unit: they may say whose it is."""
+        """Columns in which nearly every row has a value of its own, while the row is the unit."""
         return self.draft.unit.candidates
 
 

@@ -81,7 +81,7 @@ def test_the_owner_is_told_what_a_declaration_changes(folder: Path, shell: Shell
     typed = "s\ns\ns\nc\nlower = 0\nupper = 30\n\ns\n"
     said = shell("confirm", stdin=typed).out
     assert "whose row it is, and somebody may have a second row one day" in said
-    assert "lie beyond the ends and count as the nearest end; their sum is" in said
+    assert "beyond the ends, counted as the nearest end; the sum is" in said
     assert "What the columns change. These numbers are exact" in shell("check").out
     changed = {one["name"]: one for one in json.loads(shell("check", "--json").out)["changes"]}
     assert changed["age"]["outside"] > 0

@@ -31,8 +31,8 @@ def test_decimals_that_are_rounded_away() -> None:
     assert (found.filled, found.rounded, found.outside, found.unread) == (100, 8, 1, 0)
     assert (found.stored_sum, found.declared_sum) == (7, 2)
     assert found.text == (
-        "of 100 values, 8 have decimals and are rounded down, 1 lie beyond the ends and count as the nearest end; "
-        "their sum is 7, and 2 as declared (-71.43%)"
+        "of 100 values: 8 rounded down to whole numbers; 1 beyond the ends, counted as the nearest end; "
+        "the sum is 7, and 2 as declared (-71 %)"
     )
 
 
@@ -40,36 +40,36 @@ def test_words_among_numbers() -> None:
     found = changed(Integers(name="age", lower=0, upper=99), ["12", "NA", "-5", "inf", "30"])
     assert (found.filled, found.rounded, found.outside, found.unread) == (5, 0, 2, 1)
     assert (found.stored_sum, found.declared_sum) == (37, 42)  # infinity is in no sum
-    assert "1 cannot be read as numbers and count as NULL" in found.text
+    assert "1 not readable as numbers, counted as NULL" in found.text
 
 
 def test_bins_count_as_their_middle_or_what_stands_for_them() -> None:
     values: list[object] = [0.0, 0.0, 0.0, 5.0]
     found = changed(Bins(name="x", edges=(0, 2, 10)), values)
     assert (found.stored_sum, found.declared_sum) == (5, 9)
-    assert found.text == "their sum is 5, and 9 as declared (+80.00%)"
+    assert found.text == "the sum is 5, and 9 as declared (+80 %)"
     stood = Represented(name="x", edges=(0, 2, 10), representatives=(0, 5))
     assert changed(stood, values).text == ""
-    assert changed(Bins(name="x", edges=(0, 2)), [-1.0, 1.0]).text.endswith("their sum is 0, and 2 as declared")
+    assert changed(Bins(name="x", edges=(0, 2)), [-1.0, 1.0]).text.endswith("the sum is 0, and 2 as declared")
 
 
 def test_what_counts_as_other_is_in_no_sum() -> None:
     found = changed(Integers(name="x", lower=0, upper=9, outside=Stray.OTHER), [3, 40, 50])
     assert (found.outside, found.declared_sum) == (2, 3)
-    assert "2 lie beyond the ends and count as other" in found.text
+    assert "2 beyond the ends, counted as other" in found.text
 
 
 def test_texts_and_days() -> None:
     states = changed(Categories(name="state", values=("ill", "well")), ["ill", "well", "NA", None])
-    assert states.text == "of 3 values, 1 are not listed and count as other"
+    assert states.text == "of 3 values: 1 not listed, counted as other"
     sent = Categories(name="state", values=("ill", "well"), outside=1)
-    assert changed(sent, ["dead"]).text == "of 1 values, 1 are not listed and count as well"
+    assert changed(sent, ["dead"]).text == "of 1 values: 1 not listed, counted as well"
     truths = changed(Categories(name="m", values=(True, False)), ["true", "f", "perhaps"])
-    assert truths.text == "of 3 values, 1 cannot be read as true or false and count as other"
+    assert truths.text == "of 3 values: 1 not readable as true or false, counted as other"
     days = Dates(name="day", first=date(2020, 1, 1), last=date(2020, 12, 31), by=Period.MONTH)
     found = changed(days, ["2020-02-01", "2021-01-01", "soon"])
     assert (found.outside, found.unread, found.stored_sum) == (1, 1, None)
-    assert "1 cannot be read as days and count as NULL" in found.text
+    assert "1 not readable as days, counted as NULL" in found.text
 
 
 def test_texts_that_a_collation_calls_equal_are_told_apart(tmp_path: Path) -> None:
@@ -108,6 +108,6 @@ def test_check_says_what_is_changed_if_it_may_look() -> None:
     assert check(settings).changes is None
     assert "What the columns change" not in str(check(settings))
     found = check(settings, data=pd.DataFrame({"a": [1.5, 2.0]}))
-    assert "a: of 2 values, 1 have decimals and are rounded down; their sum is 3.5" in str(found)
+    assert "a: of 2 values: 1 rounded down to whole numbers; the sum is 3.5" in str(found)
     assert found.to_json()["changes"][0]["rounded"] == 1
     assert "every value counts as what it is" in str(check(settings, data=pd.DataFrame({"a": [1, 2]})))
