@@ -185,7 +185,7 @@ def _read(connection: Connection, raw: Raw) -> int:
         return int(connection.execute(f"SELECT count(*) FROM {raw.relation}").fetchone()[0])
     except Exception as fault:  # of DuckDB's message, which may quote a row, a line number is all that leaves
         line = "".join(re.findall(r"^CSV Error on Line: (\d+)", str(fault).partition("\n")[0].partition(": ")[2])[:1])
-    raise SourceError(f"{raw.unreadable}{f'; line {line} is the first that cannot' if line else ''}")
+    raise SourceError(f"{raw.unreadable}; line {line or '(unknown)'} is the first that cannot")
 
 
 def _seen(connection: Connection, name: str, column: str, named: bool, expected: Sequence[range]) -> Seen:
