@@ -12,6 +12,7 @@ import unicodedata
 IDS = frozenset({
     "id", "uuid", "guid", "ssn", "key", "identifier", "pid", "uid", "mrn", "nhs", "imei", "iban",
     "idnum", "idno", "idnr", "pidnum", "patid", "ptid", "subjid", "usubjid", "subjectid", "userid", "caseid", "empid",
+    "rowid", "rownum", "rowname", "rownames",
 })  # fmt: skip
 NUMBERS = ("nr", "no", "num", "number", "nummer", "numero")
 HOLDERS = (

@@ -50,6 +50,7 @@ def spread(*values: object) -> list[object]:
     [
         (spread("F", "M"), Kind.VALUES),
         (spread("true", "f", "T"), Kind.TRUTHS),
+        (["f"] * 90 + ["m"] * 10, Kind.VALUES),
         (spread(17, 45, 90), Kind.WHOLE),
         (spread(1.5, 2.25), Kind.NUMBERS),
         (spread("2020-02-03", "2021-01-01 10:00:00"), Kind.DATES),

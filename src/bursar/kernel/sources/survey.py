@@ -249,7 +249,7 @@ def _kind(named: bool, calendar: bool, facts: _Facts) -> Kind:
         return Kind.SPARSE
     if named and (many or (own and facts.distinct > FEW)) and (whole or not numbers):
         return Kind.IDENTIFIER
-    if facts.truths >= enough:
+    if facts.truths >= enough and facts.filled - facts.truths < FEWEST:  # nine women in ten are no truth
         return Kind.TRUTHS
     if numbers:
         if facts.low is None or facts.high is None:
