@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bursar.cli.options import CONFIG, Data
-from bursar.errors import ConfigError
+from bursar.cli.working import working
+from bursar.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
     from bursar.config import Config
@@ -49,17 +50,37 @@ def confirm(
     _left(load_draft(data), data)
 
 
+def _effect(config: Config, places: Sequence[Place]) -> dict[str, str]:
+    """What these declarations change, in words; nothing where the rows cannot be looked at."""
+    from bursar.setup.changes import changes
+
+    names = [str(place[-1]) for place in places if place[0] == "columns"]
+    if not names or not config.location.is_file():
+        return {}
+    try:
+        with working(f"looking at {config.location.name}"):
+            return {change.name: change.text for change in changes(config, config.location, names) if change.text}
+    except SourceError as error:
+        print(f"\nwhat the columns change cannot be counted: {error}")
+        return {}
+
+
 def _walk(data: Path, screens: Sequence[tuple[str, list[Place]]]) -> None:
     """Ask about screen after screen, until somebody wants to stop."""
+    from bursar.config import load_draft
+
     of, done = sum(len(places) for _, places in screens), 0
+    effect = _effect(load_draft(data), [place for _, places in screens for place in places])
+    if effect:
+        print("\nWhat is said about your values below is counted exactly, from the rows: keep it to yourself.")
     for kind, places in screens:
-        going = _together(data, kind, places, done, of) if kind else _alone(data, places[0], done, of)
+        going = _together(data, kind, places, done, of, effect) if kind else _alone(data, places[0], done, of, effect)
         if not going:
             break
         done += len(places)
 
 
-def _together(data: Path, kind: str, places: list[Place], done: int, of: int) -> bool:
+def _together(data: Path, kind: str, places: list[Place], done: int, of: int, effect: Mapping[str, str]) -> bool:
     """Show columns of one kind, and ask about all of them; False to stop."""
     from bursar.config import load_draft
     from bursar.setup.confirm import asks, says
@@ -69,18 +90,20 @@ def _together(data: Path, kind: str, places: list[Place], done: int, of: int) ->
     print(f"\n{kind} ({done + 1} to {done + len(places)} of {of}):")
     for place in places:
         print(f"  {place[-1]:<{width}}  {says(config, place)}")
+        if str(place[-1]) in effect:
+            print(f"  {'':<{width}}  {effect[str(place[-1])]}")
     print(asks(config, places[0]))
     match _choice(ALL, ONE, SKIP, QUIT):
         case "y":
             _settle(data, places)
             return True
         case "o":
-            return all(_alone(data, place, done + number, of) for number, place in enumerate(places))
+            return all(_alone(data, place, done + number, of, effect) for number, place in enumerate(places))
         case choice:
             return choice == "s"
 
 
-def _alone(data: Path, place: Place, done: int, of: int) -> bool:
+def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[str, str]) -> bool:
     """Ask about one guess until it is settled; False to stop."""
     from bursar.config import edit, load_draft
     from bursar.config.confirmed import label
@@ -88,7 +111,12 @@ def _alone(data: Path, place: Place, done: int, of: int) -> bool:
     from bursar.setup.confirm import asks, change, counting, says
 
     config = load_draft(data)
-    print(f"\n{label(place)} ({done + 1} of {of}): {says(config, place, shown=sys.maxsize)}\n{asks(config, place)}")
+    print(f"\n{label(place)} ({done + 1} of {of}): {says(config, place, shown=sys.maxsize)}")
+    if place[0] == "columns" and str(place[-1]) in effect:
+        print(effect[str(place[-1])])
+    if place == ("privacy",) and (why := edit.comment(read_text(data), place)):
+        print(why)
+    print(asks(config, place))
     counted = [NUMBER] if place == ("privacy",) and config.unit.column is not None else []
     leave = [LEAVE] if place[0] == "columns" else []
     while True:
@@ -101,7 +129,9 @@ def _alone(data: Path, place: Place, done: int, of: int) -> bool:
                     new = counting(read_text(data), _number(f"  rows of one {config.unit.column}: "))
                     change(data, partial(edit.replace, place=place, new=new))
                 case "c":
-                    change(data, partial(edit.replace, place=place, new=_lines(data, place)))
+                    changed = change(data, partial(edit.replace, place=place, new=_lines(data, place)))
+                    for told in _effect(changed, [place]).values():
+                        print(told)
                 case "l":
                     change(data, partial(edit.leave_out, place=place))
             return choice != "q"

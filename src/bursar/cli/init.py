@@ -9,6 +9,7 @@ import typer
 
 from bursar.cli import show
 from bursar.cli.options import CONFIG, Data, Json
+from bursar.cli.working import working
 
 if TYPE_CHECKING:
     from bursar.setup import Drafted
@@ -45,22 +46,29 @@ def init(
     """
     from bursar.setup import init as draft
 
-    made = draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon, copy=copy)
+    with working(f"reading {file or source}") as told:
+        made = draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon, copy=copy, told=told)
     _tell(made, data, looked=file is not None)
 
 
 def check(data: Data = CONFIG, json: Json = False) -> None:
-    """Say in plain words what a config promises, and what questions would cost. Free; looks at no data."""
+    """For the data owner: what a config promises, what it does to your values, and what questions would cost. Free.
+
+    How many values each declaration changes is counted exactly, from the rows: it is for your eyes only.
+    """
     from bursar.config import load_draft
     from bursar.setup import check as checked
 
-    show.result(checked(load_draft(data)), as_json=json)
+    config = load_draft(data)
+    with working(f"looking at {config.location.name}"):
+        found = checked(config, data=config.location if config.location.is_file() else None)
+    show.result(found, as_json=json)
 
 
 def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
     from bursar.setup.check import protected
     from bursar.setup.confirm import says
-    from bursar.setup.prices import typical_error
+    from bursar.setup.prices import first_question
 
     draft, config = made.draft, made.config
     option = "" if data == CONFIG else f" -d {data}"
@@ -76,6 +84,9 @@ def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
     print(f"\n  protected is {protected(config)}")
     if config.unit.column is None and not draft.unit.given:
         print("  (if people have several rows: --unit COLUMN, or in bursar confirm; COLUMN says whose row it is)")
+        if made.candidates:
+            names = ", ".join(made.candidates)
+            print(f"  Is one of these whose row it is? Nearly every row has a value of its own in: {names}")
     if config.unit.column is not None and config.unit.max_contributions == 1:
         print("  (if people have more rows, say how many in bursar confirm: what is beyond is in no answer)")
     if looked:
@@ -83,4 +94,6 @@ def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
     print(f"\nnext:  bursar confirm{option}    look at each guess; what you confirm becomes public")
     print(f"       bursar check{option}      what is promised then, and what questions cost")
     print(f"       bursar create{option}     open the budget, once")
-    print(f'       bursar query{option} "SELECT COUNT(*) FROM {config.table} WITH ERROR {typical_error(config):g}"')
+    if (first := first_question(config)) is not None:
+        cost = f"{first.unit} {first.price:.3g} of {config.budget.amount:g}"
+        print(f'       bursar query{option} "{first.sql} WITH ERROR {first.within:g}"    costs {cost}')

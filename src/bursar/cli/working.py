@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PATIENCE_SECONDS = 2.0
@@ -15,27 +15,28 @@ STEP_SECONDS = 1.0
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """A line that counts the seconds while the block runs, and is gone afterwards."""
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """A line that counts the seconds while the block runs, and is gone afterwards; the block may say what it does."""
+    doing = [what]
     if sys.stderr is None or not sys.stderr.isatty():
-        yield
+        yield doing.append
         return
     done = threading.Event()
-    counter = threading.Thread(target=_count, args=(what, done), daemon=True)
+    counter = threading.Thread(target=_count, args=(doing, done), daemon=True)
     counter.start()
     try:
-        yield
+        yield doing.append
     finally:
         done.set()
         counter.join()
 
 
-def _count(what: str, done: threading.Event) -> None:
+def _count(doing: list[str], done: threading.Event) -> None:
     start, pause, shown = time.monotonic(), PATIENCE_SECONDS, ""
     while not done.wait(pause):
-        shown = f"{what}: {time.monotonic() - start:.0f} s"
+        before, shown = shown, f"{doing[-1]}: {time.monotonic() - start:.0f} s"
         pause = STEP_SECONDS
-        print(f"\r{shown}", end="", file=sys.stderr, flush=True)
+        print(f"\r{shown:<{len(before)}}", end="", file=sys.stderr, flush=True)
     if shown:
         print(f"\r{' ' * len(shown)}\r", end="", file=sys.stderr, flush=True)
 

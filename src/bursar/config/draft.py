@@ -17,6 +17,7 @@ MOST_WHOLE = 200
 """Whole numbers further apart than this are put into bins."""
 
 BINS = 20
+STEPS = (Fraction(1), Fraction(2), Fraction(5, 2), Fraction(5), Fraction(10))
 EPSILON = 1.0
 WIDTH = 118
 ASKED = "confirmed = false"
@@ -48,6 +49,7 @@ class DraftUnit:
     max_contributions: int = 1
     why: str = "a guess: each row is a person of its own. If people have several rows, name the column that says whose"
     given: bool = False
+    candidates: tuple[str, ...] = ()  # columns that may say whose row it is, and are not taken for the unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,13 +113,27 @@ class Draft:
             yield "\n".join([_comment("Left out, so nobody can ask about them:"), *listed])
 
 
-def numeric(low: Fraction, high: Fraction, *, whole: bool) -> dict[str, Any]:
-    """The keys of a column of numbers: a range of whole ones, or bins whose edges are round numbers."""
+def numeric(
+    low: Fraction, high: Fraction, *, whole: bool, places: int | None = None, heaped: bool = False
+) -> dict[str, Any]:
+    """The keys of a column of numbers: a range of whole ones, or bins whose edges or middles are round numbers.
+
+    Numbers with so many decimal `places` (-1: multiples of ten) have bins of their own, around each of them, if these
+    are not too many: sums are then as exact as those of whole numbers. `heaped`: most people have the same number, such
+    as 0; it is the middle of a bin, as it would count as something else in sums.
+    """
     if whole and high - low <= MOST_WHOLE:
         return {"lower": int(low), "upper": int(high)}
     # A 64-bit float tells edges apart that are not too near to each other for their size.
-    step = rounded_up(max((high - low) / BINS, max(abs(low), abs(high)) / 2**40))
-    ends = {"from": low // step * step, "to": -(-high // step) * step, "step": step}
+    step = rounded_up(max((high - low) / BINS, max(abs(low), abs(high)) / 2**40), STEPS)
+    wider = rounded_up(step * Fraction(6, 5), STEPS)
+    if (low % step or high % step) and not (low % wider or high % wider):
+        step = wider  # the ends stay where they are
+    grid = None if places is None else Fraction(10) ** -places
+    if grid is not None and (high - low) / grid <= MOST_WHOLE:
+        step, heaped = grid, True
+    half = step / 2 if heaped else 0
+    ends = {"from": low // step * step - half, "to": -(-high // step) * step + half, "step": step}
     return {"edges": {key: _plain(end) for key, end in ends.items()}}
 
 

@@ -28,6 +28,12 @@ def keys(text: str, place: Place) -> str:
     return "\n".join(kept)
 
 
+def comment(text: str, place: Place) -> str:
+    """What the comment lines of a section say."""
+    lines, start, end = _block(text, place)
+    return " ".join(line.strip(" #\t") for line in lines[start + 1 : end] if re.match(r"\s*#", line))
+
+
 def confirm(text: str, place: Place) -> str:
     """The text with `confirmed = true` in a section that says false."""
     lines = text.split("\n")

@@ -9,7 +9,11 @@ from __future__ import annotations
 import re
 import unicodedata
 
-IDS = frozenset({"id", "uuid", "guid", "ssn", "key", "identifier"})
+IDS = frozenset({
+    "id", "uuid", "guid", "ssn", "key", "identifier", "pid", "uid", "mrn", "nhs", "imei", "iban",
+    "idnum", "idno", "idnr", "pidnum", "patid", "ptid", "subjid", "usubjid", "subjectid", "userid", "caseid", "empid",
+    "rowid", "rownum", "rowname", "rownames",
+})  # fmt: skip
 NUMBERS = ("nr", "no", "num", "number", "nummer", "numero")
 HOLDERS = (
     "id", "account", "case", "citizen", "client", "contract", "customer", "employee", "insurance", "invoice", "member",
@@ -25,7 +29,12 @@ _NUMBERED = re.compile(rf"(?:{'|'.join(HOLDERS)})(?:e?n|e?s|e)?(?:{'|'.join(NUMB
 
 def names_identifiers(name: str) -> bool:
     """Whether a column of this name holds identifiers, if its values look like some."""
-    letters = "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one))
-    words = [word.casefold() for word in _WORD.findall(letters)]
+    words = words_of(name)
     last_two = ("".join(words[-1:]), "".join(words[-2:]))
     return words[-1:] != [] and (words[-1] in IDS or any(map(_NUMBERED.fullmatch, last_two)))
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name, in small letters and without accents: customerId and Customer-ID have two, the same."""
+    letters = "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one))
+    return [word.casefold() for word in _WORD.findall(letters)]

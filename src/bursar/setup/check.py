@@ -1,4 +1,4 @@
-"""What a config promises, in plain words, and what questions would cost under it. Looks at no data."""
+"""What a config promises, in plain words, what it does to the stored values, and what questions would cost under it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bursar.config.load import Config
 from bursar.domain import Neighbours
 from bursar.goal import Contract
 from bursar.kernel.accounting import Mode, epsilon_of
+from bursar.setup.changes import Change, changes
 from bursar.setup.prices import Price, prices
 
 USUAL_DELTA = 1e-6
@@ -21,13 +22,14 @@ WEAK = math.log(1000)
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """The promise of a config, point by point, and example prices."""
+    """The promise of a config, point by point, example prices, and for the owner alone what the declarations change."""
 
     dataset: str
     promise: dict[str, str]
     not_promised: tuple[str, ...]
     prices: tuple[Price, ...]
     unconfirmed: tuple[str, ...]  # guesses: while there are any, nothing can be asked
+    changes: tuple[Change, ...] | None = None  # exact numbers from the rows; None: nobody looked at them
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -38,14 +40,22 @@ class Check:
         lines += ["", "What it does not promise", "", *(_wrapped(f"- {text}", 2) for text in self.not_promised)]
         lines += ["", "What questions cost, by the planner, if nothing was asked before", ""]
         lines += [str(price) for price in self.prices] or ["no example fits this config"]
+        if self.changes is not None:
+            changed = [_wrapped(f"{change.name}: {change.text}", 4) for change in self.changes if change.text]
+            lines += ["", "What the columns change. These numbers are exact: keep them to yourself", ""]
+            lines += changed or ["every value counts as what it is"]
         if self.unconfirmed:
             open_ = f"Not confirmed yet, so that nothing can be asked: {', '.join(self.unconfirmed)}"
             lines += ["", _wrapped(open_, 0), "try: bursar confirm"]
         return "\n".join(lines)
 
 
-def check(config: Config) -> Check:
-    """The promise and the prices of a config, or of a draft of one."""
+def check(config: Config, *, data: object | None = None) -> Check:
+    """The promise and the prices of a config, or of a draft of one.
+
+    With `data`, a file or a data frame, also how many of its values each declaration changes: exact numbers, which the
+    data owner keeps. Nothing is looked at without it.
+    """
     return Check(
         dataset=config.dataset,
         promise={
@@ -60,6 +70,7 @@ def check(config: Config) -> Check:
         not_promised=tuple(_gaps(config)),
         prices=prices(config),
         unconfirmed=tuple(label(place) for place in config.unconfirmed),
+        changes=None if data is None else changes(config, data),
     )
 
 

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
 
-from bursar.config.draft import DraftColumn, DraftUnit, LeftOut, listed, numeric
+from bursar.config.draft import DraftColumn, DraftUnit, LeftOut, listed, numeric, toml
 from bursar.config.section import check_name
 from bursar.errors import ConfigError
 from bursar.kernel.sources.survey import FEWEST, MOST_VALUES, Kind, Seen
 
 TWINS = "another column has the same name, or one that differs in upper and lower case only; rename it"
 BEYOND = "what lies beyond counts as the nearest end"
+UNIQUE = (
+    "nearly every row has a number of its own, as identifiers have. Does it say whose row it is? Then it is the unit, "
+    "and nobody may ask about it."
+)
 REASONS = {
     Kind.IDENTIFIER: "identifiers: they tell people apart, so a question about them would be about one person",
     Kind.TEXT: f"free text, or more than {MOST_VALUES} different values; to ask about some of them, list those: "
@@ -56,8 +60,15 @@ def column(seen: Seen) -> DraftColumn | LeftOut:
         return DraftColumn(name=seen.name, keys={"first": seen.low, "last": seen.high, "by": "month"}, why=why)
     assert isinstance(seen.low, Fraction)
     assert isinstance(seen.high, Fraction)
-    why = f"From the data: the ends, rounded outwards; {BEYOND}. Must be public: both ends."
-    return DraftColumn(name=seen.name, keys=numeric(seen.low, seen.high, whole=seen.kind is Kind.WHOLE), why=why)
+    if seen.kind is Kind.UNIQUE:
+        lines = ", ".join(f"{key} = {toml(value)}" for key, value in numeric(seen.low, seen.high, whole=True).items())
+        return LeftOut(name=seen.name, reason=f"{UNIQUE} If it is an amount instead, declare it: {lines}")
+    ends = "the calendar's, by the name of the column" if seen.calendar else "rounded outwards"
+    why = f"From the data: the ends, {ends}; {BEYOND}. Must be public: both ends."
+    whole = seen.kind is Kind.WHOLE
+    keys = numeric(seen.low, seen.high, whole=whole, places=seen.places, heaped=seen.heaped)
+    why += " In sums a number counts as the middle of its bin." if "edges" in keys else ""
+    return DraftColumn(name=seen.name, keys=keys, why=why)
 
 
 def unit(seen: Sequence[Seen], named: str | None = None) -> DraftUnit:
@@ -65,8 +76,15 @@ def unit(seen: Sequence[Seen], named: str | None = None) -> DraftUnit:
 
     Of identifiers, the one that the owner has named comes before all others.
     """
-    known = [one for one in seen if one.kind is Kind.IDENTIFIER]
+    known = [one for one in seen if one.kind in (Kind.IDENTIFIER, Kind.UNIQUE)]
     repeated = [one for one in known if one.name == named] or [one for one in known if one.repeats > 1]
+    if not repeated and known:
+        names = tuple(one.name for one in known)
+        asked = (
+            f"Nearly every row has a value of its own in {', '.join(names)}: if one of these says whose row it is, and "
+            f"somebody may have a second row one day, write unit = {toml({'column': names[0]})}"
+        )
+        return DraftUnit(why=f"{DraftUnit.why}. {asked}", candidates=names)
     if not repeated:
         return DraftUnit()
     why = (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bursar.config.calendar import expected
 from bursar.config.draft import Draft, DraftColumn, DraftUnit, LeftOut
 from bursar.config.edit import save
 from bursar.config.identifiers import names_identifiers
@@ -35,6 +37,11 @@ class Drafted:
     config: Config
     plain: Plain | None = None  # the copy that the config is about, where the file itself cannot be read
 
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Columns in which nearly every row has a value of its own, while the row is the unit."""
+        return self.draft.unit.candidates
+
 
 def init(
     data: object | None = None,
@@ -45,6 +52,7 @@ def init(
     unit: str | None = None,
     epsilon: float | None = None,
     copy: bool = False,
+    told: Callable[[str], None] = lambda step: None,
 ) -> Drafted:
     """Write a draft of a config to `path`, which must not exist.
 
@@ -52,17 +60,17 @@ def init(
     written with commas, points and ISO days is refused; with `copy`, it is copied first into one that is, and the
     config is about the copy. `source` is a SmartNoise YAML or private-pgm JSON file; what it leaves open comes from
     the data. `unit` ("row" or a column) and `epsilon` are the owner's word, and need no confirmation.
+    `told` hears what is done next, in a few words, while a long table is read.
 
     Guarantees: everything that comes from the data is marked as unconfirmed, and a config with such a mark does not
     open. The draft is a config that can be read.
     """
     if os.path.lexists(path):
         raise ConfigError("this file exists, and is left as it is\ntry: -d another.toml", os.fspath(path))
-    plain = plain_copy(Path(data), allowed=copy) if isinstance(data, str | os.PathLike) else None
+    plain = plain_copy(Path(data), allowed=copy, told=told) if isinstance(data, str | os.PathLike) else None
     try:
-        draft = _draft(
-            data if plain is None else plain.path, Path(path), table, None if source is None else Path(source), unit
-        )
+        rows = data if plain is None else plain.path
+        draft = _draft(rows, Path(path), table, None if source is None else Path(source), unit, told)
         if unit is not None:
             draft = _with_unit(draft, unit)
         draft = replace(draft, epsilon=epsilon)
@@ -77,20 +85,27 @@ def init(
     return Drafted(draft=draft, config=config, plain=plain)
 
 
-def _draft(data: object | None, path: Path, table: str | None, source: Path | None, unit: str | None) -> Draft:
+def _draft(
+    data: object | None,
+    path: Path,
+    table: str | None,
+    source: Path | None,
+    unit: str | None,
+    told: Callable[[str], None],
+) -> Draft:
     if source is None and data is None:
         raise ConfigError("say what to draft a config from\ntry: bursar init data.csv, or bursar init --from FILE")
     if source is None:
-        return _surveyed(data, path, table, unit)
+        return _surveyed(data, path, table, unit, told)
     imported = read_private_pgm(source) if source.suffix.lower() == ".json" else read_smartnoise(source, table)
-    return imported if data is None else _filled(imported, _surveyed(data, path, table, unit))
+    return imported if data is None else _filled(imported, _surveyed(data, path, table, unit, told))
 
 
-def _surveyed(data: object, path: Path, table: str | None, unit: str | None) -> Draft:
+def _surveyed(data: object, path: Path, table: str | None, unit: str | None, told: Callable[[str], None]) -> Draft:
     file = Path(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
     if file is not None and file.suffix.lower() in (".duckdb", ".db") and table is None:
         raise ConfigError("a DuckDB file may hold several tables\ntry: --table NAME", str(file))
-    found = survey(data, table, named=names_identifiers)
+    found = survey(data, table, named=names_identifiers, calendar=expected, told=told)
     parts = guess.columns(found.columns)
     name = table or ("data" if file is None else re.sub(r"\W+", "_", file.name.split(".")[0]).strip("_") or "data")
     return Draft(

@@ -18,12 +18,13 @@ from bursar.kernel.budget import charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.ledger import MemoryLedger
 from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.sources.survey import rounded_up
+from bursar.kernel.sources.survey import ROUND, rounded_up
 from bursar.simulate.trial import Nobody
 
 LARGEST_HISTOGRAM = 500
 HISTOGRAMS = 3
 LEAST_ERROR = 5.0
+FIRST_SHARE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,19 @@ def prices(config: Config) -> tuple[Price, ...]:
         for one in columns[:1]:
             found.append(_priced(db, f"one histogram of {one.name}", _histogram(config, one), **whole))
     return tuple(price for price in found if price is not None)
+
+
+def first_question(config: Config) -> Price | None:
+    """A count of all rows, with a round error that costs about FIRST_SHARE of the budget; None if it is not allowed."""
+    sql = f"SELECT COUNT(*) FROM {_quoted(config.table)}"
+    share = {config.budget.mode.unit: FIRST_SHARE * config.budget.amount}
+    with _nothing_asked(config) as db:
+        exact = _priced(db, "a count", sql, **share)
+        return None if exact is None else _priced(db, "a count", sql, within=float(_round(exact.within)))
+
+
+def _round(error: float) -> Fraction:
+    return rounded_up(Fraction(error), ROUND)
 
 
 def typical_error(config: Config) -> float:

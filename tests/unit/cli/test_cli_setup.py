@@ -16,6 +16,8 @@ import pytest
 from bursar.cli import main
 from bursar.config import load, load_draft
 
+ASKED = "confirmed = false"
+
 
 class Outcome(NamedTuple):
     code: int
@@ -66,6 +68,50 @@ def test_from_an_unknown_table_to_an_answer(folder: Path, shell: Shell) -> None:
     answer = shell("query", "SELECT colour, COUNT(*) FROM shop GROUP BY colour WITH ERROR 50")
     assert answer.code == 0
     assert "blue" in answer.out
+
+
+def test_the_first_question_is_cheap_and_says_so(folder: Path, shell: Shell) -> None:
+    said = shell("init", "shop.csv").out
+    assert '"SELECT COUNT(*) FROM shop WITH ERROR 150"    costs epsilon 0.02 of 1' in said
+    assert "Nearly every row has a value of its own in: order_id" in said
+
+
+def test_the_owner_is_told_what_a_declaration_changes(folder: Path, shell: Shell) -> None:
+    shell("init", "shop.csv")
+    typed = "s\ns\ns\nc\nlower = 0\nupper = 30\n\ns\n"
+    said = shell("confirm", stdin=typed).out
+    assert "whose row it is, and somebody may have a second row one day" in said
+    assert "beyond the ends, counted as the nearest end; the sum is" in said
+    assert "What the columns change. These numbers are exact" in shell("check").out
+    changed = {one["name"]: one for one in json.loads(shell("check", "--json").out)["changes"]}
+    assert changed["age"]["outside"] > 0
+    assert changed["age"]["declared_sum"] < changed["age"]["stored_sum"]
+    (folder / "bursar.toml").write_text((folder / "bursar.toml").read_text().replace("confirmed = true", ASKED))
+    again = shell("confirm", stdin="s\n" * 5).out
+    assert "counted exactly, from the rows: keep it to yourself" in again
+    assert "of 500 values" in again
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_without_the_rows_nothing_is_said_about_them(folder: Path, shell: Shell, gone: bool) -> None:
+    shell("init", "shop.csv")
+    if gone:
+        (folder / "shop.csv").unlink()
+        assert "What the columns change" not in shell("check").out
+    else:
+        (folder / "shop.csv").write_text("other\n1\n")
+    said = shell("confirm", stdin="s\n" * 5)
+    assert said.code == 0
+    assert ("cannot be counted" in said.out) is not gone
+    assert "of 500 values" not in said.out
+
+
+def test_a_refused_file_names_the_column(folder: Path, shell: Shell) -> None:
+    rows = "".join(f"{n % 28 + 1:02d}.12.2023;{n},5\n" for n in range(40))
+    (folder / "a.csv").write_text("joined;price\n" + rows)
+    refused = shell("init", "a.csv")
+    assert refused.code == 4
+    assert "joined has days as %d.%m.%Y; price has decimal commas" in refused.err
 
 
 def test_a_draft_does_not_open(folder: Path, shell: Shell) -> None:

@@ -90,6 +90,35 @@ def test_numbers(low: int, width: int, scale: int, whole: bool) -> None:
         assert 1 <= attribute.declared <= 21
 
 
+def bins(low: Fraction, high: Fraction, **how: Any) -> Bins:
+    attribute = read(draft(DraftColumn(name="a", keys=numeric(low, high, **how), why="."))).domain["a"]
+    assert isinstance(attribute, Bins)
+    return attribute
+
+
+@pytest.mark.parametrize(
+    ("high", "places", "whole"), [(Fraction(4, 5), 2, False), (Fraction(20), 1, False), (Fraction(400), -1, True)]
+)
+def test_few_decimals_have_bins_around_them(high: Fraction, places: int, whole: bool) -> None:
+    found, grid = bins(Fraction(0), high, whole=whole, places=places), 10.0**-places
+    middles = [(low + up) / 2 for low, up in zip(found.edges, found.edges[1:], strict=False)]
+    assert middles == pytest.approx([grid * place for place in range(found.declared)])
+    assert middles[-1] == pytest.approx(float(high))
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [(0, 2500, 250), (0, 1500, 100), (-50, 1500, 100), (980, 1050, 5)])
+def test_a_step_leaves_the_ends_where_it_can(low: int, high: int, step: int) -> None:
+    found = bins(Fraction(low), Fraction(high), whole=False)
+    assert found.edges[1] - found.edges[0] == step
+    assert (found.edges[0], found.edges[-1]) == (low // step * step, -(-high // step) * step)
+
+
+def test_a_heap_is_the_middle_of_a_bin() -> None:
+    found = bins(Fraction(0), Fraction(10), whole=False, places=2, heaped=True)
+    assert (found.edges[0], found.edges[1], found.edges[-1]) == (-0.25, 0.25, 10.25)
+    assert bins(Fraction(0), Fraction(10), whole=False, places=2).edges[:2] == (0, 0.5)
+
+
 @pytest.mark.parametrize(
     "value",
     [True, False, 0, -7, 1.5, 1e-7, 1e300, 'a"b\\c\n\x7f\x00é', date(1, 2, 3), {"a b": [1, "x"]}, ["y" * 200] * 3],

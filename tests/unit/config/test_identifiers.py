@@ -10,6 +10,7 @@ IDENTIFIERS = [
     "id", "ID", "customer_id", "customerId", "CustomerID", "Patienten-ID", "patientid", "person.key", "uuid", "SSN",
     "Kunde Nr.", "Kd-Nr", "KdNr", "Kundennr", "Kundennummer", "Kunden_Nummer", "client no", "Client No.", "clientNo",
     "policy number", "account_num", "MEMBER_NUMBER", "Mitgliedsnummer", "Fall-Nr.", "order no",
+    "pidnum", "pid", "subjid", "MRN", "user-id", "rownames",
     "id_number", "ID-Nr.", "id no", "ID Number", "cliente número", "client numéro", "cliente nu\u0301mero",
 ]  # fmt: skip
 

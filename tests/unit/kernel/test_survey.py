@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bursar.config.calendar import expected
 from bursar.config.identifiers import names_identifiers
 from bursar.errors import SourceError
 from bursar.kernel.sources.survey import FEWEST, Kind, Seen, rounded_up, widened
@@ -49,13 +50,15 @@ def spread(*values: object) -> list[object]:
     [
         (spread("F", "M"), Kind.VALUES),
         (spread("true", "f", "T"), Kind.TRUTHS),
+        (["f"] * 90 + ["m"] * 10, Kind.VALUES),
         (spread(17, 45, 90), Kind.WHOLE),
         (spread(1.5, 2.25), Kind.NUMBERS),
         (spread("2020-02-03", "2021-01-01 10:00:00"), Kind.DATES),
         (spread("01234", "00071"), Kind.VALUES),  # codes, not numbers
         ([f"P{n}" for n in range(200)], Kind.IDENTIFIER),
         (range(1000, 1200), Kind.IDENTIFIER),  # serial numbers
-        ([n * n * 40 for n in range(200)], Kind.WHOLE),  # all different, and far apart
+        ([n * n * 40 for n in range(200)], Kind.UNIQUE),  # all different, and far apart: amounts, or identifiers
+        ([n % 150 * 977 for n in range(300)], Kind.WHOLE),
         ([f"a long letter, number {n}, about this and that and some more" for n in range(200)], Kind.TEXT),
         ([f"town {n % 120}" for n in range(2000)], Kind.TEXT),
         ([f"name {n}" for n in range(50)], Kind.SPARSE),  # nobody shares one
@@ -64,7 +67,15 @@ def spread(*values: object) -> list[object]:
         (["infinity"] * 3 + ["-infinity"] * 3 + ["1e300"] * 200, Kind.SPARSE),
         (["12345-01-01"] * 30, Kind.SPARSE),  # days that no config could name
         ([*range(20, 100), *["NA"] * 20], Kind.WHOLE),  # some that are no numbers do not matter
-        ([*range(20, 95), *["NA"] * 25], Kind.VALUES),  # many do
+        ([*range(20, 95), *["NA"] * 60], Kind.WHOLE),  # nor do many that are missing
+        ([*range(20, 95), *["none of it"] * 25], Kind.VALUES),  # other words do
+        ([*([n / 10 for n in range(30)] * 9), *["n/a", "?", "-", "N.A."] * 40], Kind.NUMBERS),
+        ([*[n % 500 for n in range(700)], *["NA"] * 411], Kind.WHOLE),  # more than 100 different ones, 37 % missing
+        ([10] * 980 + [0.25] * 20, Kind.NUMBERS),  # 2 % have decimals
+        ([n % 60 for n in range(996)] + [0.5] * 4, Kind.WHOLE),  # too few rows to say so
+        (["NA"] * 40 + [1, 2, 3, 4], Kind.SPARSE),
+        (spread("Not enough blood for a test.", "The patient left early!", "no sample"), Kind.TEXT),
+        (spread("Some college but no degree", "High school", "Adelie Penguin (Pygoscelis adeliae)"), Kind.VALUES),
     ],
 )
 def test_kinds(tmp_path: Path, values: Iterable[object], kind: Kind) -> None:
@@ -77,6 +88,7 @@ def test_kinds(tmp_path: Path, values: Iterable[object], kind: Kind) -> None:
         ("customer_id", Kind.IDENTIFIER),
         ("customerId", Kind.IDENTIFIER),
         ("ID", Kind.IDENTIFIER),
+        ("pidnum", Kind.IDENTIFIER),
         ("Kunde Nr.", Kind.IDENTIFIER),
         ("nr_rooms", Kind.WHOLE),
         ("paid", Kind.WHOLE),
@@ -88,6 +100,63 @@ def test_a_name_tells_an_identifier(tmp_path: Path, name: str, kind: Kind) -> No
     found = seen(tmp_path, [n % 150 for n in range(900)], name)
     assert found.kind is kind
     assert found.repeats == (10 if kind is Kind.IDENTIFIER else 1)  # 6 each, rounded up
+
+
+def test_a_small_table_has_identifiers_too(tmp_path: Path) -> None:
+    assert seen(tmp_path, range(300, 900, 10), "patient_id").kind is Kind.IDENTIFIER
+    assert seen(tmp_path, [n % 30 for n in range(60)], "region_id").kind is Kind.WHOLE
+
+
+def test_words_for_missing_are_no_values(tmp_path: Path) -> None:
+    found = seen(tmp_path, spread("ill", "well", "NA", "n/a", "?", "-", "None"))
+    assert found.values == ("None", "ill", "well")  # none may be one to choose
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "ends"),
+    [
+        ("month", range(2, 12), (1, 12)),
+        ("birthMonth", range(12), (0, 11)),
+        ("day", range(1, 31), (1, 31)),
+        ("hour", range(5, 24), (0, 23)),
+        ("minute", range(1, 60), (0, 59)),
+        ("wday", range(1, 8), (1, 7)),
+        ("day_of_week", range(7), (0, 6)),
+        ("year", [2013], (2013, 2013)),
+        ("year", [1956, 1990, 2013], (1956, 2013)),
+        ("month", range(40), (0, 40)),  # no months of a year
+        ("days", range(1, 31), (0, 30)),  # a number of days
+    ],
+)
+def test_calendars(tmp_path: Path, name: str, values: Sequence[int], ends: tuple[int, int]) -> None:
+    path = write(tmp_path / "a.csv", {name: spread(*values)})
+    (found,) = survey(path, calendar=expected).columns
+    assert (found.kind, found.low, found.high) == (Kind.WHOLE, *ends)
+
+
+@pytest.mark.parametrize(
+    ("values", "places", "heaped"),
+    [
+        ([0] * 50 + [0.25] * 9 + [0.5] * 9, 2, True),
+        ([n / 10 for n in range(30)] * 9 + [0.123456], 1, False),  # one row says nothing
+        (["1e-5", "2.50", "3e-5"] * 9, 16, False),
+        (range(0, 370, 10), -1, False),
+        (range(0, 9000, 300), -2, False),
+        (range(0, 90000, 3000), -3, False),
+        ([0] * 9, 0, True),
+    ],
+)
+def test_how_finely_numbers_are_written(tmp_path: Path, values: Sequence[object], places: int, heaped: bool) -> None:
+    found = seen(tmp_path, values)
+    assert (found.places, found.heaped) == (places, heaped)
+
+
+def test_what_is_looked_at_is_told(tmp_path: Path) -> None:
+    steps: list[str] = []
+    survey(write(tmp_path / "a.csv", {"x": [1] * 9, "y": [2] * 9}), told=steps.append)
+    assert [step.split(str(tmp_path))[0] for step in steps] == [
+        *("reading ", "looking at x, column 1 of 2", "looking at y, column 2 of 2"),
+    ]
 
 
 def test_few_numbered_regions_are_no_identifiers(tmp_path: Path) -> None:
@@ -113,10 +182,10 @@ def test_the_order_of_values_says_nothing_about_how_many_hold_them(tmp_path: Pat
 
 
 def test_an_end_that_few_rows_reach_stays_inside(tmp_path: Path) -> None:
-    millionaires = [9_000_000] * (FEWEST - 1)
+    millionaires = [9_100_000] * (FEWEST - 1)
     found = seen(tmp_path, [*spread(20, 30, 70), *millionaires])
-    assert (found.low, found.high) == (0, 100)
-    assert seen(tmp_path, [*spread(20, 30, 70), *millionaires, 9_000_000]).high == 10_000_000
+    assert (found.low, found.high) == (0, 80)
+    assert seen(tmp_path, [*spread(20, 30, 70), *millionaires, 9_100_000]).high == 10_000_000
 
 
 def test_dates_are_widened_to_years(tmp_path: Path) -> None:
@@ -135,11 +204,14 @@ def test_the_number_of_rows_is_rounded(tmp_path: Path, rows: int, most: int) -> 
         (17, 90, True, (0, 100)),
         (0, 0, True, (0, 1)),
         (0, 1, True, (0, 1)),
-        (1, 5, True, (0, 5)),
+        (1, 5, True, (1, 5)),
+        (0, 7, True, (0, 7)),
+        (1, 2400, True, (0, 2500)),
+        (0, 59, True, (0, 60)),
         (1998, 2024, True, (1995, 2025)),
         (5, 5, True, (5, 6)),
-        (-30, 120, False, (-50, 200)),
-        (-30, 0, False, (-50, 0)),
+        (-43, 1301, False, (-50, 1500)),
+        (-31, 0, False, (-40, 0)),
         (-90, -80, False, (-90, -79)),
         (Fraction(3, 4), Fraction(4, 5), False, (Fraction(3, 4), Fraction(161, 200))),
     ],
@@ -194,6 +266,8 @@ def test_every_place_tells_the_same(tmp_path: Path) -> None:
         ("a;b\n1;2\n", "must have commas between its fields"),
         ("a\tb\n1\t2\n", "must have commas between its fields"),
         ("a,b\n1,2,3\n", "cannot be read as CSV"),
+        ("a,b\n1,2\n1,2,39\n", "line 3 is the first that cannot"),
+        ("name,39\nZaphod,1\n", "the name of column 2 is a number"),
     ],
 )
 def test_files_that_are_no_tables(tmp_path: Path, text: str, reason: str) -> None:

@@ -13,7 +13,7 @@ from bursar.goal import Goal, GoalKind
 from bursar.inference.simultaneous import Family
 from bursar.kernel.budget import Budget
 from bursar.setup import check
-from bursar.setup.prices import prices, typical_error
+from bursar.setup.prices import FIRST_SHARE, first_question, prices, typical_error
 from harness.small import DOMAIN, config, engine
 
 
@@ -106,6 +106,17 @@ def test_a_column_too_long_to_look_at_has_no_histogram() -> None:
     assert [price.what for price in found] == ["a count"]
 
 
+@pytest.mark.parametrize("budget", [Budget.of(epsilon=1.0), Budget.of(epsilon=0.1), Budget.of(rho=0.1)])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_first_question_costs_little(budget: Budget, rows: int) -> None:
+    unit = Unit(column="p", max_contributions=rows)
+    first = first_question(config(budget=budget, max_rows=2000, unit=unit))
+    assert first is not None
+    assert first.sql == "SELECT COUNT(*) FROM people"
+    assert FIRST_SHARE / 3 < first.price / budget.amount <= FIRST_SHARE * 1.01
+    assert first.unit == budget.mode.unit
+
+
 def test_words_for_add_remove() -> None:
     found = check(config())
     assert found.promise["protected"].startswith("each row by itself")
@@ -147,5 +158,5 @@ def test_what_is_open_is_said() -> None:
 
 def test_everything_stands_in_the_json() -> None:
     found = check(config())
-    assert set(found.to_json()) == {"dataset", "promise", "not_promised", "prices", "unconfirmed"}
+    assert set(found.to_json()) == {"dataset", "promise", "not_promised", "prices", "unconfirmed", "changes"}
     assert found.to_json()["prices"][0]["sql"] in str(found)

@@ -65,6 +65,31 @@ def test_columns_unit_and_what_is_left_out(table: Path) -> None:
     }
 
 
+def test_numbers_of_which_every_row_has_its_own_are_asked_about(tmp_path: Path) -> None:
+    chance = random.Random(6)
+    ids = chance.sample(range(10_000, 900_000), ROWS)
+    frame = pd.DataFrame({"record": ids, "age": [chance.randrange(18, 90) for _ in range(ROWS)]})
+    made = init(frame, tmp_path / "a.toml")
+    assert made.config.domain.names == ("age",)
+    assert made.config.unit.column is None
+    assert made.candidates == ("record",)
+    (left,) = made.draft.left_out
+    assert "Does it say whose row it is?" in left.reason
+    assert "declare it: edges = { from = 0, to = 1000000, step = 50000 }" in left.reason
+    said = edit.comment((tmp_path / "a.toml").read_text(), ("privacy",))
+    assert 'write unit = { column = "record" }' in said
+    named_ = init(frame, tmp_path / "b.toml", unit="record")
+    assert (named_.config.unit.column, named_.config.unit.max_contributions) == ("record", 1)
+    assert named_.candidates == ()
+
+
+def test_what_is_done_is_told(table: Path) -> None:
+    steps: list[str] = []
+    init(table, table.with_name("bursar.toml"), told=steps.append)
+    assert steps[0] == "looking at how people.csv is written"
+    assert "looking at income, column 4 of 6" in steps
+
+
 def test_each_column_says_in_the_file_what_must_be_public(table: Path) -> None:
     path = table.with_name("bursar.toml")
     init(table, path)

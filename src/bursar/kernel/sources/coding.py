@@ -46,6 +46,7 @@ class Coding:
     reading: str
     cell: str
     type: str  # the smallest unsigned type that holds every cell number
+    outside: str  # whether a value that can be read is none of the declared ones
     keys: tuple[str, ...] | tuple[float, ...] = ()
     key_type: str = ""
     join: str = ""
@@ -88,7 +89,8 @@ def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Codin
         f"CASE WHEN rows.n{place} THEN {attribute.null_cell} WHEN {read} IS NULL THEN {unreadable} "
         f"WHEN {below} THEN {low} WHEN {above} THEN {high} ELSE {inside} END"
     )
-    return Coding(reading=reading, cell=cell, type=_width(attribute.size), keys=keys, key_type=key_type, join=join)
+    width, outside = _width(attribute.size), f"({below} OR {above})"
+    return Coding(reading=reading, cell=cell, type=width, outside=outside, keys=keys, key_type=key_type, join=join)
 
 
 def as_text(value: str) -> str:
