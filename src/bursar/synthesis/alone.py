@@ -1,4 +1,8 @@
-"""One table at a time is paid for: a run that comes second finds in the log what the first one has bought."""
+"""One table at a time is paid for: a run that comes second finds in the log what the first one has bought.
+
+The file that is locked names the hold of the run, so that whoever has the lock next can drop what a run that was killed
+has left behind: it is over, or it would have the lock.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import fcntl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -13,11 +18,35 @@ from bursar.show.files import written
 
 LOCK = "synthetic.lock"
 POLL_SECONDS = 0.1
+MOST_DIGITS = 20
 WAITS = "another synthetic table is being paid for; this one waits, and then buys what is still missing"
 
 
+@dataclass(frozen=True)
+class Turn:
+    """The right to buy a table; without a file there is nobody else, or there is no time left to wait for it."""
+
+    file: TextIO | None = None
+
+    def left_behind(self) -> int | None:
+        """The number of the hold that the run before has noted, which ended without giving it back."""
+        if self.file is None:
+            return None
+        self.file.seek(0)
+        found = self.file.read(MOST_DIGITS)
+        return int(found) if found.isascii() and found.isdigit() else None
+
+    def note(self, fence: int | None) -> None:
+        """Write the number of the own hold down; nothing where there is none."""
+        if self.file is not None:
+            self.file.seek(0)
+            self.file.truncate()
+            self.file.write("" if fence is None else str(fence))
+            self.file.flush()
+
+
 @contextmanager
-def alone(table: Path | None, stop: Callable[[], bool], tell: Callable[[str], None]) -> Iterator[None]:
+def alone(table: Path | None, stop: Callable[[], bool], tell: Callable[[str], None]) -> Iterator[Turn]:
     """Wait until nobody else buys a table from the same ledger, and keep others waiting meanwhile.
 
     The lock is a file beside the `table`, and ends with the process. Where `stop` says so, the wait ends without it:
@@ -25,18 +54,20 @@ def alone(table: Path | None, stop: Callable[[], bool], tell: Callable[[str], No
     Edge cases: without a ledger on disk there is nobody else.
     """
     if table is None:
-        yield
+        yield Turn()
         return
     lock = table.with_name(LOCK)
     with written(lock):
         lock.parent.mkdir(parents=True, exist_ok=True)
-        opened = lock.open("w")
+        opened = lock.open("a+")
     with opened as file:
-        if not _locked(file):
+        mine = _locked(file)
+        if not mine:
             tell(WAITS)
-            while not stop() and not _locked(file):
-                time.sleep(POLL_SECONDS)
-        yield
+        while not mine and not stop():
+            time.sleep(POLL_SECONDS)
+            mine = _locked(file)
+        yield Turn(file if mine else None)
 
 
 def _locked(file: TextIO) -> bool:

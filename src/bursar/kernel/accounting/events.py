@@ -270,3 +270,13 @@ def same_purchase(one: Event, other: Event) -> bool:
             laws = (one.count, one.scale, one.joint) == (other.count, other.scale, other.joint)
             return laws and (one.candidates.digest, one.version) == (other.candidates.digest, other.version)
     return False
+
+
+def stands_in(planned: Event, event: Event) -> bool:
+    """Whether a planned selection keeps budget aside for measuring what is picked, which no plan can name before.
+
+    Nothing is admitted by it: how much was kept aside is for whoever plans, and the measurement is admitted as it is.
+    """
+    if not (isinstance(planned, Selected) and isinstance(event, Measured)):
+        return False
+    return event.strategy.rows <= planned.count and event.version == planned.version
