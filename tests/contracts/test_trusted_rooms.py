@@ -19,11 +19,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
-CEILINGS = {"domain": 240, "queries": 970, "kernel": 4700}
+CEILINGS = {"domain": 240, "queries": 970, "kernel": 4725}
 """Most lines of code of each trusted room. The aim is 2,500 in all: raise a number only with a reason.
 
 The kernel has 260 lines for the data owner's look at the rows before there is a config (`sources/survey.py`,
-`sources/plain.py`); no analyst's question gets there.
+`sources/plain.py`); no analyst's question gets there. 22 lines of it keep the budget of a plan aside that picks what it
+measures, and for as long as it takes: nothing is admitted by them (kernel.proof.md, Holds).
 """
 
 SUITES = (
