@@ -12,7 +12,7 @@ import pytest
 
 from bursar.domain import Categories, Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
-from bursar.errors import BudgetError, LedgerError, Stale
+from bursar.errors import BudgetError, LedgerError
 from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, Paid, Selected
 from bursar.kernel.budget import Budget
 from bursar.kernel.grant import HOLD_SECONDS, Grant
@@ -234,17 +234,3 @@ def test_a_run_that_stood_still_for_longer_than_its_hold_says_so(monkeypatch: py
         db.synthesize(ways=2, spend=0.3, method="both")
     assert db.synthesize(ways=2, spend=0.3, method="both").report.finished
     assert db.kernel.spent() <= 0.3 * 2**50
-
-
-def test_only_as_many_rows_as_were_to_be_picked_can_take_their_place() -> None:
-    db = engine(settings=config(budget=Budget.of(rho=1.0)))
-    rows = Product((Mask(("age",), (10,), Steps.identity(10)),))
-    noise = Noise(kind=NoiseKind.GAUSSIAN, scale=8.0)
-    picks = Selected(candidates=rows, count=3, scale=8.0, version=1)
-    with Grant(db.kernel, "ana", "picked", [picks], 2**50) as grant:
-        for wrong in (rows, rows.take([0, 1, 2, 3])):
-            with pytest.raises(Stale, match="not part of the plan"):
-                grant.measure(wrong, noise)
-        grant.measure(rows.take([1, 5]), noise)
-        with pytest.raises(Stale, match="not part of the plan"):
-            grant.measure(rows.take([1]), noise)
