@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from bursar.errors import BudgetError
 from bursar.kernel.accounting import Paid
-from harness.faults import KILLED, Steps, copied, die, found, reopened, run, steps_of
+from bursar.kernel.grant import HOLD_SECONDS
+from bursar.synthesis.prepared import silent
+from harness.faults import KILLED, Steps, copied, die, found, later, reopened, run, steps_of
 
 SPEND = 0.25
+ALL_BUT_LITTLE = 0.9
 
 
 def make(place: Path, method: str) -> float:
@@ -62,3 +66,43 @@ def test_killed_in_the_middle_and_resumed(
         assert spent(place) <= SPEND  # what picked counts cost depends on which ones they are
         assert method != "marginals" or spent(place) == pytest.approx(cost, rel=1e-9)
         assert make(place, method) == 0
+
+
+def begin_and_die(place: Path, method: str, purchases: int) -> None:
+    """Killed while it makes something of what it has bought, with the hold for the rest."""
+    with reopened(place, analyst="owner") as bursar:
+        prepared = bursar.prepare_synthesis(marginals="age; sex", spend=ALL_BUT_LITTLE, method=method, rows=50)
+
+        def stop() -> bool:
+            if sum(isinstance(record.event, Paid) for record in bursar.ledger.records()) >= purchases:
+                die()
+            return False
+
+        bursar.make_table(prepared, silent, stop)
+
+
+def asked(place: Path) -> float:
+    """What somebody else pays who wants half of the budget."""
+    with reopened(place) as bursar:
+        return bursar.query("SELECT sex, COUNT(*) FROM people GROUP BY sex", epsilon=0.5).charge
+
+
+@pytest.mark.parametrize("method", ["marginals", "rap", "both"])
+def test_what_a_killed_run_held_is_there_for_the_same_run_at_once_and_for_others_after_its_lease(
+    method: str, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = copied(template, tmp_path / "killed")
+    assert run(begin_and_die, place, method, 1) == KILLED
+    with reopened(place, analyst="owner") as bursar:
+        assert 0 < bursar.budget().held <= ALL_BUT_LITTLE
+    with pytest.raises(BudgetError):
+        asked(place)
+    given_up = copied(place, tmp_path / "given up")
+    with later(HOLD_SECONDS + 1):
+        assert asked(given_up) > 0
+    with reopened(place, analyst="owner") as bursar:
+        made = bursar.synthesize(marginals="age; sex", spend=ALL_BUT_LITTLE, method=method, rows=50)
+        assert made.report.finished
+        assert bursar.budget().held == 0
+    assert spent(place) <= ALL_BUT_LITTLE

@@ -23,6 +23,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+import bursar
 from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError, LedgerError
@@ -264,7 +265,8 @@ _CONTEXT.set_forkserver_preload(["bursar.opening", "bursar.presets", "pytest", "
 @cache
 def _serve() -> None:
     """Begin the process that children are forked from, with the harness on its path: it loads it by itself."""
-    with patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1])):
+    paths = (Path(__file__).parents[1], Path(bursar.__file__).parents[1])  # the tests, and the tree that they test
+    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, paths))):
         forkserver.ensure_running()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.errors import Stale
-from bursar.kernel.accounting import Event, Failed, Measured, Noise, Opened, Refined
+from bursar.kernel.accounting import Event, Failed, Measured, Noise, Opened, Refined, Selected
 from bursar.kernel.accounts import FREE, Charge
 from bursar.kernel.kernel import Kernel
 from bursar.kernel.ledger import Claim, Hold, Record, Transaction
@@ -35,7 +35,8 @@ def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str) 
 @dataclass
 class Grant:
     """Holds the worst case of a plan of several verbs; a plan of one verb needs no hold, its commit admits it. A plan
-    that tests sparse vectors always has one, which is also the lease of these.
+    that tests sparse vectors always has one, which is also the lease of these; and so has one that picks, where a
+    selection may stand in for measuring what is picked.
 
     Guarantees: what whoever pays is charged under a grant is at most `at_most` units; leaving the `with` block drops
     the hold, and gives the leases back. A plan with a measurement that would be refused does not begin.
@@ -49,15 +50,16 @@ class Grant:
     claim: Claim | None = None
     charged: Charge = FREE
     _hold: Hold | None = field(default=None, init=False)
+    _seconds: float = field(default=HOLD_SECONDS, init=False)
 
     def __enter__(self) -> Grant:
         tests = any(isinstance(event, Opened | Failed) for event in self.events)
-        if tests or len(self.events) > 1:
+        if tests or len(self.events) > 1 or any(isinstance(event, Selected) for event in self.events):
             for event in self.events:
                 if isinstance(event, Measured):
                     self.kernel.check(event.strategy)  # or the verbs before it would be paid for nothing
-            seconds = TEST_SECONDS if tests else HOLD_SECONDS
-            self._hold = self.kernel.hold(self.events, analyst=self.analyst, seconds=seconds)
+            self._seconds = TEST_SECONDS if tests else HOLD_SECONDS
+            self._hold = self.kernel.hold(self.events, analyst=self.analyst, seconds=self._seconds)
         return self
 
     def __exit__(
@@ -65,6 +67,26 @@ class Grant:
     ) -> None:
         if self._hold is not None:
             self.kernel.release(self._hold.fence)
+
+    @property
+    def fence(self) -> int | None:
+        """The number of the hold, if there is one: whoever knows it can drop the hold of a process that has died."""
+        return None if self._hold is None else self._hold.fence
+
+    def renew(self) -> None:
+        """Put off the end of the hold where it is near: for a plan that takes its time between its verbs."""
+        now, own = time.time(), self._hold
+        if own is None or own.expires - now > self._seconds / 2:
+            return
+        expires = now + self._seconds
+
+        def work(transaction: Transaction) -> None:
+            for hold in transaction.holds(now):
+                if hold.fence == own.fence:  # or it is over, and the next verb will say so
+                    transaction.put_hold(replace(hold, expires=expires), replace=True)
+
+        self.kernel.ledger.commit(work)
+        self._hold = replace(own, expires=expires)
 
     def measure(self, strategy: LinearMap, noise: Noise) -> Record:
         return self._charged(partial(self.kernel.measure, strategy, noise))
@@ -113,7 +135,7 @@ class Grant:
             purpose=self.purpose,
             at_most=self.at_most - self.charged.account,
             claim=self.claim,
-            fence=None if self._hold is None else self._hold.fence,
+            fence=self.fence,
         )
         self.charged = self.charged.plus(charge)
         return record

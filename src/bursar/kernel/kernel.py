@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from hashlib import blake2b
 from itertools import zip_longest
@@ -30,6 +31,7 @@ from bursar.kernel.accounting import (
     Selected,
     Versioned,
     same_purchase,
+    stands_in,
 )
 from bursar.kernel.accounts import Accounts, Charge, Owned
 from bursar.kernel.budget import Budget
@@ -364,12 +366,12 @@ class Kernel(Public):
         hold = next((h for h in transaction.holds(time.time()) if h.fence == fence), None)
         if hold is None:
             raise Stale("the hold has expired")
-        for place, planned in enumerate(hold.events):
-            if same_purchase(planned, event):
-                rest = (*hold.events[:place], *hold.events[place + 1 :])
-                remaining = Hold(fence=fence, analyst=hold.analyst, expires=hold.expires, events=rest)
-                transaction.put_hold(remaining, replace=True)
-                return remaining
+        for fits in (same_purchase, stands_in):
+            for place, planned in enumerate(hold.events):
+                if fits(planned, event):
+                    remaining = replace(hold, events=(*hold.events[:place], *hold.events[place + 1 :]))
+                    transaction.put_hold(remaining, replace=True)
+                    return remaining
         raise Stale("this is not part of the plan that was held")
 
     # -- data ---------------------------------------------------------------------------------------------------

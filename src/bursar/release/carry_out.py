@@ -11,7 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from bursar.errors import QueryError
-from bursar.kernel.accounting import Measured, Noise, Selected
+from bursar.kernel.accounting import Event, Measured, Noise, Selected
 from bursar.kernel.ledger import Record
 from bursar.kernel.verbs import NONE_BARRED
 from bursar.queries import LinearMap
@@ -146,6 +146,26 @@ def missing(plan: Plan, records: Sequence[Record]) -> list[Purchase]:
     measured = [record.event for record in records if isinstance(record.event, Measured)]
     known = {(event.strategy.digest, event.noise) for event in measured}
     return [one for one in plan.purchases if (one.strategy.digest, one.noise) not in known]
+
+
+def to_come(task: Task, plan: Plan, logged: Logged, version: int) -> tuple[Event, ...]:
+    """All that a plan will still buy, in its order, as far as it can be told before: the worst case of its branches.
+
+    Guarantees: `carry_out` buys nothing that has no place here, and nothing dearer than what keeps its place: the same
+    `Purchase`, `Round` and `Spend` set the noise. What is in the log already is not among it.
+    """
+    events: list[Event] = [
+        Measured(strategy=one.strategy, noise=one.noise, version=version) for one in missing(plan, logged.records)
+    ]
+    if plan.picking is not None and plan.adaptivity is not None:
+        from bursar.release.rounds import rap_to_come, rounds_to_come  # with the compiler, as above
+
+        workload, setting, own = task.workload, plan.adaptivity, logged.own
+        if plan.method is Method.RAP:
+            events += rap_to_come(workload, setting, plan.picking, own, version, sized=task.size is not None)
+        else:
+            events += rounds_to_come(workload, setting, plan.picking, own, version)
+    return tuple(events)
 
 
 @dataclass

@@ -7,6 +7,7 @@ relaxed rows that begin at random.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
@@ -16,6 +17,7 @@ from bursar.kernel.ledger import Record
 from bursar.release.bought import Bought, Progress
 from bursar.release.buyer import Buyer
 from bursar.release.defaults import Adaptivity
+from bursar.release.rounds import Round
 from bursar.release.spend import Spend
 from bursar.release.table import Table
 from bursar.release.table_fit import Target, cell_numbers, fit_weights, resampled
@@ -52,14 +54,13 @@ def corrected(
     codes = np.asfortranarray(table.codes)
     weights = np.full(len(codes), total / len(codes))
     progress, rounds = Progress.of(workload, records), setting.rounds
-    part = spend.part(1 / rounds)
     for number in range(rounds):
         if number >= len(progress.rounds):
             left = min(setting.picks, workload.queries - len(progress.queries))
             if left < 1 or (stop is not None and stop()):
                 break
             estimates = np.rint(_answers(table, workload, weights)).astype(np.int64)
-            progress = progress.plus(_round(workload, buyer, part, left, estimates, progress))
+            progress = progress.plus(_round(workload, buyer, Round.of(spend, rounds, left), estimates, progress))
         if on_step is not None:
             on_step(number + 1, rounds)
         weights = fit_weights(domain, codes, weights, _targets(table, workload, progress.rounds, weights), stop=stop)
@@ -67,14 +68,11 @@ def corrected(
     return resampled(codes, weights, rows=rows, rng=rng), done
 
 
-def _round(
-    workload: ThresholdWorkload, buyer: Buyer, part: Spend, left: int, estimates: Integers, progress: Progress
-) -> Bought:
-    half, picked = part.part(1 / 2), progress.picked
+def _round(workload: ThresholdWorkload, buyer: Buyer, own: Round, estimates: Integers, progress: Progress) -> Bought:
+    picked, barred = progress.picked, progress.queries
     if picked is None:
-        scale, barred = half.selection_scale(left), progress.queries
-        picked = buyer.select(workload.candidates, estimates, count=left, scale=scale, barred=barred).values
-    noise = half.noise(len(picked))
+        picked = buyer.select(workload.candidates, estimates, count=own.count, scale=own.scale, barred=barred).values
+    noise = replace(own, count=len(picked)).noise
     return Bought.of(np.sort(picked), buyer.measure(workload.taken(picked), noise), noise)
 
 

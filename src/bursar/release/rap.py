@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -12,20 +11,18 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from bursar.errors import QueryError
-from bursar.kernel.accounting import Measured
 from bursar.kernel.ledger import Record
-from bursar.queries import LinearMap, Mask, Product, Steps
+from bursar.queries import LinearMap
 from bursar.release.answers import relaxed_answers, relaxed_counts
 from bursar.release.bought import Bought, Progress, targets
 from bursar.release.buyer import Buyer
+from bursar.release.defaults import Adaptivity
 from bursar.release.entropy import entropy
 from bursar.release.projection import PATIENT, Hook, Patience, Stop, never, no_hook, project
 from bursar.release.relaxed import Relaxed, start
+from bursar.release.rounds import SIZE_SHARE, Round, counted_in, everybody, rap_setting
 from bursar.release.spend import Spend
 from bursar.release.threshold_workload import ThresholdWorkload
-
-SIZE_SHARE = 1 / 64
-"""The part of a budget that goes into counting all rows where their number is not public."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,7 +92,8 @@ class _Run:
 
     def go(self, relaxed: Relaxed, rounds: int, spend: Spend, progress: Progress, on_step: Hook) -> Projected:
         everything, portions = self.picks >= self.workload.queries, self.workload.portions
-        rounds = len(portions) if everything else min(rounds, math.ceil(self.workload.queries / self.picks))
+        adaptive = rap_setting(self.workload, Adaptivity(rounds=rounds, picks=self.picks))
+        rounds = len(portions) if everything else adaptive.rounds
         steps = count()
 
         def hook(epoch: int, loss: float, now: Relaxed) -> None:
@@ -110,7 +108,7 @@ class _Run:
         if progress.rounds:
             relaxed = fitted()
         while not everything and len(progress.rounds) < rounds and not self.stop():
-            progress = progress.plus(self._worst(relaxed, spend.part(1 / rounds), progress))
+            progress = progress.plus(self._worst(relaxed, spend, rounds, progress))
             relaxed = fitted()
         return Projected(
             workload=self.workload,
@@ -125,9 +123,9 @@ class _Run:
         noise = spend.noise(self.workload.queries)
         return Bought.of(queries, self.buyer.measure(portion, noise), noise)
 
-    def _worst(self, relaxed: Relaxed, spend: Spend, progress: Progress) -> Bought:
+    def _worst(self, relaxed: Relaxed, spend: Spend, rounds: int, progress: Progress) -> Bought:
         """RAP, Alg. 4, one-shot adaptive selection."""
-        half, picked = spend.part(1 / 2), progress.picked
+        picked = progress.picked
         if picked is None:
             barred = progress.queries
             left = min(self.picks, self.workload.queries - len(barred))
@@ -135,18 +133,14 @@ class _Run:
                 self.workload.candidates,
                 relaxed_counts(self.workload, relaxed, size=self.size),
                 count=left,
-                scale=half.selection_scale(left),
+                scale=Round.of(spend, rounds, left).scale,
                 barred=barred,
             ).values
-        noise = half.noise(len(picked))
+        noise = Round.of(spend, rounds, len(picked)).noise
         return Bought.of(np.sort(picked), self.buyer.measure(self.workload.taken(picked), noise), noise)
 
 
 def _measured_size(workload: ThresholdWorkload, buyer: Buyer, spend: Spend, records: Sequence[Record]) -> int:
     """The number of all rows with noise, bought unless it is among the records."""
-    name, values = workload.names[0], workload.sizes[0]
-    everybody = Product((Mask((name,), (values,), Steps.total(values)),))
-    for record in records:
-        if isinstance(record.event, Measured) and record.event.strategy.digest == everybody.digest:
-            return int(record.values[0])
-    return int(buyer.measure(everybody, spend.noise(1)).values[0])
+    known = counted_in(workload, records)
+    return int(buyer.measure(everybody(workload), spend.noise(1)).values[0]) if known is None else known

@@ -12,6 +12,9 @@ from bursar.kernel.accounting.noise import SMALLEST_SCALE, UNIT_BITS
 OUTWARD = 1 + 2.0**-40
 """Scales are a little larger than they must be, thousands of times what floating point can lose in them."""
 
+INWARD = 1 + 2.0**-45
+"""What is kept aside is a little more than it must be, by less than scales are larger."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Spend:
@@ -55,6 +58,17 @@ class Spend:
         concentrated, amount = self.kind is NoiseKind.GAUSSIAN, self._exact(count)
         scale = math.sqrt(count / (2 * amount)) if concentrated else 2 * count / amount
         return max(scale * OUTWARD, SMALLEST_SCALE)
+
+    def picks_as_dear(self, count: int) -> float:
+        """The Gumbel scale at which `count` picks cost no less than measuring `count` queries with all of this.
+
+        Budget for measuring what is picked is kept aside as a selection of this scale: a pick costs the same wherever
+        it falls. Prices of rows are rounded up to 2^-50 each, which is added; `noise` leaves more than that unspent.
+        """
+        noise, rounding = self.noise(count), count * 2.0**-UNIT_BITS
+        if self.kind is NoiseKind.GAUSSIAN:
+            return max(math.sqrt(count / (2 * INWARD * (count / (2 * noise.scale**2) + rounding))), SMALLEST_SCALE)
+        return max(2 * count / (INWARD * (count / noise.scale + rounding)), SMALLEST_SCALE)
 
     def _exact(self, count: int) -> float:
         """What is left of the amount when the price of every row has been rounded up, and the sum once more."""

@@ -13,7 +13,7 @@ from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, St
 from bursar.kernel.accounting import from_units, to_units
 from bursar.kernel.grant import Grant
 from bursar.status import OWNER
-from bursar.synthesis.alone import alone
+from bursar.synthesis.alone import Turn, alone
 from bursar.synthesis.prepared import Place, Prepared, Progress, silent
 from bursar.synthesis.sight import Sight
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from bursar.release.task_of import Evident, Wish
 
 OVERTAKEN = (
-    "others have used up the budget, or changed the data, while the table was made\n"
+    "the table is not finished: the data were changed meanwhile, or the run stood still for so long that the budget "
+    "set aside for it was given back\n"
     "try: the same again; what was measured is kept, and is not paid for twice"
 )
 
@@ -136,14 +137,15 @@ class SynthesisDoor(Sight):
         """Carry a prepared table out, keep it beside the ledger, and judge it.
 
         Guarantees: where the same table is made twice at once, the second run waits for the first and uses what it has
-        bought.
+        bought. The budget for all that is still to be bought is set aside before anything is; what others spend
+        meanwhile does not stop the run. What it does not use is free again when it ends, however it ends.
         """
         if prepared.plan is None:
             task = self._task(prepared.evident, prepared.workload, 1.0)  # of which nothing is spent
             return self._finished(prepared, self._run(prepared, task, progress, stop).from_log(), 0)
-        with self.queue.turn(prepared.place), alone(self._kept_path, stop, self.queue.tell):
+        with self.queue.turn(prepared.place), alone(self._kept_path, stop, self.queue.tell) as turn:
             prepared = self._up_to_date(prepared)
-            made, charged = self._bought(prepared, progress, stop)
+            made, charged = self._bought(prepared, progress, stop, turn)
         return self._finished(prepared, made, charged)
 
     def _up_to_date(self, prepared: Prepared) -> Prepared:
@@ -152,30 +154,38 @@ class SynthesisDoor(Sight):
         later = self._visible(seen[-1].position if seen else 0)
         return prepared.again() if any((record.analyst, record.purpose) == whose for record in later) else prepared
 
-    def _bought(self, prepared: Prepared, progress: Progress, stop: Callable[[], bool]) -> tuple[Rows, int]:
+    def _bought(self, prepared: Prepared, progress: Progress, stop: Callable[[], bool], turn: Turn) -> tuple[Rows, int]:
         """The rows, and what they cost in units of 2^-50."""
         plan, task = prepared.plan, prepared.task
         assert plan is not None
         assert task is not None
-        run = self._run(prepared, task, progress, stop)
         self.policy.begin(self.kernel)
+        if (left := turn.left_behind()) is not None:
+            self.kernel.release(left)
         at_most = to_units(task.allowance.spend.amount)
-        with Grant(self.kernel, self.analyst, prepared.purpose, (), at_most) as grant:
-            try:
-                made = run.carry_out(plan, grant)
-            except (Stale, BudgetError) as refused:
-                if isinstance(refused, BudgetError) and grant.charged.account == 0:
-                    raise
-                raise LedgerError(OVERTAKEN) from None
+        events = () if stop() else prepared.events  # where there is no time left, nothing will be bought
+        grant = Grant(self.kernel, self.analyst, prepared.purpose, events, at_most)
+
+        def renewed() -> bool:
+            grant.renew()
+            return stop()
+
+        try:
+            with grant:
+                turn.note(grant.fence)
+                made = self._run(prepared, task, progress, renewed).carry_out(plan, grant)
+        except (Stale, BudgetError) as refused:
+            if isinstance(refused, BudgetError) and grant.charged.account == 0:
+                raise prepared.refused(refused) from None
+            raise LedgerError(OVERTAKEN) from None
+        finally:
+            turn.note(None)
         return made, grant.charged.account
 
     def _run(self, prepared: Prepared, task: Task, progress: Progress, stop: Callable[[], bool]) -> Run:
-        from bursar.release.carry_out import Logged, Run
+        from bursar.release.carry_out import Run
 
-        evident, version = prepared.evident, self.kernel.version()
-        more = [own.record(version) for own in evident.remade]
-        logged = Logged(records=evident.records, own=prepared.own, remade=more)
-        return Run(task=task, logged=logged, rows=prepared.rows, on_step=progress, stop=stop)
+        return Run(task=task, logged=prepared.logged, rows=prepared.rows, on_step=progress, stop=stop)
 
     def _finished(self, prepared: Prepared, made: Rows, charged: int) -> SyntheticData:
         from bursar.release.kept import Kept, mark

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from bursar.errors import BudgetError
-from bursar.kernel.accounting import Measured, from_units, left_of, to_units
+from bursar.kernel.accounting import Event, from_units, left_of
+from bursar.kernel.accounts import Charge
 from bursar.kernel.ledger import Record
 from bursar.pace import paced
 
 if TYPE_CHECKING:
+    from bursar.release.carry_out import Logged
     from bursar.release.methods import Plan, Task
     from bursar.release.synthetic_data import SyntheticData
     from bursar.release.task_of import Evident, Workload
@@ -56,7 +58,7 @@ class Prepared:
     @cached_property
     def price(self) -> float:
         """What is still to be paid; nothing where everything is in the log."""
-        return from_units(self._units()[0])
+        return from_units(self._charge.account)
 
     @property
     def unit(self) -> str:
@@ -74,37 +76,41 @@ class Prepared:
 
     def check(self) -> None:
         """Refuse what cannot be paid, before anything is."""
-        asked, whole = self._units()
+        charge = self._charge
         kernel = self.door.kernel
-        left = kernel.account(self.place.analyst).left if asked else 0
+        left = kernel.account(self.place.analyst).left if charge.account else 0
         most = min(left, kernel.left())
-        if asked > left or whole > kernel.left():
-            fits = f"--spend {_rounded_down(left_of(most))}" if most > 0 else "the same without --spend, which is free"
-            raise BudgetError(asked=from_units(max(asked, whole)), left=left_of(most), unit=self.unit, fits=fits)
+        if charge.account > left or charge.total > kernel.left():
+            asked = from_units(max(charge))
+            raise self.refused(BudgetError(asked=asked, left=left_of(most), unit=self.unit))
 
-    def _units(self) -> tuple[int, int]:
-        """What whoever pays would be charged, at most, and the data set, in units of 2^-50."""
-        if self.plan is None or self.task is None:
-            return 0, 0
-        from bursar.release.carry_out import missing
+    def refused(self, error: BudgetError) -> BudgetError:
+        """The same refusal, with what would fit."""
+        fits = f"--spend {_rounded_down(error.left)}" if error.left > 0 else "the same without --spend, which is free"
+        return replace(error, fits=fits)
+
+    @cached_property
+    def logged(self) -> Logged:
+        """The log as the run finds it."""
+        from bursar.release.carry_out import Logged
 
         version = self.door.kernel.version()
-        events = [
-            Measured(strategy=one.strategy, noise=one.noise, version=version)
-            for one in missing(self.plan, self.evident.records)
-        ]
-        charge = self.door.kernel.charge(events, self.place.analyst)
-        picking = self._picking()
-        return charge.account + picking, charge.total + picking
+        remade = [own.record(version) for own in self.evident.remade]
+        return Logged(records=self.evident.records, own=self.own, remade=remade)
 
-    def _picking(self) -> int:
-        if self.plan is None or self.task is None or self.plan.picking is None or self.plan.adaptivity is None:
-            return 0
-        from bursar.release.bought import Progress
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """All that is still to be bought, in its worst case: what is priced, and held while the table is made."""
+        if self.plan is None or self.task is None:
+            return ()
+        from bursar.release.carry_out import to_come
 
-        done = len(Progress.of(self.task.workload, self.own).rounds)
-        part = self.plan.picking.amount / self.task.spend.amount * max(1 - done / self.plan.adaptivity.rounds, 0.0)
-        return to_units(part * self.task.allowance.spend.amount)
+        return to_come(self.task, self.plan, self.logged, self.door.kernel.version())
+
+    @cached_property
+    def _charge(self) -> Charge:
+        """What whoever pays would be charged, at most, and the data set."""
+        return self.door.kernel.charge(self.events, self.place.analyst)
 
     def make(self, *, progress: Progress = silent, seconds: float | None = None) -> SyntheticData:
         """Buy what is missing and make the table. After so many seconds, with whatever is there."""

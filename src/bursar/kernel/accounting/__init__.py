@@ -16,6 +16,7 @@ from bursar.kernel.accounting.events import (
     Selected,
     Versioned,
     same_purchase,
+    stands_in,
 )
 from bursar.kernel.accounting.noise import Noise, NoiseKind
 from bursar.kernel.accounting.profile import AddRemove, Footprint, Profile
@@ -54,5 +55,6 @@ __all__ = [
     "rho_of",
     "rows_of",
     "same_purchase",
+    "stands_in",
     "to_units",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,10 +228,15 @@ class Selected:
         if any(re.fullmatch("([0-9a-f]{32})?", digest) is None for digest in (self.estimates, self.barred)):
             raise QueryError("a selection has digests of its estimates and of the rows that are barred")
 
-    @cached_property
+    @property
     def reach(self) -> Reach:
-        """Priced over and over while a plan is made, so computed once."""
-        return Reach(self.candidates)
+        """Priced over and over while a plan is made, so computed once for all selections from the same candidates."""
+        return _reach(self.candidates)  # type: ignore[arg-type]  # maps of these kinds are hashed by who they are
+
+
+@lru_cache(maxsize=16)
+def _reach(candidates: LinearMap) -> Reach:
+    return Reach(candidates)
 
 
 def check_row(row: LinearMap, number: int) -> Product:
@@ -270,3 +275,13 @@ def same_purchase(one: Event, other: Event) -> bool:
             laws = (one.count, one.scale, one.joint) == (other.count, other.scale, other.joint)
             return laws and (one.candidates.digest, one.version) == (other.candidates.digest, other.version)
     return False
+
+
+def stands_in(planned: Event, event: Event) -> bool:
+    """Whether a planned selection keeps budget aside for measuring what is picked, which no plan can name before.
+
+    Nothing is admitted by it: how much was kept aside is for whoever plans, and the measurement is admitted as it is.
+    """
+    if not (isinstance(planned, Selected) and isinstance(event, Measured)):
+        return False
+    return event.strategy.rows <= planned.count and event.version == planned.version
