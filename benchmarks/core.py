@@ -20,7 +20,7 @@ from bursar.engine import Bursar
 from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.budget import Budget, charter_of
 from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import MemoryLedger, Transaction
+from bursar.kernel.ledger import MemoryLedger, Purpose, Transaction
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.queries import Mask, Product, Steps
@@ -68,7 +68,7 @@ def fill(db: Bursar, rows: int) -> None:
             for _ in range(each // strategy.rows):
                 event = Measured(strategy=strategy, noise=COARSE, version=1)
                 values = np.zeros(strategy.rows, np.int64)
-                transaction.append(analyst="past", purpose="fill", event=event, values=values)
+                transaction.append(analyst="past", purpose=Purpose("fill", "test"), event=event, values=values)
 
     db.ledger.commit(work)
 

@@ -33,7 +33,7 @@ from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.budget import Budget, charter_of
 from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import Grant, new_claim
-from bursar.kernel.ledger import SqliteLedger, Transaction
+from bursar.kernel.ledger import Purpose, SqliteLedger, Transaction
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.sources.source import Source
 from bursar.planner.choose import Preset
@@ -195,7 +195,7 @@ def verified(place: Path, records: int) -> dict[str, float]:
             for number in range(10_000):
                 event = Measured(strategy=maps[number % len(maps)], noise=noise, version=1)
                 values = np.array([number], np.int64)
-                transaction.append(analyst="past", purpose=QUESTIONS[0], event=event, values=values)
+                transaction.append(analyst="past", purpose=Purpose(QUESTIONS[0], "test"), event=event, values=values)
 
         for _ in range(records // 10_000):
             bursar.ledger.commit(fill)

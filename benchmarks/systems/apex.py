@@ -14,7 +14,7 @@ from bursar.inference.estimate import ErrorLaw, Estimate, IndependentRows, each_
 from bursar.inference.tails import scale_for
 from bursar.inference.views import noise_of
 from bursar.kernel.accounting import Measured, Noise, NoiseKind
-from bursar.kernel.ledger import Record
+from bursar.kernel.ledger import Record, chain
 from bursar.kernel.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
@@ -65,7 +65,11 @@ class Apex:
     def _known(self, strategy: LinearMap, noise: Noise, request: Request, views: Views) -> Record | None:
         """The measurement of the same strategy for the same workload, if there is one with at most this noise."""
         record = views.measurements.finest.get(strategy.digest) if self._cached else None
-        fits = record is not None and record.purpose == request.text and noise_of(record).scale <= noise.scale
+        fits = (
+            record is not None
+            and record.question == chain.question(request.text)
+            and noise_of(record).scale <= noise.scale
+        )
         return record if fits else None
 
     def _by_tree(

@@ -138,7 +138,8 @@ class Bursar(SynthesisDoor):
     def _grant(self, request: Request, offer: Offer) -> Grant:
         who, key = request.analyst, request.key
         claim = None if key is None else new_claim(self._randomness, analyst=who, key=key, question=request.question)
-        return Grant(self.kernel, who, request.text, offer.price.events, offer.price.at_most, claim)
+        events, most = offer.price.events, offer.price.at_most
+        return Grant(self.kernel, who, request.text, events, most, claim, proposer=offer.proposer)
 
     def _answer(self, request: Request, offer: Offer, estimate: Estimate, charged: Charge) -> bytes:
         facts: Any = {**request.facts, **offer.facts, **payment(self.kernel, request.analyst, charged)}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from bursar.config import Config
 from bursar.config.partition import cell_named
 from bursar.domain import Attribute, Value
-from bursar.errors import ConfigError, QueryError, SourceError
+from bursar.errors import AnalystError, ConfigError, QueryError, SourceError
 from bursar.ingest import curating, ingest
 from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.kernel import Kernel
@@ -23,8 +24,9 @@ from bursar.kernel.sources.intake import Taken
 from bursar.kernel.sources.source import Source
 from bursar.planner.planner import Planner
 from bursar.spending import Spending, spending_of
-from bursar.spending.savings import Progress
-from bursar.status import BudgetStatus, LogLine, budget_of, log_of
+from bursar.spending.purchases import reader
+from bursar.spending.savings import Progress, saved_of
+from bursar.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
 
 
 class OwnersDoor:
@@ -42,19 +44,31 @@ class OwnersDoor:
         """What may be spent, what is spent, what is left: of the data set, and of the own share."""
         return budget_of(self.kernel, self.analyst, promised=self.planner.promised)
 
-    def spending(self, *, progress: Progress = lambda done, of: None) -> Spending:
-        """What it was spent on, whose budget is used most, what remembering has saved; an analyst sees the own part.
+    def spending(self, *, saved: bool = False, progress: Progress = lambda done, of: None) -> Spending:
+        """What it was spent on and whose budget is used most; an analyst sees the own part.
 
-        It plays the log again, which takes a while where that is long; `progress` hears how far it has come.
+        With `saved`, also what remembering has saved: the log is played again, which takes a while where that is long;
+        `progress` hears how far it has come.
         """
         config = self.config
-        facts: Any = {"domain": config.domain, "table": config.table, "levels": config.levels, "progress": progress}
+        spending = spending_of(self.kernel, self.analyst, domain=config.domain)
+        if not saved:
+            return spending
+        read = reader(config.domain, config.table, config.levels)
         own_rows = config.analysts.policy != "shared"
-        return spending_of(self.kernel, self.analyst, own_rows=own_rows, **facts)
+        found = saved_of(self.kernel, self.analyst, read, domain=config.domain, own_rows=own_rows, progress=progress)
+        return replace(spending, saved=found)
 
     def log(self, last: int | None = None) -> list[LogLine]:
         """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""
         return log_of(self.kernel, self.analyst, last)
+
+    def erase_texts(self) -> int:
+        """For the data owner: erase the texts of all questions so far, and say how many; their digests, and what each
+        cost, stay in the log. Answers stored under a key keep their question."""
+        if self.analyst != OWNER:
+            raise AnalystError("only the data owner may erase the texts of questions")
+        return self.ledger.erase_texts()
 
     def declare_version(self, *, same_rows: bool = False) -> int:
         """For the data owner: the data have changed, and are what they are now."""

@@ -30,6 +30,16 @@ OWNER = "owner"
 """The data owner, who sees everything; who asks under no other name."""
 
 
+ERASED = "(erased)"
+"""What is shown where the text of a question was erased."""
+
+
+class Texts(Protocol):
+    """What is asked of the ledger."""
+
+    def texts(self) -> Mapping[str, str]: ...
+
+
 class Money(Protocol):
     """What is asked of the kernel: functions of the log and the holds."""
 
@@ -45,6 +55,9 @@ class Money(Protocol):
     def account(self, analyst: str) -> Account: ...
 
     def history(self) -> list[tuple[Record, Charge]]: ...
+
+    @property
+    def ledger(self) -> Texts: ...
 
     def sealed(self) -> int | None: ...
 
@@ -196,32 +209,44 @@ class LogLine:
     position: int
     at: float
     analyst: str
-    purpose: str
+    purpose: str  # the text of the question; empty where it was erased
+    question: str  # its digest, which stays
+    proposer: str  # whose offer it was, under the name that EXPLAIN has for it
+    run: int  # the same for all lines of one plan; 0 where the log does not tell
     kind: str
     rows: int
     noise: str
     charge: float  # by how much it raised what is spent on the data set
     paid: float  # by how much it raised what its analyst has caused; the same where there were no shares
 
+    @property
+    def asked(self) -> str:
+        """The question as it is shown."""
+        return self.purpose or ERASED
+
 
 def log_of(money: Money, analyst: str, last: int | None) -> list[LogLine]:
     """The log as the analyst may see it, oldest first: the own lines; the data owner sees all."""
-    lines = [line for line in log_lines(money.history()) if analyst in (OWNER, line.analyst)]
+    seen = [entry for entry in money.history() if analyst in (OWNER, entry[0].analyst)]
+    lines = log_lines(seen, money.ledger.texts())
     return lines[len(lines) - min(last, len(lines)) :] if last is not None else lines
 
 
-def log_lines(history: Iterable[tuple[Record, Charge]]) -> list[LogLine]:
-    """Records and their charges as lines."""
-    return [_line(record, charge) for record, charge in history]
+def log_lines(history: Iterable[tuple[Record, Charge]], texts: Mapping[str, str]) -> list[LogLine]:
+    """Records and their charges as lines, with the texts of their questions."""
+    return [_line(record, charge, texts.get(record.question, "")) for record, charge in history]
 
 
-def _line(record: Record, charge: Charge) -> LogLine:
+def _line(record: Record, charge: Charge, text: str) -> LogLine:
     kind, noise = _described(record.event)
     return LogLine(
         position=record.position,
         at=record.at,
         analyst=record.analyst,
-        purpose=record.purpose,
+        purpose=text,
+        question=record.question,
+        proposer=record.proposer,
+        run=record.run,
         kind=kind,
         rows=len(record.values) if isinstance(record.event, Measured | Refined | Selected) else 0,
         noise=noise,

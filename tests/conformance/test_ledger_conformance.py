@@ -13,7 +13,7 @@ import pytest
 from bursar.errors import Busy, KeyConflict, LedgerError, Stale
 from bursar.kernel.accounting.events import Closed, Failed, Measured, Opened, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.ledger import Claim, Hold, Ledger, MemoryLedger, SqliteLedger, Transaction
+from bursar.kernel.ledger import Claim, Hold, Ledger, MemoryLedger, Purpose, Record, SqliteLedger, Transaction
 from bursar.queries import LinearMap, Mask, Product, Stack, Steps
 
 CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "columns": ["age", "größe"]}
@@ -54,7 +54,7 @@ def numbers(*values: int) -> np.ndarray[Any, np.dtype[np.int64]]:
 def note(transaction: Transaction, purpose: str = "a question") -> int:
     """Append one small record; gives its position."""
     event = Versioned(version=1)
-    return transaction.append(analyst="ann", purpose=purpose, event=event, values=numbers()).position
+    return transaction.append(analyst="ann", purpose=Purpose(purpose, "test"), event=event, values=numbers()).position
 
 
 def claim_of(fence: int, *, key: str = "k", question: str = "q", expires: float = 100.0, analyst: str = "ann") -> Claim:
@@ -96,11 +96,14 @@ def test_records_come_back_exactly(ledger: Ledger) -> None:
     ]
     purpose = 'SELECT "x" \n /* ü \x00 \ud800 */'
     for event, values in events:
-        ledger.commit(lambda t, e=event, v=values: t.append(analyst="änn", purpose=purpose, event=e, values=v))
+        ledger.commit(
+            lambda t, e=event, v=values: t.append(analyst="änn", purpose=Purpose(purpose, "test"), event=e, values=v)
+        )
     stored = ledger.records()
     assert [record.position for record in stored] == [1, 2, 3]
+    assert ledger.texts() == {stored[0].question: purpose}
     for record, (event, values) in zip(stored, events, strict=True):
-        assert (record.analyst, record.purpose) == ("änn", purpose)
+        assert (record.analyst, record.question, record.proposer) == ("änn", Purpose(purpose, "").question, "test")
         assert np.array_equal(record.values, values)
         assert not record.values.flags.writeable
         assert record.values.dtype == np.int64
@@ -118,7 +121,9 @@ def test_sparse_vectors_come_back_exactly(ledger: Ledger) -> None:
     failed = Failed(instance=1, query=Product(()), estimate=2**61, version=7)
     closed = Closed(instance=9, version=7)
     for event, values in ((opened, numbers(-(2**63), 2**63 - 1)), (failed, numbers()), (closed, numbers())):
-        ledger.commit(lambda t, e=event, v=values: t.append(analyst="ann", purpose="p", event=e, values=v))
+        ledger.commit(
+            lambda t, e=event, v=values: t.append(analyst="ann", purpose=Purpose("p", "test"), event=e, values=v)
+        )
     hold = hold_of(1, events=(opened, failed))
     ledger.commit(lambda t: t.put_hold(hold, replace=False))
     (held,) = ledger.commit(lambda t: t.holds(0.0))
@@ -136,12 +141,16 @@ def test_sparse_vectors_come_back_exactly(ledger: Ledger) -> None:
     assert ledger.verify().records == 3
     for event, values in ((opened, numbers()), (failed, numbers(1)), (closed, numbers(1))):
         with pytest.raises(LedgerError):
-            ledger.commit(lambda t, e=event, v=values: t.append(analyst="ann", purpose="p", event=e, values=v))
+            ledger.commit(
+                lambda t, e=event, v=values: t.append(analyst="ann", purpose=Purpose("p", "test"), event=e, values=v)
+            )
 
 
 def test_the_stored_values_are_not_the_callers_array(ledger: Ledger) -> None:
     values = numbers(1, 2, 3)
-    record = ledger.commit(lambda t: t.append(analyst="a", purpose="p", event=measured(), values=values))
+    record = ledger.commit(
+        lambda t: t.append(analyst="a", purpose=Purpose("p", "test"), event=measured(), values=values)
+    )
     values[:] = 0
     assert record.values.tolist() == ledger.records()[0].values.tolist() == [1, 2, 3]
 
@@ -169,7 +178,7 @@ def test_reading_from_a_position(ledger: Ledger, after: int) -> None:
 )
 def test_what_cannot_be_stored_is_refused(ledger: Ledger, event: Any, values: Any) -> None:
     with pytest.raises(LedgerError):
-        ledger.commit(lambda t: t.append(analyst="a", purpose="p", event=event, values=values))
+        ledger.commit(lambda t: t.append(analyst="a", purpose=Purpose("p", "test"), event=event, values=values))
     assert list(ledger.records()) == []
 
 
@@ -194,7 +203,9 @@ def test_both_kinds_have_the_same_chain(tmp_path: Any, monkeypatch: pytest.Monke
     for kind in KINDS:
         made = build(kind, tmp_path)
         for _ in range(3):
-            made.commit(lambda t: t.append(analyst="a", purpose="p", event=measured(), values=numbers(1, 2, 3)))
+            made.commit(
+                lambda t: t.append(analyst="a", purpose=Purpose("p", "test"), event=measured(), values=numbers(1, 2, 3))
+            )
         heads.add(made.verify().head)
         made.close()
     assert len(heads) == 1
@@ -209,7 +220,7 @@ def test_a_work_that_raises_leaves_nothing(ledger: Ledger) -> None:
     ledger.commit(lambda t: t.put_secret("old", b"1"))
 
     def everything(transaction: Transaction) -> None:
-        transaction.append(analyst="a", purpose="p", event=measured(), values=numbers(1, 2, 3))
+        transaction.append(analyst="a", purpose=Purpose("p", "test"), event=measured(), values=numbers(1, 2, 3))
         transaction.put_hold(hold_of(51), replace=False)
         transaction.drop_hold(50)
         transaction.claim(claim_of(1), now=0.0)
@@ -499,6 +510,50 @@ def test_the_queue_is_read_beside_a_commit_without_what_is_not_durable_yet(ledge
         return len(ledger.queue()), len(transaction.queue())
 
     assert ledger.commit(work) == (0, 1)
+
+
+# -- what a record was bought for ------------------------------------------------------------------------------
+
+
+def bought(ledger: Ledger, text: str, run: int | None = None) -> Record:
+    values = numbers(1, 2, 3)
+    purpose = Purpose(text, "tree", run)
+    return ledger.commit(lambda t: t.append(analyst="ann", purpose=purpose, event=measured(), values=values))
+
+
+def test_a_record_names_its_question_its_proposer_and_its_run(ledger: Ledger) -> None:
+    first, again, other = bought(ledger, "one"), bought(ledger, "one"), bought(ledger, "two")
+    part = bought(ledger, "two", run=other.run)
+    assert first.question == again.question != other.question == part.question
+    assert {record.proposer for record in ledger.records()} == {"tree"}
+    assert len({first.run, again.run, other.run}) == 3
+    assert part.run == other.run
+    fence = ledger.commit(lambda t: t.next_fence())
+    assert fence not in {record.run for record in ledger.records()}  # a hold and a run never share a number
+    stored = [(record.question, record.proposer, record.run) for record in ledger.records()]
+    assert stored == [(r.question, r.proposer, r.run) for r in (first, again, other, part)]
+
+
+def test_texts_are_kept_beside_the_log(ledger: Ledger) -> None:
+    record = bought(ledger, "SELECT 1")
+    assert ledger.texts() == {record.question: "SELECT 1"}
+    with pytest.raises(Nope):
+        ledger.commit(refuse(lambda t: note(t, "never asked")))
+    assert ledger.texts() == {record.question: "SELECT 1"}
+
+
+def test_texts_are_erased_and_the_chain_holds(ledger: Ledger) -> None:
+    before = [bought(ledger, text) for text in ("one", "two", "one")]
+    head = ledger.verify().head
+    assert ledger.erase_texts() == 2
+    assert ledger.texts() == {}
+    assert ledger.verify().head == head
+    assert [record.question for record in ledger.records()] == [record.question for record in before]
+    assert ledger.erase_texts() == 0
+    again = bought(ledger, "one")
+    assert again.question == before[0].question
+    assert ledger.texts() == {again.question: "one"}
+    assert ledger.verify().records == 4
 
 
 # -- secrets and recovery -----------------------------------------------------------------------------------

@@ -19,13 +19,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
-CEILINGS = {"domain": 240, "queries": 970, "kernel": 4880}
+CEILINGS = {"domain": 240, "queries": 970, "kernel": 4915}
 """Most lines of code of each trusted room. The aim is 2,500 in all: raise a number only with a reason.
 
 The kernel has 410 lines for the data owner's look at the rows before there is a config, and at what a config does to
 them (`sources/survey.py`, `sources/plain.py`, `sources/effects.py`); no analyst's question gets there. 22 lines of it
 keep the budget of a plan aside that picks what it measures, and for as long as it takes: nothing is admitted by them
 (kernel.proof.md, Holds).
+65 lines carry what a record was bought for (question, proposer, run) through the verbs into the log, keep the texts of
+questions where they can be erased, and read ledgers without them.
 """
 
 SUITES = (

@@ -16,7 +16,7 @@ from bursar.engine import Bursar
 from bursar.errors import Busy, LedgerError, Stale
 from bursar.kernel.accounting import Closed, Failed, Noise, NoiseKind, Opened
 from bursar.kernel.grant import Grant
-from bursar.kernel.ledger import Transaction, database
+from bursar.kernel.ledger import Purpose, Transaction, database
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.sparse_vector import SparseVectors, Threshold
 from bursar.queries import Mask, Product, Steps
@@ -156,7 +156,7 @@ def test_a_kernel_that_leases_nothing_is_above_twice(place: Path) -> None:
             bursar.ledger.commit(lambda t, twin=twin: twin.threshold_for(t, INSTANCE, 0))
             bursar.kernel._advance = lambda records: None  # type: ignore[method-assign]
         for bursar in (one, other):
-            facts = {"analyst": "ana", "purpose": "", "fence": 0}
+            facts = {"analyst": "ana", "purpose": Purpose("", "test"), "fence": 0}
             outcomes.append(bursar.kernel.test(INSTANCE, WOMEN, FAR, **facts))
         assert outcomes == [True, True]
 
@@ -415,7 +415,7 @@ def test_the_threshold_is_nowhere_in_the_log(tmp_path: Path) -> None:
     wide = Opened(scope=SCOPE, cut=0, threshold=laplace(2.0**40), test=laplace(2.0**39), version=1)
     with reopened(place, epsilon=EPSILON) as bursar:
         with Grant(bursar.kernel, "ana", "opened", (wide,), 2**60) as grant:
-            bursar.kernel.open(wide, analyst="ana", purpose="", at_most=2**60, fence=grant._hold.fence)
+            bursar.kernel.open(wide, analyst="ana", purpose=Purpose("", "test"), at_most=2**60, fence=grant._hold.fence)
         kept = secret(bursar)
     assert kept is not None
     with closing(sqlite3.connect(place)) as connection:

@@ -14,6 +14,7 @@ from bursar.engine import Bursar
 from bursar.errors import Stale
 from bursar.kernel.accounting import Measured, Noise, NoiseKind, Refined
 from bursar.kernel.blocks import Blocks
+from bursar.kernel.ledger import Purpose
 from bursar.queries import Mask, Product, Steps
 from harness.cells import Numbers
 from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of
@@ -39,7 +40,7 @@ def laplace(scale: float) -> Noise:
 
 
 def refine(bursar: Bursar, row: int, before: float, after: float) -> Numbers:
-    facts = {"analyst": "ana", "purpose": "finer", "at_most": 2**60}
+    facts = {"analyst": "ana", "purpose": Purpose("finer", "test"), "at_most": 2**60}
     return bursar.kernel.refine(2, [row], laplace(after), before=laplace(before), **facts)[0].values
 
 
@@ -49,7 +50,7 @@ def place(tmp_path: Path) -> Path:
     made = tmp_path / "people.bursar" / "ledger.sqlite"
     found(made, EPSILON)
     with reopened(made, epsilon=EPSILON) as bursar:
-        bursar.kernel.measure(BY_AGE, laplace(CHAIN[0]), analyst="ana", purpose="", at_most=2**60)
+        bursar.kernel.measure(BY_AGE, laplace(CHAIN[0]), analyst="ana", purpose=Purpose("", "test"), at_most=2**60)
     return made
 
 

@@ -15,6 +15,7 @@ from bursar.errors import BudgetError
 from bursar.kernel.accounting import Selected
 from bursar.kernel.accounts import Charge
 from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Purpose
 from bursar.queries import Mask, Product, Stack, Steps
 from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of
 from harness.faults import Steps as Interrupted
@@ -31,7 +32,7 @@ PRICE = 2**50 // 8
 
 def select(bursar: Bursar, joint: bool) -> list[int]:
     facts: Any = {"count": 4, "scale": SCALES[joint], "joint": joint}
-    facts |= {"analyst": "ana", "purpose": "chosen", "at_most": 2**60, "barred": np.array([1, 11])}
+    facts |= {"analyst": "ana", "purpose": Purpose("chosen", "test"), "at_most": 2**60, "barred": np.array([1, 11])}
     record, _ = bursar.kernel.select(MARGINALS, np.arange(12) * 9, **facts)
     return list(map(int, record.values))
 

@@ -37,7 +37,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def purchases(place: Path) -> list[tuple[str, str]]:
     with reopened(place, analyst="owner") as bursar:
-        return [(r.purpose, type(r.event).__name__) for r in bursar.ledger.records() if isinstance(r.event, Paid)]
+        return [(r.question, type(r.event).__name__) for r in bursar.ledger.records() if isinstance(r.event, Paid)]
 
 
 def spent(place: Path) -> float:

@@ -278,7 +278,8 @@ def _event() -> Measured:
 
 def _record(**changes: object) -> bytes:
     """A good record, some of whose fields say something else."""
-    facts = {"position": 1, "at": 1.5, "analyst": "ann", "purpose": "why", "event": _event(), "values": np.arange(4)}
+    why = {"analyst": "ann", "question": "abc", "proposer": "tree", "run": 8}
+    facts = {"position": 1, "at": 1.5, **why, "event": _event(), "values": np.arange(4)}
     header, _, values = codec.encode_record(Record(**facts)).partition(b"\n")
     return json.dumps({**json.loads(header), **changes}).encode() + b"\n" + values
 
@@ -286,8 +287,18 @@ def _record(**changes: object) -> bytes:
 RECORDS = {
     "good": _record(),
     "good version": codec.encode_record(
-        Record(position=1, at=0.0, analyst="", purpose="", event=Versioned(version=1), values=np.zeros(0, np.int64))
+        Record(
+            position=1,
+            at=0.0,
+            analyst="",
+            question="",
+            proposer="",
+            run=0,
+            event=Versioned(version=1),
+            values=np.zeros(0, np.int64),
+        )
     ),
+    "of an earlier format": _record(purpose="SELECT 1"),
     "infinite time": _record(at=float("inf")),
     "scale without an end": _record(scale="0x1p+" + "9" * 5_000),
     "scale of many digits": _record(scale="0x" + "f" * 100_000),

@@ -32,7 +32,7 @@ from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind, Opened, 
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import Grant
-from bursar.kernel.ledger import Record, SqliteLedger
+from bursar.kernel.ledger import Record, SqliteLedger, chain
 from bursar.kernel.ledger import sqlite as sqlite_module
 from bursar.kernel.ledger.transaction import RowTransaction
 from bursar.kernel.randomness import SystemRandomness
@@ -398,7 +398,7 @@ def _columns(strategy: LinearMap, known: dict[str, np.ndarray] = {}) -> np.ndarr
 
 
 def measured(records: Sequence[Record], text: str) -> list[Record]:
-    return [r for r in records if r.purpose == text and isinstance(r.event, Measured)]
+    return [r for r in records if r.question == chain.question(text) and isinstance(r.event, Measured)]
 
 
 def complaints(place: Path, asks: Sequence[Ask], *, preset: str = "default", epsilon: float = EPSILON) -> list[str]:

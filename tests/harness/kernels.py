@@ -18,7 +18,7 @@ from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.grant import Grant
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Record
+from bursar.kernel.ledger import MemoryLedger, Purpose, Record
 from bursar.kernel.ledger.codec import encode_record
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.seals import Axis
@@ -57,7 +57,9 @@ class Session:
         """The noisy answers, or None where the kernel refuses."""
         noise = Noise(kind=kind, scale=scale)
         try:
-            record, charge = self._kernel.measure(strategy, noise, analyst="eve", purpose="", at_most=NO_LIMIT)
+            record, charge = self._kernel.measure(
+                strategy, noise, analyst="eve", purpose=Purpose("", "test"), at_most=NO_LIMIT
+            )
         except BursarError as refusal:
             self.seen.append((type(refusal).__name__, str(refusal)))
             return None
@@ -68,7 +70,7 @@ class Session:
     def refine(self, scale: float, *, before: float, rows: Sequence[int] = (0,)) -> Numbers | None:
         """Finer answers to rows of what was measured last, or None where the kernel refuses."""
         laws = [Noise(kind=NoiseKind.LAPLACE, scale=each) for each in (scale, before)]
-        facts: Any = {"analyst": "eve", "purpose": "", "at_most": NO_LIMIT}
+        facts: Any = {"analyst": "eve", "purpose": Purpose("", "test"), "at_most": NO_LIMIT}
         try:
             record, charge = self._kernel.refine(self.block, rows, laws[0], before=laws[1], **facts)
         except BursarError as refusal:
@@ -100,7 +102,7 @@ class Session:
     ) -> Numbers | None:
         """The numbers of the candidates that were picked, or None where the kernel refuses."""
         given = (np.array(estimates, np.int64), np.array(barred, np.int64))
-        facts: Any = {"analyst": "eve", "purpose": "", "at_most": NO_LIMIT}
+        facts: Any = {"analyst": "eve", "purpose": Purpose("", "test"), "at_most": NO_LIMIT}
         try:
             record, charge = self._kernel.select(candidates, given[0], barred=given[1], **law, **facts)
         except BursarError as refusal:

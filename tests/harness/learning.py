@@ -134,7 +134,14 @@ class Stage:
         none = np.zeros(0, np.int64)
         place = len(self.records) + 1
         record = Record(
-            position=place, at=0.0, analyst="ana", purpose="", event=event, values=none if values is None else values
+            position=place,
+            at=0.0,
+            analyst="ana",
+            question="",
+            proposer="",
+            run=0,
+            event=event,
+            values=none if values is None else values,
         )
         self.records.append(record)
         return record

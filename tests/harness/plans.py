@@ -12,7 +12,7 @@ from bursar.kernel.accounting import Mode
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.ledger import MemoryLedger, Purpose
 from bursar.kernel.randomness import SystemRandomness
 from bursar.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.strategy.plan import Part, Plan
@@ -76,7 +76,7 @@ def kernel_over(domain: Domain, source: TableSource, mode: Mode) -> Kernel:
 
 def measured(kernel: Kernel, plan: Plan, unit: float) -> list[np.ndarray]:
     return [
-        kernel.measure(strategy, noise, analyst="ana", purpose="", at_most=2**60)[0].values
+        kernel.measure(strategy, noise, analyst="ana", purpose=Purpose("", "test"), at_most=2**60)[0].values
         for strategy, noise in plan.noises(unit)
     ]
 

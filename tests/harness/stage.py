@@ -117,7 +117,7 @@ class _Stage:
         tables = self.ledger._medium.tables
         self.run.seen += [
             ("ledger", self.ledger.verify(), *map(encode_record, self.ledger.records())),
-            *((name, sorted(tables[name].items())) for name in ("holds", "claims", "answers")),
+            *((name, sorted(tables[name].items())) for name in ("holds", "claims", "answers", "texts")),
             ("secrets", sorted(tables["secrets"])),
         ]
         self.run.log = list(self.ledger.records())

@@ -64,7 +64,9 @@ def logs(draw: st.DrawFn) -> list[Record]:
 
     def add(event: Event, *values: int) -> None:
         place, body = len(records) + 1, np.array(values, np.int64)
-        records.append(Record(position=place, at=0.0, analyst="", purpose="", event=event, values=body))
+        records.append(
+            Record(position=place, at=0.0, analyst="", question="", proposer="", run=0, event=event, values=body)
+        )
 
     add(Versioned(version=1))
     for _ in range(draw(st.integers(0, 40))):

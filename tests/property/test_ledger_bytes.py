@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bursar.errors import LedgerError
 from bursar.kernel.accounting.events import Measured, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.ledger import Claim, Hold, SqliteLedger, Transaction, codec
+from bursar.kernel.ledger import Claim, Hold, Purpose, SqliteLedger, Transaction, codec
 from bursar.kernel.ledger.database import Database
 from bursar.queries import Mask, Product, Steps
 
@@ -30,7 +30,7 @@ def fill(transaction: Transaction, number: int) -> None:
     strategy = Product((Mask(("age",), (9,), Steps.ranges(np.arange(number % 4), np.arange(number % 4) + 5, 9)),))
     event = Measured(strategy=strategy, noise=Noise(kind=NoiseKind.GAUSSIAN, scale=1.5 + number), version=1)
     values = np.arange(number % 4) * 10**number
-    transaction.append(analyst="ann", purpose=f"question {number}", event=event, values=values)
+    transaction.append(analyst="ann", purpose=Purpose(f"question {number}", "test"), event=event, values=values)
     if number < len(SECRETS):
         transaction.put_secret(SECRETS[number], bytes([number]) * 40)
         hold = Hold(fence=100 + number, analyst="ann", expires=1e12, events=(event, Versioned(version=2)))

@@ -17,6 +17,7 @@ from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, Paid, Sel
 from bursar.kernel.budget import Budget
 from bursar.kernel.grant import HOLD_SECONDS, Grant
 from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Purpose
 from bursar.queries import Mask, Product, Steps
 from bursar.synthesis.prepared import silent
 from harness.faults import Clock
@@ -71,7 +72,11 @@ def spend_what_is_left(other: Bursar, rng: np.random.Generator) -> int:
         scale = rows / amount if pure else rows / math.sqrt(2 * amount)
         try:
             kernel.measure(
-                anything(kernel, rng), Noise(kind=kind, scale=scale), analyst="ana", purpose="other", at_most=2**60
+                anything(kernel, rng),
+                Noise(kind=kind, scale=scale),
+                analyst="ana",
+                purpose=Purpose("other", "test"),
+                at_most=2**60,
             )
             granted += 1
         except BudgetError:
@@ -109,7 +114,9 @@ def test_what_others_spend_between_the_steps_stops_no_table(
     rng, steps, granted = np.random.default_rng(2), 0, 0
     for _ in range(8):  # the log has something to begin with, that is not the same for all people
         half = Noise(kind=NoiseKind.LAPLACE if budget == "epsilon" else NoiseKind.GAUSSIAN, scale=20.0)
-        other.kernel.measure(anything(other.kernel, rng), half, analyst="ana", purpose="before", at_most=2**60)
+        other.kernel.measure(
+            anything(other.kernel, rng), half, analyst="ana", purpose=Purpose("before", "test"), at_most=2**60
+        )
 
     def act() -> None:
         nonlocal steps, granted

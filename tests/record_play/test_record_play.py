@@ -40,7 +40,7 @@ from bursar.kernel.accounts import Charge
 from bursar.kernel.blocks import Blocks
 from bursar.kernel.budget import Budget
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Record, Transaction
+from bursar.kernel.ledger import Purpose, Record, Transaction
 from bursar.kernel.seals import Axis
 from bursar.kernel.sources.source import Source
 from bursar.kernel.sparse_vector import SparseVectors
@@ -296,9 +296,14 @@ class NoNoiseNearby(Kernel):
             self._randomness = true
 
 
+def told(purpose: Purpose, rows: int) -> Purpose:
+    """A text that gives away how many rows there are."""
+    return replace(purpose, text=f"{purpose.text} ({rows} rows)")
+
+
 class DistanceInTheLog(Kernel):
     def test(self, instance: int, query: LinearMap, estimate: int, **rest: Any) -> bool:
-        rest["purpose"] += f" ({exact(self, query)[0]} rows)"
+        rest["purpose"] = told(rest["purpose"], exact(self, query)[0])
         return super().test(instance, query, estimate, **rest)
 
 
@@ -354,7 +359,7 @@ class CloseEnough(Kernel):
 
 class ScoresInTheLog(Kernel):
     def select(self, candidates: LinearMap, estimates: Numbers, **rest: Any) -> tuple[Record, Charge]:
-        rest["purpose"] += f" ({exact(self, candidates).sum()} rows)"
+        rest["purpose"] = told(rest["purpose"], exact(self, candidates).sum())
         return super().select(candidates, estimates, **rest)
 
 
@@ -376,7 +381,7 @@ class NothingToHide(Kernel):
 
 class CountsInTheLog(Kernel):
     def measure(self, strategy: LinearMap, noise: Noise, **rest: Any) -> tuple[Record, Charge]:
-        rest["purpose"] += f" ({exact(self, strategy).sum()} rows)"
+        rest["purpose"] = told(rest["purpose"], exact(self, strategy).sum())
         return super().measure(strategy, noise, **rest)
 
 

@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 from bursar.inference.lines import Line
 from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.kernel.ledger import Purpose
 from bursar.queries import Mask, Product, Steps
 from bursar.strategy.ranges import Family, sine_strategy
 from harness.maps import domain_of
@@ -27,7 +28,7 @@ def distances(request: pytest.FixtureRequest) -> np.ndarray:
     wanted = Product((Mask(("x",), (CELLS,), Steps.ranges([100], [400], CELLS)),))
     found = []
     for _ in range(TIMES):
-        record, _ = kernel.measure(strategy.transform, noise, analyst="ana", purpose="", at_most=2**60)
+        record, _ = kernel.measure(strategy.transform, noise, analyst="ana", purpose=Purpose("", "test"), at_most=2**60)
         assert isinstance(record.event, Measured)
         line = Line.of(record)
         assert line is not None

@@ -22,6 +22,7 @@ from bursar.strategy.ranges import Family
 from bursar.strategy.wavelet import wavelet
 
 PURPOSE = "the seed: measured once for everyone"
+PROPOSER = "seed"
 
 
 def plan_of(seed: Seed, domain: Domain, mode: Mode, *, max_rows: int) -> Plan:
@@ -73,7 +74,7 @@ def plant(kernel: Kernel, seed: Seed) -> None:
     plan = plan_of(seed, kernel.domain, kernel.budget.mode, max_rows=kernel.max_rows)
     events = events_of(plan, account.cap, version=kernel.version(), empty_book=kernel.empty_book)
     try:
-        with Grant(kernel, EVERYONE, PURPOSE, events, account.cap) as grant:
+        with Grant(kernel, EVERYONE, PURPOSE, events, account.cap, proposer=PROPOSER) as grant:
             for event in events:
                 grant.measure(event.strategy, event.noise)
     except BudgetError as fault:

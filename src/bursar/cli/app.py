@@ -245,16 +245,17 @@ def shell(
 def budget(
     data: Data = CONFIG,
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a picture, a PNG file.")] = None,
+    saved: Annotated[bool, typer.Option("--saved", help="Also work out what remembering has saved.")] = False,
     analyst: Reader = "owner",
     json: Json = False,
 ) -> None:
-    """Show how much of the budget is spent and left, what it was spent on, and what remembering has saved.
+    """Show how much of the budget is spent and left, what it was spent on, and whose budget is used most.
 
     An analyst sees the whole, the own share and the own questions; the data owner sees everybody's.
     """
     outcome.check(png, (".png",))
     with opened(data, analyst) as bursar:
-        spending = bursar.spending(progress=working.progress)
+        spending = bursar.spending(saved=saved, progress=working.progress)
         outcome.budget(bursar.budget(), spending, as_json=json, png=png)
 
 
@@ -262,11 +263,16 @@ def budget(
 def log(
     data: Data = CONFIG,
     last: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
+    erase: Annotated[
+        bool, typer.Option("--erase-texts", help="For the data owner: erase the texts of all questions first.")
+    ] = False,
     analyst: Reader = "owner",
     json: Json = False,
 ) -> None:
     """Show who asked what, when, and what it cost; oldest first."""
     with opened(data, analyst) as bursar:
+        if erase:
+            typer.echo(f"{bursar.erase_texts()} texts erased", err=True)
         show.log(bursar.log(last), unit=bursar.budget().unit, as_json=json)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bursar.cli import outcome, show
 from bursar.cli.complete import DELIMITERS, Completer, described
 from bursar.cli.stopped import Stopped, Watch
-from bursar.cli.working import progress, working
+from bursar.cli.working import working
 from bursar.errors import BursarError, GoalError, QueryError, Unsupported
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
@@ -108,7 +108,7 @@ class Shell:
         print(found)
 
     def _budget(self, _: str) -> None:
-        outcome.budget(self._bursar.budget(), self._bursar.spending(progress=progress), as_json=False, png=None)
+        outcome.budget(self._bursar.budget(), self._bursar.spending(), as_json=False, png=None)
 
     def _describe(self, _: str) -> None:
         config = self._bursar.config

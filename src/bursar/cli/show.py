@@ -49,12 +49,12 @@ def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
         return
     shared = any(line.paid != line.charge for line in lines)
     paid = ("paid",) if shared else ()
-    rows = [("#", "time (UTC)", "analyst", *paid, unit, "what", "question")]
+    rows = [("#", "time (UTC)", "analyst", *paid, unit, "from", "what", "question")]
     for line in lines:
         what = f"{line.kind}: {line.rows} numbers, {line.noise}" if line.noise else line.kind
         paid = (f"{line.paid:.6g}",) if shared else ()
         cost = f"{line.charge:.6g}"
-        rows.append((str(line.position), _time(line.at), line.analyst, *paid, cost, what, line.purpose))
+        rows.append((str(line.position), _time(line.at), line.analyst, *paid, cost, line.proposer, what, line.asked))
     shown = [[plain(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for row in shown:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bursar.errors import ConfigError, LedgerError, SourceError
 from bursar.kernel.accounting import Event, Sealed, Versioned
-from bursar.kernel.ledger import Ledger, Transaction
+from bursar.kernel.ledger import Ledger, Purpose, Transaction
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.seals import Axis, Seals, content_names
 from bursar.kernel.sources.source import CHANGED, UNDECLARED, Source
@@ -109,5 +109,5 @@ def _seal(transaction: Transaction, axis: Axis, before: Seals, through: int, rea
     _append(transaction, "sealed partitions", Sealed(through=through, version=before.version, sizes=sizes))
 
 
-def _append(transaction: Transaction, purpose: str, event: Event) -> None:
-    transaction.append(analyst="owner", purpose=purpose, event=event, values=np.zeros(0, np.int64))
+def _append(transaction: Transaction, text: str, event: Event) -> None:
+    transaction.append(analyst="owner", purpose=Purpose(text, "owner"), event=event, values=np.zeros(0, np.int64))

@@ -15,7 +15,7 @@ from bursar.errors import Stale
 from bursar.kernel.accounting import Event, Failed, Measured, Noise, Opened, Refined, Selected
 from bursar.kernel.accounts import FREE, Charge
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Claim, Hold, Record, Transaction
+from bursar.kernel.ledger import Claim, Hold, Purpose, Record, Transaction
 from bursar.kernel.randomness import Randomness
 from bursar.kernel.verbs import NONE_BARRED, Tested
 from bursar.queries import LinearMap
@@ -49,8 +49,10 @@ class Grant:
     at_most: int
     claim: Claim | None = None
     charged: Charge = FREE
+    proposer: str = field(default="unnamed", kw_only=True)
     _hold: Hold | None = field(default=None, init=False)
     _seconds: float = field(default=HOLD_SECONDS, init=False)
+    _run: int | None = field(default=None, init=False)  # by which the log names this plan; the hold's fence, if any
 
     def __enter__(self) -> Grant:
         tests = any(isinstance(event, Opened | Failed) for event in self.events)
@@ -60,6 +62,7 @@ class Grant:
                     self.kernel.check(event.strategy)  # or the verbs before it would be paid for nothing
             self._seconds = TEST_SECONDS if tests else HOLD_SECONDS
             self._hold = self.kernel.hold(self.events, analyst=self.analyst, seconds=self._seconds)
+            self._run = self._hold.fence
         return self
 
     def __exit__(
@@ -110,7 +113,7 @@ class Grant:
             query,
             estimate,
             analyst=self.analyst,
-            purpose=self.purpose,
+            purpose=Purpose(self.purpose, self.proposer, self._run),
             fence=self._hold.fence,
             claim=self.claim,
         )
@@ -132,12 +135,12 @@ class Grant:
     def _charged(self, verb: Callable[..., tuple[Record, Charge]]) -> Record:
         record, charge = verb(
             analyst=self.analyst,
-            purpose=self.purpose,
+            purpose=Purpose(self.purpose, self.proposer, self._run),
             at_most=self.at_most - self.charged.account,
             claim=self.claim,
             fence=self.fence,
         )
-        self.charged = self.charged.plus(charge)
+        self.charged, self._run = self.charged.plus(charge), record.run
         return record
 
     def release(self, body: bytes) -> bytes:

@@ -35,7 +35,7 @@ from bursar.kernel.accounting import (
 )
 from bursar.kernel.accounts import Accounts, Charge, Owned
 from bursar.kernel.budget import Budget
-from bursar.kernel.ledger import Claim, Hold, Ledger, Record, Transaction
+from bursar.kernel.ledger import Claim, Hold, Ledger, Purpose, Record, Transaction
 from bursar.kernel.limits import LARGEST_ANSWER, check_candidates
 from bursar.kernel.public import Public
 from bursar.kernel.randomness import Randomness
@@ -78,7 +78,7 @@ class Kernel(Public):
         noise: Noise,
         *,
         analyst: str,
-        purpose: str,
+        purpose: Purpose,
         at_most: int,
         claim: Claim | None = None,
         fence: int | None = None,
@@ -109,7 +109,7 @@ class Kernel(Public):
         *,
         before: Noise,
         analyst: str,
-        purpose: str,
+        purpose: Purpose,
         at_most: int,
         claim: Claim | None = None,
         fence: int | None = None,
@@ -151,7 +151,7 @@ class Kernel(Public):
         barred: NDArray[np.int64] = NONE_BARRED,
         joint: bool = False,
         analyst: str,
-        purpose: str,
+        purpose: Purpose,
         at_most: int,
         claim: Claim | None = None,
         fence: int | None = None,
@@ -183,7 +183,7 @@ class Kernel(Public):
         return self.ledger.commit(work)
 
     def open(
-        self, event: Opened, *, analyst: str, purpose: str, at_most: int, fence: int, claim: Claim | None = None
+        self, event: Opened, *, analyst: str, purpose: Purpose, at_most: int, fence: int, claim: Claim | None = None
     ) -> tuple[Record, Charge]:
         """Open a sparse vector for the plan that holds it, one commit; with what it was charged.
 
@@ -210,7 +210,7 @@ class Kernel(Public):
         estimate: int,
         *,
         analyst: str,
-        purpose: str,
+        purpose: Purpose,
         fence: int,
         claim: Claim | None = None,
     ) -> bool:
@@ -291,7 +291,9 @@ class Kernel(Public):
                 event = accounts.allotment(shares, held)
             if dict(event.shares) != accounts.shares:
                 nothing = np.zeros(0, np.int64)
-                transaction.append(analyst="owner", purpose="declared the shares", event=event, values=nothing)
+                transaction.append(
+                    analyst="owner", purpose=Purpose("declared the shares", "owner"), event=event, values=nothing
+                )
 
         self.ledger.commit(work)
 

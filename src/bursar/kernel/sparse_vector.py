@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.kernel.accounting import Closed, Failed, Opened, Versioned
 from bursar.kernel.accounting.events import DIGEST_NUMBERS, check_row
-from bursar.kernel.ledger import Record, Transaction
+from bursar.kernel.ledger import Purpose, Record, Transaction
 from bursar.kernel.ledger.codec import from_json, to_json
 from bursar.kernel.randomness import Randomness
 from bursar.queries import LinearMap, Mask, Product
@@ -36,7 +36,7 @@ class Facts(TypedDict):
     """What a record says besides its event."""
 
     analyst: str
-    purpose: str
+    purpose: Purpose
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ class SparseVectors:
 
     def _close(self, transaction: Transaction, record: Record, opened: Opened) -> None:
         event = Closed(instance=record.position, version=opened.version)
-        self.end(transaction, event, {"analyst": record.analyst, "purpose": ENDED})
+        self.end(transaction, event, {"analyst": record.analyst, "purpose": Purpose(ENDED, record.proposer)})
 
     def give_back(self, transaction: Transaction, fence: int) -> None:
         """End a lease: instances are free for the next plan, or closed where a test has not been returned."""

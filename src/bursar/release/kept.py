@@ -42,7 +42,7 @@ MOST_CELLS = 2**24
 
 def mark(record: Record) -> str:
     """A digest of a record of the log, which names a place in it."""
-    facts = json.dumps([record.position, record.at, record.analyst, record.purpose])
+    facts = json.dumps([record.position, record.at, record.analyst, record.question])
     return blake2b(facts.encode() + record.values.astype("<i8").tobytes(), digest_size=16).hexdigest()
 
 

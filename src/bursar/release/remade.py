@@ -51,7 +51,9 @@ class Remade:
             position=0,
             at=0.0,
             analyst="",
-            purpose="",
+            question="",
+            proposer="",
+            run=0,
             event=Measured(strategy=self.map, noise=noise, version=version),
             values=np.rint(self.estimate.values).astype(np.int64),
         )

@@ -20,6 +20,9 @@ Names = tuple[str, ...]
 Read = Callable[[str], Sequence[Names]]
 """From the text of a question to the column sets that it is about; nothing where it is no question."""
 
+PROPOSER = "synthetic table"
+"""Who buys for synthetic tables, in the log."""
+
 PREFIX = "synth "
 """How the purposes of synthetic tables begin; they are not part of any history of questions."""
 
@@ -93,21 +96,22 @@ def current(records: Sequence[Record]) -> list[Record]:
     return list(records[places[-1] :]) if places else list(records)
 
 
-def asked_before(records: Sequence[Record], read: Read, domain: Domain) -> list[Names]:
+def asked_before(records: Sequence[Record], texts: Mapping[str, str], read: Read, domain: Domain) -> list[Names]:
     """The column sets of all paid questions in their order; a question of several records counts once.
 
-    Free answers are not in the log, so they count for nothing. Of what was not asked in SQL, the columns that were
-    measured count. Sets too large to learn are left out.
+    Free answers are not in the log, so they count for nothing. Of what was not asked in SQL, or whose text was erased,
+    the columns that were measured count. Sets too large to learn are left out.
     """
     found: list[Names] = []
     before: tuple[str, str] | None = None
     for record in records:
-        if not isinstance(record.event, Paid) or record.purpose.startswith(PREFIX):
+        event, text = record.event, texts.get(record.question, "")
+        if not isinstance(event, Paid) or record.proposer == PROPOSER or text.startswith(PREFIX):
             continue
-        if (record.analyst, record.purpose) != before:
-            before = (record.analyst, record.purpose)
-            event = record.event
-            for columns in read(record.purpose) or (sets.asked(event.strategy) if isinstance(event, Measured) else ()):
+        if (record.analyst, record.question) != before:
+            before = (record.analyst, record.question)
+            named = read(text) if text else ()
+            for columns in named or (sets.asked(event.strategy) if isinstance(event, Measured) else ()):
                 try:
                     found += sets.fitting(domain, [columns])
                 except QueryError:
@@ -124,7 +128,9 @@ class Workload:
     future: tuple[Names, ...] | None = None
 
 
-def workload_of(wish: Wish, evident: Evident, read: Read, *, analyst: str | None, spending: bool) -> Workload:
+def workload_of(
+    wish: Wish, evident: Evident, texts: Mapping[str, str], read: Read, *, analyst: str | None, spending: bool
+) -> Workload:
     """The column sets that were wished for: all of some size, named ones, those of questions, or of the history.
 
     The history is that of one analyst, who sees no question of others; None, the data owner, sees all of them.
@@ -134,7 +140,7 @@ def workload_of(wish: Wish, evident: Evident, read: Read, *, analyst: str | None
     domain = evident.domain
     if wish.history:
         seen = [record for record in evident.records if analyst in (None, record.analyst)]
-        asked = asked_before(seen, read, domain)
+        asked = asked_before(seen, texts, read, domain)
         if not asked:
             raise QueryError(NO_HISTORY)
         halves = past.split(asked)

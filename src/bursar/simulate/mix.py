@@ -53,10 +53,11 @@ def expected(scripts: Mapping[str, Sequence[str]], often: Mapping[str, Fraction]
 def replayed(log: Iterable[Line], analysts: Iterable[str]) -> list[Asked]:
     """The questions that these analysts have paid for, in their order; free answers are not in a log.
 
-    Several records that one question paid for in a row are one question. Synthetic tables are none.
+    Several records that one question paid for in a row are one question. Synthetic tables are none, and
+    texts that were erased cannot be asked again.
     """
     known = set(analysts)
-    asked_for = [line for line in log if line.rows and not line.purpose.startswith(PREFIX)]
+    asked_for = [line for line in log if line.rows and line.purpose and not line.purpose.startswith(PREFIX)]
     paid = [(line.analyst, line.purpose) for line in asked_for if line.analyst in known]
     asked = [Asked(analyst=who, sql=sql) for (who, text), _ in groupby(paid) for sql in questions_of(text)]
     if not asked:

@@ -1,45 +1,31 @@
-"""The spending at a glance: by columns, by what was bought and who proposed it, by analyst; whose budget is used."""
+"""The spending at a glance: by columns, what was bought, who proposed it, question and analyst; whose budget is
+used."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from html import escape
-from typing import Any, Protocol
+from typing import Any
 
 from bursar.domain import Domain
-from bursar.kernel.accounting import (
-    Allotted,
-    Book,
-    Measured,
-    Mode,
-    Opened,
-    Paid,
-    Refined,
-    Sealed,
-    Selected,
-    Versioned,
-    from_units,
-)
+from bursar.kernel.accounting import Measured, Opened, Paid, Refined, Selected, from_units
 from bursar.kernel.accounts import Charge
 from bursar.kernel.ledger import Record
-from bursar.proposers.direct import parts_of
 from bursar.spending.people import Used, used_by_people
-from bursar.spending.proposers import FOR_EVERYONE, proposers_of
-from bursar.spending.purchases import Purchase, purchases_of, reader
-from bursar.spending.savings import Progress, Saved, saved_of
-from bursar.status import OWNER, Money
-from bursar.workload import Level
+from bursar.spending.purchases import Books, Entries, own_entries, paid_by
+from bursar.spending.savings import Saved
+from bursar.status import ERASED, OWNER
 
 WIDTH = 24
 """Of a bar, in characters."""
 
+MOST_QUESTIONS = 5
+"""How many questions are printed; `by_question` has all of them."""
 
-class Books(Money, Protocol):
-    """What is asked of the kernel."""
-
-    def empty_book(self) -> Book: ...
+LONGEST = 60
+"""Characters of a question that are printed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +50,10 @@ class Spending:
     by_columns: tuple[Portion, ...]
     by_way: tuple[Portion, ...]
     by_proposer: tuple[Portion, ...]  # under the names that EXPLAIN has for them
+    by_question: tuple[Portion, ...]  # texts that were erased are one portion
     by_analyst: tuple[Portion, ...]  # for the data owner
     people: tuple[Used, ...]
-    saved: Saved
+    saved: Saved | None = None  # where it was asked for
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -78,6 +65,7 @@ class Spending:
             "columns": self.by_columns,
             "bought": self.by_way,
             "from": self.by_proposer,
+            "asked": self._questions(),
             "analyst": self.by_analyst,
         }
         lines = [line for title, portions in parts.items() for line in self._portions(title, portions)]
@@ -85,6 +73,14 @@ class Spending:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
+
+    def _questions(self) -> list[Portion]:
+        shown = [replace(each, name=_short(each.name)) for each in self.by_question[:MOST_QUESTIONS]]
+        rest = self.by_question[MOST_QUESTIONS:]
+        if rest:
+            paid, bought = sum(each.charge for each in rest), sum(each.purchases for each in rest)
+            shown.append(Portion(name=f"({len(rest)} more)", charge=paid, purchases=bought))
+        return shown
 
     def _portions(self, title: str, portions: Sequence[Portion]) -> list[str]:
         wide = max((len(portion.name) for portion in portions), default=0)
@@ -111,7 +107,7 @@ class Spending:
 
     def _saved(self) -> list[str]:
         saved = self.saved
-        if saved.questions == 0:
+        if saved is None or saved.questions == 0:
             return []
         asked = f"{saved.questions} question{'s' if saved.questions != 1 else ''}"
         told = [
@@ -123,69 +119,30 @@ class Spending:
         return told
 
 
-def spending_of(
-    books: Books,
-    analyst: str,
-    *,
-    domain: Domain,
-    table: str,
-    levels: tuple[Level, ...] = (),
-    own_rows: bool = False,
-    progress: Progress = lambda done, of: None,
-) -> Spending:
+def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
     """The overview that the analyst may see: of the own purchases; for the data owner, of all.
 
-    Guarantees: for an analyst it depends on others' records in one way only: they made own answers more exact, as the
-    answers themselves have shown. `own_rows` says that answers are made from own measurements alone.
+    Guarantees: for an analyst it is a function of the own records and of declarations, which everybody knows.
     """
-    everything = analyst == OWNER
-    whole = books.history()
-    own = [entry for entry in whole if everything or entry[0].analyst == analyst or _public(entry[0])]
-    purchases = purchases_of(own, reader(domain, table, levels))
-    mode: Mode = books.budget.mode
-    named = proposers_of(purchases, [record for record, _ in own], domain=domain, mode=mode)
-    pays = _total if everything else _account
+    everything, texts = analyst == OWNER, books.ledger.texts()
+    own, pays = own_entries(books.history(), analyst), paid_by(analyst)
     book = books.empty_book()
     for record, _ in own:
         book.add(record.event, record.position)
-    seen = own if own_rows else whole
     return Spending(
-        unit=mode.unit,
+        unit=books.budget.mode.unit,
         analyst=None if everything else analyst,
         paid=from_units(sum(pays(charge) for _, charge in own)),
         by_columns=_portions(own, lambda record: _columns(record, domain), pays),
-        by_way=_ways(purchases, own, pays),
-        by_proposer=_portions(own, lambda record: named[record.position], pays),
+        by_way=_portions(own, _way, pays),
+        by_proposer=_portions(own, lambda record: record.proposer, pays),
+        by_question=_portions(own, lambda record: texts.get(record.question, ERASED), pays),
         by_analyst=_portions(own, lambda record: record.analyst, pays) if everything else (),
         people=used_by_people(book, domain),
-        saved=saved_of(
-            purchases,
-            [record for record, _ in seen],
-            domain=domain,
-            mode=mode,
-            empty_book=books.empty_book,
-            pays=pays,
-            progress=progress,
-        ),
     )
 
 
-def _public(record: Record) -> bool:
-    """Declarations of the data owner, which everybody knows."""
-    return isinstance(record.event, Versioned | Allotted | Sealed)
-
-
-def _total(charge: Charge) -> int:
-    return charge.total
-
-
-def _account(charge: Charge) -> int:
-    return charge.account
-
-
-def _portions(
-    entries: Iterable[tuple[Record, Charge]], name: Callable[[Record], str], pays: Callable[[Charge], int]
-) -> tuple[Portion, ...]:
+def _portions(entries: Entries, name: Callable[[Record], str], pays: Callable[[Charge], int]) -> tuple[Portion, ...]:
     """Sums by name, the largest first."""
     sums: dict[str, list[int]] = defaultdict(list)
     for record, charge in entries:
@@ -206,23 +163,18 @@ def _columns(record: Record, domain: Domain) -> str:
     return ", ".join(domain.ordered(looked_at.attrs)) or "(all rows)"
 
 
-def _ways(
-    purchases: Iterable[Purchase], entries: Iterable[tuple[Record, Charge]], pays: Callable[[Charge], int]
-) -> tuple[Portion, ...]:
-    asked = {record.position: purchase for purchase in purchases for record in purchase.records}
-
-    def way(record: Record) -> str:
-        request = asked[record.position].request
-        if isinstance(record.event, Refined):
+def _way(record: Record) -> str:
+    match record.event:
+        case Refined():
             return "earlier rows made finer"
-        if isinstance(record.event, Opened):
+        case Opened():
             return "tests of what was learnt"
-        if isinstance(record.event, Selected):
+        case Selected():
             return "choices of what to measure"
-        if request is None:
-            return FOR_EVERYONE
-        assert isinstance(record.event, Measured)
-        as_asked = record.event.strategy.digest in {part.digest for part in parts_of(request.workload.map)}
-        return "just what was asked" if as_asked else "rows that answer more"
+    return "rows measured"
 
-    return _portions(entries, way, pays)
+
+def _short(text: str) -> str:
+    """On one line, without characters that a terminal would obey."""
+    line = "".join(character for character in " ".join(text.split()) if character.isprintable())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."

@@ -8,7 +8,7 @@ from typing import Any
 from bursar.show.files import written
 from bursar.show.libraries import library
 from bursar.show.picture import plain
-from bursar.spending.overview import Spending
+from bursar.spending.overview import MOST_QUESTIONS, Spending
 from bursar.status import BudgetStatus
 
 MOST_BARS = 10
@@ -20,9 +20,10 @@ def draw(status: BudgetStatus, spending: Spending, path: Path) -> None:
     library("matplotlib", extra="plot", what="a picture")
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    figure = Figure(figsize=(9, 8), layout="constrained")
+    last = "asked" if spending.saved is None else "saved"
     panels: dict[str, Any] = figure.subplot_mosaic(
-        [["whole"] * 6, ["columns"] * 3 + ["people"] * 3, ["bought"] * 2 + ["from"] * 2 + ["saved"] * 2]
+        [["whole"] * 2, ["columns", "people"], ["bought", "from"], [last] * 2]
     )
     _whole(panels["whole"], status)
     whose = "" if spending.analyst is None else f" (questions of {spending.analyst})"
@@ -35,7 +36,10 @@ def draw(status: BudgetStatus, spending: Spending, path: Path) -> None:
     ]
     _bars(panels["people"], "most learnt about people with", sorted(most, key=lambda each: -each[1]))
     saved = spending.saved
-    _bars(panels["saved"], f"{saved.questions} questions", [("as paid", saved.paid), ("one by one", saved.direct)])
+    if saved is None:
+        _bars(panels[last], "by question", [(p.name, p.charge) for p in spending.by_question[:MOST_QUESTIONS]])
+    else:
+        _bars(panels[last], f"{saved.questions} questions", [("as paid", saved.paid), ("one by one", saved.direct)])
     with written(path):
         figure.savefig(path, dpi=120)
 

@@ -1,17 +1,16 @@
-"""The log as purchases: the records that one question paid for, and what the question was."""
+"""The log as purchases: the records that one plan paid for, and the question behind them, compiled again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import groupby
-from typing import Any
+from typing import Protocol
 
 from bursar.domain import Domain
 from bursar.errors import BursarError
 from bursar.goal import Goal, GoalKind
-from bursar.kernel.accounting import Paid, Sealed, Versioned
+from bursar.kernel.accounting import Allotted, Book, Paid, Sealed, Versioned
 from bursar.kernel.accounts import Charge
 from bursar.kernel.ledger import Record
 from bursar.kernel.seals import Seals
@@ -19,44 +18,72 @@ from bursar.planner.batch import together
 from bursar.planner.request import Request
 from bursar.sql import parse
 from bursar.sql.script import questions_of
+from bursar.status import OWNER, Money
 from bursar.workload import Level
 from bursar.workload import compile as compile_query
 
 Read = Callable[[str, int], Request | None]
-"""From the text in the log, and how many partitions were sealed then, to the question, if it is one."""
+"""From the text of a question, and how many partitions were sealed then, to the question, if it is one."""
 
 ANY = Goal(kind=GoalKind.RMSE, amount=1.0)
-"""The log does not tell the goals that stood beside the SQL, so this one stands for them."""
+"""The text does not tell the goals that stood beside the SQL, so this one stands for them."""
+
+
+Entries = Sequence[tuple[Record, Charge]]
+
+
+class Books(Money, Protocol):
+    """What is asked of the kernel."""
+
+    def empty_book(self) -> Book: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Purchase:
-    """Measurements, refinements and sparse vectors that one question paid for."""
+    """Everything that one plan paid for."""
 
-    analyst: str
-    purpose: str
     records: tuple[Record, ...]
     charge: Charge
+    text: str | None  # of the question; None where it was erased
     sealed: int  # how many partitions could be asked about
-    read: Read
-
-    @cached_property
-    def request(self) -> Request | None:
-        """The question, but for its goal, which the log may not tell; None where the purpose is no question."""
-        return self.read(self.purpose, self.sealed)
 
 
-def purchases_of(history: Sequence[tuple[Record, Charge]], read: Read) -> list[Purchase]:
-    """What was bought, in its order; records of one question that follow each other are one purchase."""
-    bought = [entry for entry in history if isinstance(entry[0].event, Paid)]
+def own_entries(history: Entries, analyst: str) -> Entries:
+    """The part of the log that somebody may look back at: the own records, and declarations, which everybody knows."""
+    declared = Versioned | Allotted | Sealed
+    return [entry for entry in history if analyst in (OWNER, entry[0].analyst) or isinstance(entry[0].event, declared)]
+
+
+def paid_by(analyst: str) -> Callable[[Charge], int]:
+    """Whose money counts: the data set's for the data owner, the own account's for others."""
+    return lambda charge: charge.total if analyst == OWNER else charge.account
+
+
+def purchases_of(history: Entries, texts: Mapping[str, str]) -> list[Purchase]:
+    """What was bought, by the run that paid, in the order in which the runs ended.
+
+    Edge cases: where the log does not tell the run, records of one question that follow each other are one purchase.
+    """
+    runs: dict[tuple[object, ...], list[tuple[Record, Charge]]] = defaultdict(list)
+    place, before = 0, ("", "")
+    for record, charge in history:
+        if isinstance(record.event, Paid):
+            whose = (record.analyst, record.question)
+            place += whose != before
+            before = whose
+            runs[(record.run,) if record.run else (0, place)].append((record, charge))
     seals = [record for record, _ in history if isinstance(record.event, Versioned | Sealed)]
-    made: list[Purchase] = []
-    for (analyst, purpose), entries in groupby(bought, key=lambda entry: (entry[0].analyst, entry[0].purpose)):
+    made = []
+    for entries in sorted(runs.values(), key=lambda entries: entries[-1][0].position):
         records, charges = zip(*entries, strict=True)
-        total = Charge(total=sum(c.total for c in charges), account=sum(c.account for c in charges))
-        sealed = Seals.after(record for record in seals if record.position < records[0].position).sealed
-        facts: Any = {"analyst": analyst, "purpose": purpose, "records": records, "sealed": sealed}
-        made.append(Purchase(**facts, charge=total, read=read))
+        made.append(
+            Purchase(
+                records=records,
+                charge=Charge(total=sum(c.total for c in charges), account=sum(c.account for c in charges)),
+                text=texts.get(records[0].question),
+                sealed=Seals.after(seal for seal in seals if seal.position < records[0].position).sealed,
+            )
+        )
     return made
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from bursar.domain import Domain
 from bursar.goal import Goal, GoalKind
 from bursar.inference.views import Measurements, Reconstructions
-from bursar.kernel.accounting import Book, Event, Measured, Mode, Versioned, from_units
+from bursar.kernel.accounting import Book, Event, Measured, Versioned, from_units
 from bursar.kernel.accounts import Account, Charge
 from bursar.kernel.ledger import Record
 from bursar.planner.choose import Preset
@@ -22,7 +22,7 @@ from bursar.proposers.apart import OneByOne
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
-from bursar.spending.purchases import Purchase
+from bursar.spending.purchases import Books, Read, own_entries, paid_by, purchases_of
 
 Progress = Callable[[int, int], None]
 
@@ -41,7 +41,7 @@ class Saved:
     questions: int
     paid: float
     direct: float
-    left_out: int  # purchases that were not compared: too long ago, or too large to work out
+    left_out: int  # purchases that were not compared: too long ago, erased, or too large to work out
 
 
 @dataclass(frozen=True)
@@ -71,27 +71,33 @@ class ByItself:
 
 
 def saved_of(
-    purchases: Sequence[Purchase],
-    records: Sequence[Record],
+    books: Books,
+    analyst: str,
+    read: Read,
     *,
     domain: Domain,
-    mode: Mode,
-    empty_book: Callable[[], Book],
-    pays: Callable[[Charge], int],
+    own_rows: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> Saved:
     """Play the log again, and put a direct measurement of the same accuracy in the place of each purchase.
 
-    `records` are those that the answers could be made from, `pays` says whose money counts.
+    `own_rows` says that answers are made from own measurements alone.
+    Guarantees: for an analyst it depends on others' records in one way only: they made own answers more exact, as the
+    answers themselves have shown.
     """
+    whole, pays = books.history(), paid_by(analyst)
+    own = own_entries(whole, analyst)
+    purchases = purchases_of(own, books.ledger.texts())
     compared = purchases[-MOST_PURCHASES:]
-    log = _Log(records)
-    planner = Planner(domain, mode, Preset("replay", (Exact(), Reconstruct())), ByItself(empty_book), log.after)
+    records = [record for record, _ in (own if own_rows else whole)]
+    log, alone = _Log(records), ByItself(books.empty_book)
+    planner = Planner(domain, books.budget.mode, Preset("replay", (Exact(), Reconstruct())), alone, log.after)
     events: list[Event] = [record.event for record in records if isinstance(record.event, Versioned)]
     paid = done = 0
     for number, purchase in enumerate(compared):
         log.until = purchase.records[-1].position
-        bought = () if purchase.request is None else _direct(purchase.request, purchase.records, planner.views())
+        request = None if purchase.text is None else read(purchase.text, purchase.sealed)
+        bought = () if request is None else _direct(request, purchase.records, planner.views())
         if bought:
             events += bought
             paid, done = paid + pays(purchase.charge), done + 1
@@ -99,7 +105,7 @@ def saved_of(
     return Saved(
         questions=done,
         paid=from_units(paid),
-        direct=from_units(_together(events, empty_book())),
+        direct=from_units(_together(events, books.empty_book())),
         left_out=len(purchases) - done,
     )
 

@@ -12,6 +12,7 @@ from bursar.analysts.queue import Queue
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
 from bursar.kernel.accounting import from_units, to_units
 from bursar.kernel.grant import Grant
+from bursar.kernel.ledger import chain
 from bursar.status import OWNER
 from bursar.synthesis.alone import Turn, alone
 from bursar.synthesis.prepared import Place, Prepared, Progress, silent
@@ -100,7 +101,7 @@ class SynthesisDoor(Sight):
         evident = Evident.of(self._visible(0), self.config.domain, size=self._size)
         if not evident.sets:
             raise QueryError(NOTHING)
-        workload = workload_of(wish, evident, self._read, analyst=self._asker, spending=False)
+        workload = workload_of(wish, evident, self.ledger.texts(), self._read, analyst=self._asker, spending=False)
         why = f"marginals: from {counted(len(evident.sets), 'column set')} in the log; nothing is spent."
         facts: Any = {"door": self, "evident": evident, "workload": workload, "rows": rows, "place": place, "own": ()}
         again = partial(self._free, wish, rows, place)
@@ -117,12 +118,13 @@ class SynthesisDoor(Sight):
         purpose = f"{PREFIX}{wish.text}, {method}, {unit} {spend:.9g}"
         again = partial(self._paid, wish, spend, method, rows, place)
         now = Evident.of(self._visible(0), self.config.domain, size=self._size)
-        own = [record for record in now.records if (record.analyst, record.purpose) == (self.analyst, purpose)]
+        question, texts = chain.question(purpose), self.ledger.texts()
+        own = [record for record in now.records if (record.analyst, record.question) == (self.analyst, question)]
         begun = [record for record in now.records if not own or record.position < own[0].position]
         found: list[Prepared] = []
         for records in (begun, now.records):  # a run that is finished begins anew where more was asked since
             then = Evident.of(records, self.config.domain, size=self._size)
-            workload = workload_of(wish, then, self._read, analyst=self._asker, spending=True)
+            workload = workload_of(wish, then, texts, self._read, analyst=self._asker, spending=True)
             task = self._task(then, workload, spend)
             made = plans(task)
             plan = chosen(made, None if method == "auto" else Method(method))
@@ -150,12 +152,14 @@ class SynthesisDoor(Sight):
 
     def _up_to_date(self, prepared: Prepared) -> Prepared:
         """Prepared anew where the same run has bought something since."""
-        whose, seen = (self.analyst, prepared.purpose), prepared.evident.records
+        whose, seen = (self.analyst, prepared.question), prepared.evident.records
         later = self._visible(seen[-1].position if seen else 0)
-        return prepared.again() if any((record.analyst, record.purpose) == whose for record in later) else prepared
+        return prepared.again() if any((record.analyst, record.question) == whose for record in later) else prepared
 
     def _bought(self, prepared: Prepared, progress: Progress, stop: Callable[[], bool], turn: Turn) -> tuple[Rows, int]:
         """The rows, and what they cost in units of 2^-50."""
+        from bursar.release.task_of import PROPOSER
+
         plan, task = prepared.plan, prepared.task
         assert plan is not None
         assert task is not None
@@ -164,7 +168,7 @@ class SynthesisDoor(Sight):
             self.kernel.release(left)
         at_most = to_units(task.allowance.spend.amount)
         events = () if stop() else prepared.events  # where there is no time left, nothing will be bought
-        grant = Grant(self.kernel, self.analyst, prepared.purpose, events, at_most)
+        grant = Grant(self.kernel, self.analyst, prepared.purpose, events, at_most, proposer=PROPOSER)
 
         def renewed() -> bool:
             grant.renew()
@@ -213,7 +217,7 @@ class SynthesisDoor(Sight):
 
         domain, task = evident.domain, prepared.task
         paid = f"{prepared.unit} {from_units(charged):.6g}" if charged else "free"
-        own = [record for record in evident.records if record.purpose == prepared.purpose]
+        own = [record for record in evident.records if record.question == prepared.question]
         picking = task is not None and prepared.plan is not None and prepared.plan.picking is not None
         judge = Judge(
             domain=domain,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bursar.errors import BudgetError
 from bursar.kernel.accounting import Event, from_units, left_of
 from bursar.kernel.accounts import Charge
-from bursar.kernel.ledger import Record
+from bursar.kernel.ledger import Record, chain
 from bursar.pace import paced
 
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ class Prepared:
     def price(self) -> float:
         """What is still to be paid; nothing where everything is in the log."""
         return from_units(self._charge.account)
+
+    @property
+    def question(self) -> str:
+        """What the log calls the wish."""
+        return chain.question(self.purpose)
 
     @property
     def unit(self) -> str:

@@ -25,6 +25,7 @@ from bursar.kernel.accounting import (
 from bursar.kernel.accounting.profile import Profile
 from bursar.kernel.budget import Budget
 from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Purpose
 from bursar.queries import LinearMap, Mask, Product, Stack, Steps
 from harness.maps import domain_of, maps
 from harness.small import config, engine
@@ -163,6 +164,6 @@ def test_a_kernel_can_charge_so(neighbours: Neighbours) -> None:
     parts = Steps.identity(10)
     for picked in ([0], [1]):
         strategy = Product((Mask(("age",), (10,), parts.take(picked)),))
-        kernel.measure(strategy, laplace(1.0), analyst="ana", purpose="", at_most=2**60)
+        kernel.measure(strategy, laplace(1.0), analyst="ana", purpose=Purpose("", "test"), at_most=2**60)
     assert kernel.spent() == 2 * ONE
     assert db.kernel.spent() == (ONE if neighbours is Neighbours.ADD_REMOVE else 2 * ONE)

@@ -16,6 +16,7 @@ from bursar.errors import Busy
 from bursar.kernel.accounting import Mode
 from bursar.kernel.budget import Budget
 from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import chain
 from bursar.queries import Mask, Product, Steps
 from harness.collective import Collective, settings_of
 from harness.small import DOMAIN, Silence, config, engine
@@ -112,4 +113,5 @@ def test_a_seed_that_is_being_measured_elsewhere_is_waited_for() -> None:
         plant(kernel, seed)
     kernel.ledger.commit(lambda transaction: transaction.drop_hold(hold.fence))
     plant(kernel, seed)
-    assert [record.purpose for record in kernel.ledger.records() if record.analyst == EVERYONE] == [PURPOSE]
+    paid = [(record.question, record.proposer) for record in kernel.ledger.records() if record.analyst == EVERYONE]
+    assert paid == [(chain.question(PURPOSE), "seed")]

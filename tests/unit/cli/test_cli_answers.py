@@ -151,9 +151,12 @@ def test_the_budget_at_a_glance(folder: Path, cli: Cli) -> None:
     cli("query", BY_SEX, "--within", "60", "--as", "ann")
     before = spent(folder)
     assert cli("budget", "--png", "b.png") == 0
-    for word in ("budget ", "columns sex", "just what was asked", "analyst ann", "people  by sex", "saved "):
+    for word in ("budget ", "columns sex", "rows measured", "asked ", "analyst ann", "people  by sex"):
         assert word in cli.out
+    assert "saved " not in cli.out
     assert (folder / "b.png").read_bytes().startswith(b"\x89PNG")
+    assert cli("budget", "--saved", "--png", "b.png") == 0
+    assert "saved " in cli.out
     assert cli("budget", "--json", "--as", "bob") == 0
     other = json.loads(cli.out)
     assert other["spent"] == before == spent(folder)

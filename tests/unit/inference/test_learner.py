@@ -24,7 +24,14 @@ class Log(list[Record]):
     def add(self, event: Event, *values: int) -> int:
         self.append(
             Record(
-                position=len(self) + 1, at=0.0, analyst="", purpose="", event=event, values=np.array(values, np.int64)
+                position=len(self) + 1,
+                at=0.0,
+                analyst="",
+                question="",
+                proposer="",
+                run=0,
+                event=event,
+                values=np.array(values, np.int64),
             )
         )
         return len(self)

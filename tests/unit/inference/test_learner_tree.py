@@ -32,7 +32,16 @@ def over(window: Node, query: Product) -> Product:
 def log(*events: tuple[Event, Sequence[int]] | Event, start: int = 0) -> list[Record]:
     pairs = [event if isinstance(event, tuple) else (event, ()) for event in events]
     return [
-        Record(position=start + i, at=0.0, analyst="ana", purpose="", event=event, values=np.array(values, np.int64))
+        Record(
+            position=start + i,
+            at=0.0,
+            analyst="ana",
+            question="",
+            proposer="",
+            run=0,
+            event=event,
+            values=np.array(values, np.int64),
+        )
         for i, (event, values) in enumerate(pairs, 1)
     ]
 

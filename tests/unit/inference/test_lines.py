@@ -28,7 +28,9 @@ def line(family: Family, noise: Noise = GAUSSIAN) -> Line | None:
     transform = sine_strategy(family, "x", cells=CELLS, max_rows=10**6, first=FIRST, size=SIZE).transform
     values = NUMBERS.integers(-(10**9), 10**9, transform.rows)
     event = Measured(strategy=transform, noise=noise, version=1)
-    return Line.of(Record(position=1, at=0.0, analyst="ana", purpose="", event=event, values=values))
+    return Line.of(
+        Record(position=1, at=0.0, analyst="ana", question="", proposer="", run=0, event=event, values=values)
+    )
 
 
 INSIDE = np.zeros((4, SIZE), np.int64)
@@ -95,7 +97,14 @@ def _total(name: str) -> Mask:
 def test_other_noise_and_other_measurements_are_no_lines() -> None:
     assert line(Family.RANGES, Noise(kind=NoiseKind.LAPLACE, scale=2.0**20)) is None
     event = Measured(strategy=on("x", Steps.total(SIZE)), noise=GAUSSIAN, version=1)
-    assert Line.of(Record(position=1, at=0.0, analyst="ana", purpose="", event=event, values=np.zeros(1, int))) is None
+    assert (
+        Line.of(
+            Record(
+                position=1, at=0.0, analyst="ana", question="", proposer="", run=0, event=event, values=np.zeros(1, int)
+            )
+        )
+        is None
+    )
 
 
 def test_rows_keep_their_order_and_zeros_are_rows() -> None:
@@ -118,11 +127,22 @@ def test_the_log_keeps_the_finest_of_each_transform_until_the_data_change() -> N
         noise = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
         event = Measured(strategy=transform, noise=noise, version=1)
         values = np.full(transform.rows, position)
-        return Record(position=position, at=0.0, analyst="ana", purpose="", event=event, values=values)
+        return Record(
+            position=position, at=0.0, analyst="ana", question="", proposer="", run=0, event=event, values=values
+        )
 
     def change(position: int, version: int) -> Record:
         event = Versioned(version=version, same_rows=False)
-        return Record(position=position, at=0.0, analyst="ana", purpose="", event=event, values=np.zeros(0, int))
+        return Record(
+            position=position,
+            at=0.0,
+            analyst="ana",
+            question="",
+            proposer="",
+            run=0,
+            event=event,
+            values=np.zeros(0, int),
+        )
 
     known.advance([change(1, 1), record(2, 2.0**30), record(3, 2.0**28), record(4, 2.0**29)])
     assert [line.values[0] for line in known.lines["x"].values()] == [3]

@@ -27,7 +27,9 @@ SEXES = Mask(("sex",), (2,), Steps.identity(2))
 
 def record(position: int, event: Any, values: list[int]) -> Record:
     numbers = np.array(values, np.int64)
-    return Record(position=position, at=0.0, analyst="ana", purpose="", event=event, values=numbers)
+    return Record(
+        position=position, at=0.0, analyst="ana", question="", proposer="", run=0, event=event, values=numbers
+    )
 
 
 def measured(position: int, strategy: Any, scale: float, values: list[int]) -> Record:

@@ -29,7 +29,15 @@ class Log:
     def write(self, event: Event, values: list[int] = []) -> Record:  # noqa: B006
         self.length += 1
         numbers = np.array(values, np.int64)
-        facts = {"position": self.length, "at": 0.0, "analyst": "ana", "purpose": "?", "event": event}
+        facts = {
+            "position": self.length,
+            "at": 0.0,
+            "analyst": "ana",
+            "question": "?",
+            "proposer": "",
+            "run": 0,
+            "event": event,
+        }
         record = Record(**facts, values=numbers)
         self.measurements.advance([record])
         return record

@@ -21,7 +21,7 @@ from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import TEST_SECONDS, Grant, new_claim
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Record, SqliteLedger, Transaction
+from bursar.kernel.ledger import Record, SqliteLedger, Transaction, chain
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.sources.source import MOST_CELLS
 from bursar.kernel.sparse_vector import SparseVectors, Threshold, check_query
@@ -150,8 +150,8 @@ def test_the_log_says_what_was_opened_and_what_failed(db: Bursar) -> None:
     assert isinstance(last.event, Failed)
     facts = (last.event.instance, last.event.query.digest, last.event.estimate, last.event.version)
     assert facts == (instance, WOMEN.digest, TRUTH - 500, 1)
-    assert (last.purpose, last.values.tolist()) == ("why", [])
-    told = [(line.kind, line.noise, line.rows) for line in log_lines(db.kernel.history())[1:]]
+    assert (last.question, last.values.tolist()) == (chain.question("why"), [])
+    told = [(line.kind, line.noise, line.rows) for line in log_lines(db.kernel.history(), {})[1:]]
     assert told == [("opened", "laplace 8 and 16", 0), ("above #2", "", 0)]
     assert db.kernel.live("ana") == {}
 
@@ -414,7 +414,7 @@ def test_an_instance_that_a_dead_plan_was_testing_is_closed(db: Bursar, monkeypa
     spent = db.kernel.spent()
     start(db.kernel)
     assert db.kernel.spent() == spent + ONE // 4
-    assert log_lines(db.kernel.history())[2].kind == f"closed #{instance}"
+    assert log_lines(db.kernel.history(), {})[2].kind == f"closed #{instance}"
 
 
 def test_a_plan_that_opened_and_died_leaves_it_closed(db: Bursar, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -584,7 +584,9 @@ def test_under_shares_whoever_opened_it_tests_it(db: Bursar) -> None:
 
 def record(position: int, event: Any) -> Record:
     nothing = np.zeros(0, np.int64)
-    return Record(position=position, at=0.0, analyst="ana", purpose="", event=event, values=nothing)
+    return Record(
+        position=position, at=0.0, analyst="ana", question="", proposer="", run=0, event=event, values=nothing
+    )
 
 
 @pytest.mark.parametrize("event", [planned(3), Closed(instance=3, version=1)])

@@ -15,6 +15,7 @@ from bursar.kernel.accounts import REST, Charge
 from bursar.kernel.budget import Budget
 from bursar.kernel.grant import Grant
 from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Purpose
 from bursar.queries import LinearMap, Mask, Product, Steps
 from harness.maps import domain_of
 from harness.small import Silence, config, engine
@@ -39,7 +40,7 @@ def measured(strategy: LinearMap = BY_AGE, scale: float = 4.0) -> Measured:
 
 
 def measure(kernel: Kernel, analyst: str, strategy: LinearMap = BY_AGE, scale: float = 4.0) -> Charge:
-    return kernel.measure(strategy, laplace(scale), analyst=analyst, purpose="why", at_most=2**60)[1]
+    return kernel.measure(strategy, laplace(scale), analyst=analyst, purpose=Purpose("why", "test"), at_most=2**60)[1]
 
 
 def small(shares: dict[str, Fraction] | None = None, **settings: object) -> Bursar:
@@ -91,8 +92,8 @@ def test_what_is_slack_to_one_account_can_cost_the_data_set() -> None:
 
 def test_refining_anothers_row_costs_the_difference() -> None:
     kernel = small().kernel
-    block = kernel.measure(BY_AGE, laplace(4.0), analyst="ann", purpose="", at_most=2**60)[0].position
-    facts = {"before": laplace(4.0), "purpose": "", "at_most": 2**60}
+    block = kernel.measure(BY_AGE, laplace(4.0), analyst="ann", purpose=Purpose("", "test"), at_most=2**60)[0].position
+    facts = {"before": laplace(4.0), "purpose": Purpose("", "test"), "at_most": 2**60}
     charge = kernel.refine(block, [0, 1], laplace(2.0), analyst="bob", **facts)[1]
     assert charge == Charge(total=ONE // 4, account=ONE // 4)
     assert kernel.account("ann").spent == kernel.account("bob").spent == ONE // 4
@@ -102,9 +103,9 @@ def test_refining_anothers_row_costs_the_difference() -> None:
 def test_sequential_accounts_add_up_measurement_by_measurement() -> None:
     kernel = small().kernel
     counted = Kernel(**vars_of(kernel), sequential=True)
-    block = counted.measure(age(0), laplace(8.0), analyst="ann", purpose="", at_most=2**60)[0].position
+    block = counted.measure(age(0), laplace(8.0), analyst="ann", purpose=Purpose("", "test"), at_most=2**60)[0].position
     measure(counted, "ann", age(1), 8.0)
-    facts = {"before": laplace(8.0), "purpose": "", "at_most": 2**60}
+    facts = {"before": laplace(8.0), "purpose": Purpose("", "test"), "at_most": 2**60}
     counted.refine(block, [0], laplace(4.0), analyst="bob", **facts)
     counted.refine(block, [0], laplace(2.0), analyst="bob", **{**facts, "before": laplace(4.0)})
     assert counted.account("ann").spent == 2 * ONE // 8
@@ -136,9 +137,11 @@ def test_a_quote_is_about_what_whoever_pays_is_charged() -> None:
     measure(kernel, "ann", age(0), 2.0)
     measure(kernel, "bob", age(1), 4.0)
     with pytest.raises(Stale, match="price"):
-        kernel.measure(age(0), laplace(4.0), analyst="bob", purpose="", at_most=-1)
+        kernel.measure(age(0), laplace(4.0), analyst="bob", purpose=Purpose("", "test"), at_most=-1)
     assert kernel.charge([measured(age(1), 4.0)], "ann") == Charge(total=0, account=0)
-    kernel.measure(age(0), laplace(4.0), analyst="bob", purpose="", at_most=0)  # nothing to bob, a quarter to all
+    kernel.measure(
+        age(0), laplace(4.0), analyst="bob", purpose=Purpose("", "test"), at_most=0
+    )  # nothing to bob, a quarter to all
     assert kernel.left() == ONE // 4
 
 
@@ -189,7 +192,7 @@ def test_shares_given_out_earlier_in_a_group_are_in_force() -> None:
     def work(transaction):
         nothing = np.zeros(0, np.int64)
         event = Allotted(shares=tuple(HALVES.items()))
-        transaction.append(analyst="owner", purpose="", event=event, values=nothing)
+        transaction.append(analyst="owner", purpose=Purpose("", "test"), event=event, values=nothing)
         return kernel._accounts_with(transaction).shares, kernel._accounts.shares
 
     assert kernel.ledger.commit(work) == (HALVES, {})

@@ -14,7 +14,7 @@ import pytest
 
 from bursar.errors import LedgerError
 from bursar.kernel.accounting.events import Versioned
-from bursar.kernel.ledger import SqliteLedger, Transaction
+from bursar.kernel.ledger import Purpose, SqliteLedger, Transaction
 from bursar.kernel.ledger import group as module
 from bursar.kernel.ledger.group import LARGEST_GROUP, GroupCommit
 from harness.patience import PATIENCE, until
@@ -51,7 +51,9 @@ def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
 
 def note(transaction: Transaction) -> int:
     values = np.zeros(0, np.int64)
-    return transaction.append(analyst="ann", purpose="p", event=Versioned(version=1), values=values).position
+    return transaction.append(
+        analyst="ann", purpose=Purpose("p", "test"), event=Versioned(version=1), values=values
+    ).position
 
 
 class Crowd:

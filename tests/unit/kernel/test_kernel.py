@@ -11,7 +11,7 @@ from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.budget import Budget
 from bursar.kernel.grant import Grant
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.ledger import MemoryLedger, Purpose, chain
 from bursar.kernel.randomness import SystemRandomness
 from bursar.queries import Mask, Product, Steps
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
@@ -35,7 +35,7 @@ def test_a_measurement_is_in_the_log_with_its_values() -> None:
         record = allowed.measure(BY_AGE, EIGHT)
     stored = kernel.ledger.records()[-1]
     assert record.values.tolist() == stored.values.tolist() == counts().sum(axis=(1, 2)).tolist()
-    assert (stored.analyst, stored.purpose) == ("ana", "why")
+    assert (stored.analyst, stored.question) == ("ana", chain.question("why"))
     assert kernel.spent() == allowed.charged.total == 2**47
 
 
@@ -106,7 +106,7 @@ def test_an_expired_hold_cannot_be_used() -> None:
     kernel = engine().kernel
     hold = kernel.hold([event(), event()], analyst="ana", seconds=-1.0)
     with pytest.raises(Stale, match="expired"):
-        kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose="late", at_most=2**60, fence=hold.fence)
+        kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose=Purpose("late", "test"), at_most=2**60, fence=hold.fence)
     assert kernel.spent() == 0
 
 
@@ -117,7 +117,7 @@ def test_a_new_version_overtakes_a_plan() -> None:
     db.declare_version()
     db.kernel._opened = lambda: (version, tables)  # type: ignore[method-assign]  # a verb that read its counts before
     with pytest.raises(Stale, match="version"):
-        db.kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose="late", at_most=2**60)
+        db.kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose=Purpose("late", "test"), at_most=2**60)
 
 
 def test_a_commit_that_fails_releases_and_charges_nothing() -> None:
@@ -138,7 +138,9 @@ def test_a_commit_that_fails_releases_and_charges_nothing() -> None:
     db = engine(settings=settings)
     for record in db.ledger.records():
         ledger.commit(
-            lambda t, r=record: t.append(analyst=r.analyst, purpose=r.purpose, event=r.event, values=r.values)
+            lambda t, r=record: t.append(
+                analyst=r.analyst, purpose=Purpose("", r.proposer), event=r.event, values=r.values
+            )
         )
     source = TableSource(counts())
     ledger.commit(lambda t: (t.put_secret("data key", b"k" * 32), t.put_secret("content 1", b"as it was")))
@@ -155,7 +157,7 @@ def test_a_commit_that_fails_releases_and_charges_nothing() -> None:
         allowed.measure(BY_AGE, EIGHT)
     ledger.broken = True
     with pytest.raises(LedgerError, match="disk full"):
-        kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose="why", at_most=2**60)
+        kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose=Purpose("why", "test"), at_most=2**60)
     ledger.broken = False
     assert kernel.spent() == 2**47
     assert len(ledger.records()) == 2
@@ -196,7 +198,7 @@ def test_without_a_declared_version_nothing_is_measured() -> None:
         randomness=SystemRandomness(),
     )
     with pytest.raises(SourceError, match="bursar version"):
-        kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose="why", at_most=2**60)
+        kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose=Purpose("why", "test"), at_most=2**60)
 
 
 @pytest.mark.parametrize(

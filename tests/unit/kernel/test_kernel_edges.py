@@ -18,7 +18,7 @@ from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import Grant, new_claim
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import SqliteLedger
+from bursar.kernel.ledger import Purpose, SqliteLedger
 from bursar.kernel.ledger.transaction import RowTransaction
 from bursar.kernel.randomness import SystemRandomness
 from bursar.queries import LinearMap, Mask, Product, Steps
@@ -30,7 +30,9 @@ EIGHT = Noise(kind=NoiseKind.LAPLACE, scale=8.0)
 
 def measure(kernel: Kernel, strategy: LinearMap = BY_AGE, **options: Any) -> int:
     """One measurement; returns its charge."""
-    return kernel.measure(strategy, EIGHT, analyst="ana", purpose="why", at_most=2**60, **options)[1].total
+    return kernel.measure(strategy, EIGHT, analyst="ana", purpose=Purpose("why", "test"), at_most=2**60, **options)[
+        1
+    ].total
 
 
 def together(ledger: SqliteLedger, calls: list[Callable[[], int]]) -> list[int | Exception]:

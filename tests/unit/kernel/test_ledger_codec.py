@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bursar.errors import LedgerError
 from bursar.kernel.accounting.events import Allotted, Closed, Failed, Measured, Opened, Refined, Sealed, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.ledger import Claim, Hold, Record, codec
+from bursar.kernel.ledger import UNKNOWN, Claim, Hold, Purpose, Record, codec
 from bursar.queries import LinearMap, Mask, Product, Stack, Steps
 
 STRATEGY = Product((Mask(("age",), (4,), Steps.identity(4)),))
@@ -31,7 +31,8 @@ def strategies(digest: str) -> LinearMap:
 
 def record(scale: float = 2.5, **changes: Any) -> Record:
     event = Measured(strategy=STRATEGY, noise=Noise(kind=NoiseKind.GAUSSIAN, scale=scale), version=3)
-    fields = {"position": 5, "at": 1.7e9, "analyst": "ann", "purpose": "why", "event": event, "values": np.arange(4)}
+    why = {"analyst": "ann", "question": "abc", "proposer": "tree", "run": 8}
+    fields = {"position": 5, "at": 1.7e9, **why, "event": event, "values": np.arange(4)}
     return Record(**{**fields, **changes})
 
 
@@ -46,17 +47,20 @@ def refined(rows: list[int], **changes: Any) -> Record:
 def test_the_form_is_fixed() -> None:
     """A change of this text makes every ledger that exists unreadable: raise FORMAT in database.py with it."""
     header = (
-        b'{"analyst":"ann","at":1700000000.0,"kind":"measured","noise":"gaussian","purpose":"why",'
-        b'"scale":"0x1.4000000000000p+1","strategy":"%b","version":3}\n' % STRATEGY.digest.encode()
+        b'{"analyst":"ann","at":1700000000.0,"kind":"measured","noise":"gaussian","proposer":"tree",'
+        b'"question":"abc","run":8,"scale":"0x1.4000000000000p+1","strategy":"%b","version":3}\n'
+        % STRATEGY.digest.encode()
     )
     assert codec.encode_record(record()) == header + b"".join(n.to_bytes(8, "little") for n in range(4))
     version = record(event=Versioned(version=4, same_rows=True), values=np.zeros(0, np.int64))
     assert codec.encode_record(version) == (
-        b'{"analyst":"ann","at":1700000000.0,"kind":"versioned","purpose":"why","same_rows":true,"version":4}\n'
+        b'{"analyst":"ann","at":1700000000.0,"kind":"versioned","proposer":"tree","question":"abc","run":8,'
+        b'"same_rows":true,"version":4}\n'
     )
     assert codec.encode_record(refined([0, 1, 3])) == (
         b'{"after":"0x1.0000000000000p-1","analyst":"ann","at":1700000000.0,"before":"0x1.4000000000000p+1","block":2,'
-        b'"kind":"refined","purpose":"why","rows":[0,2,3,4],"strategy":"%b","version":3}\n' % STRATEGY.digest.encode()
+        b'"kind":"refined","proposer":"tree","question":"abc","rows":[0,2,3,4],"run":8,"strategy":"%b","version":3}\n'
+        % STRATEGY.digest.encode()
     ) + b"".join(n.to_bytes(8, "little") for n in (7, 8, 10))
 
 
@@ -72,15 +76,17 @@ CLOSED = Closed(instance=2, version=3)
 def test_the_form_of_sparse_vectors_is_fixed() -> None:
     digest = SCOPE.digest.encode()
     assert codec.encode_record(sparse(OPENED)) == (
-        b'{"analyst":"ann","at":1700000000.0,"cut":-3,"kind":"opened","purpose":"why","strategy":"%b",'
+        b'{"analyst":"ann","at":1700000000.0,"cut":-3,"kind":"opened","proposer":"tree","question":"abc","run":8,'
+        b'"strategy":"%b",'
         b'"test":"0x1.0000000000000p-1","threshold":"0x1.4000000000000p+1","version":3}\n' % digest
     ) + bytes(8) + b"\1" + bytes(7)
     assert codec.encode_record(sparse(FAILED)) == (
-        b'{"analyst":"ann","at":1700000000.0,"estimate":-7,"instance":2,"kind":"failed","purpose":"why",'
-        b'"strategy":"%b","version":3}\n' % digest
+        b'{"analyst":"ann","at":1700000000.0,"estimate":-7,"instance":2,"kind":"failed","proposer":"tree",'
+        b'"question":"abc","run":8,"strategy":"%b","version":3}\n' % digest
     )
     assert codec.encode_record(sparse(CLOSED)) == (
-        b'{"analyst":"ann","at":1700000000.0,"instance":2,"kind":"closed","purpose":"why","version":3}\n'
+        b'{"analyst":"ann","at":1700000000.0,"instance":2,"kind":"closed","proposer":"tree","question":"abc","run":8,'
+        b'"version":3}\n'
     )
     for event in (OPENED, FAILED, CLOSED):
         body = codec.encode_record(sparse(event))
@@ -133,7 +139,7 @@ def allotted(**shares: Fraction) -> Record:
 def test_shares_are_fractions_in_lowest_terms() -> None:
     before = allotted(bob=Fraction(2, 4), ann=Fraction(1, 10**60))
     body = codec.encode_record(before)
-    assert body.startswith(b'{"analyst":"ann","at":1700000000.0,"kind":"allotted","purpose":"why","shares":{"ann":"1/1')
+    assert b'"kind":"allotted","proposer":"tree","question":"abc","run":8,"shares":{"ann":"1/1' in body
     assert codec.decode_record(9, body, strategies).event == before.event
     everything = codec.encode_record(allotted(ann=Fraction(1)))
     assert b'"shares":{"ann":"1"}' in everything
@@ -177,7 +183,8 @@ def test_seals_come_back(sizes: tuple[int, ...] | None) -> None:
     body = codec.encode_record(sealed(sizes))
     assert codec.decode_record(9, body, strategies).event == sealed(sizes).event
     assert codec.encode_record(sealed((0, 5))) == (
-        b'{"analyst":"ann","at":1700000000.0,"kind":"sealed","purpose":"why","sizes":[0,5],"through":2,"version":3}\n'
+        b'{"analyst":"ann","at":1700000000.0,"kind":"sealed","proposer":"tree","question":"abc","run":8,'
+        b'"sizes":[0,5],"through":2,"version":3}\n'
     )
 
 
@@ -258,20 +265,30 @@ def test_a_refinement_that_is_not_understood_is_refused(fields: dict[str, Any]) 
     scale=st.floats(2.0**-6, 2.0**40),
     at=st.floats(0, 1e12),
     analyst=st.text(st.characters()),
-    purpose=st.text(st.characters()),
+    proposer=st.text(st.characters()),
+    run=st.integers(0, 2**70),
     values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=4, max_size=4),
 )
 def test_a_record_comes_back_to_the_last_bit(
-    scale: float, at: float, analyst: str, purpose: str, values: list[int]
+    scale: float, at: float, analyst: str, proposer: str, run: int, values: list[int]
 ) -> None:
-    before = record(scale, at=at, analyst=analyst, purpose=purpose, values=np.array(values, np.int64))
+    before = record(scale, at=at, analyst=analyst, proposer=proposer, run=run, values=np.array(values, np.int64))
     body = codec.encode_record(before)
     after = codec.decode_record(5, body, strategies)
-    assert (after.position, after.at, after.analyst, after.purpose) == (5, at, analyst, purpose)
+    assert (after.position, after.at, after.analyst) == (5, at, analyst)
+    assert (after.question, after.proposer, after.run) == ("abc", proposer, run)
     assert after.values.tolist() == values
     assert isinstance(after.event, Measured)
     assert after.event.noise.scale == scale
     assert codec.encode_record(after) == body
+
+
+def test_a_record_before_the_log_named_proposers_is_read() -> None:
+    """Format 2 had the text itself in the place of its digest, proposer and run."""
+    body = changed(purpose="SELECT \ud800", question=..., proposer=..., run=...)
+    after = codec.decode_record(5, body, strategies)
+    assert (after.question, after.proposer, after.run) == (Purpose("SELECT \ud800", "").question, UNKNOWN, 0)
+    assert after.values.tolist() == [0, 1, 2, 3]
 
 
 @given(expires=st.floats(allow_nan=False), fence=st.integers(0, 2**70), text=st.text(st.characters()))
@@ -317,7 +334,16 @@ def changed(**fields: Any) -> bytes:
         changed(at=1),
         changed(at=...),
         changed(analyst=None),
-        changed(purpose=7),
+        changed(question=7),
+        changed(question=...),
+        changed(proposer=None),
+        changed(proposer=...),
+        changed(run="8"),
+        changed(run=True),
+        changed(run=...),
+        changed(purpose="both"),
+        changed(purpose=7, question=..., proposer=..., run=...),
+        changed(purpose="before", question=...),
         changed(extra=1),
         changed(kind="versioned", noise=..., scale=..., strategy=..., same_rows=1),
         changed(kind="versioned", noise=..., scale=..., strategy=..., same_rows=True),

@@ -9,13 +9,15 @@ import pytest
 
 from bursar.errors import LedgerError
 from bursar.kernel.accounting.events import Versioned
-from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.ledger import MemoryLedger, Purpose
 
 
 def test_a_record_changed_in_memory_is_found_out() -> None:
     ledger = MemoryLedger({"id": "x"})
     values = np.zeros(0, np.int64)
-    ledger.commit(lambda t: t.append(analyst="ann", purpose="p", event=Versioned(version=1), values=values))
+    ledger.commit(
+        lambda t: t.append(analyst="ann", purpose=Purpose("p", "test"), event=Versioned(version=1), values=values)
+    )
     ledger.verify()
     log = ledger._medium.log
     log[0] = replace(log[0], analyst="bob")

@@ -10,6 +10,7 @@ from bursar.errors import QueryError, Unsupported
 from bursar.kernel.accounting import Noise, NoiseKind, Opened
 from bursar.kernel.budget import Budget
 from bursar.kernel.kernel import Kernel
+from bursar.kernel.ledger import Purpose
 from bursar.kernel.seals import check_sealed, looked_at
 from bursar.queries import Mask, Predicate, Product, Quorum, Steps, Within
 from harness.maps import domain_of
@@ -33,7 +34,7 @@ def kernel(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Kernel:
 
 
 def measured(found: Kernel, strategy: Predicate | Product, scale: float = 8.0) -> tuple[list[int], int]:
-    record, charge = found.measure(strategy, laplace(scale), analyst="ana", purpose="", at_most=PLENTY)
+    record, charge = found.measure(strategy, laplace(scale), analyst="ana", purpose=Purpose("", "test"), at_most=PLENTY)
     return record.values.tolist(), charge.total
 
 
@@ -44,7 +45,7 @@ def test_it_is_measured_and_refined() -> None:
     found = kernel()
     assert measured(found, TWO_OF_THREE) == ([truth], ONE // 8)
     block = found.ledger.records()[-1].position
-    facts = {"before": laplace(8.0), "analyst": "ana", "purpose": "", "at_most": PLENTY}
+    facts = {"before": laplace(8.0), "analyst": "ana", "purpose": Purpose("", "test"), "at_most": PLENTY}
     record, charge = found.refine(block, [0], laplace(4.0), **facts)
     assert (record.values.tolist(), charge.total) == ([truth], ONE // 8)
 

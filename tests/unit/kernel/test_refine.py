@@ -20,7 +20,7 @@ from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
 from bursar.kernel.grant import Grant
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Record, SqliteLedger
+from bursar.kernel.ledger import Purpose, Record, SqliteLedger, chain
 from bursar.kernel.randomness import SystemRandomness
 from bursar.queries import Mask, Product, Steps
 from bursar.status import log_lines
@@ -63,13 +63,19 @@ def db(told: Told) -> Bursar:
 
 
 def measure(kernel: Kernel, scale: float = 8.0, strategy: Product = BY_AGE) -> Record:
-    return kernel.measure(strategy, laplace(scale), analyst="ana", purpose="why", at_most=PLENTY)[0]
+    return kernel.measure(strategy, laplace(scale), analyst="ana", purpose=Purpose("why", "test"), at_most=PLENTY)[0]
 
 
 def refine(
     kernel: Kernel, block: int, rows: Sequence[int], before: float, after: float, **rest: Any
 ) -> tuple[Record, int]:
-    facts = {"before": laplace(before), "analyst": "ana", "purpose": "finer", "at_most": PLENTY, **rest}
+    facts = {
+        "before": laplace(before),
+        "analyst": "ana",
+        "purpose": Purpose("finer", "test"),
+        "at_most": PLENTY,
+        **rest,
+    }
     record, charge = kernel.refine(block, rows, laplace(after), **facts)
     return record, charge.total
 
@@ -96,9 +102,9 @@ def test_the_record_says_what_was_refined(db: Bursar) -> None:
     assert isinstance(stored.event, Refined)
     assert (stored.event.block, stored.event.rows.tolist(), stored.event.version) == (block, [1, 4], 1)
     assert (stored.event.before, stored.event.after, stored.event.measured) == (laplace(8.0), laplace(4.0), BY_AGE)
-    assert (stored.values.tolist(), stored.purpose) == (record.values.tolist(), "finer")
+    assert (stored.values.tolist(), stored.question) == (record.values.tolist(), chain.question("finer"))
     assert stored.event.strategy.apply(db.kernel._opened()[1].counts).tolist() == TRUTH[[1, 4]].tolist()
-    line = log_lines(db.kernel.history())[-1]
+    line = log_lines(db.kernel.history(), {})[-1]
     assert (line.kind, line.rows, line.noise, line.charge) == ("refined #2", 2, "laplace 8 -> 4", 1 / 8)
     db.ledger.verify()
 
@@ -162,7 +168,7 @@ def test_what_is_no_refinement_is_refused(db: Bursar, rows: list[int], after: fl
 def test_gaussian_rows_are_bought_afresh() -> None:
     kernel = engine(settings=config(budget=Budget.of(rho=1.0))).kernel
     normal = Noise(kind=NoiseKind.GAUSSIAN, scale=8.0)
-    facts: dict[str, Any] = {"analyst": "ana", "purpose": "why", "at_most": PLENTY}
+    facts: dict[str, Any] = {"analyst": "ana", "purpose": Purpose("why", "test"), "at_most": PLENTY}
     block = kernel.measure(BY_AGE, normal, **facts)[0].position
     with pytest.raises(Unsupported, match="buy a fresh row"):
         kernel.refine(block, [0], Noise(kind=NoiseKind.GAUSSIAN, scale=4.0), before=normal, **facts)
@@ -226,7 +232,7 @@ def test_a_refinement_that_was_not_held_does_not_fit(db: Bursar) -> None:
 
 def record(position: int, event: Event, values: Sequence[int]) -> Record:
     array = np.array(values, np.int64)
-    return Record(position=position, at=0.0, analyst="ana", purpose="", event=event, values=array)
+    return Record(position=position, at=0.0, analyst="ana", question="", proposer="", run=0, event=event, values=array)
 
 
 MEASURED = record(2, Measured(strategy=BY_AGE, noise=laplace(8.0), version=1), range(10))
@@ -337,7 +343,9 @@ def test_a_version_declared_in_the_same_group_comes_first(shared: tuple[Kernel, 
     event = Versioned(version=2)
     nothing = np.zeros(0, np.int64)
     calls = [
-        lambda: ledger.commit(lambda t: t.append(analyst="owner", purpose="", event=event, values=nothing)),
+        lambda: ledger.commit(
+            lambda t: t.append(analyst="owner", purpose=Purpose("", "test"), event=event, values=nothing)
+        ),
         lambda: refine(kernel, block, [0], 8.0, 4.0),
         lambda: measure(kernel),
     ]

@@ -14,7 +14,7 @@ from bursar.kernel.accounting import Measured, Noise, NoiseKind, Sealed, Version
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Transaction
+from bursar.kernel.ledger import MemoryLedger, Purpose, Transaction
 from bursar.kernel.randomness import SystemRandomness
 from bursar.kernel.seals import Axis, Seals, check_sealed, looked_at
 from bursar.queries import LinearMap, Mask, Product, Stack, Steps, Transform
@@ -63,7 +63,7 @@ class Stored:
 
 
 def measure(kernel: Kernel, strategy: LinearMap) -> list[int]:
-    record, _ = kernel.measure(strategy, EIGHT, analyst="ana", purpose="", at_most=2**60)
+    record, _ = kernel.measure(strategy, EIGHT, analyst="ana", purpose=Purpose("", "test"), at_most=2**60)
     return record.values.tolist()
 
 
@@ -221,9 +221,9 @@ def test_a_measurement_is_refined_after_more_was_sealed(stored: Stored) -> None:
     first, second = stored.kernel(), stored.kernel()
     measure(second, weeks(0, 1))
     stored.seal(1)
-    record, _ = first.measure(weeks(1, 2), EIGHT, analyst="ana", purpose="", at_most=2**60)
+    record, _ = first.measure(weeks(1, 2), EIGHT, analyst="ana", purpose=Purpose("", "test"), at_most=2**60)
     finer = Noise(kind=NoiseKind.LAPLACE, scale=4.0)
-    facts = {"before": EIGHT, "analyst": "ana", "purpose": "", "at_most": 2**60}
+    facts = {"before": EIGHT, "analyst": "ana", "purpose": Purpose("", "test"), "at_most": 2**60}
     refined, _ = second.refine(record.position, [0, 2], finer, **facts)
     assert refined.values.tolist() == [3, 5]
 

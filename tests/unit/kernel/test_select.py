@@ -19,7 +19,7 @@ from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version, seal
 from bursar.kernel.grant import Grant
 from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Record
+from bursar.kernel.ledger import MemoryLedger, Purpose, Record
 from bursar.kernel.ledger.codec import decode_hold, decode_record, encode_hold, encode_record, strategy_of
 from bursar.kernel.ledger.ledger import Hold
 from bursar.kernel.randomness import SystemRandomness
@@ -68,7 +68,7 @@ def db(told: Told) -> Bursar:
 
 
 def selected(kernel: Kernel, candidates: LinearMap = MARGINALS, estimates: Any = NOTHING, **rest: Any) -> Record:
-    facts = {"count": 2, "scale": 16.0, "analyst": "ana", "purpose": "why", "at_most": PLENTY, **rest}
+    facts = {"count": 2, "scale": 16.0, "analyst": "ana", "purpose": Purpose("why", "test"), "at_most": PLENTY, **rest}
     return kernel.select(candidates, estimates, **facts)[0]
 
 
@@ -97,7 +97,7 @@ def test_it_costs_what_its_event_says(db: Bursar) -> None:
         grant.select(MARGINALS, NOTHING, count=2, scale=16.0)
     assert grant.charged == Charge(total=ONE // 4, account=ONE // 4)
     assert db.kernel.spent() == ONE // 4
-    (line,) = log_lines(db.kernel.history())[1:]
+    (line,) = log_lines(db.kernel.history(), {})[1:]
     assert (line.kind, line.rows, line.noise, line.charge) == ("selected", 2, "gumbel 16", 0.25)
     (columns,), (way,) = db.spending().by_columns, db.spending().by_way
     assert (columns.name, columns.charge) == ("age, sex, region", 0.25)
@@ -136,7 +136,7 @@ def test_counted_tables_are_left_alone(db: Bursar) -> None:
         histogram("age", "sex", "region"),
         Noise(kind=NoiseKind.LAPLACE, scale=8.0),
         analyst="ana",
-        purpose="",
+        purpose=Purpose("", "test"),
         at_most=PLENTY,
     )
     assert np.array_equal(record.values, counts().ravel())
@@ -293,7 +293,9 @@ EVENT = Selected(candidates=MARGINALS, count=2, scale=0.3, version=4, estimates=
 
 
 def stored(event: Selected = EVENT, values: tuple[int, ...] = (9, 2)) -> bytes:
-    record = Record(position=1, at=2.0, analyst="ann", purpose="why", event=event, values=np.array(values))
+    record = Record(
+        position=1, at=2.0, analyst="ann", question="why", proposer="", run=0, event=event, values=np.array(values)
+    )
     return encode_record(record)
 
 
@@ -305,8 +307,9 @@ def test_a_record_is_read_back() -> None:
     assert found.values.tolist() == [9, 2]
     text = stored().split(b"\n")[0]
     assert text == (
-        b'{"analyst":"ann","at":2.0,"barred":"","count":2,"estimates":"%b","kind":"selected","purpose":"why",'
-        b'"scale":"0x1.3333333333333p-2","strategy":"%b","version":4}' % (b"ab" * 16, MARGINALS.digest.encode())
+        b'{"analyst":"ann","at":2.0,"barred":"","count":2,"estimates":"%b","kind":"selected","proposer":"",'
+        b'"question":"why","run":0,"scale":"0x1.3333333333333p-2","strategy":"%b","version":4}'
+        % (b"ab" * 16, MARGINALS.digest.encode())
     )
 
 

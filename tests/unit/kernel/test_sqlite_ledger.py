@@ -23,7 +23,7 @@ import pytest
 from bursar.errors import Busy, LedgerError, Stale
 from bursar.kernel.accounting.events import Measured, Versioned
 from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.ledger import Claim, Health, Hold, SqliteLedger, Transaction, database
+from bursar.kernel.ledger import Claim, Health, Hold, Purpose, SqliteLedger, Transaction, database
 from bursar.kernel.ledger.database import NAP
 from bursar.queries import Mask, Product, Steps
 from harness.patience import PATIENCE
@@ -45,13 +45,15 @@ def ledger(place: Path) -> Iterator[SqliteLedger]:
 
 def note(transaction: Transaction) -> int:
     values = np.zeros(0, np.int64)
-    return transaction.append(analyst="ann", purpose="p", event=Versioned(version=1), values=values).position
+    return transaction.append(
+        analyst="ann", purpose=Purpose("p", "test"), event=Versioned(version=1), values=values
+    ).position
 
 
 def measure(transaction: Transaction, rows: int = 4) -> int:
     strategy = Product((Mask(("age",), (rows,), Steps.identity(rows)),))
     event = Measured(strategy=strategy, noise=Noise(kind=NoiseKind.LAPLACE, scale=2.0), version=1)
-    return transaction.append(analyst="ann", purpose="p", event=event, values=np.arange(rows)).position
+    return transaction.append(analyst="ann", purpose=Purpose("p", "test"), event=event, values=np.arange(rows)).position
 
 
 def answer(transaction: Transaction, key: str, body: bytes) -> bytes:
@@ -214,7 +216,9 @@ def test_a_ledger_of_the_first_format_gets_its_queue_when_it_is_opened(place: Pa
     head = ledger.verify().head
     ledger.close()
     connection = sqlite3.connect(place)
-    connection.executescript("DROP TABLE queue; PRAGMA user_version = 1")
+    connection.executescript(
+        "DROP TABLE queue; DROP TABLE texts; DELETE FROM directory WHERE entry LIKE 'texts %'; PRAGMA user_version = 1"
+    )
     connection.close()
     with closing(SqliteLedger.open(place, CHARTER)) as opened:
         assert opened.verify().head == head
@@ -257,7 +261,9 @@ def test_a_ledger_of_the_first_format_gets_its_queue_when_it_is_opened(place: Pa
         "CREATE TABLE more (x)",
         "CREATE INDEX more ON log (chain)",
         "PRAGMA application_id = 0",
-        "PRAGMA user_version = 3",
+        "PRAGMA user_version = 4",
+        "UPDATE texts SET body = replace(body, 'p', 'q')",
+        "DELETE FROM texts",
         "UPDATE queue SET body = zeroblob(4)",
         "DELETE FROM queue",
         "PRAGMA journal_mode = DELETE",

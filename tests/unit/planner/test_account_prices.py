@@ -11,6 +11,7 @@ from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError
 from bursar.inference.estimate import Certain, Estimate
 from bursar.kernel.accounting import Measured, Noise, NoiseKind
+from bursar.kernel.ledger import Purpose
 from bursar.planner.choose import best, choose
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Price
@@ -60,7 +61,11 @@ def test_slack_means_slack_in_both() -> None:
     ann, bob = pair()
     for db, cell in ((ann, 0), (bob, 1)):
         db.kernel.measure(
-            event(cell, 2.0).strategy, event(cell, 2.0).noise, analyst=db.analyst, purpose="", at_most=ONE
+            event(cell, 2.0).strategy,
+            event(cell, 2.0).noise,
+            analyst=db.analyst,
+            purpose=Purpose("", "test"),
+            at_most=ONE,
         )
     views = ann.planner.views("ann")
     assert views.slack((), (event(2, 2.0),))  # nobody knows much about them

@@ -16,6 +16,7 @@ from bursar.domain import Domain, Integers, Neighbours, Unit
 from bursar.errors import LedgerError, QueryError
 from bursar.kernel.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
 from bursar.kernel.budget import Budget
+from bursar.kernel.ledger import Purpose
 from bursar.queries import Transform, decode, encode, fourier
 from harness.maps import Table, domain_of
 from harness.small import Silence, config, engine
@@ -277,7 +278,9 @@ GAUSSIAN = Noise(kind=NoiseKind.GAUSSIAN, scale=2000.0)
 def test_the_kernel_measures_a_transform_and_charges_its_norm() -> None:
     bursar = engine(settings=RHO, randomness=Silence())
     transform = example()
-    record, charge = bursar.kernel.measure(transform, GAUSSIAN, analyst="ana", purpose="", at_most=2**60)
+    record, charge = bursar.kernel.measure(
+        transform, GAUSSIAN, analyst="ana", purpose=Purpose("", "test"), at_most=2**60
+    )
     assert record.values.tolist() == transform.apply(lambda attrs: bursar.kernel._opened()[1].counts(attrs)).tolist()
     exact = Fraction(transform.norms(2)[0].largest()) / (2 * 2000**2)
     assert exact <= Fraction(charge.total, 2**50) < exact * (1 + Fraction(1, 2**19))

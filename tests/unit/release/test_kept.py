@@ -22,7 +22,9 @@ CODES = np.array([[0, 0, 0], [9, 1, 2], [4, 1, 1], [4, 0, 1]], np.int32)
 def record(position: int, event: object | None = None, analyst: str = "ana") -> Record:
     nothing = np.zeros(0, np.int64)
     made = Versioned(version=1, same_rows=False) if event is None else event
-    return Record(position=position, at=1.5, analyst=analyst, purpose="why", event=made, values=nothing)
+    return Record(
+        position=position, at=1.5, analyst=analyst, question="why", proposer="", run=0, event=made, values=nothing
+    )
 
 
 LOG = [record(1), record(2)]

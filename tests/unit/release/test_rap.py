@@ -60,7 +60,7 @@ class Shop:
         if len(self.records) >= self.refuse_after:
             raise BudgetError(asked=1.0, left=0.0, unit="rho")
         at = len(self.records) + 1
-        record = Record(position=at, at=0.0, analyst="", purpose="", event=event, values=values)
+        record = Record(position=at, at=0.0, analyst="", question="", proposer="", run=0, event=event, values=values)
         self.records.append(record)
         return record
 

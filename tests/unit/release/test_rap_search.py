@@ -95,7 +95,16 @@ class Till:
     def measure(self, strategy: LinearMap, noise: Noise) -> Record:
         self.spent += strategy.rows / (2 * noise.scale**2)
         event = Measured(strategy=strategy, noise=noise, version=1)
-        return Record(position=1, at=0, analyst="", purpose="", event=event, values=strategy.apply(self._table))
+        return Record(
+            position=1,
+            at=0,
+            analyst="",
+            question="",
+            proposer="",
+            run=0,
+            event=event,
+            values=strategy.apply(self._table),
+        )
 
     def select(
         self, candidates: LinearMap, estimates: np.ndarray, *, count: int, scale: float, barred: Sequence[int] = ()
@@ -105,7 +114,16 @@ class Till:
         scores = np.abs(candidates.apply(self._table) - estimates)
         scores[np.asarray(barred, int)] = -1
         event = Selected(candidates=candidates, count=count, scale=scale, version=1)
-        return Record(position=1, at=0, analyst="", purpose="", event=event, values=np.argsort(-scores)[:count])
+        return Record(
+            position=1,
+            at=0,
+            analyst="",
+            question="",
+            proposer="",
+            run=0,
+            event=event,
+            values=np.argsort(-scores)[:count],
+        )
 
 
 @pytest.fixture(autouse=True)

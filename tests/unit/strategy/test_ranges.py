@@ -10,6 +10,7 @@ import pytest
 
 from bursar.errors import QueryError
 from bursar.kernel.accounting import Mode, Noise, NoiseKind
+from bursar.kernel.ledger import Purpose
 from bursar.queries import Steps
 from bursar.strategy import ranges, workloads
 from bursar.strategy.measure import svd_bound, trace_error
@@ -104,7 +105,9 @@ def test_errors_through_the_kernel_are_as_predicted(family: Family) -> None:
     counts = np.random.default_rng(3).integers(0, 100, cells)
     noise = Noise(kind=NoiseKind.GAUSSIAN, scale=strategy.sensitivity * 5)
     kernel = kernel_over(domain, TableSource(counts, domain), Mode.CONCENTRATED)
-    record, charge = kernel.measure(strategy.transform, noise, analyst="ana", purpose="", at_most=2**60)
+    record, charge = kernel.measure(
+        strategy.transform, noise, analyst="ana", purpose=Purpose("", "test"), at_most=2**60
+    )
     assert charge.total / 2**50 == pytest.approx(1 / 50, rel=1e-5)
     errors = strategy.reconstruct(record.values) - counts
     scores = rows(strategy) @ errors / noise.scale  # A (x^ - x) is the noise, where no position is empty

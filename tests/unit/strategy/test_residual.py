@@ -11,6 +11,7 @@ from bursar.domain import Unit
 from bursar.errors import QueryError
 from bursar.inference.least_squares import Block, Reconstruction
 from bursar.kernel.accounting import Accountant, AddRemove, Measured, Mode, Noise, NoiseKind
+from bursar.kernel.ledger import Purpose
 from bursar.queries import Product
 from bursar.strategy import workloads
 from bursar.strategy.cells import merged_mask
@@ -182,7 +183,7 @@ def test_a_billion_cells_are_measured_and_answered() -> None:
     values = {}
     for S, part in zip(plan.residuals.parts, parts(plan), strict=True):
         noise = Noise(kind=NoiseKind.GAUSSIAN, scale=part.scale)
-        values[S] = kernel.measure(part.map, noise, analyst="ana", purpose="", at_most=2**60)[0].values
+        values[S] = kernel.measure(part.map, noise, analyst="ana", purpose=Purpose("", "test"), at_most=2**60)[0].values
     assert kernel.spent() / 2**50 == pytest.approx(0.5, rel=1e-6)
     for members in sets:
         error = plan.estimate(members, values) - source.table(tuple(domain.names[i] for i in members)).ravel()

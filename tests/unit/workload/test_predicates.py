@@ -25,7 +25,7 @@ from bursar.inference.views import joined
 from bursar.kernel.accounting import Measured, Noise, NoiseKind
 from bursar.kernel.budget import Budget
 from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import MemoryLedger
+from bursar.kernel.ledger import MemoryLedger, Purpose
 from bursar.kernel.seals import Axis
 from bursar.kernel.sources.duckdb import DuckDBSource
 from bursar.planner.choose import Preset
@@ -292,7 +292,7 @@ def test_the_kernel_takes_no_map_that_is_measured_part_by_part(source: DuckDBSou
     with pytest.raises(Unsupported):
         db.kernel.price([Measured(strategy=wanted, noise=noise, version=db.kernel.version())])
     with pytest.raises(Unsupported):
-        db.kernel.measure(wanted, noise, analyst="ana", purpose="wrong", at_most=2**50)
+        db.kernel.measure(wanted, noise, analyst="ana", purpose=Purpose("wrong", "test"), at_most=2**50)
     assert db.kernel.spent() == 0
 
 

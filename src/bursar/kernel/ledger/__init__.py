@@ -6,17 +6,19 @@ where rows live. `database` reads and writes sealed rows, `chain` and `codec` ar
 what was verified, `verify` reads everything, `anchor` finds an older file.
 """
 
-from bursar.kernel.ledger.ledger import Charter, Claim, Health, Hold, Ledger, Record, Transaction
+from bursar.kernel.ledger.ledger import UNKNOWN, Charter, Claim, Health, Hold, Ledger, Purpose, Record, Transaction
 from bursar.kernel.ledger.memory import MemoryLedger
 from bursar.kernel.ledger.sqlite import SqliteLedger
 
 __all__ = [
+    "UNKNOWN",
     "Charter",
     "Claim",
     "Health",
     "Hold",
     "Ledger",
     "MemoryLedger",
+    "Purpose",
     "Record",
     "SqliteLedger",
     "Transaction",

@@ -22,6 +22,11 @@ def link(previous: bytes, record: bytes) -> bytes:
     return blake2b(previous + record, digest_size=CHAIN_BYTES, person=b"bursar record").digest()
 
 
+def question(text: str) -> str:
+    """H(text) of a question: what the chain has of it, so that the text itself can be erased."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"bursar question").hexdigest()
+
+
 def seal(charter_hash: bytes, table: str, name: str, body: bytes) -> bytes:
     """H(charter, table, name, body): a row changed, renamed, or moved to another table or ledger does not fit it."""
     label = f"{len(table)} {len(name)} {table} {name} ".encode()

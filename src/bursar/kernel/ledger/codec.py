@@ -4,7 +4,8 @@ A record is a line of JSON (sorted keys, ASCII), a line feed, then its values as
 appears by its digest; its own bytes (`bursar.queries.codec`) are stored once. Refined rows appear as the ends of
 their runs, with the digest of the strategy that they are rows of. The scope of a sparse vector and the query of a test
 are strategies too; the values of an opened one are the keyed digest of its threshold. So are the candidates of a
-selection, whose values are the numbers of the rows that were picked. Floats that decide something are
+selection, whose values are the numbers of the rows that were picked. A question appears by the digest of its text,
+which is stored beside the log; before format 3 the text itself was here. Floats that decide something are
 written in hexadecimal, so what is read back is the number that was priced.
 """
 
@@ -36,7 +37,8 @@ from bursar.kernel.accounting.events import (
     Versioned,
 )
 from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.ledger.ledger import Claim, Hold, Record
+from bursar.kernel.ledger import chain
+from bursar.kernel.ledger.ledger import UNKNOWN, Claim, Hold, Record
 from bursar.queries import LinearMap, Product, decode, encode
 
 T = TypeVar("T")
@@ -94,7 +96,8 @@ def decode_strategy(digest: str, body: bytes) -> LinearMap:
 
 def encode_record(record: Record) -> bytes:
     """The bytes that the hash chain runs over. The position is not among them: the chain itself counts."""
-    fields = {"analyst": record.analyst, "at": record.at, "purpose": record.purpose, **_event_fields(record.event)}
+    fields = {"analyst": record.analyst, "at": record.at, **_event_fields(record.event)}
+    fields |= {"question": record.question, "proposer": record.proposer, "run": record.run}
     return to_json(fields) + b"\n" + np.ascontiguousarray(record.values, "<i8").tobytes()
 
 
@@ -103,12 +106,15 @@ def decode_record(position: int, body: bytes, strategies: Strategies) -> Record:
         end = body.index(b"\n")
         fields = _decoder.decode(body[:end].decode("ascii"))
         at = _typed(fields.pop("at"), float)
-        analyst, purpose = _typed(fields.pop("analyst"), str), _typed(fields.pop("purpose"), str)
+        if not fields.keys() & {"question", "proposer", "run"}:  # before format 3 there was the text, and nothing else
+            fields |= {"question": chain.question(fields.pop("purpose")), "proposer": UNKNOWN, "run": 0}
+        facts: Any = {name: _typed(fields.pop(name), str) for name in ("analyst", "question", "proposer")}
+        run = _typed(fields.pop("run"), int)
         event = _event(fields, strategies)
         values = np.frombuffer(body, "<i8", offset=end + 1)
         if len(values) != values_expected(event):
             raise LedgerError("a record has more or fewer values than its event")
-        return Record(position=position, at=at, analyst=analyst, purpose=purpose, event=event, values=values)
+        return Record(position=position, at=at, **facts, run=run, event=event, values=values)
     except _FAULTS as fault:
         raise LedgerError(f"record {position} cannot be read: {fault}") from fault
 

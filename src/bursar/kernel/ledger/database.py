@@ -26,7 +26,7 @@ MOST_DECODED = 4096
 """How many decoded strategies are kept for the next record that refers to them."""
 
 APPLICATION = 0x42555253  # "BURS", the application id in the header of the file
-FORMAT = 2
+FORMAT = 3
 
 # FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary tables stay
 # in memory because secrets may be in them, and what is deleted is overwritten, which not every SQLite does by itself.
@@ -86,7 +86,7 @@ class Database:
     ) -> None:
         self.fault: LedgerError | None = None
         self._patience = timeout
-        self._forgotten = False  # whether a secret was erased that the write-ahead log may still have
+        self._forgotten = False  # whether a secret or a text was erased that the write-ahead log may still have
         self._decoded = decoded  # strategies by digest, shared by the connections of a ledger
         self.charter_hash = b""  # set by `found` or `recognise`
         try:
@@ -138,7 +138,7 @@ class Database:
             time.sleep(NAP)
 
     def forget(self) -> None:
-        """Empty the write-ahead log if a secret was erased: it holds pages as they were before.
+        """Empty the write-ahead log if a secret or a text was erased: it holds pages as they were before.
 
         It never waits and never raises: what was committed is durable. Where others read or write just now, the next
         commit tries again.
@@ -184,12 +184,21 @@ class Database:
         self.run("COMMIT")
 
     def upgrade(self) -> None:
-        """Bring a ledger of an earlier format to this one: format 1 had no queue. It happens whole or not at all."""
-        if (self.run("PRAGMA application_id"), self.run("PRAGMA user_version")) == ([(APPLICATION,)], [(1,)]):
-            self.run("BEGIN IMMEDIATE")
-            self.run(_TABLE.format("IF NOT EXISTS queue"))  # another process may have been faster
-            self.run(f"PRAGMA user_version={FORMAT}")
-            self.run("COMMIT")
+        """Bring a ledger of an earlier format to this one, whole or not at all: format 1 had no queue, and before
+        format 3 the texts of questions were in the records alone. These stay as they are; the chain does not change."""
+        earlier = self.run("PRAGMA user_version") in ([(1,)], [(2,)])
+        if not earlier or self.run("PRAGMA application_id") != [(APPLICATION,)]:
+            return
+        self.run("BEGIN IMMEDIATE")
+        for table in ("queue", "texts"):
+            self.run(_TABLE.format(f"IF NOT EXISTS {table}"))  # another process may have been faster
+        self.run(f"PRAGMA user_version={FORMAT}")
+        self.recognise()
+        for _, body in self.walk(0, self.charter_hash, self.state()):
+            text = codec.from_json(body[: body.index(b"\n")]).get("purpose")
+            if text is not None:
+                self.write("texts", chain.question(text), codec.to_json(text))
+        self.run("COMMIT")
 
     def recognise(self) -> Charter:
         """Check that this is a ledger of this release, and read its charter, on which all other checks rest."""
@@ -233,7 +242,7 @@ class Database:
     def erase(self, table: str, name: str) -> None:
         self.run(f"DELETE FROM {table} WHERE name = ?", (name,))
         self.run("DELETE FROM directory WHERE entry = ?", (f"{table} {name}",))
-        self._forgotten |= table == "secrets"
+        self._forgotten |= table in ("secrets", "texts")
 
     def scan(self, table: str) -> list[tuple[str, bytes]]:
         return list(self.scan_slowly(table))

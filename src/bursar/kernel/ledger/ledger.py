@@ -10,10 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.kernel.accounting.events import Event
+from bursar.kernel.ledger import chain
 
 T = TypeVar("T")
 Charter = Mapping[str, Any]
 """What a ledger is bound to for life: data-set id, domain, unit, budget. Plain JSON values."""
+
+
+UNKNOWN = "unknown (before 0.2)"
+"""The proposer of records that were written before the log named it; the run of these is 0."""
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a record is bought for. It is given before anything is drawn, and read by no price."""
+
+    text: str  # the question, which can be erased: the log has its digest
+    proposer: str
+    run: int | None = None  # the fence of the plan; None: a new one, by which the ledger names the run
+
+    @property
+    def question(self) -> str:
+        return chain.question(self.text)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,7 +42,9 @@ class Record:
     position: int  # 1, 2, 3, ...
     at: float  # seconds since 1970, for people; nothing is decided by it
     analyst: str
-    purpose: str  # the question that paid for it
+    question: str  # digest of the text of the question that paid for it
+    proposer: str  # whose offer it was
+    run: int  # the same for all records of one plan, and for no others
     event: Event
     values: NDArray[np.int64]
 
@@ -75,8 +95,8 @@ class Transaction(Protocol):
     def pending(self) -> Sequence[Record]:
         """Records appended by earlier members of the same group commit and by this one; not durable yet."""
 
-    def append(self, *, analyst: str, purpose: str, event: Event, values: NDArray[np.int64]) -> Record:
-        """Add one line to the log, with one value for each row that was measured or refined."""
+    def append(self, *, analyst: str, purpose: Purpose, event: Event, values: NDArray[np.int64]) -> Record:
+        """Add one line to the log, with one value for each row that was measured or refined; its text beside it."""
 
     def next_fence(self) -> int:
         """A number never given out by a commit before, in this or any other process; a work that raises burns it."""
@@ -145,6 +165,15 @@ class Ledger(Protocol):
 
     def queue(self) -> Mapping[str, bytes]:
         """The durable rows of the queue, without taking the write lock."""
+
+    def texts(self) -> Mapping[str, str]:
+        """The durable texts of questions by their digests, without taking the write lock; erased ones are missing."""
+
+    def erase_texts(self) -> int:
+        """For the data owner: forget the texts of all questions, and say how many; no record changes.
+
+        Edge cases: records of a ledger before format 3 have the text within the chain, where it stays.
+        """
 
     def verify(self) -> Health:
         """Read everything and check it; raises LedgerError at the first fault."""

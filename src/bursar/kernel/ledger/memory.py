@@ -13,7 +13,7 @@ from bursar.errors import LedgerError
 from bursar.kernel.ledger import chain, codec
 from bursar.kernel.ledger.group import GroupCommit
 from bursar.kernel.ledger.ledger import Charter, Health, Record, Transaction
-from bursar.kernel.ledger.transaction import TABLES, drop_expired, stored_answer
+from bursar.kernel.ledger.transaction import TABLES, drop_expired, erase_texts, stored_answer
 from bursar.queries import LinearMap
 
 T = TypeVar("T")
@@ -139,6 +139,14 @@ class MemoryLedger:
         self._check_open()
         with self._medium.visible:
             return dict(self._medium.tables["queue"])
+
+    def texts(self) -> Mapping[str, str]:
+        self._check_open()
+        with self._medium.visible:
+            return {question: codec.from_json(body) for question, body in self._medium.tables["texts"].items()}
+
+    def erase_texts(self) -> int:
+        return self.commit(lambda _: erase_texts(self._medium))
 
     def verify(self) -> Health:
         self._check_open()

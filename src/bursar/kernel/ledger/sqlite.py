@@ -22,7 +22,7 @@ from bursar.kernel.ledger.group import GroupCommit
 from bursar.kernel.ledger.ledger import Charter, Health, Record, Transaction
 from bursar.kernel.ledger.log import Log
 from bursar.kernel.ledger.medium import SqliteMedium
-from bursar.kernel.ledger.transaction import drop_expired, stored_answer
+from bursar.kernel.ledger.transaction import drop_expired, erase_texts, stored_answer
 from bursar.kernel.ledger.verify import check_everything
 from bursar.queries import LinearMap
 
@@ -146,6 +146,14 @@ class SqliteLedger:
     def queue(self) -> Mapping[str, bytes]:
         with self._reading() as database:
             return dict(database.scan("queue"))
+
+    def texts(self) -> Mapping[str, str]:
+        with self._reading() as database:
+            return {question: codec.from_json(body) for question, body in database.scan("texts")}
+
+    def erase_texts(self) -> int:
+        medium = self._here().medium
+        return self.commit(lambda _: erase_texts(medium))
 
     def verify(self) -> Health:
         self._check_history(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from bursar.errors import Busy, KeyConflict, LedgerError, Stale
 from bursar.kernel.accounting.events import Event
 from bursar.kernel.ledger import codec
-from bursar.kernel.ledger.ledger import Claim, Hold, Record
+from bursar.kernel.ledger.ledger import Claim, Hold, Purpose, Record
 from bursar.queries import LinearMap
 
-TABLES = ("holds", "claims", "answers", "secrets", "queue")
+TABLES = ("holds", "claims", "answers", "secrets", "queue", "texts")
 
 Read = Callable[[str, str], bytes | None]
 """Gives the body of the row of a table and a name, None where there is none."""
@@ -85,6 +85,14 @@ def drop_expired(medium: Medium, now: float) -> tuple[str, ...]:
     return tuple(f"{number} expired {what} dropped" for what, number in dropped.items() if number)
 
 
+def erase_texts(medium: Medium) -> int:
+    """Erase the texts of all questions, inside a commit; says how many they were."""
+    stored = medium.rows.scan("texts")
+    for question, _ in stored:
+        medium.rows.erase("texts", question)
+    return len(stored)
+
+
 class RowTransaction:
     """`Transaction` over a medium; refuses to be used after its work has ended."""
 
@@ -106,14 +114,18 @@ class RowTransaction:
     def pending(self) -> Sequence[Record]:
         return self.medium.pending()
 
-    def append(self, *, analyst: str, purpose: str, event: Event, values: NDArray[np.int64]) -> Record:
+    def append(self, *, analyst: str, purpose: Purpose, event: Event, values: NDArray[np.int64]) -> Record:
         if values.dtype != np.int64 or values.shape != (codec.values_expected(event),):
             raise LedgerError("a record needs one whole number for each row that it answers")
         own = values.copy()
         own.setflags(write=False)
         position = self.medium.last() + 1
         at = time.time()
-        record = Record(position=position, at=at, analyst=analyst, purpose=purpose, event=event, values=own)
+        question, run = purpose.question, self.next_fence() if purpose.run is None else purpose.run
+        facts: Any = {"analyst": analyst, "question": question, "proposer": purpose.proposer, "run": run}
+        record = Record(position=position, at=at, **facts, event=event, values=own)
+        if self.medium.rows.read("texts", question) is None:
+            self.medium.rows.write("texts", question, codec.to_json(purpose.text))
         self._store((event,))
         self.medium.append(record, codec.encode_record(record))
         return record
