@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from benchmarks.cachedp_data import adult_ages
 from benchmarks.systems.collective import Questions, Reals
-from bursar.strategy.hierarchical import hierarchical
-from bursar.strategy.simple import identity
+from bursar.strategies.hierarchical import hierarchical
+from bursar.strategies.simple import identity
 
 Integers = NDArray[np.int64]
 

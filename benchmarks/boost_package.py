@@ -22,20 +22,20 @@ from benchmarks.cachedp_run import Bench, Kept
 from benchmarks.cachedp_tasks import request
 from benchmarks.systems.boost_world import PATH, Reals, System, World
 from bursar import presets
-from bursar.domain import Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Domain, Integers, Neighbours, Unit
 from bursar.goal import Goal, GoalKind
-from bursar.kernel.accounting import Failed, Opened, from_units
-from bursar.kernel.budget import Budget, charter_of
-from bursar.kernel.curator import declare_version, seal
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Record
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.seals import Axis
-from bursar.kernel.tables import Tables
+from bursar.core.accounting import Failed, Opened, from_units
+from bursar.core.budget import Budget, charter_of
+from bursar.core.curator import declare_version, seal
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import MemoryLedger, Record
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.seals import Axis
+from bursar.core.tables import Tables
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.queries import Mask, Predicate, Product, Steps
+from bursar.core.queries import Mask, Predicate, Product, Steps
 
 BUDGET = Budget.of(epsilon=10.0)
 

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.harness import data_folder
-from bursar.domain import Attribute, Bins, Categories, Domain, Integers
+from bursar.core.domain import Attribute, Bins, Categories, Domain, Integers
 
 ADULT_ROWS, TAXI_ROWS, FLIGHT_ROWS = 48_842, 10_000, 336_776
 CITY = ((40.49, 40.92), (-74.26, -73.70))

@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cachedp_data import WIDTHS
-from bursar.domain import Attribute, Bins, Categories, Domain
-from bursar.queries import Mask, Product, Steps
+from bursar.core.domain import Attribute, Bins, Categories, Domain
+from bursar.core.queries import Mask, Product, Steps
 
 Workflow = Sequence[Mapping[str, Any]]
 Selection = dict[str, NDArray[np.bool_]]

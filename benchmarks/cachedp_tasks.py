@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from benchmarks import cachedp_data as data
 from benchmarks.cachedp_idebench import workflow_questions, workflows
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.goal import Goal, GoalKind
 from bursar.planner.request import Request
-from bursar.queries import Mask, Product, Steps
-from bursar.workload.workload import Workload
+from bursar.core.queries import Mask, Product, Steps
+from bursar.compile.workload import Workload
 
 Node = tuple[int, int]
 Client = Generator[Request, NDArray[np.float64], None]

@@ -15,15 +15,15 @@ import numpy as np
 
 from benchmarks.harness import Figures, options, peak_mb, per_second, report
 from bursar.config import Config
-from bursar.domain import Domain, Integers, Unit
+from bursar.core.domain import Domain, Integers, Unit
 from bursar.engine import Bursar
-from bursar.kernel.accounting import Measured, Noise, NoiseKind
-from bursar.kernel.budget import Budget, charter_of
-from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import MemoryLedger, Purpose, Transaction
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.sources.duckdb import DuckDBSource
-from bursar.queries import Mask, Product, Steps
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.budget import Budget, charter_of
+from bursar.core.curator import declare_version
+from bursar.core.ledger import MemoryLedger, Purpose, Transaction
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.core.queries import Mask, Product, Steps
 
 COLUMNS = [f"c{i:02}" for i in range(15)]
 PAIRS = list(itertools.combinations(COLUMNS, 2))[:100]

@@ -27,19 +27,19 @@ import numpy as np
 
 from benchmarks.harness import Figures, options, report
 from bursar.config import Config
-from bursar.domain import Domain, Integers, Unit
+from bursar.core.domain import Domain, Integers, Unit
 from bursar.engine import Bursar
-from bursar.kernel.accounting import Measured, Noise, NoiseKind
-from bursar.kernel.budget import Budget, charter_of
-from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import Grant, new_claim
-from bursar.kernel.ledger import Purpose, SqliteLedger, Transaction
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.sources.source import Source
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.budget import Budget, charter_of
+from bursar.core.curator import declare_version
+from bursar.core.grant import Grant, new_claim
+from bursar.core.ledger import Purpose, SqliteLedger, Transaction
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.source.source import Source
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
-from bursar.queries import Predicate
+from bursar.core.queries import Predicate
 
 DOMAIN = Domain(tuple(Integers(name=name, lower=0, upper=9, null=0) for name in ("a", "b", "c")))
 QUESTIONS = [

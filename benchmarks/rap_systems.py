@@ -18,7 +18,7 @@ from benchmarks.rap_data import Coded, Codes
 from benchmarks.rap_measures import Reals
 from benchmarks.rap_workloads import Sets, queries
 from benchmarks.rap_world import NEIGHBOURS, World, budget_of, published_rho
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.core.accounting import Noise, NoiseKind
 
 if TYPE_CHECKING:
     from benchmarks.rap_run import Setting
@@ -96,8 +96,8 @@ def rap_nonadaptive(data: Coded, setting: Setting) -> Prepared:
 
 def default(data: Coded, setting: Setting) -> Prepared:
     """The package's own release of marginals: one purchase for the answers and for a table of as many rows."""
-    from bursar.release.marginals_plan import Allowance  # here, so that the memory of the others is their own
-    from bursar.release.table import synthesize
+    from bursar.synthetic.marginals.choice import Allowance  # here, so that the memory of the others is their own
+    from bursar.synthetic.table.table import synthesize
 
     world = World(data, budget_of(setting.epsilon, data.rows), sequential=False)
 

@@ -17,7 +17,7 @@ from benchmarks.rap_workloads import Sets, distinct, drawn, masses
 
 if TYPE_CHECKING:
     from benchmarks.rap_world import World
-    from bursar.release.relaxed import Relaxed
+    from bursar.synthetic.rap.relaxed import Relaxed
 
 APART = 1.25
 """Errors are worked out at steps that are this factor apart: every answer of the workload is made for each."""
@@ -53,7 +53,7 @@ class Curve:
             self.future.append(float(np.mean([errors[features] for features in self.later])))
 
     def _largest(self, features: tuple[int, ...], relaxed: Relaxed) -> float:
-        from bursar.release.answers import relaxed_answers
+        from bursar.synthetic.rap.workload_answers import relaxed_answers
 
         answers = relaxed_answers(self.world.workload([features], self.least), relaxed)
         return float(np.abs(answers - self._truth[features]).max())

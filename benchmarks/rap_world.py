@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.rap_data import Coded
-from bursar.domain import Domain, Integers, Neighbours, Unit
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, from_units
-from bursar.kernel.budget import Budget, charter_of
-from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger
-from bursar.kernel.randomness import SystemRandomness
-from bursar.queries import Predicate
-from bursar.release.spend import Spend
-from bursar.release.threshold_workload import ThresholdWorkload
+from bursar.core.domain import Domain, Integers, Neighbours, Unit
+from bursar.core.accounting import Measured, Noise, NoiseKind, from_units
+from bursar.core.budget import Budget, charter_of
+from bursar.core.curator import declare_version
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import MemoryLedger
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import Predicate
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 
 NEIGHBOURS = Neighbours.REPLACE_ONE
 

@@ -21,17 +21,17 @@ from benchmarks import strategies_large as large
 from benchmarks import strategies_workloads as drawn
 from benchmarks.strategies_show import Rows
 from benchmarks.strategies_spaces import Spaces
-from bursar.kernel.accounting import Mode
-from bursar.queries import Mask, Product, Steps
-from bursar.strategy import workloads
-from bursar.strategy.best import best_strategy
-from bursar.strategy.eigen import principal_weights, separated_weights
-from bursar.strategy.kronecker import KroneckerStrategy
-from bursar.strategy.measure import svd_bound
-from bursar.strategy.plan import Line, Marginals
-from bursar.strategy.ranges import Family, SineStrategy
-from bursar.strategy.residual import ResidualPlan
-from bursar.strategy.weights import query_weights
+from bursar.core.accounting import Mode
+from bursar.core.queries import Mask, Product, Steps
+from bursar.strategies import workloads
+from bursar.strategies.best import best_strategy
+from bursar.papers.eigen_design.eigen_design import principal_weights, separated_weights
+from bursar.strategies.kronecker import KroneckerStrategy
+from bursar.strategies.measure import svd_bound
+from bursar.strategies.plan import Line, Marginals
+from bursar.strategies.ranges import Family, SineStrategy
+from bursar.strategies.residual import ResidualPlan
+from bursar.strategies.weights import query_weights
 
 CELLS = 8192
 CUBE = (16, 32, 16)

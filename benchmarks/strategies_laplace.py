@@ -15,14 +15,14 @@ import numpy as np
 
 from benchmarks import strategies_workloads as drawn
 from benchmarks.strategies_show import Rows, show
-from bursar.strategy import workloads
-from bursar.strategy.fourier import fourier, fourier_basis
-from bursar.strategy.hierarchical import tree
-from bursar.strategy.measure import Reals, pure_error, svd_bound
-from bursar.strategy.p_identity import p_identity
-from bursar.strategy.simple import identity
-from bursar.strategy.wavelet import wavelet
-from bursar.strategy.weights import query_weights
+from bursar.strategies import workloads
+from bursar.papers.eigen_design.fourier import fourier, fourier_basis
+from bursar.strategies.hierarchical import tree
+from bursar.strategies.measure import Reals, pure_error, svd_bound
+from bursar.strategies.p_identity import p_identity
+from bursar.strategies.simple import identity
+from bursar.papers.eigen_design.wavelet import wavelet
+from bursar.strategies.weights import query_weights
 
 NEEDED = 1e-9
 

@@ -32,24 +32,24 @@ from benchmarks.harness import Figures, options, report
 from benchmarks.sheet import sheet
 from bursar import presets
 from bursar.config import Config
-from bursar.domain import Domain, Integers, Unit
+from bursar.core.domain import Domain, Integers, Unit
 from bursar.engine import Bursar
 from bursar.goal import Goal, GoalKind
-from bursar.kernel.budget import Budget, charter_of
-from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import Grant
-from bursar.kernel.ledger import MemoryLedger
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.sources.duckdb import DuckDBSource
+from bursar.core.budget import Budget, charter_of
+from bursar.core.curator import declare_version
+from bursar.core.grant import Grant
+from bursar.core.ledger import MemoryLedger
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.source.duckdb import DuckDBSource
 from bursar.planner.choose import Preset
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.reconstruct import Reconstruct
-from bursar.queries import Mask, Product, Steps
-from bursar.strategy.optimal import optimum
-from bursar.workload.workload import Workload
+from bursar.core.queries import Mask, Product, Steps
+from bursar.strategies.optimal import optimum
+from bursar.compile.workload import Workload
 
 Reals = NDArray[np.float64]
 CELLS = 1000

@@ -17,10 +17,10 @@ from benchmarks import strategies_workloads as drawn
 from benchmarks.strategies_show import Rows
 from benchmarks.strategies_spaces import Spaces
 from benchmarks.strategies_systems import QUOTED
-from bursar.strategy import workloads
-from bursar.strategy.optimal import optimum
-from bursar.strategy.residual import ResidualPlan, every_value, residuals
-from bursar.strategy.weights import query_weights
+from bursar.strategies import workloads
+from bursar.strategies.optimal import optimum
+from bursar.strategies.residual import ResidualPlan, every_value, residuals
+from bursar.strategies.weights import query_weights
 
 DELTA = 1e-4
 FLOOR = 0.001

@@ -9,14 +9,14 @@ import time
 from pathlib import Path
 
 from benchmarks.strategies_show import Rows, show
-from bursar.kernel.accounting import Mode
-from bursar.strategy import workloads
-from bursar.strategy.best import best_strategy
-from bursar.strategy.measure import svd_bound
-from bursar.strategy.optimal import optimum
-from bursar.strategy.plan import Line, Marginals
-from bursar.strategy.ranges import Family, SineStrategy
-from bursar.strategy.residual import ResidualPlan
+from bursar.core.accounting import Mode
+from bursar.strategies import workloads
+from bursar.strategies.best import best_strategy
+from bursar.strategies.measure import svd_bound
+from bursar.strategies.optimal import optimum
+from bursar.strategies.plan import Line, Marginals
+from bursar.strategies.ranges import Family, SineStrategy
+from bursar.strategies.residual import ResidualPlan
 
 VALUES = 10
 """Values of each column of the marginals."""

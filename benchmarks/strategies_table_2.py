@@ -27,13 +27,13 @@ from benchmarks.strategies_8192 import (
 from benchmarks.strategies_relative import BOXES, relative_error
 from benchmarks.strategies_show import Rows
 from benchmarks.strategies_spaces import Spaces
-from bursar.kernel.accounting import Mode
-from bursar.queries import Product, Stack
-from bursar.strategy import workloads
-from bursar.strategy.best import best_strategy
-from bursar.strategy.cells import merged_mask
-from bursar.strategy.ranges import Family
-from bursar.strategy.residual import ResidualPlan, residuals, some_queries
+from bursar.core.accounting import Mode
+from bursar.core.queries import Product, Stack
+from bursar.strategies import workloads
+from bursar.strategies.best import best_strategy
+from bursar.strategies.cells import merged_mask
+from bursar.strategies.ranges import Family
+from bursar.strategies.residual import ResidualPlan, residuals, some_queries
 
 
 def table_2(table: large.Reals, rng: np.random.Generator) -> Rows:

@@ -12,11 +12,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bursar
-from bursar.demo import generate
-from bursar.domain import Domain, Integers
-from bursar.kernel.accounting import AddRemove, Footprint, Noise, NoiseKind
-from bursar.queries import Mask, Product, Steps
-from bursar.show.picture import picture_of
+from bursar.curate.demo import generate
+from bursar.core.domain import Domain, Integers
+from bursar.core.accounting import AddRemove, Footprint, Noise, NoiseKind
+from bursar.core.queries import Mask, Product, Steps
+from bursar.report.plots import picture_of
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 DOMAIN = Domain((Integers(name="age", lower=0, upper=99, null=0),))

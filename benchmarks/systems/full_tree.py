@@ -12,8 +12,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from benchmarks.cachedp_tasks import Node, children
-from bursar.domain import Domain
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.domain import Domain
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 
 Reals = NDArray[np.float64]
 

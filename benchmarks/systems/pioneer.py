@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from benchmarks.systems.laws import believed, independent_scale
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Estimate
-from bursar.inference.least_squares import Block
-from bursar.inference.views import Measurements
-from bursar.kernel.accounting import Measured, Noise, NoiseKind
-from bursar.kernel.accounting.noise import LARGEST_SCALE
-from bursar.kernel.verbs import Verbs
+from bursar.estimation.estimate import Estimate
+from bursar.estimation.least_squares import Block
+from bursar.views.measurements import Measurements
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.noise.law import LARGEST_SCALE
+from bursar.core.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.queries import LinearMap, Mask, Product, Steps
+from bursar.core.queries import LinearMap, Mask, Product, Steps
 
 Range = tuple[int, int]
 

@@ -17,24 +17,24 @@ from bursar.answer import Answer
 from bursar.config import Config
 from bursar.errors import Busy, LedgerError, Stale
 from bursar.goal import Goal
-from bursar.inference.estimate import Estimate
-from bursar.kernel.accounts import Charge
-from bursar.kernel.grant import Grant, new_claim
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Ledger
-from bursar.kernel.randomness import Randomness
-from bursar.kernel.sources.source import Source
+from bursar.estimation.estimate import Estimate
+from bursar.core.accounts import Charge
+from bursar.core.grant import Grant, new_claim
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Ledger
+from bursar.core.noise.system import Randomness
+from bursar.core.source.source import Source
 from bursar.pace import paced
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
-from bursar.status import OWNER, payment
-from bursar.synthesis.door import SynthesisDoor
+from bursar.report.status import OWNER, payment
+from bursar.synthetic.session import SynthesisDoor
 from bursar.threads import one_thread
-from bursar.workload.remembered import Compiled
-from bursar.workload.workload import Workload
+from bursar.compile.remembered import Compiled
+from bursar.compile.workload import Workload
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""

@@ -10,15 +10,15 @@ from bursar.analysts.shares import EVERYONE, Shares
 from bursar.config import Config, load
 from bursar.engine import Bursar
 from bursar.errors import AnalystError, BursarError, LedgerError
-from bursar.ingest import found
-from bursar.kernel.budget import charter_of
-from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import Charter, SqliteLedger
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.seals import Axis
-from bursar.kernel.sources.duckdb import DuckDBSource
-from bursar.kernel.sources.source import Source
-from bursar.status import OWNER
+from bursar.curate.ingest import found
+from bursar.core.budget import charter_of
+from bursar.core.curator import declare_version
+from bursar.core.ledger import Charter, SqliteLedger
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.seals import Axis
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.core.source.source import Source
+from bursar.report.status import OWNER
 
 
 def open(

@@ -12,21 +12,21 @@ from typing import Self
 
 from bursar.config import Config
 from bursar.config.partition import cell_named
-from bursar.domain import Attribute, Value
+from bursar.core.domain import Attribute, Value
 from bursar.errors import AnalystError, ConfigError, QueryError, SourceError
-from bursar.ingest import curating, ingest
-from bursar.kernel.curator import declare_version, seal
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Health, Ledger
-from bursar.kernel.randomness import Randomness
-from bursar.kernel.seals import Axis
-from bursar.kernel.sources.intake import Taken
-from bursar.kernel.sources.source import Source
+from bursar.curate.ingest import curating, ingest
+from bursar.core.curator import declare_version, seal
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Health, Ledger
+from bursar.core.noise.system import Randomness
+from bursar.core.seals import Axis
+from bursar.curate.intake import Taken
+from bursar.core.source.source import Source
 from bursar.planner.planner import Planner
-from bursar.spending import Spending, spending_of
-from bursar.spending.purchases import reader
-from bursar.spending.savings import Progress, saved_of
-from bursar.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
+from bursar.report.spending import Spending, spending_of
+from bursar.report.spending.purchases import reader
+from bursar.report.spending.savings import Progress, saved_of
+from bursar.report.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
 
 
 class OwnersDoor:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bursar.domain import Domain
-from bursar.inference.multiplicative_weights import Names
-from bursar.inference.simultaneous import Family
-from bursar.kernel.accounting import Mode
+from bursar.core.domain import Domain
+from bursar.views.multiplicative_weights import Names
+from bursar.estimation.simultaneous import Family
+from bursar.core.accounting import Mode
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Proposer
-from bursar.proposers.apart import OneByOne
-from bursar.proposers.cachedp import modules
+from bursar.proposers.partwise import OneByOne
+from bursar.papers.cachedp import modules
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.incremental import Incremental

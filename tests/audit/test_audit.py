@@ -16,12 +16,12 @@ from bursar.audit import Audit, audit
 from bursar.audit.bounds import detectable, loss_of, lower_bound
 from bursar.audit.neighbours import raw_value, rows_of_one, write_neighbours
 from bursar.audit.sessions import SESSIONS
-from bursar.domain import Bins, Categories, Dates, Domain, Integers, Neighbours, Period, Stray, Unit
-from bursar.kernel.accounting import Failed, Mode, Noise
-from bursar.kernel.budget import Budget
-from bursar.kernel.randomness import Randomness, SystemRandomness
-from bursar.kernel.sources.duckdb import DuckDBSource
-from bursar.kernel.sparse_vector import SparseVectors
+from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Neighbours, Period, Stray, Unit
+from bursar.core.accounting import Failed, Mode, Noise
+from bursar.core.budget import Budget
+from bursar.core.noise.system import Randomness, SystemRandomness
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from bursar.errors import Busy, KeyConflict, LedgerError, Stale
-from bursar.kernel.accounting.events import Closed, Failed, Measured, Opened, Versioned
-from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.ledger import Claim, Hold, Ledger, MemoryLedger, Purpose, Record, SqliteLedger, Transaction
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.accounting.events import Closed, Failed, Measured, Opened, Versioned
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.ledger import Claim, Hold, Ledger, MemoryLedger, Purpose, Record, SqliteLedger, Transaction
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 
 CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "columns": ["age", "größe"]}
 KINDS = ["sqlite", "memory"]
@@ -198,7 +198,7 @@ def test_pending_records_are_not_committed_ones(ledger: Ledger) -> None:
 
 
 def test_both_kinds_have_the_same_chain(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bursar.kernel.ledger.transaction.time", SimpleNamespace(time=lambda: 5.0))
+    monkeypatch.setattr("bursar.core.ledger.transaction.time", SimpleNamespace(time=lambda: 5.0))
     heads = set()
     for kind in KINDS:
         made = build(kind, tmp_path)

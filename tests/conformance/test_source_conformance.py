@@ -23,10 +23,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Unit
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Unit
 from bursar.errors import QueryError, SourceError
-from bursar.kernel.sources.duckdb import DuckDBSource
-from bursar.queries import Predicate, Quorum, Within
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.core.queries import Predicate, Quorum, Within
 
 KEY = b"a key that nobody else has......"
 

@@ -13,7 +13,7 @@ from typer.main import get_command
 from bursar import errors
 from bursar.cli.app import app
 from bursar.config.schema import KEYS
-from bursar.demo import generate
+from bursar.curate.demo import generate
 from harness.warm import warm
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,10 +20,10 @@ VARIES = "…"
 ANY = "any"
 
 ROOMS = (
-    "analysts/queue.py", "analysts/shares.py", "analysts/policy.py", "kernel/accounts.py", "opening.py",
-    "planner/admit.py", "planner/goals.py", "planner/batch.py", "batching.py",
-    "setup/*.py", "cli/confirm.py", "config/edit.py", "config/smartnoise.py", "config/private_pgm.py",
-    "kernel/sources/survey.py", "show/*.py", "sql/*.py", "workload/*.py",
+    "analysts/queue.py", "analysts/shares.py", "analysts/policy.py", "core/accounts.py", "opening.py",
+    "planner/admit.py", "planner/goals.py", "planner/batch.py", "session.py",
+    "setup/*.py", "cli/confirm.py", "curate/edit.py", "curate/smartnoise.py", "curate/private_pgm.py",
+    "curate/survey.py", "show/*.py", "sql/*.py", "workload/*.py",
 )  # fmt: skip
 """Where people are refused in words that need a remedy beyond the text itself."""
 

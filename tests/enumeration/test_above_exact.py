@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from bursar.domain import Unit
-from bursar.kernel.budget import Budget
-from bursar.kernel.kernel import Kernel
-from bursar.queries import LinearMap, Product
+from bursar.core.domain import Unit
+from bursar.core.budget import Budget
+from bursar.core.kernel import Kernel
+from bursar.core.queries import LinearMap, Product
 from harness.adversaries import (
     CONCENTRATED,
     EITHER,

@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 
-from bursar.domain import Unit
-from bursar.queries import LinearMap, Product, Stack
+from bursar.core.domain import Unit
+from bursar.core.queries import LinearMap, Product, Stack
 from harness.adversaries import (
     AGES,
     APART,

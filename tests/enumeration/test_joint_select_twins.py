@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting import Accountant, Mode, Selected
-from bursar.kernel.accounting.noise import UNIT_BITS
-from bursar.kernel.kernel import Kernel
-from bursar.queries import Stack
+from bursar.core.accounting import Accountant, Mode, Selected
+from bursar.core.noise.law import UNIT_BITS
+from bursar.core.kernel import Kernel
+from bursar.core.queries import Stack
 from harness.adversaries import AGES, CONCENTRATED, SEXES, plus
 from harness.cells import Numbers
 from harness.enumeration import ALLOWED, BranchingTape, renyi_excess, worst_ratio

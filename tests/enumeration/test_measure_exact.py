@@ -8,11 +8,11 @@ from typing import NoReturn, get_type_hints
 
 import pytest
 
-from bursar.domain import Unit
-from bursar.kernel.accounting import NoiseKind
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import Grant
-from bursar.kernel.verbs import Verbs
+from bursar.core.domain import Unit
+from bursar.core.accounting import NoiseKind
+from bursar.core.budget import Budget
+from bursar.core.grant import Grant
+from bursar.core.verbs import Verbs
 from harness.adversaries import (
     ALL,
     APART,

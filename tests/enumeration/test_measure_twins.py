@@ -10,10 +10,10 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting import AddRemove, Event, Footprint, Measured, Noise, NoiseKind
-from bursar.kernel.accounting.accountant import Accountant
-from bursar.kernel.kernel import Kernel
-from bursar.queries import Mask, Product, Steps
+from bursar.core.accounting import AddRemove, Event, Footprint, Measured, Noise, NoiseKind
+from bursar.core.accounting.accountant import Accountant
+from bursar.core.kernel import Kernel
+from bursar.core.queries import Mask, Product, Steps
 from harness.adversaries import (
     AGES,
     ALL,

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from bursar.domain import Domain, Unit
-from bursar.kernel.accounting import AddRemove, Footprint, Profile, ReplaceOne
-from bursar.kernel.accounting.pairs import Change
-from bursar.kernel.kernel import Kernel
+from bursar.core.domain import Domain, Unit
+from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne
+from bursar.core.extensions.pairs import Change
+from bursar.core.kernel import Kernel
 from harness.adversaries import EITHER, GROWN, OLD_WOMEN, OTHER_ROW, SEXES, TWICE, WOMEN, once, plus, worst
 from harness.enumeration import ALLOWED, worst_ratio
 from harness.kernels import CELLS, DOMAIN, ROW, Session, Versions, enumerated

@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from bursar.domain import Unit
-from bursar.kernel.accounting import NoiseKind
-from bursar.kernel.budget import Budget
-from bursar.kernel.kernel import Kernel
-from bursar.queries import LinearMap
+from bursar.core.domain import Unit
+from bursar.core.accounting import NoiseKind
+from bursar.core.budget import Budget
+from bursar.core.kernel import Kernel
+from bursar.core.queries import LinearMap
 from harness.adversaries import (
     APART,
     BOTH,

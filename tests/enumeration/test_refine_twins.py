@@ -9,10 +9,10 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting import Event, Footprint, Noise, Refined
-from bursar.kernel.accounting.accountant import Accountant
-from bursar.kernel.blocks import Blocks
-from bursar.kernel.kernel import Kernel
+from bursar.core.accounting import Event, Footprint, Noise, Refined
+from bursar.core.accounting.accountant import Accountant
+from bursar.core.blocks import Blocks
+from bursar.core.kernel import Kernel
 from harness.adversaries import WOMEN, plus
 from harness.cells import Numbers
 from harness.enumeration import ALLOWED, INFINITE, BranchingTape, worst_ratio

@@ -6,10 +6,10 @@ from decimal import Context, Decimal, localcontext
 
 import pytest
 
-from bursar.domain import Unit
-from bursar.kernel.budget import Budget
-from bursar.kernel.kernel import Kernel
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.domain import Unit
+from bursar.core.budget import Budget
+from bursar.core.kernel import Kernel
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from harness.adversaries import (
     AGES,
     APART,

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting import Accountant, Mode, Selected
-from bursar.kernel.accounting import events as events_room
-from bursar.kernel.accounting.noise import UNIT_BITS
-from bursar.kernel.accounting.reach import Reach
-from bursar.kernel.accounts import Charge
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Record
-from bursar.queries import Ceiling, Hull, LinearMap, Mask, Product, Stack, Steps
+from bursar.core.accounting import Accountant, Mode, Selected
+from bursar.core.accounting import events as events_room
+from bursar.core.noise.law import UNIT_BITS
+from bursar.core.extensions.reach import Reach
+from bursar.core.accounts import Charge
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Record
+from bursar.core.queries import Ceiling, Hull, LinearMap, Mask, Product, Stack, Steps
 from harness.adversaries import AGES, APART, CONCENTRATED, GROWN, OTHER_ROW, SEXES, TWICE, WOMEN, plus
 from harness.cells import Numbers
 from harness.enumeration import ALLOWED, BranchingTape, renyi_excess, worst_ratio

@@ -14,12 +14,13 @@ import pytest
 
 from bursar.engine import Bursar
 from bursar.errors import Busy, LedgerError, Stale
-from bursar.kernel.accounting import Closed, Failed, Noise, NoiseKind, Opened
-from bursar.kernel.grant import Grant
-from bursar.kernel.ledger import Purpose, Transaction, database
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.sparse_vector import SparseVectors, Threshold
-from bursar.queries import Mask, Product, Steps
+from bursar.core.accounting import Closed, Failed, Noise, NoiseKind, Opened
+from bursar.core.grant import Grant
+from bursar.core.ledger import Purpose, Transaction
+from bursar.core.ledger import database
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.extensions.sparse_vector import SparseVectors, Threshold
+from bursar.core.queries import Mask, Product, Steps
 from harness.cells import Numbers
 from harness.faults import HOUR, KILLED, copied, die, exit_code, found, later, loss, reopened, run, start, steps_of
 from harness.faults import Steps as Interrupted
@@ -330,7 +331,7 @@ class FullDisk(sqlite3.Connection):
 @pytest.mark.parametrize("estimate", [WITHIN, FAR], ids=["below", "above"])
 def test_a_full_disk_tells_an_outcome_once_at_most(place: Path, estimate: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass succeeds there, and a test that is above fails, which tells; so the instance is never used again."""
-    monkeypatch.setattr("bursar.kernel.ledger.SqliteLedger.factory", FullDisk)
+    monkeypatch.setattr("bursar.core.ledger.SqliteLedger.factory", FullDisk)
     with reopened(place, epsilon=EPSILON) as bursar:
         planned = Failed(instance=INSTANCE, query=WOMEN, estimate=estimate, version=1)
         grant = Grant(bursar.kernel, "ana", "tested", (planned,), 2**60).__enter__()
@@ -366,7 +367,7 @@ class Careless(sqlite3.Connection):
 @pytest.mark.parametrize("twin", [False, True], ids=["as it is", "a wrong twin"])
 def test_a_threshold_is_in_no_file_once_it_was_passed(place: Path, twin: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither while the ledger is open nor afterwards, whatever SQLite does by itself."""
-    monkeypatch.setattr("bursar.kernel.ledger.SqliteLedger.factory", Careless)
+    monkeypatch.setattr("bursar.core.ledger.SqliteLedger.factory", Careless)
     if twin:
         settings = tuple(setting for setting in database.SETTINGS if "secure_delete" not in setting)
         monkeypatch.setattr(database, "SETTINGS", settings)

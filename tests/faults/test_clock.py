@@ -9,8 +9,8 @@ import pytest
 
 from bursar import engine
 from bursar.errors import BudgetError, LedgerError
-from bursar.kernel.grant import CLAIM_SECONDS, HOLD_SECONDS
-from bursar.kernel.ledger import SqliteLedger
+from bursar.core.grant import CLAIM_SECONDS, HOLD_SECONDS
+from bursar.core.ledger import SqliteLedger
 from harness.faults import (
     KILLED,
     Ask,

@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from bursar.domain import Categories, Domain, Integers, Unit
+from bursar.core.domain import Categories, Domain, Integers, Unit
 from bursar.errors import SourceError
-from bursar.kernel.sources import intake
-from bursar.kernel.sources.intake import ASIDE, FILES, Store
+from bursar.curate import intake
+from bursar.curate.intake import ASIDE, FILES, Store
 from harness.faults import KILLED, die, run
 
 DOMAIN = Domain((Integers(name="week", lower=0, upper=3), Categories(name="kind", values=("a",))), partition="week")

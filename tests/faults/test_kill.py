@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bursar.errors import LedgerError, SourceError
-from bursar.kernel.accounting import Versioned
-from bursar.kernel.ledger import SqliteLedger
+from bursar.core.accounting import Versioned
+from bursar.core.ledger import SqliteLedger
 from harness.faults import (
     KILLED,
     Ask,

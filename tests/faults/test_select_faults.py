@@ -12,11 +12,11 @@ import pytest
 
 from bursar.engine import Bursar
 from bursar.errors import BudgetError
-from bursar.kernel.accounting import Selected
-from bursar.kernel.accounts import Charge
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Purpose
-from bursar.queries import Mask, Product, Stack, Steps
+from bursar.core.accounting import Selected
+from bursar.core.accounts import Charge
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Purpose
+from bursar.core.queries import Mask, Product, Stack, Steps
 from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of
 from harness.faults import Steps as Interrupted
 

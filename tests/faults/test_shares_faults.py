@@ -18,10 +18,10 @@ from bursar.analysts.settings import Settings
 from bursar.analysts.shares import Shares
 from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError
-from bursar.kernel import accounts as accounts_module
-from bursar.kernel.accounting import Allotted, Event, Measured
-from bursar.kernel.budget import Budget
-from bursar.kernel.ledger import Record, SqliteLedger
+from bursar.core import accounts as accounts_module
+from bursar.core.accounting import Allotted, Event, Measured
+from bursar.core.budget import Budget
+from bursar.core.ledger import Record, SqliteLedger
 from harness.faults import (
     KILLED,
     PRESETS,

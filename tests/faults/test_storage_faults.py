@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from bursar.kernel.ledger import SqliteLedger
+from bursar.core.ledger import SqliteLedger
 from harness import broken_disk
 from harness.faults import HOUR, Ask, Clock, complaints, found, loss, note, refusal, released, reopened, run
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bursar.errors import BudgetError
-from bursar.kernel.accounting import Paid
-from bursar.kernel.grant import HOLD_SECONDS
-from bursar.synthesis.prepared import silent
+from bursar.core.accounting import Paid
+from bursar.core.grant import HOLD_SECONDS
+from bursar.synthetic.prepared import silent
 from harness.faults import KILLED, Steps, copied, die, found, later, reopened, run, steps_of
 
 SPEND = 0.25

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from bursar.analysts import slips
-from bursar.analysts.board import Rules, State
+from bursar.analysts import queue_storage as slips
+from bursar.analysts.queue_state import Rules, State
 from bursar.analysts.queue import TurnQueue
 from bursar.analysts.scheduler import Randomized, RoundRobin
-from bursar.kernel.ledger import SqliteLedger
+from bursar.core.ledger import SqliteLedger
 from harness.faults import KILLED, start
 from harness.patience import PATIENCE, until
 

@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tests/, where th
 from bursar.config import load
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, BursarError, ConfigError, GoalError, LedgerError, QueryError
-from bursar.kernel.ledger import codec
-from bursar.queries import decode, encode
+from bursar.core.ledger import record_codec as codec
+from bursar.core.queries import decode, encode
 from bursar.sql import parse
-from bursar.workload import compile
+from bursar.compile import compile
 from fuzz import seeds
 from harness.small import engine
 from property.test_sql_junk import DOMAIN, stumbled

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from bursar.cli import main
 from bursar.cli.app import app
-from bursar.kernel.ledger import SqliteLedger
+from bursar.core.ledger import SqliteLedger
 from fuzz.seeds import CLAUSES, NUMBERS, SQL, WORDS
 
 CONFIG = """\

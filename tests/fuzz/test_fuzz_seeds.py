@@ -51,7 +51,7 @@ except QueryError:
     pass
 """
 SQUARED = """
-from bursar.config.lines import line_numbers
+from bursar.config.toml_lines import line_numbers
 line_numbers("a" + ".a" * 50_000 + " = 1")
 """
 

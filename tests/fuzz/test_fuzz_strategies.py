@@ -10,7 +10,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from bursar.errors import LedgerError
-from bursar.queries import Product, decode, encode
+from bursar.core.queries import Product, decode, encode
 from fuzz import seeds
 from fuzz.doors import CODECS, reread
 

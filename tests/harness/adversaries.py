@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from bursar.domain import Neighbours, Unit
-from bursar.kernel.accounting import NoiseKind
-from bursar.kernel.budget import Budget
-from bursar.queries import LinearMap, Mask, Predicate, Product, Quorum, Stack, Steps, Within
+from bursar.core.domain import Neighbours, Unit
+from bursar.core.accounting import NoiseKind
+from bursar.core.budget import Budget
+from bursar.core.queries import LinearMap, Mask, Predicate, Product, Quorum, Stack, Steps, Within
 from harness.cells import Cell
 from harness.enumeration import Enumerated, worst_ratio
 from harness.kernels import CELLS, Adversary, Session, Versions

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bursar.engine import Bursar
-from bursar.kernel.ledger import database
+from bursar.core.ledger import database
 from harness.faults import HOUR, Ask, Clock, loss, measured, note, refusal, reopened
 
 CALLS = ("write", "sync", "read", "truncate")

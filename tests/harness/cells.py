@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.domain import Attribute, Bins, Categories, Domain, Integers, Stray
-from bursar.queries import LinearMap, Mask, Predicate, Quorum, Stack, Within
+from bursar.core.domain import Attribute, Bins, Categories, Domain, Integers, Stray
+from bursar.core.queries import LinearMap, Mask, Predicate, Quorum, Stack, Within
 
 Numbers = NDArray[np.int64]
 Raw = tuple[str | None, ...]
@@ -25,7 +25,7 @@ Cell = tuple[int, ...]
 
 
 def cell_of(domain: Domain, row: Raw) -> Cell:
-    """The row -> cell rule of `domain/attribute.py`, value by value."""
+    """The row -> cell rule of `core/domain/attribute.py`, value by value."""
     return tuple(_place(attribute, value) for attribute, value in zip(domain.attributes, row, strict=True))
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from bursar.domain import Domain
-from bursar.kernel.accounting import AddRemove, Book, Profile, ReplaceOne, Sequential
-from bursar.kernel.accounting.noise import UNIT_BITS
+from bursar.core.domain import Domain
+from bursar.core.accounting import AddRemove, Book, Profile, ReplaceOne, Sequential
+from bursar.core.noise.law import UNIT_BITS
 from harness.cells import Cell
 
 Versions = Sequence[Sequence[Cell]]

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import scipy.optimize
 
-import bursar.strategy.best
+import bursar.strategies.best
 
 LOADED = (bursar.strategy.best, scipy.optimize)
 """What an engine loads when it first needs it. Some of it reads the clock then, and only in the first of two runs."""

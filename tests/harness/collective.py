@@ -11,16 +11,16 @@ import numpy as np
 from bursar import presets
 from bursar.analysts.settings import Seed, Settings
 from bursar.analysts.shares import Shares
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.engine import Bursar
 from bursar.errors import BudgetError
 from bursar.goal import Goal, GoalKind
-from bursar.kernel.budget import Budget
+from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
-from bursar.queries import Mask, Product, Steps
-from bursar.workload.workload import Workload
+from bursar.core.queries import Mask, Product, Steps
+from bursar.compile.workload import Workload
 from harness.small import Silence, config, engine
 
 CELLS = 8

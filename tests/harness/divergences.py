@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Context, Decimal, localcontext
 from functools import cache
 
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.core.accounting import Noise, NoiseKind
 from harness.masses import DIGITS, mass_of
 
 FAR_OUT = 150

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.kernel.accounting import Noise
+from bursar.core.accounting import Noise
 from harness.masses import DIGITS, Mass, finer, jointly_picked, mass_of, picked
 
 Data = TypeVar("Data")

@@ -27,17 +27,18 @@ import bursar
 from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError, LedgerError
-from bursar.inference.estimate import Estimate, IndependentRows
-from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined, Selected
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import Grant
-from bursar.kernel.ledger import Record, SqliteLedger, chain
-from bursar.kernel.ledger import sqlite as sqlite_module
-from bursar.kernel.ledger.transaction import RowTransaction
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.tables import Tables
-from bursar.kernel.verbs import Verbs
+from bursar.estimation.estimate import Estimate, IndependentRows
+from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined, Selected
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version
+from bursar.core.grant import Grant
+from bursar.core.ledger import Record, SqliteLedger
+from bursar.core.ledger import chain
+from bursar.core.ledger import sqlite as sqlite_module
+from bursar.core.ledger.transaction import RowTransaction
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.tables import Tables
+from bursar.core.verbs import Verbs
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.planner import Planner
@@ -45,7 +46,7 @@ from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
-from bursar.queries import LinearMap
+from bursar.core.queries import LinearMap
 from harness.patience import PATIENCE
 from harness.small import DOMAIN, TableSource, charter, config, counts, engine
 

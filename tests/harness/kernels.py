@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from bursar.domain import Categories, Domain, Integers, Unit
+from bursar.core.domain import Categories, Domain, Integers, Unit
 from bursar.errors import BursarError
-from bursar.kernel.accounting import Event, Failed, Noise, NoiseKind, Opened
-from bursar.kernel.accounting.noise import UNIT_BITS
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version, seal
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Purpose, Record
-from bursar.kernel.ledger.codec import encode_record
-from bursar.kernel.randomness import Randomness
-from bursar.kernel.seals import Axis
-from bursar.queries import LinearMap
+from bursar.core.accounting import Event, Failed, Noise, NoiseKind, Opened
+from bursar.core.noise.law import UNIT_BITS
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version, seal
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import MemoryLedger, Purpose, Record
+from bursar.core.ledger.record_codec import encode_record
+from bursar.core.noise.system import Randomness
+from bursar.core.seals import Axis
+from bursar.core.queries import LinearMap
 from harness.cells import Cell, Numbers, table_of
 from harness.claims import claimed
 from harness.clock import same_clock

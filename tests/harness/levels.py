@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from bursar.domain import Categories, Domain, Integers
-from bursar.workload import Level
+from bursar.core.domain import Categories, Domain, Integers
+from bursar.compile import Level
 
 REGION = Categories(name="region", values=("FR", "DE", "JP", "BR", "KR"))
 SHOP = Categories(name="shop", values=(10, 20, 30), outside=0, null=1)

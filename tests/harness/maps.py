@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bursar.domain import Domain, Integers
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.domain import Domain, Integers
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 
 Numbers = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import permutations
 
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.core.accounting import Noise, NoiseKind
 
 DIGITS = 60
 NEGLIGIBLE = Decimal("1e-70")

@@ -11,9 +11,9 @@ from random import Random
 import numpy as np
 
 from bursar.config import Config
-from bursar.domain import Bins, Categories, Domain, Integers, Neighbours, Stray, Unit
-from bursar.kernel.budget import Budget
-from bursar.kernel.sources.source import Source
+from bursar.core.domain import Bins, Categories, Domain, Integers, Neighbours, Stray, Unit
+from bursar.core.budget import Budget
+from bursar.core.source.source import Source
 from harness.cells import Cell, Numbers, Raw, cell_of, table_of
 from harness.small import TableSource, config
 
@@ -157,7 +157,7 @@ def stored_source(settings: Config, people: People, key: bytes) -> Source:
     """The real source, over a data frame of texts."""
     import pandas
 
-    from bursar.kernel.sources.duckdb import DuckDBSource
+    from bursar.core.source.duckdb import DuckDBSource
 
     lines = [(person.name, *row) for person in people for row in person.rows]
     frame = pandas.DataFrame(lines, columns=["person", *DOMAIN.names], dtype=object)

@@ -7,15 +7,15 @@ import math
 import numpy as np
 from scipy.stats import chi2
 
-from bursar.domain import Domain
-from bursar.kernel.accounting import Mode
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Purpose
-from bursar.kernel.randomness import SystemRandomness
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.strategy.plan import Part, Plan
+from bursar.core.domain import Domain
+from bursar.core.accounting import Mode
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import MemoryLedger, Purpose
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.strategies.plan import Part, Plan
 from harness.maps import Table, columns_matrix
 from harness.small import TableSource, charter, config
 

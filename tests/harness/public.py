@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from bursar.domain import Bins, Categories, Domain, Integers, Stray
+from bursar.core.domain import Bins, Categories, Domain, Integers, Stray
 
 DOMAIN = Domain(
     (

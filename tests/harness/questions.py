@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from bursar.kernel.accounting import Mode
+from bursar.core.accounting import Mode
 from harness.people import DOMAIN, Pair, pair_of, settings_of
 from harness.steps import Ask, Choose, Declare, FailSource, LoseCommit, Overtake, Refine, Rows, Seal, Squat, Step, Try
 

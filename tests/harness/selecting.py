@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bursar.queries import LinearMap, Stack
+from bursar.core.queries import LinearMap, Stack
 from harness.adversaries import WOMEN
 from harness.cells import coefficients, table_of
 from harness.enumeration import BranchingTape, Enumerated

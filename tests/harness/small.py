@@ -8,17 +8,17 @@ import numpy as np
 
 from bursar import presets
 from bursar.config import Config
-from bursar.domain import Categories, Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
-from bursar.kernel.accounting import Noise
-from bursar.kernel.budget import Budget, charter_of
-from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import Ledger, MemoryLedger
-from bursar.kernel.randomness import Randomness, SystemRandomness
-from bursar.kernel.seals import Axis
-from bursar.kernel.sources.source import check_columns
+from bursar.core.accounting import Noise
+from bursar.core.budget import Budget, charter_of
+from bursar.core.curator import declare_version
+from bursar.core.ledger import Ledger, MemoryLedger
+from bursar.core.noise.system import Randomness, SystemRandomness
+from bursar.core.seals import Axis
+from bursar.core.source.source import check_columns
 from bursar.planner.choose import Preset
-from bursar.queries import Predicate
+from bursar.core.queries import Predicate
 
 DOMAIN = Domain(
     (

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from bursar.kernel.accounting import Noise, NoiseKind, Opened
-from bursar.kernel.accounts import Charge
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Record
-from bursar.queries import LinearMap, Mask, Product, Steps
+from bursar.core.accounting import Noise, NoiseKind, Opened
+from bursar.core.accounts import Charge
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap, Mask, Product, Steps
 from harness.cells import Numbers, coefficients
 from harness.enumeration import BranchingTape, Enumerated
 from harness.kernels import DOMAIN, Adversary, Versions, enumerated

@@ -14,15 +14,15 @@ import numpy as np
 from bursar.answer import Answer
 from bursar.engine import Bursar
 from bursar.errors import BursarError
-from bursar.kernel.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
-from bursar.kernel.curator import declare_version, seal
-from bursar.kernel.grant import Grant, new_claim
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger.codec import encode_record
-from bursar.kernel.seals import Axis
-from bursar.kernel.sources.source import Source
+from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
+from bursar.core.curator import declare_version, seal
+from bursar.core.grant import Grant, new_claim
+from bursar.core.kernel import Kernel
+from bursar.core.ledger.record_codec import encode_record
+from bursar.core.seals import Axis
+from bursar.core.source.source import Source
 from bursar.planner.goals import Wanted
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from harness.cells import Numbers
 from harness.clock import same_clock
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from bursar.kernel.accounting import AddRemove, Noise, Profile
-from bursar.kernel.accounts import Charge
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Record
-from bursar.kernel.randomness import Randomness
-from bursar.queries import LinearMap
+from bursar.core.accounting import AddRemove, Noise, Profile
+from bursar.core.accounts import Charge
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Record
+from bursar.core.noise.system import Randomness
+from bursar.core.queries import LinearMap
 from harness.cells import Numbers
 
 Redraw = Callable[[Randomness, Numbers, Noise], Numbers]

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from bursar.domain import Bins, Categories, Dates, Domain, Integers, Period
+from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Period
 
 FIRST, DAYS = date(2023, 12, 20), 60
 DOMAIN = Domain(

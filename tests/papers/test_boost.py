@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.inference.learner import Learner, Learning
-from bursar.inference.learning import Always, Constant, Never
-from bursar.inference.multiplicative_weights import Bins, Histogram
-from bursar.inference.size import ALL_ROWS
-from bursar.inference.tails import tail
-from bursar.inference.windows import Node, largest_run, shares, split
-from bursar.kernel.accounting import Noise, NoiseKind, Opened
+from bursar.views.learner import Learner, Learning
+from bursar.views.learning import Always, Constant, Never
+from bursar.views.multiplicative_weights import Bins, Histogram
+from bursar.views.size import ALL_ROWS
+from bursar.tails.tails import tail
+from bursar.views.windows import Node, largest_run, shares, split
+from bursar.core.accounting import Noise, NoiseKind, Opened
 from bursar.planner.choose import Preset
 from bursar.proposers.pmw import PRINTED, TIGHT, Pmw, Settings
 from bursar.proposers.pmw_calibration import Printed, Tight, passing

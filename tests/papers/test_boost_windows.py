@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bursar.inference.learner import Learning
-from bursar.inference.learner_tree import windowed
-from bursar.inference.learning import Adaptive, Always, Constant
-from bursar.inference.tails import tail
-from bursar.inference.windows import Node, largest_run, split
-from bursar.kernel.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened
+from bursar.views.learner import Learning
+from bursar.views.learner_tree import windowed
+from bursar.views.learning import Adaptive, Always, Constant
+from bursar.tails.tails import tail
+from bursar.views.windows import Node, largest_run, split
+from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.proposers.pmw import TIGHT
 from bursar.proposers.pmw_calibration import Published, Tight, reach
 from bursar.proposers.pmw_windows import PmwWindows
-from bursar.queries import Product
+from bursar.core.queries import Product
 from harness.learning import Stage, cells, request
 
 LEVEL = 1e-6

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Reals
+from bursar.estimation.estimate import Reals
 from bursar.planner.choose import Preset
-from bursar.proposers.cachedp import modules
-from bursar.proposers.cachedp.accuracy import Analytic, law_of
-from bursar.proposers.cachedp.bounds import loose, search
-from bursar.strategy.full_rank import Nested
-from bursar.strategy.tree import Box, JointTree, Marked, decompose, nodes, overlap
+from bursar.papers.cachedp import modules
+from bursar.papers.cachedp.accuracy import Analytic, law_of
+from bursar.papers.cachedp.bounds import loose, search
+from bursar.papers.cachedp.full_rank import Nested
+from bursar.strategies.tree import Box, JointTree, Marked, decompose, nodes, overlap
 from harness.small import config, engine
 
 LINE = JointTree.over((8,), [], 2)  # Figure 2
@@ -286,7 +286,7 @@ def test_an_adaptive_analyst_is_not_covered() -> None:
 
     The same question about a leaf that was chosen beforehand does not. Answers say `per-query`.
     """
-    from bursar.domain import Domain, Integers
+    from bursar.core.domain import Domain, Integers
 
     domain = Domain((Integers(name="age", lower=17, upper=90, null=0),))
     table, runs = np.full(74, 660), 80

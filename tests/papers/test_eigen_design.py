@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.kernel.accounting import Mode
-from bursar.queries import LinearMap, Product
-from bursar.strategy import workloads
-from bursar.strategy.best import best_strategy
-from bursar.strategy.datacube import datacube
-from bursar.strategy.eigen import eigen_design, eigen_queries, for_relative_error, principal, separated
-from bursar.strategy.fourier import fourier, fourier_basis
-from bursar.strategy.hierarchical import hierarchical, tree
-from bursar.strategy.measure import pure_error, ratio, rms_error, svd_bound
-from bursar.strategy.optimal import optimum
-from bursar.strategy.p_identity import p_identity
-from bursar.strategy.plan import Line, Marginals
-from bursar.strategy.ranges import Family
-from bursar.strategy.residual import ResidualPlan
-from bursar.strategy.simple import identity
-from bursar.strategy.wavelet import wavelet
-from bursar.strategy.weights import complete, query_weights, weigh_basis
+from bursar.core.accounting import Mode
+from bursar.core.queries import LinearMap, Product
+from bursar.strategies import workloads
+from bursar.strategies.best import best_strategy
+from bursar.papers.eigen_design.datacube import datacube
+from bursar.papers.eigen_design.eigen_design import eigen_design, eigen_queries, for_relative_error, principal, separated
+from bursar.papers.eigen_design.fourier import fourier, fourier_basis
+from bursar.strategies.hierarchical import hierarchical, tree
+from bursar.strategies.measure import pure_error, ratio, rms_error, svd_bound
+from bursar.strategies.optimal import optimum
+from bursar.strategies.p_identity import p_identity
+from bursar.strategies.plan import Line, Marginals
+from bursar.strategies.ranges import Family
+from bursar.strategies.residual import ResidualPlan
+from bursar.strategies.simple import identity
+from bursar.papers.eigen_design.wavelet import wavelet
+from bursar.strategies.weights import complete, query_weights, weigh_basis
 from harness.maps import Table, domain_of
 from harness.plans import all_ranges, kernel_over, matrix, measured, stacked, tables
 from harness.small import TableSource

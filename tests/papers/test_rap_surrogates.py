@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.release.surrogates import Expansion, Floats, expansion, generalized_products, inclusion_exclusion
+from bursar.synthetic.rap.surrogates import Expansion, Floats, expansion, generalized_products, inclusion_exclusion
 
 THRESHOLDS = [(k, r) for k in range(1, 6) for r in range(1, k + 1)]
 

@@ -15,11 +15,11 @@ import duckdb
 import pytest
 from public_view import cell_and_view, raw_values, shows_other, sql_type
 
-from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
 from bursar.sql.render import render_literal
-from bursar.workload.regions import regions
+from bursar.compile.regions import regions
 
 COLUMNS: dict[str, Attribute] = {
     "text": Categories(name="x", values=("F", "it's", "ß")),

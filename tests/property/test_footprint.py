@@ -10,9 +10,10 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Neighbours, Unit
-from bursar.kernel.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
-from bursar.queries import LinearMap, Norm, Product, norm
+from bursar.core.domain import Neighbours, Unit
+from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
+from bursar.core.queries import LinearMap, Norm, Product
+from bursar.core.queries import norm
 from harness.maps import Table, cell_number, columns_matrix, domain_of, maps, moved, products, tables, total_of
 
 SMALL = domain_of(a=3, b=2, c=2)

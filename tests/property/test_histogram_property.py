@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.inference.learner import Learner, Learning
-from bursar.inference.learning import Adaptive, Decaying, Penalty
-from bursar.inference.multiplicative_weights import Grid, Histogram
-from bursar.inference.size import ALL_ROWS
-from bursar.inference.windows import split
-from bursar.kernel.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened, Versioned
-from bursar.kernel.ledger import Record
-from bursar.queries import Mask, Product, Steps
+from bursar.views.learner import Learner, Learning
+from bursar.views.learning import Adaptive, Decaying, Penalty
+from bursar.views.multiplicative_weights import Grid, Histogram
+from bursar.views.size import ALL_ROWS
+from bursar.views.windows import split
+from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import Mask, Product, Steps
 from harness.learning import cells, grid
 
 SHAPE = (3, 4, 2)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.analysts.board import Board, Rules, State, Ticket, first_in_line, settle
+from bursar.analysts.queue_state import Board, Rules, State, Ticket, first_in_line, settle
 from bursar.analysts.scheduler import RoundRobin, Turns
 
 WEIGHTS = st.lists(st.fractions(Fraction(1, 50), 1, max_denominator=50), min_size=1, max_size=5)

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import Phase, assume, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Neighbours, Unit
+from bursar.core.domain import Neighbours, Unit
 from bursar.errors import BudgetError, QueryError
-from bursar.kernel import sparse_vector
-from bursar.kernel.accounting import (
+from bursar.core.extensions import sparse_vector
+from bursar.core.accounting import (
     Accountant,
     AddRemove,
     Book,
@@ -34,7 +34,7 @@ from bursar.kernel.accounting import (
     ReplaceOne,
     Selected,
 )
-from bursar.queries import LinearMap, Mask, Norm, Product, Stack, Steps
+from bursar.core.queries import LinearMap, Mask, Norm, Product, Stack, Steps
 from harness.divergences import divergence
 from harness.maps import columns_matrix, domain_of, mask_of, masks
 
@@ -323,7 +323,7 @@ def test_a_norm_that_forgets_a_number_is_found(monkeypatch: pytest.MonkeyPatch) 
             last = {mask.attrs: mask.steps.norms(self.power) for mask in self.masks}
             return tuple(last.pop(mask.attrs, np.ones(1, np.int64)) for mask in self.masks)
 
-    monkeypatch.setattr("bursar.queries.product.Norm", Keyed)
+    monkeypatch.setattr("bursar.core.queries.product.Norm", Keyed)
     cheap(small, told_by_measuring, lambda strategy: measured(strategy, Mode.PURE))
 
 

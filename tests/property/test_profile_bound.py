@@ -11,11 +11,16 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Domain
-from bursar.kernel.accounting import AddRemove, Footprint, Profile, ReplaceOne, grid, pairs, profile, replace_one
-from bursar.kernel.accounting.grid import LARGEST_SUM, Grid
-from bursar.kernel.accounting.profile import LARGEST_LOSS, Columns
-from bursar.queries import LinearMap, Norm, Product, Stack, norm
+from bursar.core.domain import Domain
+from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne
+from bursar.core.accounting import grid
+from bursar.core.extensions import pairs
+from bursar.core.accounting import profile
+from bursar.core.extensions import replace_one
+from bursar.core.accounting.grid import LARGEST_SUM, Grid
+from bursar.core.accounting.profile import LARGEST_LOSS, Columns
+from bursar.core.queries import LinearMap, Norm, Product, Stack
+from bursar.core.queries import norm
 from harness.maps import Numbers, columns_matrix, domain_of, maps, mask_of
 
 DOMAIN = domain_of(a=3, b=2, c=4)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Neighbours, Unit
-from bursar.kernel.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
-from bursar.queries import Product
+from bursar.core.domain import Neighbours, Unit
+from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
+from bursar.core.queries import Product
 from harness.divergences import divergence
 from harness.maps import domain_of, mask_of
 

@@ -7,10 +7,10 @@ from datetime import date
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Categories, Dates, Domain, Integers, Period, Stray
+from bursar.core.domain import Categories, Dates, Domain, Integers, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
-from bursar.workload import compile
+from bursar.compile import compile
 
 SEEDS = [
     "EXPLAIN SELECT age a, COUNT(*) FILTER (WHERE sex IN ('F', 'M')) FROM people p WHERE p.age IN (3, 9.5) GROUP BY a",

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from public_view import NAMES, View, shows_other
 
-from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse, render
-from bursar.workload import Workload, compile
+from bursar.compile import Workload, compile
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 

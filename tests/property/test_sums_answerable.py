@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bursar.answer import Answer
-from bursar.domain import Attribute, Bins, Categories, Domain, Integers
+from bursar.core.domain import Attribute, Bins, Categories, Domain, Integers
 from bursar.errors import BudgetError, GoalError
-from bursar.kernel.accounting import Mode
-from bursar.kernel.budget import Budget
-from bursar.workload.values import Represented
+from bursar.core.accounting import Mode
+from bursar.core.budget import Budget
+from bursar.compile.values import Represented
 from harness.small import config, engine
 
 RACES = ("a", "b", "c", "d", "e")

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, LedgerError
-from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, Paid, Selected
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import HOLD_SECONDS, Grant
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Purpose
-from bursar.queries import Mask, Product, Steps
-from bursar.synthesis.prepared import silent
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Paid, Selected
+from bursar.core.budget import Budget
+from bursar.core.grant import HOLD_SECONDS, Grant
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Purpose
+from bursar.core.queries import Mask, Product, Steps
+from bursar.synthetic.prepared import silent
 from harness.faults import Clock
 from harness.small import DOMAIN, Silence, config, engine
 

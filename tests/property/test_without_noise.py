@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bursar.kernel.budget import Budget
+from bursar.core.budget import Budget
 from harness.small import Silence, config, counts, engine
 
 COLUMNS = ("age", "sex", "region")

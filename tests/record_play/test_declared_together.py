@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
-from bursar.kernel.accounting import Versioned
-from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import MemoryLedger
-from bursar.kernel.randomness import SystemRandomness
+from bursar.core.accounting import Versioned
+from bursar.core.curator import declare_version
+from bursar.core.ledger import MemoryLedger
+from bursar.core.noise.system import SystemRandomness
 from harness.small import TableSource, charter, config, counts
 
 

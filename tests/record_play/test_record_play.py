@@ -17,10 +17,10 @@ import pytest
 from bursar import presets
 from bursar.answer import Answer
 from bursar.config import Config
-from bursar.domain import Domain, Unit
+from bursar.core.domain import Domain, Unit
 from bursar.engine import Bursar
 from bursar.errors import BudgetError
-from bursar.kernel.accounting import (
+from bursar.core.accounting import (
     Closed,
     Event,
     Failed,
@@ -33,19 +33,19 @@ from bursar.kernel.accounting import (
     Selected,
     Versioned,
 )
-from bursar.kernel.accounting.accountant import Accountant
-from bursar.kernel.accounting.book import Book
-from bursar.kernel.accounting.pairs import Change
-from bursar.kernel.accounts import Charge
-from bursar.kernel.blocks import Blocks
-from bursar.kernel.budget import Budget
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Purpose, Record, Transaction
-from bursar.kernel.seals import Axis
-from bursar.kernel.sources.source import Source
-from bursar.kernel.sparse_vector import SparseVectors
+from bursar.core.accounting.accountant import Accountant
+from bursar.core.accounting.book import Book
+from bursar.core.extensions.pairs import Change
+from bursar.core.accounts import Charge
+from bursar.core.blocks import Blocks
+from bursar.core.budget import Budget
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Purpose, Record, Transaction
+from bursar.core.seals import Axis
+from bursar.core.source.source import Source
+from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.proposers.invest import Invest
-from bursar.queries import LinearMap, Norm, Predicate, Product, Stack, Steps
+from bursar.core.queries import LinearMap, Norm, Predicate, Product, Stack, Steps
 from harness.cells import Numbers
 from harness.people import DOMAIN, MakeSource, Pair, People, Person, plain_source, stored_source
 from harness.questions import KINDS, Scene, scene
@@ -92,7 +92,7 @@ UNDER = {"stored": STORED, "tied": TIED}
 
 def small_masks() -> AbstractContextManager[Any]:
     """Masks over no more than four joint cells: conditions on two columns are counted by the source."""
-    return patch("bursar.workload.regions.LARGEST_JOINT", 4)
+    return patch("bursar.compile.regions.LARGEST_JOINT", 4)
 
 
 def quick(kind: str) -> int:

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from bursar.kernel.accounts import Account
-from bursar.kernel.kernel import Kernel
+from bursar.core.accounts import Account
+from bursar.core.kernel import Kernel
 from harness.questions import KINDS, scene
 from harness.record_play import faults
 from harness.stage import Under, play

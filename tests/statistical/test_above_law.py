@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bursar.kernel.accounting import Noise, Opened
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.randomness import SystemRandomness
-from bursar.queries import Mask, Product, Steps
+from bursar.core.accounting import Noise, Opened
+from bursar.core.budget import Budget
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import Mask, Product, Steps
 from harness.cells import Numbers
 from harness.small import config, counts, engine
 from harness.sparse import Outcome, joint, laplace

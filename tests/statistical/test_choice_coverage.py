@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bursar.inference.derived import Derived
-from bursar.inference.estimate import error_bars
-from bursar.kernel.budget import Budget
-from bursar.kernel.randomness import SystemRandomness
+from bursar.estimation.derived import Derived
+from bursar.estimation.estimate import error_bars
+from bursar.core.budget import Budget
+from bursar.core.noise.system import SystemRandomness
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.sql import TRUE
 from bursar.sql.query import leaves
-from bursar.workload.after import After, Picked
+from bursar.compile.result_lines import After, Picked
 from harness.public import COUNTS, DOMAIN
 from harness.small import TableSource, config, engine
 

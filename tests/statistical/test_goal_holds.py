@@ -15,9 +15,9 @@ import pytest
 from scipy.stats import binom
 
 from bursar.engine import Bursar
-from bursar.kernel.accounting import Noise
-from bursar.kernel.budget import Budget
-from bursar.kernel.randomness import Randomness, SystemRandomness
+from bursar.core.accounting import Noise
+from bursar.core.budget import Budget
+from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Views

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bursar.kernel.joint_selection import select_jointly
-from bursar.kernel.selection import select
+from bursar.core.extensions.joint_selection import select_jointly
+from bursar.core.extensions.select import select
 from harness.cells import Numbers
 from harness.masses import jointly_picked
 

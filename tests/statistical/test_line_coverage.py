@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bursar.inference.lines import Line
-from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind
-from bursar.kernel.ledger import Purpose
-from bursar.queries import Mask, Product, Steps
-from bursar.strategy.ranges import Family, sine_strategy
+from bursar.estimation.sine_columns import Line
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.core.ledger import Purpose
+from bursar.core.queries import Mask, Product, Steps
+from bursar.strategies.ranges import Family, sine_strategy
 from harness.maps import domain_of
 from harness.plans import kernel_over
 from harness.small import TableSource

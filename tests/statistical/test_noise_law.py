@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from bursar.kernel import bulk
-from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.randomness import SystemRandomness
+from bursar.core.noise import bulk
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.noise.system import SystemRandomness
 
 ALPHA = 1e-6
 LEAST_EXPECTED = 50  # in a cell, so that the chi-square law holds far out

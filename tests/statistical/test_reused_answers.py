@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import binom
 
-from bursar.domain import Domain, Integers
-from bursar.kernel.accounting import Noise
-from bursar.kernel.budget import Budget
-from bursar.kernel.randomness import Randomness, SystemRandomness
+from bursar.core.domain import Domain, Integers
+from bursar.core.accounting import Noise
+from bursar.core.budget import Budget
+from bursar.core.noise.system import Randomness, SystemRandomness
 from harness.small import config, engine
 
 RUNS = 40

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bursar.kernel.selection import select
+from bursar.core.extensions.select import select
 from harness.cells import Numbers
 from harness.selecting import in_turn
 

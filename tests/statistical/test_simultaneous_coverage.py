@@ -12,9 +12,9 @@ import pytest
 from scipy.stats import binom
 
 from bursar.config import Config
-from bursar.domain import Domain, Integers
-from bursar.inference.simultaneous import Family
-from bursar.kernel.budget import Budget
+from bursar.core.domain import Domain, Integers
+from bursar.estimation.simultaneous import Family
+from bursar.core.budget import Budget
 from harness.small import config, engine
 
 ALPHA, BETA, TRUTH = 1e-6, 0.05, 660

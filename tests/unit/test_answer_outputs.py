@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from bursar.answer import Answer, _bar, _digits
-from bursar.domain import Bins, Domain, Integers
-from bursar.kernel.budget import Budget
+from bursar.core.domain import Bins, Domain, Integers
+from bursar.core.budget import Budget
 from harness.small import Silence, config, engine
 from unit.test_answer import ANSWER
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bursar.config import Config, load
-from bursar.demo import COLUMNS, generate
-from bursar.domain import Bins, Categories, Dates, Integers
+from bursar.curate.demo import COLUMNS, generate
+from bursar.core.domain import Bins, Categories, Dates, Integers
 
 ROWS = 20_000
 Person = dict[str, str]

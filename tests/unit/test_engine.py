@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from bursar.answer import Answer
-from bursar.domain import Neighbours, Unit
+from bursar.core.domain import Neighbours, Unit
 from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
-from bursar.kernel.accounting import Measured, Noise, NoiseKind
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import SqliteLedger
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.seals import Axis
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version
+from bursar.core.ledger import SqliteLedger
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.seals import Axis
 from bursar.planner.explain import Explanation
-from bursar.queries import Product
+from bursar.core.queries import Product
 from harness.small import Silence, TableSource, charter, config, counts, engine
 
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"

@@ -12,9 +12,9 @@ import pytest
 import bursar
 from bursar.config import load
 from bursar.errors import ConfigError, QueryError, SourceError
-from bursar.ingest import Watcher, curating
-from bursar.kernel.accounting import Sealed
-from bursar.kernel.sources.intake import Taken
+from bursar.curate.ingest import Watcher, curating
+from bursar.core.accounting import Sealed
+from bursar.curate.intake import Taken
 
 CONFIG = """\
 dataset = "rides"

@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import bursar
-from bursar.demo import generate
+from bursar.curate.demo import generate
 from bursar.errors import LedgerError, SourceError
 
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"

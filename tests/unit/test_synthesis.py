@@ -11,18 +11,18 @@ import pytest
 
 from bursar.analysts.settings import Settings
 from bursar.analysts.shares import Shares
-from bursar.domain import Categories, Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Unsupported
-from bursar.kernel.accounting import Measured, Selected, Versioned
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import Grant
-from bursar.kernel.ledger import MemoryLedger
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.seals import Axis
+from bursar.core.accounting import Measured, Selected, Versioned
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version
+from bursar.core.grant import Grant
+from bursar.core.ledger import MemoryLedger
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.seals import Axis
 from bursar.simulate.mix import replayed
-from bursar.synthesis.prepared import silent
+from bursar.synthetic.prepared import silent
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
 BY_AGE = "SELECT age, COUNT(*) FROM people GROUP BY age"

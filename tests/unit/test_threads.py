@@ -15,8 +15,8 @@ import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from bursar.domain import Dates, Domain, Integers, Period
-from bursar.kernel.budget import Budget
+from bursar.core.domain import Dates, Domain, Integers, Period
+from bursar.core.budget import Budget
 from bursar.threads import one_thread
 from harness.small import config, engine
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from bursar.analysts.coupons import expected_turns
+from bursar.analysts.fairness_bounds import expected_turns
 from bursar.analysts.settings import Settings
-from bursar.kernel.budget import Budget
+from bursar.core.budget import Budget
 
 GOALS = (
     "as long as goals are in rows or in % of a public size. It is exact for expected errors over one set of columns; "

@@ -15,11 +15,11 @@ from typing import Protocol
 
 from bursar.analysts.seeded_cache import Phases, SeededCachePlanner
 from bursar.analysts.settings import Seed, Settings
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.errors import ConfigError
-from bursar.kernel.accounting import Closed, Failed, Mode, Paid
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Ledger, Record
+from bursar.core.accounting import Closed, Failed, Mode, Paid
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Ledger, Record
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Views
@@ -95,7 +95,7 @@ class SeededCache:
 
     def begin(self, kernel: Kernel) -> None:
         """Phase 1."""
-        from bursar.analysts.seed import plant  # strategies are slow to import, and this happens once
+        from bursar.analysts.seed_measurements import plant  # strategies are slow to import, and this happens once
 
         plant(kernel, self.seed)
 

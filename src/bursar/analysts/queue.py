@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
-from bursar.analysts import slips
-from bursar.analysts.board import Board, Rules, State, Ticket, first_in_line, settle
+from bursar.analysts import queue_storage as slips
+from bursar.analysts.queue_state import Board, Rules, State, Ticket, first_in_line, settle
 from bursar.analysts.scheduler import Randomized, RoundRobin, Scheduler
 from bursar.analysts.settings import Settings
 from bursar.errors import AnalystError, LedgerError, Waiting
-from bursar.kernel.ledger import Ledger, Transaction
+from bursar.core.ledger import Ledger, Transaction
 
 LEASE_SECONDS = 30.0
 """How long a client may be silent before it counts as dead. It says that it is alive three times as often."""

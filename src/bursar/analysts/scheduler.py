@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from bursar.kernel.randomness import SystemRandomness
+from bursar.core.noise.system import SystemRandomness
 
 Turns = Mapping[str, int]
 """How many turns each analyst has had, taken or let go; 0 where one is missing."""

@@ -24,21 +24,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.errors import BudgetError
-from bursar.inference.nodes import Nodes
-from bursar.inference.shelves import Shelves
-from bursar.inference.views import Measurements, Reconstructions
-from bursar.kernel.accounting import Measured, Mode, from_units, left_of
-from bursar.kernel.ledger import Ledger, Record
+from bursar.views.nodes import Nodes
+from bursar.views.partition_measurements import Shelves
+from bursar.views.measurements import Measurements, Reconstructions
+from bursar.core.accounting import Measured, Mode, from_units, left_of
+from bursar.core.ledger import Ledger, Record
 from bursar.planner.choose import Preset, acceptable, choose, fits
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.planner import Planner, Prices
-from bursar.planner.refuse import refusal
-from bursar.planner.rents import Rents
+from bursar.rewrite.refusal import refusal
+from bursar.views.rents import Rents
 from bursar.planner.request import Request
-from bursar.proposers.apart import OneByOne
+from bursar.proposers.partwise import OneByOne
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from bursar.analysts.shares import Shares
-from bursar.queries import LinearMap
+from bursar.core.queries import LinearMap
 
 POLICIES = ("shared", "independent", "seeded-cache")
 SCHEDULERS = ("none", "round-robin", "randomized")

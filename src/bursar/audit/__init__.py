@@ -24,17 +24,17 @@ from bursar.audit.neighbours import Tables, write_neighbours
 from bursar.audit.sessions import SESSIONS, Play, Session, Stage, transcript, written
 from bursar.config import Config
 from bursar.engine import Bursar
-from bursar.kernel.accounting import Mode, from_units
-from bursar.kernel.budget import LARGEST_BUDGET, Budget, charter_of
-from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import MemoryLedger
-from bursar.kernel.randomness import Randomness, SystemRandomness
-from bursar.kernel.seals import Axis
-from bursar.kernel.sources.duckdb import DuckDBSource
-from bursar.kernel.sources.source import Source
+from bursar.core.accounting import Mode, from_units
+from bursar.core.budget import LARGEST_BUDGET, Budget, charter_of
+from bursar.core.curator import declare_version
+from bursar.core.ledger import MemoryLedger
+from bursar.core.noise.system import Randomness, SystemRandomness
+from bursar.core.seals import Axis
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.core.source.source import Source
 from bursar.planner.choose import Preset
-from bursar.queries import Predicate
-from bursar.status import OWNER
+from bursar.core.queries import Predicate
+from bursar.report.status import OWNER
 
 SPARE = 2.0
 """How many times the loss of a session the analyst who plays it may spend."""

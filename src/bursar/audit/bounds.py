@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, betaincinv, ndtr
 
-from bursar.kernel.accounting import Mode
+from bursar.core.accounting import Mode
 
 Reals = NDArray[np.float64]
 Score = Callable[[Reals], Reals]

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from bursar.config import Config
-from bursar.domain import Attribute, Bins, Dates, Integers, Neighbours, Unit
+from bursar.core.domain import Attribute, Bins, Dates, Integers, Neighbours, Unit
 
 ROWS = 30
 """Rows of others, each a unit of its own."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from bursar.config import Config
-from bursar.domain import Attribute, Bins, Integers
+from bursar.core.domain import Attribute, Bins, Integers
 from bursar.engine import Bursar
 from bursar.errors import BursarError, Stale
-from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
-from bursar.kernel.grant import Grant
-from bursar.kernel.sources.source import Source
-from bursar.queries import Mask, Product, Steps
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
+from bursar.core.grant import Grant
+from bursar.core.source.source import Source
+from bursar.core.queries import Mask, Product, Steps
 
 Play = Callable[[Bursar], list[float]]
 """One session: what it lets an analyst see."""

@@ -9,7 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from bursar import __version__
-from bursar.cli import outcome, show, show_queue, stopped, working
+from bursar.cli import stopped, working
+from bursar.report.text import answers as outcome
+from bursar.report.text import commands as show
+from bursar.report.text import queue as show_queue
 from bursar.cli.confirm import confirm
 from bursar.cli.init import check, init
 from bursar.cli.opened import opened, read, read_file
@@ -373,7 +376,7 @@ def ingest(
     A file is added as a whole or not at all, and only once. Rows of partitions that are sealed are set aside. The
     numbers printed here are exact: they are not for analysts.
     """
-    from bursar.ingest import Watcher
+    from bursar.curate.ingest import Watcher
 
     if not files and watch is None:
         raise ConfigError("there is nothing to add\ntry: bursar ingest FILE, or bursar ingest --watch FOLDER")

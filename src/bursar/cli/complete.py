@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bursar.domain import Attribute, Bins, Dates, Domain, Value
+from bursar.core.domain import Attribute, Bins, Dates, Domain, Value
 from bursar.sql.tokens import needs_quotes
 
 KEYWORDS = (

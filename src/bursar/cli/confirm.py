@@ -16,7 +16,7 @@ from bursar.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
     from bursar.config import Config
-    from bursar.config.lines import Place
+    from bursar.config.toml_lines import Place
 
 YES, ALL, ONE, NUMBER = "[y]es", "[y]es to all of these", "[o]ne by one", "[n]umber of rows"
 CHANGE, LEAVE, SKIP, QUIT = "[c]hange it", "[l]eave the column out", "[s]kip", "[q]uit"
@@ -37,7 +37,7 @@ def confirm(
     Example for scripts: bursar confirm --yes privacy budget age sex
     """
     from bursar.config import load_draft
-    from bursar.setup.confirm import every_guess, named, screens
+    from bursar.curate.confirm import every_guess, named, screens
 
     config = load_draft(data)
     if yes and not names:
@@ -52,7 +52,7 @@ def confirm(
 
 def _effect(config: Config, places: Sequence[Place]) -> dict[str, str]:
     """What these declarations change, in words; nothing where the rows cannot be looked at."""
-    from bursar.setup.changes import changes
+    from bursar.curate.changes import changes
 
     names = [str(place[-1]) for place in places if place[0] == "columns"]
     if not names or not config.location.is_file():
@@ -83,7 +83,7 @@ def _walk(data: Path, screens: Sequence[tuple[str, list[Place]]]) -> None:
 def _together(data: Path, kind: str, places: list[Place], done: int, of: int, effect: Mapping[str, str]) -> bool:
     """Show columns of one kind, and ask about all of them; False to stop."""
     from bursar.config import load_draft
-    from bursar.setup.confirm import asks, says
+    from bursar.curate.confirm import asks, says
 
     config = load_draft(data)
     width = max(len(str(place[-1])) for place in places)
@@ -105,10 +105,11 @@ def _together(data: Path, kind: str, places: list[Place], done: int, of: int, ef
 
 def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[str, str]) -> bool:
     """Ask about one guess until it is settled; False to stop."""
-    from bursar.config import edit, load_draft
+    from bursar.config import load_draft
+    from bursar.curate import edit
     from bursar.config.confirmed import label
     from bursar.config.load import read_text
-    from bursar.setup.confirm import asks, change, counting, says
+    from bursar.curate.confirm import asks, change, counting, says
 
     config = load_draft(data)
     print(f"\n{label(place)} ({done + 1} of {of}): {says(config, place, shown=sys.maxsize)}")
@@ -141,8 +142,8 @@ def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[str, st
 
 def _settle(data: Path, places: Sequence[Place]) -> None:
     """Confirm what the owner has seen or named, all at once."""
-    from bursar.config import edit
-    from bursar.setup.confirm import change
+    from bursar.curate import edit
+    from bursar.curate.confirm import change
 
     change(data, lambda text: reduce(edit.confirm, places, text))
 
@@ -165,7 +166,7 @@ def _number(prompt: str) -> int:
 
 
 def _lines(data: Path, place: Place) -> str:
-    from bursar.config import edit
+    from bursar.curate import edit
     from bursar.config.load import read_text
 
     print(f"{edit.keys(read_text(data), place)}\nType all its lines as they should be; an empty line ends them.")
@@ -183,7 +184,7 @@ def _line(prompt: str) -> str | None:
 
 
 def _left(config: Config, data: Path) -> None:
-    from bursar.setup.confirm import every_guess
+    from bursar.curate.confirm import every_guess
 
     option = "" if data == CONFIG else f" -d {data}"
     if not config.unconfirmed:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bursar.cli import show
+from bursar.report.text import commands as show
 from bursar.cli.options import CONFIG, Data, Json
 from bursar.cli.working import working
 
 if TYPE_CHECKING:
-    from bursar.setup import Drafted
+    from bursar.curate import Drafted
 
 
 def init(
@@ -44,7 +44,7 @@ def init(
 
     Example: bursar init people.csv
     """
-    from bursar.setup import init as draft
+    from bursar.curate import init as draft
 
     with working(f"reading {file or source}") as told:
         made = draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon, copy=copy, told=told)
@@ -57,7 +57,7 @@ def check(data: Data = CONFIG, json: Json = False) -> None:
     How many values each declaration changes is counted exactly, from the rows: it is for your eyes only.
     """
     from bursar.config import load_draft
-    from bursar.setup import check as checked
+    from bursar.curate import check as checked
 
     config = load_draft(data)
     with working(f"looking at {config.location.name}"):
@@ -66,9 +66,9 @@ def check(data: Data = CONFIG, json: Json = False) -> None:
 
 
 def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
-    from bursar.setup.check import protected
-    from bursar.setup.confirm import says
-    from bursar.setup.prices import first_question
+    from bursar.curate.check import protected
+    from bursar.curate.confirm import says
+    from bursar.curate.prices import first_question
 
     draft, config = made.draft, made.config
     option = "" if data == CONFIG else f" -d {data}"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bursar.cli import show_queue
+from bursar.report.text import queue as show_queue
 from bursar.errors import LedgerError, QueryError
 
 if TYPE_CHECKING:

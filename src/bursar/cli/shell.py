@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bursar.cli import outcome, show
+from bursar.report.text import answers as outcome
+from bursar.report.text import commands as show
 from bursar.cli.complete import DELIMITERS, Completer, described
 from bursar.cli.stopped import Stopped, Watch
 from bursar.cli.working import working
@@ -126,7 +127,7 @@ class Shell:
         print("no goal: each question names its own" if named is None else f"goal: {named.describe()}")
 
     def _out(self, name: str) -> None:
-        from bursar.show import files
+        from bursar.report import files
 
         if self._last is None:
             raise QueryError("there is no answer to write yet")

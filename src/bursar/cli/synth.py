@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bursar.cli import show_queue, stopped, working
+from bursar.cli import stopped, working
+from bursar.report.text import queue as show_queue
 from bursar.cli.opened import opened, read_file
 from bursar.cli.options import CONFIG, Analyst, Data, Json
 
 if TYPE_CHECKING:
-    from bursar.synthesis.prepared import Prepared
+    from bursar.synthetic.prepared import Prepared
 
 
 def synth(
@@ -71,7 +72,8 @@ def synth(
     Free without --spend: then it is made of what was measured before. What a stopped run has paid for is kept, and the
     same command goes on from there. Example: bursar synth --out people2.csv --spend 0.2
     """
-    from bursar.release import report_plots, rows_file
+    from bursar.synthetic.report import plots as report_plots
+    from bursar.synthetic.table import files as rows_file
 
     rows_file.check(out)
     if report is not None:

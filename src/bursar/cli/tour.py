@@ -30,7 +30,7 @@ def tour(folder: Path, *, rows: int) -> None:
     from rich.console import Console
 
     import bursar
-    from bursar.demo import generate
+    from bursar.curate.demo import generate
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
     try:

@@ -8,8 +8,8 @@ from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section, shown
 from bursar.config.seed import seed
 from bursar.config.turns import idle, probabilities
-from bursar.domain import Domain
-from bursar.workload import Level
+from bursar.core.domain import Domain
+from bursar.compile import Level
 
 SHARES = "shares = { alice = 0.5, bob = 0.3 }, fractions of the budget"
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from bursar.config.schema import HOMES, KEYS, KINDS
 from bursar.config.section import LARGEST_INTEGER, Section, check_name, shown
-from bursar.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
-from bursar.domain.attribute import LARGEST_COLUMN
-from bursar.workload.values import Represented
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
+from bursar.core.domain.attribute import LARGEST_COLUMN
+from bursar.compile.values import Represented
 
 LARGEST_BOUND = 2**53 - 1  # whole numbers that a 64-bit float holds exactly
 LAST_YEAR = 9998  # the period after the last one must still be a date

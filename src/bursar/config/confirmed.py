@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bursar.config.lines import Place
+from bursar.config.toml_lines import Place
 from bursar.config.section import Section, shown
 
 SECTIONS = ("source", "privacy", "budget")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bursar.config.names import columns_of
+from bursar.config.column_lists import columns_of
 from bursar.config.section import Section
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.goal import Contract
-from bursar.inference.simultaneous import LARGEST_FAMILY, Family
-from bursar.queries.product import MOST_COLUMNS
+from bursar.estimation.simultaneous import LARGEST_FAMILY, Family
+from bursar.core.queries.product import MOST_COLUMNS
 
 EXAMPLE = 'family = ["age", ["age", "sex"]], each a column or a list of columns'
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bursar.config.names import columns_of
+from bursar.config.column_lists import columns_of
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section
-from bursar.domain import Domain
-from bursar.inference.multiplicative_weights import MOST_BINS
-from bursar.inference.simultaneous import Family
+from bursar.core.domain import Domain
+from bursar.views.multiplicative_weights import MOST_BINS
+from bursar.estimation.simultaneous import Family
 
 EXAMPLE = 'groups = [["age", "sex"], ["region", "income"]], each a list of columns'
 

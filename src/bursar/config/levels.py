@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bursar.config.section import Section, check_name, nearest, shown
-from bursar.domain import Categories, Domain
-from bursar.workload import Level
+from bursar.core.domain import Categories, Domain
+from bursar.compile import Level
 
 EXAMPLE = 'country = { "Europe" = ["FR", "DE"], "Asia" = ["JP"] }'
 

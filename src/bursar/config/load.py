@@ -15,19 +15,19 @@ from bursar.config.analysts import analysts
 from bursar.config.confirmed import label, unconfirmed
 from bursar.config.histograms import Groups, groups
 from bursar.config.levels import levels
-from bursar.config.lines import Place, line_numbers
+from bursar.config.toml_lines import Place, line_numbers
 from bursar.config.partition import Sealing, check_together, partition
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section
 from bursar.config.view import view
-from bursar.domain import Domain, Unit
+from bursar.core.domain import Domain, Unit
 from bursar.errors import ConfigError
 from bursar.goal import Contract, Goal
-from bursar.inference.simultaneous import Family
-from bursar.kernel.budget import Budget
-from bursar.kernel.seals import Axis
-from bursar.workload import Level
-from bursar.workload.levels import with_levels
+from bursar.estimation.simultaneous import Family
+from bursar.core.budget import Budget
+from bursar.core.seals import Axis
+from bursar.compile import Level
+from bursar.compile.levels import with_levels
 
 LARGEST_FILE = 16 * 2**20
 LARGEST_ROWS = 10**12

@@ -9,9 +9,9 @@ from enum import Enum
 from bursar.analysts.settings import Settings
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section, nearest, shown
-from bursar.domain import Attribute, Dates, Integers
+from bursar.core.domain import Attribute, Dates, Integers
 from bursar.errors import QueryError
-from bursar.inference.simultaneous import Family
+from bursar.estimation.simultaneous import Family
 
 EXAMPLE = '[partition]\ncolumn = "joined"\nseal = "calendar"'
 LONGEST_GRACE = 3650

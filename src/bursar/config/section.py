@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NoReturn
 
-from bursar.config.lines import Place
+from bursar.config.toml_lines import Place
 from bursar.errors import BursarError, ConfigError
 
 LARGEST_INTEGER = 2**63 - 1

@@ -10,11 +10,11 @@ from bursar.config.family import family
 from bursar.config.partition import check_partition, partition
 from bursar.config.schema import HOMES, KEYS
 from bursar.config.section import Section, shown
-from bursar.domain import Domain, Neighbours, Unit
+from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.goal import Goal, GoalKind
-from bursar.inference.simultaneous import Family
-from bursar.kernel.accounting.renyi import LARGEST_ORDER, SMALLEST_ORDER
-from bursar.kernel.budget import LARGEST_BUDGET, Budget
+from bursar.estimation.simultaneous import Family
+from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
+from bursar.core.budget import LARGEST_BUDGET, Budget
 
 LARGEST_PACE = 3600.0
 

@@ -6,14 +6,14 @@ from fractions import Fraction
 
 from bursar.analysts.settings import BASES, Seed
 from bursar.config.section import Section, nearest, shown
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.errors import QueryError
-from bursar.inference.views import joined
-from bursar.queries import LinearMap
+from bursar.views.measurements import joined
+from bursar.core.queries import LinearMap
 from bursar.sql import parse
-from bursar.workload import Level
-from bursar.workload import compile as compile_query
-from bursar.workload.apart import check_batch
+from bursar.compile import Level
+from bursar.compile import compile as compile_query
+from bursar.compile.partwise import check_batch
 
 EXAMPLE = 'seed = { fraction = 0.25, basis = "histogram", columns = ["age"] }'
 DECLARED = 'seed = { fraction = 0.25, basis = "best", questions = ["SELECT age, COUNT(*) FROM people GROUP BY age"] }'

@@ -19,8 +19,8 @@ from sqlglot.errors import SqlglotError
 from bursar.config.partition import Sealing
 from bursar.config.section import Section, shown
 from bursar.config.view_allowed import strangers
-from bursar.domain import Unit
-from bursar.kernel.sources.raw import one_select
+from bursar.core.domain import Unit
+from bursar.core.source.raw import one_select
 
 EXAMPLE = 'view = "SELECT person, sex, cost FROM visits JOIN people USING (person)"'
 LONGEST_VIEW = 20_000

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from bursar.errors import GoalError, QueryError
 from bursar.goal import GoalKind
-from bursar.inference.simultaneous import Family
-from bursar.inference.views import products_of
+from bursar.estimation.simultaneous import Family
+from bursar.views.measurements import products_of
 from bursar.planner.request import Request
-from bursar.queries import LinearMap, Predicate, Stack, Thresholds
+from bursar.core.queries import LinearMap, Predicate, Stack, Thresholds
 from bursar.sql import TRUE, Aggregate, And, Condition, Function, Key, Name, Query, parse, render
 from bursar.sql.query import all_of, change_parts, leaves
-from bursar.workload import compile
-from bursar.workload.apart import Apart
+from bursar.compile import compile
+from bursar.compile.partwise import Apart
 
 NO_MEASURED_SIZE = (
     'under contract = "simultaneous" a percentage is taken of a public size only, and public_size is not declared; '

@@ -14,9 +14,9 @@ from bursar.errors import GoalError, QueryError
 from bursar.goal import GoalKind
 from bursar.planner.request import Request
 from bursar.planner.tolerances import balance, least_of, tolerances
-from bursar.queries import LinearMap
-from bursar.workload.apart import pieces_of, put_together
-from bursar.workload.workload import Workload
+from bursar.core.queries import LinearMap
+from bursar.compile.partwise import pieces_of, put_together
+from bursar.compile.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bursar.goal import Contract, Goal, GoalKind
-from bursar.inference.estimate import error_bars, meets
-from bursar.inference.simultaneous import Family
-from bursar.kernel.accounting import to_units
+from bursar.estimation.estimate import error_bars, meets
+from bursar.estimation.simultaneous import Family
+from bursar.core.accounting import to_units
 from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
-from bursar.queries import Stack, Thresholds
-from bursar.workload.lines import Labels
+from bursar.core.queries import Stack, Thresholds
+from bursar.compile.lazy_rows import Labels
 
 SPARE = 1.05
 """Errors of several outputs are rounded one by one, and the multiples they are planned in with them."""

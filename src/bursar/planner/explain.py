@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bursar.inference.estimate import meets
-from bursar.kernel.accounting import from_units, left_of
+from bursar.estimation.estimate import meets
+from bursar.core.accounting import from_units, left_of
 from bursar.planner.choose import Preset, best, offers, widest, within_cap
 from bursar.planner.offer import Views
 from bursar.planner.request import Request
@@ -52,7 +52,7 @@ class Explanation:
         return {**asdict(self), "offers": offers}
 
     def _repr_html_(self) -> str:
-        from bursar.show.notebook import page
+        from bursar.report.notebook import page
 
         whole = () if self.analyst is None else ("of all",)
         head = ("answer from", self.unit, *whole, "error ±", "goal met", "reuses", "buys", "")

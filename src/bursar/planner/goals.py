@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bursar.errors import GoalError
 from bursar.goal import DEFAULT_CONFIDENCE, LARGEST_AMOUNT, Goal, GoalKind
-from bursar.kernel.accounting import Mode
+from bursar.core.accounting import Mode
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from bursar.domain import Domain
-from bursar.inference.estimate import ErrorLaw, Estimate, Reals
-from bursar.inference.histograms import Histograms
-from bursar.inference.nodes import Nodes
-from bursar.inference.shelves import Shelves
-from bursar.inference.views import Measurements, Reconstructions
-from bursar.kernel.accounting import Event, Measured, Mode
-from bursar.kernel.seals import looked_at
-from bursar.kernel.verbs import Verbs
-from bursar.planner.rents import Rents
+from bursar.core.domain import Domain
+from bursar.estimation.estimate import ErrorLaw, Estimate, Reals
+from bursar.views.histograms import Histograms
+from bursar.views.nodes import Nodes
+from bursar.views.partition_measurements import Shelves
+from bursar.views.measurements import Measurements, Reconstructions
+from bursar.core.accounting import Event, Measured, Mode
+from bursar.core.seals import looked_at
+from bursar.core.verbs import Verbs
+from bursar.views.rents import Rents
 from bursar.planner.request import Request
-from bursar.queries import LinearMap
+from bursar.core.queries import LinearMap
 
 
 @dataclass(frozen=True, kw_only=True)

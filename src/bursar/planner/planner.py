@@ -8,22 +8,22 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.errors import GoalError
-from bursar.inference.histograms import Histograms
-from bursar.inference.nodes import Nodes
-from bursar.inference.shelves import Shelves
-from bursar.inference.size import measured_size
-from bursar.inference.views import Measurements, Reconstructions
-from bursar.kernel.accounting import Book, Event, Mode
-from bursar.kernel.accounts import Account, Charge
-from bursar.kernel.ledger import Record
+from bursar.views.histograms import Histograms
+from bursar.views.nodes import Nodes
+from bursar.views.partition_measurements import Shelves
+from bursar.views.size import measured_size
+from bursar.views.measurements import Measurements, Reconstructions
+from bursar.core.accounting import Book, Event, Mode
+from bursar.core.accounts import Account, Charge
+from bursar.core.ledger import Record
 from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, SyntheticRows, Views
-from bursar.planner.refuse import refusal
-from bursar.planner.rents import Rents
+from bursar.rewrite.refusal import refusal
+from bursar.views.rents import Rents
 from bursar.planner.request import Request
 from bursar.threads import one_thread
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from bursar.goal import Goal
 from bursar.planner.tolerances import balanced
-from bursar.workload.lines import Labels
-from bursar.workload.workload import Workload
+from bursar.compile.lazy_rows import Labels
+from bursar.compile.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

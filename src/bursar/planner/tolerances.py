@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.goal import Goal, GoalKind
-from bursar.inference.derived import Combination
-from bursar.inference.views import products_of
-from bursar.queries import LinearMap, Mask, Predicate, Product, Stack, Steps
-from bursar.workload.apart import Apart, pieces_of
-from bursar.workload.workload import Workload
+from bursar.estimation.derived import Combination
+from bursar.views.measurements import products_of
+from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack, Steps
+from bursar.compile.partwise import Apart, pieces_of
+from bursar.compile.workload import Workload
 
 LARGEST_RATIO = 2.0**20
 """Rows that may err by more than this times what others may are planned as if they might not."""

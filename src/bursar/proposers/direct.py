@@ -14,17 +14,17 @@ import numpy as np
 
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import ErrorLaw, Estimate, IndependentRows, each_of
-from bursar.inference.tails import scale_for
-from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind
-from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE
-from bursar.kernel.verbs import Verbs
+from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
+from bursar.tails.tails import scale_for
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.core.verbs import Verbs
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.proposers.several_noises import SeveralNoises
-from bursar.queries import LinearMap
-from bursar.workload.apart import Apart
+from bursar.proposers.buying.several_noises import SeveralNoises
+from bursar.core.queries import LinearMap
+from bursar.compile.partwise import Apart
 
 ROUNDED = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bursar.inference.estimate import Certain, Estimate, IndependentRows
-from bursar.inference.views import noise_of
+from bursar.estimation.estimate import Certain, Estimate, IndependentRows
+from bursar.views.measurements import noise_of
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 

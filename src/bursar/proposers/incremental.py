@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from bursar.errors import BudgetError, GoalError, QueryError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Estimate, WeightedRows, meets
-from bursar.inference.least_squares import FEW_ROWS, Reconstruction
-from bursar.inference.rehearsal import Groups, Rehearsal
-from bursar.inference.views import products_of
-from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind
-from bursar.kernel.verbs import Verbs
+from bursar.estimation.estimate import Estimate, WeightedRows, meets
+from bursar.estimation.least_squares import FEW_ROWS, Reconstruction
+from bursar.estimation.rehearsal import Groups, Rehearsal
+from bursar.views.measurements import products_of
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.core.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.queries import LARGEST_JOINT, LinearMap, Product
+from bursar.core.queries import LARGEST_JOINT, LinearMap, Product
 
 Reals = NDArray[np.float64]
 
@@ -163,7 +163,7 @@ class _Row:
 
 def _row(rehearsal: Rehearsal, query: Product, variance: float) -> _Row | None:
     """The best row for one query, in whole numbers, with the noise that just keeps the variance."""
-    from bursar.strategy.online import best_row  # linear algebra takes a while to load, and few questions need it
+    from bursar.proposers.buying.online import best_row  # linear algebra takes a while to load, and few questions need it
 
     groups = rehearsal.groups(query, MOST_GROUPS)
     if groups is None:
@@ -192,7 +192,7 @@ def _multiple(blend: Reals, query: Reals) -> bool:
 
 def _whole(rehearsal: Rehearsal, groups: Groups, blend: Reals) -> tuple[Reals | None, float]:
     """The row on a grid, towards zero, so that no cell's loss grows by rounding; and how much that moved it."""
-    from bursar.strategy.lattice import span_of, towards_zero
+    from bursar.strategies.lattice import span_of, towards_zero
 
     state = rehearsal.known.state
     grid = math.ceil(GRID / np.abs(blend).max())

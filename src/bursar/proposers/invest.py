@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Estimate, WeightedRows, meets
-from bursar.inference.views import noise_of, products_of
-from bursar.kernel.accounting import Measured, Mode, Noise, NoiseKind, from_units
-from bursar.kernel.ledger import Record
+from bursar.estimation.estimate import Estimate, WeightedRows, meets
+from bursar.views.measurements import noise_of, products_of
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, from_units
+from bursar.core.ledger import Record
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.proposers.investment import Investment, by_itself, on_top
+from bursar.proposers.buying.investment import Investment, by_itself, on_top
 from bursar.proposers.tree import all_nodes
-from bursar.queries import LinearMap
+from bursar.core.queries import LinearMap
 
 if TYPE_CHECKING:
-    from bursar.strategy.universal import Universal
+    from bursar.strategies.universal import Universal
 
 MOST_ROWS = 2048
 """Most queries of a question that may call for an investment."""
@@ -138,7 +138,7 @@ class Invest:
         return on_top(plan, views.reconstructions.on(columns), wanted, request.goal) or by_itself(plan, whole, wanted)
 
     def _plan(self, domain: Domain, columns: tuple[str, ...], mode: Mode) -> Universal | None:
-        from bursar.strategy.universal import universal  # linear algebra takes a while to load
+        from bursar.strategies.universal import universal  # linear algebra takes a while to load
 
         key = (domain.digest, columns, mode)
         if key not in self._plans:

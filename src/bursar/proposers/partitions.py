@@ -16,16 +16,16 @@ import numpy as np
 
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Estimate, meets
-from bursar.inference.grouped_rows import GroupedRows, Term
-from bursar.inference.shelves import Integers, Reals, Shelf
-from bursar.kernel.accounting import Mode, Noise, NoiseKind, from_units
-from bursar.kernel.verbs import Verbs
+from bursar.estimation.estimate import Estimate, meets
+from bursar.tails.grouped_rows import GroupedRows, Term
+from bursar.views.partition_measurements import Integers, Reals, Shelf
+from bursar.core.accounting import Mode, Noise, NoiseKind, from_units
+from bursar.core.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.proposers.basket import Basket, basket_of
-from bursar.proposers.pieces import Asked, Piece, law_of, pieces_of, values_of
-from bursar.strategy.universal import Universal, universal
+from bursar.proposers.buying.partition_plan import Basket, basket_of
+from bursar.proposers.buying.partition_pieces import Asked, Piece, law_of, pieces_of, values_of
+from bursar.strategies.universal import Universal, universal
 
 TRIED_SETS = 4
 """How many sets of columns are considered for one question: its own, and larger ones that were asked about."""

@@ -16,21 +16,21 @@ import numpy as np
 
 from bursar.errors import BudgetError
 from bursar.goal import GoalKind
-from bursar.inference.estimate import ErrorLaw, Estimate, IndependentRows
-from bursar.inference.learner import Learner, Learning, learnable, rows_of
-from bursar.inference.learning import Adaptive, Always, Constant, Decaying, Penalty
-from bursar.inference.multiplicative_weights import Names
-from bursar.inference.size import ALL_ROWS
-from bursar.inference.views import noise_of
-from bursar.kernel.accounting import Failed, Measured, Mode, Noise, NoiseKind, Opened
-from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE
-from bursar.kernel.verbs import Verbs
+from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows
+from bursar.views.learner import Learner, Learning, learnable, rows_of
+from bursar.views.learning import Adaptive, Always, Constant, Decaying, Penalty
+from bursar.views.multiplicative_weights import Names
+from bursar.views.size import ALL_ROWS
+from bursar.views.measurements import noise_of
+from bursar.core.accounting import Failed, Measured, Mode, Noise, NoiseKind, Opened
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.core.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.pmw_calibration import Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, learnt, scope_of
-from bursar.queries import LinearMap, Product
-from bursar.workload.apart import Apart
+from bursar.core.queries import LinearMap, Product
+from bursar.compile.partwise import Apart
 
 MOST_ROWS = 256
 """Most queries of a question that are tested one by one."""

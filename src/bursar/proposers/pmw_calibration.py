@@ -21,12 +21,12 @@ from typing import Protocol
 import numpy as np
 
 from bursar.errors import GoalError
-from bursar.inference.estimate import Reals, any_of, each_of
-from bursar.inference.single_draw import scale_for, single_tail, steps
-from bursar.inference.tails import tail
-from bursar.inference.two_draws import pair_tail
-from bursar.kernel.accounting import Noise, NoiseKind
-from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.estimation.estimate import Reals, any_of, each_of
+from bursar.tails.single_draw import scale_for, single_tail, steps
+from bursar.tails.tails import tail
+from bursar.tails.two_draws import pair_tail
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 
 TEST_SHARE = 6 / 7
 """The part of beta that the test gets: a test costs about six times an answer, so this is the cheapest split."""

@@ -9,14 +9,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.inference.estimate import ErrorLaw, Estimate, Reals, any_of, each_of
-from bursar.inference.learner_tree import LearnerTree
-from bursar.inference.tails import half_widths
-from bursar.inference.windows import Node
-from bursar.kernel.accounting import Measured, Noise, Opened
-from bursar.kernel.verbs import Verbs
+from bursar.estimation.estimate import ErrorLaw, Estimate, Reals, any_of, each_of
+from bursar.views.learner_tree import LearnerTree
+from bursar.tails.tails import half_widths
+from bursar.views.windows import Node
+from bursar.core.accounting import Measured, Noise, Opened
+from bursar.core.verbs import Verbs
 from bursar.proposers.pmw_calibration import Calibrated, Checked, sum_tail
-from bursar.queries import Mask, Product, Stack, Steps
+from bursar.core.queries import Mask, Product, Stack, Steps
 
 Numbers = NDArray[np.int64]
 

@@ -7,12 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from bursar.domain import Domain
-from bursar.inference.learner import Learning
-from bursar.inference.views import products_of
-from bursar.kernel.accounting import Opened
+from bursar.core.domain import Domain
+from bursar.views.learner import Learning
+from bursar.views.measurements import products_of
+from bursar.core.accounting import Opened
 from bursar.proposers.pmw_calibration import Calibrated
-from bursar.queries import LinearMap, Mask, Predicate, Product, Steps
+from bursar.core.queries import LinearMap, Mask, Predicate, Product, Steps
 
 Heights = Mapping[str, int]
 """Per column, the largest value that its conditions take."""

@@ -18,21 +18,21 @@ import numpy as np
 
 from bursar.errors import BudgetError
 from bursar.goal import GoalKind
-from bursar.inference.estimate import Estimate
-from bursar.inference.learner import learnable, rows_of
-from bursar.inference.learner_tree import Binary, Cut, LearnerTree, windowed
-from bursar.inference.multiplicative_weights import Names
-from bursar.inference.views import products_of
-from bursar.inference.windows import Node, largest_run, shares
-from bursar.kernel.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened
+from bursar.estimation.estimate import Estimate
+from bursar.views.learner import learnable, rows_of
+from bursar.views.learner_tree import Binary, Cut, LearnerTree, windowed
+from bursar.views.multiplicative_weights import Names
+from bursar.views.measurements import products_of
+from bursar.views.windows import Node, largest_run, shares
+from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.pmw import MOST_ROWS, SAME, TIGHT, Settings, calibrated
 from bursar.proposers.pmw_calibration import Calibrated, Checked
 from bursar.proposers.pmw_plan import Asked, Numbers, Plan, bought_law, window_mask
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, learnt, scope_of
-from bursar.queries import LinearMap, Product
-from bursar.workload.apart import Apart
+from bursar.core.queries import LinearMap, Product
+from bursar.compile.partwise import Apart
 
 
 class PmwWindows:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.inference.least_squares import Reconstruction
-from bursar.kernel.accounting import Mode
+from bursar.estimation.least_squares import Reconstruction
+from bursar.core.accounting import Mode
 from bursar.planner.offer import Views
-from bursar.proposers.purchase import Bought, Purchase, Wish, finer
-from bursar.queries import Mask, Product, Steps
-from bursar.strategy.levels import is_node, levels
+from bursar.proposers.buying.purchase import Bought, Purchase, Wish, finer
+from bursar.core.queries import Mask, Product, Steps
+from bursar.strategies.levels import is_node, levels
 
 Reals = NDArray[np.float64]
 

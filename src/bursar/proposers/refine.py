@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bursar.goal import GoalKind
-from bursar.inference.nodes import Node, boxes_of
-from bursar.inference.views import products_of
-from bursar.kernel.accounting import Mode
+from bursar.views.nodes import Node, boxes_of
+from bursar.views.measurements import products_of
+from bursar.core.accounting import Mode
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request
-from bursar.proposers.purchase import Shop, Wish
-from bursar.queries import LinearMap
+from bursar.proposers.buying.purchase import Shop, Wish
+from bursar.core.queries import LinearMap
 
 MOST_ROWS = 512
 """Most rows of a question that are looked up one by one."""

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from bursar.errors import BudgetError, GoalError, Stale
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Estimate, IndependentRows, Reals, WeightedRows, any_of, meets
-from bursar.inference.least_squares import Block, Reconstruction
-from bursar.inference.nodes import Nodes
-from bursar.inference.simultaneous import EveryQuestion, Family, cuts_of, share
-from bursar.inference.views import Measurements, Reconstructions, products_of
-from bursar.kernel.accounting import Measured, Noise, NoiseKind
-from bursar.kernel.verbs import Verbs
+from bursar.estimation.estimate import Estimate, IndependentRows, Reals, WeightedRows, any_of, meets
+from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.views.nodes import Nodes
+from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
+from bursar.views.measurements import Measurements, Reconstructions, products_of
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.exact import Exact
-from bursar.queries import LinearMap, Product
+from bursar.core.queries import LinearMap, Product
 
 Integers = NDArray[np.int64]
 

@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import ErrorLaw, Estimate
-from bursar.inference.views import products_of
-from bursar.kernel.accounting import Measured, Mode, Noise
-from bursar.kernel.verbs import Verbs
+from bursar.estimation.estimate import ErrorLaw, Estimate
+from bursar.views.measurements import products_of
+from bursar.core.accounting import Measured, Mode, Noise
+from bursar.core.verbs import Verbs
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.proposers.listed import listed
-from bursar.proposers.sines import sines
-from bursar.queries import LinearMap
-from bursar.workload.apart import Apart
+from bursar.proposers.buying.explicit_plan import listed
+from bursar.proposers.buying.sine_plan import sines
+from bursar.core.queries import LinearMap
+from bursar.compile.partwise import Apart
 
 if TYPE_CHECKING:
-    from bursar.strategy.plan import Plan
+    from bursar.strategies.plan import Plan
 
 MOST_ROWS = 2048
 """Most queries that are planned together."""

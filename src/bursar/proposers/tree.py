@@ -12,20 +12,20 @@ from itertools import product as combinations
 
 import numpy as np
 
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.errors import BudgetError
 from bursar.goal import GoalKind
-from bursar.inference.nodes import boxes_of, ranges_of
-from bursar.inference.views import products_of
-from bursar.kernel.accounting import Mode, from_units
+from bursar.views.nodes import boxes_of, ranges_of
+from bursar.views.measurements import products_of
+from bursar.core.accounting import Mode, from_units
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.proactive import proactive
-from bursar.proposers.purchase import Purchase, Shop, Wish
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.strategy.levels import decompose, is_node, levels
-from bursar.strategy.tree import Box, Range
+from bursar.proposers.buying.purchase import Purchase, Shop, Wish
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.strategies.levels import decompose, is_node, levels
+from bursar.strategies.tree import Box, Range
 
 Columns = tuple[str, ...]
 

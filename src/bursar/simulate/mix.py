@@ -10,7 +10,7 @@ from typing import Protocol
 
 from bursar.analysts.scheduler import RoundRobin, Turns
 from bursar.errors import AnalystError, QueryError
-from bursar.release.task_of import PREFIX
+from bursar.synthetic.plan.task import PREFIX
 from bursar.sql.script import questions_of
 
 

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from bursar.analysts.settings import Seed, Settings
 from bursar.analysts.shares import Shares
 from bursar.config import Config
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, GoalError
-from bursar.kernel.budget import Budget, charter_of
-from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import MemoryLedger
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.seals import Axis
-from bursar.kernel.sources.source import table_shape
-from bursar.queries import Predicate
+from bursar.core.budget import Budget, charter_of
+from bursar.core.curator import declare_version
+from bursar.core.ledger import MemoryLedger
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.seals import Axis
+from bursar.core.source.source import table_shape
+from bursar.core.queries import Predicate
 from bursar.simulate.mix import Asked
 
 

@@ -15,7 +15,7 @@ from bursar.sql.allowed import Node, check_allowed
 from bursar.sql.flatten import flat, innermost
 from bursar.sql.query import Query
 from bursar.sql.render import render
-from bursar.sql.repair import repaired
+from bursar.rewrite.statement import repaired
 from bursar.sql.statement import read_statement
 from bursar.sql.tokens import Token, statement_tokens
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.after import read_after
+from bursar.sql.result_clauses import read_after
 from bursar.sql.aggregates import read_item
 from bursar.sql.allowed import FLAGS, Node, position, reason
 from bursar.sql.conditions import bare, read_condition, read_name

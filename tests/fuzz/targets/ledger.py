@@ -5,7 +5,7 @@ from __future__ import annotations
 import atheris
 from target import fuzz
 
-with atheris.instrument_imports(include=["bursar.queries", "bursar.kernel.ledger"]):
+with atheris.instrument_imports(include=["bursar.core.queries", "bursar.core.ledger"]):
     from fuzz.doors import DOORS
 
 fuzz(DOORS["ledger"])

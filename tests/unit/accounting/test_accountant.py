@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bursar.domain import Unit
+from bursar.core.domain import Unit
 from bursar.errors import BudgetError, QueryError, Unsupported
-from bursar.kernel.accounting import (
+from bursar.core.accounting import (
     Accountant,
     Measured,
     Mode,
@@ -22,8 +22,8 @@ from bursar.kernel.accounting import (
     left_of,
     to_units,
 )
-from bursar.kernel.accounting.profile import LARGEST_LOSS
-from bursar.queries import Product, Stack
+from bursar.core.accounting.profile import LARGEST_LOSS
+from bursar.core.queries import Product, Stack
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=3, b=2)

@@ -5,21 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.domain import Neighbours, Unit
-from bursar.kernel.accounting import (
-    Accountant,
-    AddRemove,
-    Book,
-    Footprint,
-    Measured,
-    Mode,
-    Noise,
-    NoiseKind,
-    ReplaceOne,
-    Versioned,
-    grid,
-)
-from bursar.queries import Product
+from bursar.core.domain import Neighbours, Unit
+from bursar.core.accounting import Accountant, AddRemove, Book, Footprint, Measured, Mode, Noise, NoiseKind, ReplaceOne, Versioned
+from bursar.core.accounting import grid
+from bursar.core.queries import Product
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=3, b=2)

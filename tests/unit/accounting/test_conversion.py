@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
 from bursar.errors import ConfigError
-from bursar.kernel.accounting import epsilon_of, rho_of
+from bursar.core.accounting import epsilon_of, rho_of
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0)
 DELTAS = (1e-15, 1e-10, 1e-6, 1e-3, 0.1)

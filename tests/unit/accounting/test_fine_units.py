@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Domain, Integers, Unit
-from bursar.kernel.accounting import Accountant, AddRemove, Footprint, Measured, Mode, Noise, NoiseKind, ReplaceOne
-from bursar.queries import Mask, Product, Steps
+from bursar.core.domain import Domain, Integers, Unit
+from bursar.core.accounting import Accountant, AddRemove, Footprint, Measured, Mode, Noise, NoiseKind, ReplaceOne
+from bursar.core.queries import Mask, Product, Steps
 
 DOMAIN = Domain((Integers(name="a", lower=0, upper=1, null=0),))
 UNIT = 2**50

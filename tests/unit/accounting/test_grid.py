@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.kernel.accounting import grid
-from bursar.kernel.accounting.grid import FINEST, LARGEST_SUM, Grid, added
-from bursar.queries import Mask, Norm, Steps
+from bursar.core.accounting import grid
+from bursar.core.accounting.grid import FINEST, LARGEST_SUM, Grid, added
+from bursar.core.queries import Mask, Norm, Steps
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=5, b=3, c=7)

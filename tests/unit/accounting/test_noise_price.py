@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.errors import GoalError
-from bursar.kernel.accounting import Noise, NoiseKind
-from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE, UNIT_BITS
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, UNIT_BITS
 
 scales = st.floats(min_value=SMALLEST_SCALE, max_value=LARGEST_SCALE)
 UNIT = 2**UNIT_BITS

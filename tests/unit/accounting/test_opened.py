@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Neighbours, Unit
-from bursar.kernel.accounting import (
+from bursar.core.domain import Neighbours, Unit
+from bursar.core.accounting import (
     Accountant,
     AddRemove,
     Book,
@@ -29,7 +29,7 @@ from bursar.kernel.accounting import (
     Versioned,
     same_purchase,
 )
-from bursar.queries import Mask, Product, Steps
+from bursar.core.queries import Mask, Product, Steps
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=3, b=2, x=3000)

@@ -5,26 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Neighbours, Unit
+from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.errors import ConfigError
-from bursar.kernel.accounting import (
-    Accountant,
-    AddRemove,
-    Book,
-    Footprint,
-    Measured,
-    Mode,
-    Noise,
-    NoiseKind,
-    Profile,
-    ReplaceOne,
-    Sealed,
-    Sequential,
-    Versioned,
-    grid,
-)
-from bursar.kernel.accounting.grid import Grid
-from bursar.queries import LinearMap, Mask, Norm, Product, Steps
+from bursar.core.accounting import Accountant, AddRemove, Book, Footprint, Measured, Mode, Noise, NoiseKind, Profile, ReplaceOne, Sealed, Sequential, Versioned
+from bursar.core.accounting import grid
+from bursar.core.accounting.grid import Grid
+from bursar.core.queries import LinearMap, Mask, Norm, Product, Steps
 from harness.maps import domain_of, mask_of
 
 DOMAIN = Domain(domain_of(week=4, age=3, sex=2).attributes, partition="week")

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.errors import BudgetError, QueryError
-from bursar.kernel.accounting import AddRemove, Footprint, grid, profile
-from bursar.kernel.accounting.profile import LARGEST_LOSS, columns_of
-from bursar.queries import Mask, Norm, Product, Steps
+from bursar.core.accounting import AddRemove, Footprint
+from bursar.core.accounting import grid
+from bursar.core.accounting import profile
+from bursar.core.accounting.profile import LARGEST_LOSS, columns_of
+from bursar.core.queries import Mask, Norm, Product, Steps
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=4, b=3, c=2)

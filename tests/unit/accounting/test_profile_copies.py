@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting import AddRemove, Footprint, Profile, ReplaceOne
-from bursar.queries import Norm
+from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne
+from bursar.core.queries import Norm
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=4, x=3000)

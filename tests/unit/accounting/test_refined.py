@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Neighbours, Unit
+from bursar.core.domain import Neighbours, Unit
 from bursar.errors import QueryError, Unsupported
-from bursar.kernel.accounting import (
+from bursar.core.accounting import (
     Accountant,
     AddRemove,
     Book,
@@ -26,8 +26,8 @@ from bursar.kernel.accounting import (
     Versioned,
     same_purchase,
 )
-from bursar.kernel.accounting.profile import Profile
-from bursar.queries import LinearMap, Mask, Product, Steps, Transform
+from bursar.core.accounting.profile import Profile
+from bursar.core.queries import LinearMap, Mask, Product, Steps, Transform
 from harness.maps import columns_matrix, domain_of, maps
 
 DOMAIN = domain_of(a=3, b=2)

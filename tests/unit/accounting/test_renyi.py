@@ -9,26 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from bursar.domain import Unit
+from bursar.core.domain import Unit
 from bursar.errors import ConfigError, Unsupported
-from bursar.kernel.accounting import (
-    Accountant,
-    Measured,
-    Mode,
-    Noise,
-    NoiseKind,
-    Opened,
-    Refined,
-    best_order,
-    epsilon_at,
-    epsilon_of,
-    rate_of,
-    renyi,
-    rho_of,
-)
-from bursar.kernel.accounting.renyi import LARGEST_ORDER, bit_divergence, laplace_divergence
-from bursar.kernel.budget import Budget, charter_of
-from bursar.queries import Product
+from bursar.core.accounting import Accountant, Measured, Mode, Noise, NoiseKind, Opened, Refined, best_order, epsilon_at, epsilon_of, rate_of, rho_of
+from bursar.core.extensions import renyi
+from bursar.core.extensions.renyi import LARGEST_ORDER, bit_divergence, laplace_divergence
+from bursar.core.budget import Budget, charter_of
+from bursar.core.queries import Product
 from harness.divergences import divergence
 from harness.maps import domain_of, mask_of
 

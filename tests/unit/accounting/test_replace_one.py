@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.kernel.accounting import AddRemove, Footprint, ReplaceOne, replace_one
-from bursar.kernel.accounting.profile import LARGEST_LOSS
-from bursar.queries import Mask, Norm, Product, Stack, Steps, norm
+from bursar.core.accounting import AddRemove, Footprint, ReplaceOne
+from bursar.core.extensions import replace_one
+from bursar.core.accounting.profile import LARGEST_LOSS
+from bursar.core.queries import Mask, Norm, Product, Stack, Steps
+from bursar.core.queries import norm
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=4, b=3, x=3000)

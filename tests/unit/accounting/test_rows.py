@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.errors import Unsupported
-from bursar.kernel.accounting.rows import gathered, rows_of
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.accounting.rows import gathered, rows_of
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from harness.maps import columns_matrix, domain_of, maps
 
 DOMAIN = domain_of(a=3, b=2, c=4)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Domain, Integers, Neighbours, Unit
 from bursar.errors import QueryError, Unsupported
-from bursar.kernel.accounting import (
+from bursar.core.accounting import (
     Accountant,
     AddRemove,
     Book,
@@ -28,9 +28,9 @@ from bursar.kernel.accounting import (
     Sequential,
     same_purchase,
 )
-from bursar.kernel.accounting.events import MOST_JOINT_PICKS, MOST_PICKS
-from bursar.kernel.accounting.reach import Reach
-from bursar.queries import Ceiling, LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
+from bursar.core.accounting.events import MOST_JOINT_PICKS, MOST_PICKS
+from bursar.core.extensions.reach import Reach
+from bursar.core.queries import Ceiling, LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
 from harness.maps import cell_number, columns_matrix, domain_of, maps, mask_of, total_of
 
 DOMAIN = domain_of(a=3, b=2, x=60, y=50)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Neighbours, Unit
-from bursar.kernel.accounting import (
+from bursar.core.domain import Neighbours, Unit
+from bursar.core.accounting import (
     Accountant,
     AddRemove,
     Book,
@@ -22,11 +22,11 @@ from bursar.kernel.accounting import (
     Sequential,
     Versioned,
 )
-from bursar.kernel.accounting.profile import Profile
-from bursar.kernel.budget import Budget
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Purpose
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.accounting.profile import Profile
+from bursar.core.budget import Budget
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Purpose
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from harness.maps import domain_of, maps
 from harness.small import config, engine
 

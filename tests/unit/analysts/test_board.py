@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from bursar.analysts import slips
-from bursar.analysts.board import Board, Rules, State, Ticket, first_in_line, settle
+from bursar.analysts import queue_storage as slips
+from bursar.analysts.queue_state import Board, Rules, State, Ticket, first_in_line, settle
 from bursar.analysts.scheduler import RoundRobin
 from bursar.errors import LedgerError
 

@@ -7,7 +7,7 @@ import pytest
 from bursar.analysts.guarantee import Guarantee, guarantee_of
 from bursar.analysts.settings import POLICIES, SCHEDULERS, Settings
 from bursar.analysts.shares import Shares
-from bursar.kernel.budget import Budget
+from bursar.core.budget import Budget
 
 INCENTIVE, INTERFERENCE, MONOTONE = "sharing incentive", "non-interference", "analyst monotonicity"
 

@@ -10,7 +10,7 @@ from bursar import presets
 from bursar.analysts.policy import Independent, SeededCache, Shared, policy_of
 from bursar.analysts.settings import Settings
 from bursar.errors import ConfigError
-from bursar.inference.simultaneous import Family
+from bursar.estimation.simultaneous import Family
 from harness.collective import LINE, Collective, settings_of
 
 HALVES = {"ana": 0.5, "bob": 0.5}

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from bursar.analysts import queue as module
-from bursar.analysts import slips
-from bursar.analysts.board import Rules, State
+from bursar.analysts import queue_storage as slips
+from bursar.analysts.queue_state import Rules, State
 from bursar.analysts.queue import NoQueue, TurnQueue, queue_of
 from bursar.analysts.scheduler import Randomized, RoundRobin
 from bursar.analysts.settings import Settings
 from bursar.analysts.shares import Shares
 from bursar.errors import AnalystError, LedgerError, Waiting
-from bursar.kernel.ledger import Ledger, MemoryLedger, SqliteLedger
+from bursar.core.ledger import Ledger, MemoryLedger, SqliteLedger
 from harness.patience import PATIENCE, until
 
 HALF = Fraction(1, 2)

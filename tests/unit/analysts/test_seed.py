@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.analysts.seed import PURPOSE, events_of, plan_of, plant
+from bursar.analysts.seed_measurements import PURPOSE, events_of, plan_of, plant
 from bursar.analysts.settings import BASES, Seed, Settings
 from bursar.analysts.shares import EVERYONE, Shares
-from bursar.domain import Neighbours, Unit
+from bursar.core.domain import Neighbours, Unit
 from bursar.errors import Busy
-from bursar.kernel.accounting import Mode
-from bursar.kernel.budget import Budget
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import chain
-from bursar.queries import Mask, Product, Steps
+from bursar.core.accounting import Mode
+from bursar.core.budget import Budget
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import chain
+from bursar.core.queries import Mask, Product, Steps
 from harness.collective import Collective, settings_of
 from harness.small import DOMAIN, Silence, config, engine
 

@@ -17,7 +17,7 @@ from bursar import presets
 from bursar.analysts.seeded_cache import Phases
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.kernel.accounting import NoiseKind, to_units
+from bursar.core.accounting import NoiseKind, to_units
 from harness.collective import CELLS, Collective, request_of, rmse, settings_of
 
 HALVES = {"ana": 0.5, "bob": 0.5}

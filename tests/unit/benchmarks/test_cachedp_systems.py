@@ -16,11 +16,11 @@ from benchmarks.systems.full_tree import full_tree, hopeless
 from benchmarks.systems.laws import Believed, independent_scale, passes
 from benchmarks.systems.pioneer import Past, plan, spans_of, target
 
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.goal import Goal, GoalKind
-from bursar.kernel.accounting import from_units
+from bursar.core.accounting import from_units
 from bursar.planner.choose import Preset
-from bursar.queries import Mask, Product, Steps
+from bursar.core.queries import Mask, Product, Steps
 
 DOMAIN = Domain((Integers(name="id", lower=0, upper=7, null=0),))
 LEVEL = [(0, 2), (2, 4), (4, 6), (6, 8)]

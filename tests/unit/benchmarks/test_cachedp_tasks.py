@@ -11,7 +11,7 @@ from benchmarks.cachedp import figures
 from benchmarks.cachedp_run import Trace
 from benchmarks.cachedp_tasks import breadth_first, children, converse, depth_first, ranges, request
 
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.goal import Goal, GoalKind
 
 DOMAIN = Domain((Integers(name="id", lower=0, upper=7, null=0),))

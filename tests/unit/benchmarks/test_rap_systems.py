@@ -20,7 +20,7 @@ from benchmarks.rap_systems import SYSTEMS
 from benchmarks.rap_training import Curve
 from benchmarks.rap_world import CodedSource, World, budget_of, published_rho
 
-from bursar.queries import Mask, Product, Steps
+from bursar.core.queries import Mask, Product, Steps
 
 SIZES = (4, 2, 3, 5)
 DATA = Coded(name="small", names=tuple("abcd"), sizes=SIZES, codes=stand_in(SIZES, 300), real=False)

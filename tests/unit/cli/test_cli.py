@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bursar.cli import main
-from bursar.demo import generate
+from bursar.curate.demo import generate
 
 COMMANDS = ("query", "explain", "budget", "log", "create", "version", "verify", "recover", "audit", "release", "demo")
 BY_REGION = "SELECT region, COUNT(*) AS people FROM people GROUP BY region"
@@ -308,7 +308,7 @@ def test_a_changed_config_does_not_fit_the_ledger(ready: Path, shell: Shell) -> 
 
 
 def test_a_locked_ledger(ready: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bursar.kernel.ledger import SqliteLedger
+    from bursar.core.ledger import SqliteLedger
 
     patient = SqliteLedger.open.__func__  # type: ignore[attr-defined]
     monkeypatch.setattr(SqliteLedger, "open", classmethod(lambda cls, *a, **k: patient(cls, *a, busy_timeout=0.2, **k)))

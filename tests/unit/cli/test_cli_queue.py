@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bursar.cli import main
-from bursar.demo import generate
+from bursar.curate.demo import generate
 
 COUNT = "SELECT COUNT(*) FROM people"
 TURNS = '\n[analysts]\nscheduler = "round-robin"\nshares = { ann = 0.5, bob = 0.5 }\n'

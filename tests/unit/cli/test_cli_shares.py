@@ -11,7 +11,7 @@ import pytest
 
 import bursar
 from bursar.cli import main
-from bursar.demo import generate
+from bursar.curate.demo import generate
 from bursar.errors import AnalystError, LedgerError
 
 YOUNG, OLD = (f"SELECT COUNT(*) FROM people WHERE age {ages}" for ages in ("< 40", ">= 40"))

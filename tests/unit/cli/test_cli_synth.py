@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from bursar.cli import main
-from bursar.demo import generate
-from bursar.synthesis.prepared import Prepared
+from bursar.curate.demo import generate
+from bursar.synthetic.prepared import Prepared
 
 NAMED = ("--marginals", "sex,marital; sex,member")
 BY_SEX = "SELECT sex, COUNT(*) FROM people GROUP BY sex"

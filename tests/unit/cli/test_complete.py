@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from bursar.cli.complete import Completer, described
-from bursar.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
 
 DOMAIN = Domain(
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.config.calendar import expected
+from bursar.curate.calendar import expected
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ import bursar.config
 from bursar.config import load
 from bursar.config.partition import Seal, Sealing, cell_named
 from bursar.config.schema import KEYS
-from bursar.domain import Bins, Categories, Dates, Integers, Neighbours, Period, Stray
+from bursar.core.domain import Bins, Categories, Dates, Integers, Neighbours, Period, Stray
 from bursar.errors import ConfigError, QueryError
 from bursar.goal import Contract, Goal, GoalKind
-from bursar.kernel.accounting import Mode
+from bursar.core.accounting import Mode
 
 GOOD = """\
 dataset = "people"            # a comment with "quotes" and [brackets] = 1

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.config.draft import MOST_WHOLE, Draft, DraftColumn, DraftUnit, LeftOut, listed, numeric, toml
+from bursar.curate.draft import MOST_WHOLE, Draft, DraftColumn, DraftUnit, LeftOut, listed, numeric, toml
 from bursar.config.load import parse_draft
-from bursar.domain import Bins, Categories, Integers, Stray
+from bursar.core.domain import Bins, Categories, Integers, Stray
 
 AGE = DraftColumn(name="age", keys={"lower": 0, "upper": 99}, why="From the data.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.config.identifiers import names_identifiers
+from bursar.curate.identifiers import names_identifiers
 
 IDENTIFIERS = [
     "id", "ID", "customer_id", "customerId", "CustomerID", "Patienten-ID", "patientid", "person.key", "uuid", "SSN",

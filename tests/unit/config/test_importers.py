@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bursar.config.load import Config, parse_draft
-from bursar.config.private_pgm import read_private_pgm
-from bursar.config.smartnoise import read_smartnoise
-from bursar.domain import Bins, Categories, Integers
+from bursar.curate.private_pgm import read_private_pgm
+from bursar.curate.smartnoise import read_smartnoise
+from bursar.core.domain import Bins, Categories, Integers
 from bursar.errors import BursarError, ConfigError, Unsupported
 
 SMARTNOISE = """\

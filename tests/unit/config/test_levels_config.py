@@ -9,10 +9,10 @@ import pytest
 
 import bursar
 from bursar.config import load
-from bursar.domain import Categories
+from bursar.core.domain import Categories
 from bursar.errors import BursarError, ConfigError, QueryError, SourceError
-from bursar.setup.check import check
-from bursar.workload import Level
+from bursar.curate.check import check
+from bursar.compile import Level
 from harness.configs import head
 
 LEVELS = (

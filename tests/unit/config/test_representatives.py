@@ -11,12 +11,12 @@ import pytest
 
 import bursar
 from bursar.config import load
-from bursar.domain import Bins, Domain
+from bursar.core.domain import Bins, Domain
 from bursar.errors import ConfigError
 from bursar.sql import parse
-from bursar.workload import compile as compile_query
-from bursar.workload.remembered import Compiled
-from bursar.workload.values import Represented
+from bursar.compile import compile as compile_query
+from bursar.compile.remembered import Compiled
+from bursar.compile.values import Represented
 from harness.configs import head
 
 CONFIG = (

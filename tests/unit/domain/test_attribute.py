@@ -8,8 +8,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from bursar.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
-from bursar.domain.attribute import LARGEST_COLUMN
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
+from bursar.core.domain.attribute import LARGEST_COLUMN
 from bursar.errors import ConfigError
 
 SEX = Categories(name="sex", values=("F", "M"))

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from bursar.domain import Categories, Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
 from bursar.errors import ConfigError
 
 A = Integers(name="a", lower=0, upper=9)

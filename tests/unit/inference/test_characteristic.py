@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference.characteristic import Laplace, Law, NarrowGaussian, WideGaussian
+from bursar.tails.characteristic import Laplace, Law, NarrowGaussian, WideGaussian
 
 X = np.arange(-4000, 4001)
 

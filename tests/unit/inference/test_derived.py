@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.inference.derived import Box, Combination, Derived, Form, Quantile, Ratio, Variance, single
+from bursar.estimation.derived import Box, Combination, Derived, Form, Quantile, Ratio, Variance, single
 
 NUMBERS = st.floats(-100, 100, allow_nan=False)
 

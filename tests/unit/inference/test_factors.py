@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain
-from bursar.inference.factors import Factored
-from bursar.inference.learning import Adaptive
-from bursar.inference.multiplicative_weights import Grid, Histogram
-from bursar.queries import Mask, Product, Steps
+from bursar.core.domain import Categories, Domain
+from bursar.views.factors import Factored
+from bursar.views.learning import Adaptive
+from bursar.views.multiplicative_weights import Grid, Histogram
+from bursar.core.queries import Mask, Product, Steps
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
 DOMAIN = Domain(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.inference.gaussian_state import GaussianState
+from bursar.estimation.gaussian_state import GaussianState
 
 SIZE = 5
 rows_of_numbers = st.lists(st.integers(-2, 3), min_size=SIZE, max_size=SIZE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference.estimate import WeightedRows
-from bursar.inference.grouped_rows import GroupedRows, Term
-from bursar.inference.tails import tail
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.estimation.estimate import WeightedRows
+from bursar.tails.grouped_rows import GroupedRows, Term
+from bursar.tails.tails import tail
+from bursar.core.accounting import Noise, NoiseKind
 
 COARSE, FINE = Noise(kind=NoiseKind.LAPLACE, scale=30.0), Noise(kind=NoiseKind.LAPLACE, scale=7.5)
 NORMAL = Noise(kind=NoiseKind.GAUSSIAN, scale=12.0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference.histograms import Histograms
-from bursar.inference.learner import Learner, Learning, learnable, rows_of
-from bursar.inference.learning import Adaptive, Always, Constant
-from bursar.inference.size import ALL_ROWS
-from bursar.kernel.accounting import Allotted, Closed, Event, Failed, Measured, Noise, NoiseKind, Opened, Versioned
-from bursar.kernel.ledger import Record
-from bursar.queries import Mask, Product, Stack, Steps
+from bursar.views.histograms import Histograms
+from bursar.views.learner import Learner, Learning, learnable, rows_of
+from bursar.views.learning import Adaptive, Always, Constant
+from bursar.views.size import ALL_ROWS
+from bursar.core.accounting import Allotted, Closed, Event, Failed, Measured, Noise, NoiseKind, Opened, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import Mask, Product, Stack, Steps
 from harness.learning import cells, grid
 
 DOMAIN = grid(4, 3, 2)

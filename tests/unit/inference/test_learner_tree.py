@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.inference.factors import Factored
-from bursar.inference.learner import Learning
-from bursar.inference.learner_tree import Binary, Cut, Flat, LearnerTree, Overlapping, windowed
-from bursar.inference.learning import Adaptive, Constant
-from bursar.inference.windows import Node
-from bursar.kernel.accounting import Closed, Event, Failed, Measured, Noise, NoiseKind, Opened, Sealed, Versioned
-from bursar.kernel.ledger import Record
-from bursar.queries import Mask, Product, Stack, Steps
+from bursar.views.factors import Factored
+from bursar.views.learner import Learning
+from bursar.views.learner_tree import Binary, Cut, Flat, LearnerTree, Overlapping, windowed
+from bursar.views.learning import Adaptive, Constant
+from bursar.views.windows import Node
+from bursar.core.accounting import Closed, Event, Failed, Measured, Noise, NoiseKind, Opened, Sealed, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import Mask, Product, Stack, Steps
 from harness.learning import cells, grid
 
 DOMAIN = grid(8, 2, 3, partition="a")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference.learning import Adaptive, Always, Constant, Decaying, Never, Penalty
-from bursar.inference.multiplicative_weights import Bins, Histogram
+from bursar.views.learning import Adaptive, Always, Constant, Decaying, Never, Penalty
+from bursar.views.multiplicative_weights import Bins, Histogram
 
 
 def cells(low: int, high: int) -> Bins:

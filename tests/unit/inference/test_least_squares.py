@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.inference import least_squares
-from bursar.inference.estimate import Estimate, WeightedRows
-from bursar.inference.least_squares import Block, Finer, Reconstruction
-from bursar.kernel.accounting import Noise, NoiseKind
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.estimation import least_squares
+from bursar.estimation.estimate import Estimate, WeightedRows
+from bursar.estimation.least_squares import Block, Finer, Reconstruction
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from harness.maps import columns_matrix, domain_of, maps, mask_of, products
 
 DOMAIN = domain_of(a=3, b=2, c=2)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference.estimate import NearlyNormal
-from bursar.inference.lines import Line, answers, rows_on, within
-from bursar.inference.views import Measurements
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, Versioned
-from bursar.kernel.ledger import Record
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.strategy.ranges import Family, sine_strategy
+from bursar.estimation.estimate import NearlyNormal
+from bursar.estimation.sine_columns import Line, answers, rows_on, within
+from bursar.views.measurements import Measurements
+from bursar.core.accounting import Measured, Noise, NoiseKind, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.strategies.ranges import Family, sine_strategy
 from harness.maps import domain_of
 from harness.plans import matrix
 

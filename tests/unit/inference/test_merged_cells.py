@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.inference.merged_cells import Classes, Seen, count, first_cells, told_apart
-from bursar.queries import Mask, Product, Steps
+from bursar.estimation.merged_cells import Classes, Seen, count, first_cells, told_apart
+from bursar.core.queries import Mask, Product, Steps
 
 SIZES = {"a": 3, "b": 4, "c": 2}
 

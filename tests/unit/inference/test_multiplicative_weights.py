@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference import multiplicative_weights as mw
-from bursar.inference.multiplicative_weights import LEAST_WEIGHT, REFRESHED, Bins, Grid, Histogram
-from bursar.queries import Mask, Product, Steps
+from bursar.views import multiplicative_weights as mw
+from bursar.views.multiplicative_weights import LEAST_WEIGHT, REFRESHED, Bins, Grid, Histogram
+from bursar.core.queries import Mask, Product, Steps
 
 NAMES, SHAPE = ("a", "b", "c"), (4, 3, 5)
 GRID = Grid(NAMES, SHAPE)

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from bursar.inference import tails
-from bursar.inference.inversion import Inversion
-from bursar.inference.near_lattice import NearLattice, pitches
-from bursar.inference.tails import half_widths, tail
-from bursar.kernel.accounting.noise import Noise, NoiseKind
+from bursar.tails import tails
+from bursar.tails.inversion import Inversion
+from bursar.tails.near_lattice import NearLattice, pitches
+from bursar.tails.tails import half_widths, tail
+from bursar.core.noise.law import Noise, NoiseKind
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
 

@@ -8,9 +8,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from bursar.inference.estimate import NearlyNormal
-from bursar.inference.tails import tail
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.estimation.estimate import NearlyNormal
+from bursar.tails.tails import tail
+from bursar.core.accounting import Noise, NoiseKind
 
 DRAWS = 600
 WEIGHTS = np.random.default_rng(0).normal(size=(3, DRAWS)) * np.array([[1.0], [0.5], [1.1]])

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bursar.inference.nodes import Nodes, boxes_of, ranges_of, runs_of, sums_of
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, Refined, Versioned
-from bursar.kernel.ledger import Record
-from bursar.queries import Mask, Product, Stack, Steps
+from bursar.views.nodes import Nodes, boxes_of, ranges_of, runs_of, sums_of
+from bursar.core.accounting import Measured, Noise, NoiseKind, Refined, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import Mask, Product, Stack, Steps
 from harness.small import DOMAIN
 
 

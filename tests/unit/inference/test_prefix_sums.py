@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.inference.estimate import WeightedRows
-from bursar.inference.least_squares import Block, LaterRows, Reconstruction
-from bursar.kernel.accounting import Noise, NoiseKind
-from bursar.queries import Mask, Product, Stack, Steps
+from bursar.estimation.estimate import WeightedRows
+from bursar.estimation.least_squares import Block, LaterRows, Reconstruction
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.queries import Mask, Product, Stack, Steps
 from harness.maps import domain_of
 
 SIZE = 9

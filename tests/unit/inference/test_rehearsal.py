@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from bursar.inference.least_squares import Block, Reconstruction
-from bursar.inference.rehearsal import Rehearsal
-from bursar.kernel.accounting import Noise, NoiseKind
-from bursar.queries import Mask, Product, Steps
+from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.estimation.rehearsal import Rehearsal
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.queries import Mask, Product, Steps
 from harness.maps import domain_of
 
 DOMAIN = domain_of(x=6, y=2)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference.saddle import near_tails, near_threshold
-from bursar.inference.tails import tail
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.tails.saddlepoint import near_tails, near_threshold
+from bursar.tails.tails import tail
+from bursar.core.accounting import Noise, NoiseKind
 
 SHAPES = {
     "one draw": np.ones((1, 1)),

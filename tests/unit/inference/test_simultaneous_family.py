@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.domain import Categories, Domain, Integers
+from bursar.core.domain import Categories, Domain, Integers
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import IndependentRows, WeightedRows, any_of, meets
-from bursar.inference.simultaneous import EveryQuestion, Family, cuts_of, share
-from bursar.inference.tails import half_width, single_tail
-from bursar.kernel.accounting import Noise, NoiseKind
-from bursar.queries import Mask, Product, Steps
+from bursar.estimation.estimate import IndependentRows, WeightedRows, any_of, meets
+from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
+from bursar.tails.tails import half_width, single_tail
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.queries import Mask, Product, Steps
 
 DOMAIN = Domain(
     (

@@ -13,10 +13,10 @@ import pytest
 from scipy.signal import fftconvolve
 
 from bursar.errors import GoalError
-from bursar.inference.characteristic import Sums
-from bursar.inference.inversion import Inversion, chernoff_exponent, quick_exponent
-from bursar.inference.tails import chernoff_tail, half_width, half_widths, scale_for, single_tail, tail, union_tail
-from bursar.kernel.accounting.noise import LARGEST_SCALE, SMALLEST_SCALE, Noise, NoiseKind
+from bursar.tails.characteristic import Sums
+from bursar.tails.inversion import Inversion, chernoff_exponent, quick_exponent
+from bursar.tails.tails import chernoff_tail, half_width, half_widths, scale_for, single_tail, tail, union_tail
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, Noise, NoiseKind
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
 KINDS = [LAPLACE, GAUSSIAN]

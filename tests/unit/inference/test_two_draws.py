@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference.tails import tail
-from bursar.inference.two_draws import pair_tail
-from bursar.kernel.accounting.noise import SMALLEST_SCALE, Noise, NoiseKind
+from bursar.tails.tails import tail
+from bursar.tails.two_draws import pair_tail
+from bursar.core.noise.law import SMALLEST_SCALE, Noise, NoiseKind
 
 REACH = 6000
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.inference import views
-from bursar.inference.views import Measurements, Reconstructions, noise_of, products_of
-from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind, Versioned
-from bursar.kernel.ledger import Record
-from bursar.queries import LinearMap, Product, Stack
+from bursar.views import measurements as views
+from bursar.views.measurements import Measurements, Reconstructions, noise_of, products_of
+from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap, Product, Stack
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=3, b=2, c=4)
@@ -137,10 +137,10 @@ def test_records_of_other_columns_leave_a_reconstruction_as_it_is(log: Log) -> N
 
 
 def test_what_was_left_out_is_not_tried_again(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bursar.inference.least_squares.MERGED_CELLS", 2)
+    monkeypatch.setattr("bursar.estimation.least_squares.MERGED_CELLS", 2)
     log.measured(EYE, [1, 2, 3])
     assert log.answers(EYE) == []
-    monkeypatch.setattr("bursar.inference.least_squares.MERGED_CELLS", 2048)
+    monkeypatch.setattr("bursar.estimation.least_squares.MERGED_CELLS", 2048)
     assert log.answers(EYE) == []
 
 

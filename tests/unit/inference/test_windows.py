@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from bursar.errors import QueryError
-from bursar.inference.windows import Node, children, flat, largest_run, shares, split, split_overlapping, tree_of
+from bursar.views.windows import Node, children, flat, largest_run, shares, split, split_overlapping, tree_of
 
 WINDOWS = [(low, high) for low in range(64) for high in range(low, 64)]
 

@@ -13,20 +13,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError, Busy, LedgerError, QueryError, Stale, Unsupported
-from bursar.kernel.accounting import Closed, Failed, Measured, Noise, NoiseKind, Opened, Versioned
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import TEST_SECONDS, Grant, new_claim
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Record, SqliteLedger, Transaction, chain
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.sources.source import MOST_CELLS
-from bursar.kernel.sparse_vector import SparseVectors, Threshold, check_query
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps, Transform
-from bursar.status import log_lines
+from bursar.core.accounting import Closed, Failed, Measured, Noise, NoiseKind, Opened, Versioned
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version
+from bursar.core.grant import TEST_SECONDS, Grant, new_claim
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Record, SqliteLedger, Transaction
+from bursar.core.ledger import chain
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.source.source import MOST_CELLS
+from bursar.core.extensions.sparse_vector import SparseVectors, Threshold, check_query
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Transform
+from bursar.report.status import log_lines
 from harness.small import TableSource, charter, config, counts, engine
 
 ONE = 2**50

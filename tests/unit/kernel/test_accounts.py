@@ -10,13 +10,14 @@ import pytest
 
 from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError, ConfigError, Stale
-from bursar.kernel.accounting import Allotted, Measured, Noise, NoiseKind, grid
-from bursar.kernel.accounts import REST, Charge
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Purpose
-from bursar.queries import LinearMap, Mask, Product, Steps
+from bursar.core.accounting import Allotted, Measured, Noise, NoiseKind
+from bursar.core.accounting import grid
+from bursar.core.accounts import REST, Charge
+from bursar.core.budget import Budget
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Purpose
+from bursar.core.queries import LinearMap, Mask, Product, Steps
 from harness.maps import domain_of
 from harness.small import Silence, config, engine
 

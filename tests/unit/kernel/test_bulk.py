@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.bulk import MARGIN, _accepted, _geometric, _tables, gaussian, laplace
-from bursar.kernel.cuts import Cuts, Words, exp_between, exp_floors, system_words
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.noise.bulk import MARGIN, _accepted, _geometric, _tables, gaussian, laplace
+from bursar.core.noise.exact_sampler import Cuts, Words, exp_between, exp_floors, system_words
 
 Sampler = Callable[[float, int, Words], NDArray[np.int64]]
 

@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from bursar.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
 from bursar.errors import ConfigError
-from bursar.kernel.sources.coding import PLAIN_TYPES, coding
-from bursar.kernel.sources.duckdb import SETTINGS
+from bursar.core.source.coding import PLAIN_TYPES, coding
+from bursar.core.source.duckdb import SETTINGS
 
 AGE = Integers(name="x", lower=10, upper=19)
 WEIGHT = Bins(name="x", edges=(0.0, 1.0, 2.5, 10.0))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bursar.kernel.cuts import (
+from bursar.core.noise.exact_sampler import (
     GUIDE_BITS,
     Cuts,
     agreed,

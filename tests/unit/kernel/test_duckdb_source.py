@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Categories, Domain, Integers, Unit
+from bursar.core.domain import Categories, Domain, Integers, Unit
 from bursar.errors import QueryError, SourceError
-from bursar.kernel.sources import raw as raw_module
-from bursar.kernel.sources.duckdb import FAILED, SETTINGS, DuckDBSource
-from bursar.kernel.sources.source import MOST_CELLS, Source
+from bursar.core.source import raw as raw_module
+from bursar.core.source.duckdb import FAILED, SETTINGS, DuckDBSource
+from bursar.core.source.source import MOST_CELLS, Source
 
 KEY = bytes(range(32))
 DOMAIN = Domain((Integers(name="age", lower=0, upper=9), Categories(name="town", values=("a", "b"))))
@@ -154,7 +154,7 @@ def test_a_file_that_changes_while_it_is_read(people: Path, monkeypatch: pytest.
         write(people, [(1, 1, "a")])
         return found
 
-    monkeypatch.setattr("bursar.kernel.sources.duckdb.open_raw", slow)
+    monkeypatch.setattr("bursar.core.source.duckdb.open_raw", slow)
     assert refusal(people) == f"{people} was changed while it was read; open it again"
 
 

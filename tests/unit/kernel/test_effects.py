@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.domain import Attribute, Bins, Categories, Dates, Integers, Period
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Integers, Period
 from bursar.errors import SourceError
-from bursar.kernel.sources.effects import Effect, effects
+from bursar.curate.effects import Effect, effects
 
 AGE = Integers(name="x", lower=0, upper=9)
 SIZE = Bins(name="x", edges=(0.0, 1.0, 4.0))

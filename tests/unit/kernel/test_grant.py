@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bursar.errors import Stale
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, Selected
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import HOLD_SECONDS, Grant
-from bursar.queries import Mask, Product, Steps
+from bursar.core.accounting import Measured, Noise, NoiseKind, Selected
+from bursar.core.budget import Budget
+from bursar.core.grant import HOLD_SECONDS, Grant
+from bursar.core.queries import Mask, Product, Steps
 from harness.faults import Clock
 from harness.small import config, engine
 

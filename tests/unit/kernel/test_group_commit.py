@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from bursar.errors import LedgerError
-from bursar.kernel.accounting.events import Versioned
-from bursar.kernel.ledger import Purpose, SqliteLedger, Transaction
-from bursar.kernel.ledger import group as module
-from bursar.kernel.ledger.group import LARGEST_GROUP, GroupCommit
+from bursar.core.accounting.events import Versioned
+from bursar.core.ledger import Purpose, SqliteLedger, Transaction
+from bursar.core.ledger import group_commit as module
+from bursar.core.ledger.group_commit import LARGEST_GROUP, GroupCommit
 from harness.patience import PATIENCE, until
 
 Work = Callable[[Transaction], Any]

@@ -10,11 +10,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Unit
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Unit
 from bursar.errors import SourceError
-from bursar.kernel.sources import intake, raw
-from bursar.kernel.sources.duckdb import DuckDBSource
-from bursar.kernel.sources.intake import ASIDE, FILES, Store, Taken, digest_of
+from bursar.curate import intake
+from bursar.core.source import raw
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.curate.intake import ASIDE, FILES, Store, Taken, digest_of
 
 WEEK = Integers(name="week", lower=0, upper=3, outside=Stray.OTHER)
 KIND = Categories(name="kind", values=("a", "b"))

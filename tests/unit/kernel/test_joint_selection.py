@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.kernel import joint_selection
-from bursar.kernel.cuts import Words, system_words
-from bursar.kernel.joint_selection import Layers, select_jointly
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.selection import below, classes_of, kept, kept_floors
+from bursar.core.extensions import joint_selection
+from bursar.core.noise.exact_sampler import Words, system_words
+from bursar.core.extensions.joint_selection import Layers, select_jointly
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.extensions.select import below, classes_of, kept, kept_floors
 from harness.cells import Numbers
 from harness.enumeration import BranchingTape
 from harness.masses import jointly_picked

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
-from bursar.kernel.accounting import Measured, Noise, NoiseKind
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Purpose, chain
-from bursar.kernel.randomness import SystemRandomness
-from bursar.queries import Mask, Product, Steps
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.budget import Budget
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import MemoryLedger, Purpose
+from bursar.core.ledger import chain
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import Mask, Product, Steps
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))

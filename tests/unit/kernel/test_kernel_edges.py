@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Domain, Integers, Neighbours, Unit
 from bursar.errors import BudgetError, QueryError, Stale
-from bursar.kernel.accounting import Measured, Noise, NoiseKind
-from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import Grant, new_claim
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Purpose, SqliteLedger
-from bursar.kernel.ledger.transaction import RowTransaction
-from bursar.kernel.randomness import SystemRandomness
-from bursar.queries import LinearMap, Mask, Product, Steps
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.curator import declare_version
+from bursar.core.grant import Grant, new_claim
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Purpose, SqliteLedger
+from bursar.core.ledger.transaction import RowTransaction
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import LinearMap, Mask, Product, Steps
 from harness.small import Silence, TableSource, charter, config, counts, engine
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))

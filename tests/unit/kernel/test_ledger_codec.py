@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.errors import LedgerError
-from bursar.kernel.accounting.events import Allotted, Closed, Failed, Measured, Opened, Refined, Sealed, Versioned
-from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.ledger import UNKNOWN, Claim, Hold, Purpose, Record, codec
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.accounting.events import Allotted, Closed, Failed, Measured, Opened, Refined, Sealed, Versioned
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.ledger import UNKNOWN, Claim, Hold, Purpose, Record
+from bursar.core.ledger import record_codec as codec
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 
 STRATEGY = Product((Mask(("age",), (4,), Steps.identity(4)),))
 

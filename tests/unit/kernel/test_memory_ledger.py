@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bursar.errors import LedgerError
-from bursar.kernel.accounting.events import Versioned
-from bursar.kernel.ledger import MemoryLedger, Purpose
+from bursar.core.accounting.events import Versioned
+from bursar.core.ledger import MemoryLedger, Purpose
 
 
 def test_a_record_changed_in_memory_is_found_out() -> None:

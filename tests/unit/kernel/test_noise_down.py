@@ -9,9 +9,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.cuts import Words, exp_between, system_words
-from bursar.kernel.noise_down import _tables, cut_floors, noise_down, placed
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.noise.exact_sampler import Words, exp_between, system_words
+from bursar.core.extensions.refine import _tables, cut_floors, noise_down, placed
 from harness.masses import finer, mass_of
 
 PAIRS = [(2.0, 1.0), (2.5, 0.4), (1.25, 1.2), (40.0, 0.75), (2.0**40, 3.0)]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bursar.domain import Bins, Dates, Integers
+from bursar.core.domain import Bins, Dates, Integers
 from bursar.errors import SourceError
-from bursar.kernel.sources import plain
-from bursar.kernel.sources.plain import plain_copy
-from bursar.setup import init
+from bursar.curate import plain_csv as plain
+from bursar.curate.plain_csv import plain_copy
+from bursar.curate import init
 
 EUROPE = """\
 name;price;day;note

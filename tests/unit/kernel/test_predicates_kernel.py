@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Neighbours, Unit
+from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.errors import QueryError, Unsupported
-from bursar.kernel.accounting import Noise, NoiseKind, Opened
-from bursar.kernel.budget import Budget
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Purpose
-from bursar.kernel.seals import check_sealed, looked_at
-from bursar.queries import Mask, Predicate, Product, Quorum, Steps, Within
+from bursar.core.accounting import Noise, NoiseKind, Opened
+from bursar.core.budget import Budget
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Purpose
+from bursar.core.seals import check_sealed, looked_at
+from bursar.core.queries import Mask, Predicate, Product, Quorum, Steps, Within
 from harness.maps import domain_of
 from harness.small import DOMAIN, Silence, config, counts, engine
 

@@ -11,13 +11,14 @@ import pytest
 
 from bursar.engine import Bursar
 from bursar.errors import AnalystError, LedgerError
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, Refined
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import Grant
-from bursar.kernel.ledger import UNKNOWN, SqliteLedger, chain
-from bursar.kernel.ledger.database import APPLICATION
-from bursar.kernel.randomness import SystemRandomness
-from bursar.queries import Product
+from bursar.core.accounting import Measured, Noise, NoiseKind, Refined
+from bursar.core.budget import Budget
+from bursar.core.grant import Grant
+from bursar.core.ledger import UNKNOWN, SqliteLedger
+from bursar.core.ledger import chain
+from bursar.core.ledger.database import APPLICATION
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import Product
 from harness.small import TableSource, charter, config, counts, engine
 
 OLD = Path(__file__).resolve().parents[2] / "fixtures" / "ledger_format_2.sql"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bursar.kernel import bulk
-from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.randomness import Randomness, SystemRandomness
+from bursar.core.noise import bulk
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.noise.system import Randomness, SystemRandomness
 
 SIZES = [1, 60, 1000]
 NOISES = [Noise(kind=kind, scale=scale) for kind in NoiseKind for scale in (2.0**-6, 1.0, 2.0**40)]

@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, BursarError, LedgerError, QueryError, Stale, Unsupported
-from bursar.kernel.accounting import Event, Measured, Noise, NoiseKind, Refined, Versioned
-from bursar.kernel.blocks import Blocks
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import Purpose, Record, SqliteLedger, chain
-from bursar.kernel.randomness import SystemRandomness
-from bursar.queries import Mask, Product, Steps
-from bursar.status import log_lines
+from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Refined, Versioned
+from bursar.core.blocks import Blocks
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import Purpose, Record, SqliteLedger
+from bursar.core.ledger import chain
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import Mask, Product, Steps
+from bursar.report.status import log_lines
 from harness.small import TableSource, charter, config, counts, engine
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))

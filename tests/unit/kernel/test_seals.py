@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Neighbours, Unit
+from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.errors import ConfigError, LedgerError, QueryError, SourceError
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, Sealed, Versioned
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version, seal
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Purpose, Transaction
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.seals import Axis, Seals, check_sealed, looked_at
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps, Transform
+from bursar.core.accounting import Measured, Noise, NoiseKind, Sealed, Versioned
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version, seal
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import MemoryLedger, Purpose, Transaction
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.seals import Axis, Seals, check_sealed, looked_at
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Transform
 from harness.maps import domain_of, mask_of
 from harness.small import Silence, TableSource, charter, config
 

@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
-from bursar.kernel import limits
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, Selected
-from bursar.kernel.accounts import Charge
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version, seal
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Purpose, Record
-from bursar.kernel.ledger.codec import decode_hold, decode_record, encode_hold, encode_record, strategy_of
-from bursar.kernel.ledger.ledger import Hold
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.seals import Axis
-from bursar.queries import LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
-from bursar.status import log_lines
+from bursar.core import limits
+from bursar.core.accounting import Measured, Noise, NoiseKind, Selected
+from bursar.core.accounts import Charge
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version, seal
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import MemoryLedger, Purpose, Record
+from bursar.core.ledger.record_codec import decode_hold, decode_record, encode_hold, encode_record, strategy_of
+from bursar.core.ledger.ledger import Hold
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.seals import Axis
+from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
+from bursar.report.status import log_lines
 from harness.cells import coefficients
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 

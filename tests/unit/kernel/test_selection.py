@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.kernel.cuts import Words, system_words
-from bursar.kernel.joint_selection import select_jointly
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.selection import FADED, UNIT, Urn, below, kept, kept_floors, proposal_weights, select
+from bursar.core.noise.exact_sampler import Words, system_words
+from bursar.core.extensions.joint_selection import select_jointly
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.extensions.select import FADED, UNIT, Urn, below, kept, kept_floors, proposal_weights, select
 from harness.masses import picked
 
 SCALES = [2.0**-6, 0.3, 1.0, 7.5, 1000.0, 2.0**30 + 0.5, 2.0**40]

@@ -21,11 +21,12 @@ import numpy as np
 import pytest
 
 from bursar.errors import Busy, LedgerError, Stale
-from bursar.kernel.accounting.events import Measured, Versioned
-from bursar.kernel.accounting.noise import Noise, NoiseKind
-from bursar.kernel.ledger import Claim, Health, Hold, Purpose, SqliteLedger, Transaction, database
-from bursar.kernel.ledger.database import NAP
-from bursar.queries import Mask, Product, Steps
+from bursar.core.accounting.events import Measured, Versioned
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.ledger import Claim, Health, Hold, Purpose, SqliteLedger, Transaction
+from bursar.core.ledger import database
+from bursar.core.ledger.database import NAP
+from bursar.core.queries import Mask, Product, Steps
 from harness.patience import PATIENCE
 
 CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "unit": "row"}
@@ -340,7 +341,7 @@ def test_strategies_are_decoded_once_while_they_are_remembered(
 ) -> None:
     for rows in (1, 2, 3, 1, 2, 3):
         ledger.commit(lambda t, r=rows: measure(t, rows=r))
-    monkeypatch.setattr("bursar.kernel.ledger.database.MOST_DECODED", 1)
+    monkeypatch.setattr("bursar.core.ledger.database.MOST_DECODED", 1)
     forgetful = [record.event.strategy for record in ledger.records()]  # type: ignore[union-attr]
     monkeypatch.undo()
     mindful = [record.event.strategy for record in ledger.records()]  # type: ignore[union-attr]
@@ -391,7 +392,7 @@ def test_who_waits_comes_in_when_the_other_has_done(
             if len(naps) == 20:
                 other.execute("ROLLBACK")
 
-        monkeypatch.setattr("bursar.kernel.ledger.database.time.sleep", nap)
+        monkeypatch.setattr("bursar.core.ledger.database.time.sleep", nap)
         assert ledger.commit(note) == 1
     assert naps == [NAP] * 20  # no longer and longer ones: those who wait longest would be the last
 
@@ -406,7 +407,7 @@ def test_a_process_that_is_killed_while_it_waits_leaves_no_lock(
         try:
             with closing(sqlite3.connect(place, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
-                monkeypatch.setattr("bursar.kernel.ledger.database.time.sleep", lambda _: os.write(writer, b"w"))
+                monkeypatch.setattr("bursar.core.ledger.database.time.sleep", lambda _: os.write(writer, b"w"))
                 SqliteLedger.open(place, busy_timeout=PATIENCE).commit(note)
         finally:
             os._exit(1)

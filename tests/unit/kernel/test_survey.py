@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.config.calendar import expected
-from bursar.config.identifiers import names_identifiers
+from bursar.curate.calendar import expected
+from bursar.curate.identifiers import names_identifiers
 from bursar.errors import SourceError
-from bursar.kernel.sources.survey import FEWEST, Kind, Seen, rounded_up, widened
-from bursar.kernel.sources.survey import survey as survey_by_name
+from bursar.curate.survey import FEWEST, Kind, Seen, rounded_up, widened
+from bursar.curate.survey import survey as survey_by_name
 
 survey = partial(survey_by_name, named=names_identifiers)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bursar.errors import QueryError, SourceError
-from bursar.kernel import tables as tables_module
-from bursar.kernel.tables import Tables
-from bursar.queries import Predicate, Product, Quorum, Within
+from bursar.core import tables as tables_module
+from bursar.core.tables import Tables
+from bursar.core.queries import Predicate, Product, Quorum, Within
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 5}
 ROWS = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5) % 7

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bursar.errors import LedgerError
-from bursar.kernel.ledger import SqliteLedger
+from bursar.core.ledger import SqliteLedger
 
 FREE_PAGES = slice(36, 40)  # of the file header: how many pages are unused
 

@@ -9,10 +9,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain, Integers, Unit
+from bursar.core.domain import Categories, Domain, Integers, Unit
 from bursar.errors import SourceError
-from bursar.kernel.sources.duckdb import DuckDBSource
-from bursar.kernel.sources.raw import one_select
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.core.source.raw import one_select
 
 KEY = bytes(range(32))
 DOMAIN = Domain((Categories(name="sex", values=("F", "M"), outside=0, null=0), Integers(name="cost", lower=0, upper=9)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bursar.errors import BudgetError, GoalError, QueryError
-from bursar.kernel.budget import Budget
+from bursar.core.budget import Budget
 from harness.small import Silence, config, counts, engine
 
 QUESTIONS = [

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Estimate, IndependentRows
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.estimation.estimate import Estimate, IndependentRows
+from bursar.core.accounting import Noise, NoiseKind
 from bursar.planner.choose import Preset, best, choose
 from bursar.planner.explain import explain
 from bursar.planner.goals import Wanted

@@ -6,7 +6,7 @@ import pytest
 
 from bursar.errors import GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.kernel.accounting import Mode
+from bursar.core.accounting import Mode
 from bursar.planner.goals import Wanted, in_counts, resolve
 
 DEFAULT = Goal(kind=GoalKind.ERROR, amount=10)

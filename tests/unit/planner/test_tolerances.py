@@ -9,7 +9,7 @@ import pytest
 
 from bursar.errors import GoalError, QueryError
 from bursar.goal import Goal, GoalKind, Part
-from bursar.inference.simultaneous import Family
+from bursar.estimation.simultaneous import Family
 from bursar.planner.admit import admit
 from bursar.planner.choose import choose
 from bursar.planner.goals import Wanted, in_counts

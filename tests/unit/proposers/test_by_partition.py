@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.domain import Categories, Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
-from bursar.inference.shelves import Shelves, placed, taken_apart
-from bursar.kernel.accounting import Event, Measured, Refined
-from bursar.kernel.budget import Budget
+from bursar.views.partition_measurements import Shelves, placed, taken_apart
+from bursar.core.accounting import Event, Measured, Refined
+from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.partitions import ByPartition
-from bursar.queries import Mask, Product, Steps
+from bursar.core.queries import Mask, Product, Steps
 from harness.small import Silence, config, engine
 
 DOMAIN = Domain(

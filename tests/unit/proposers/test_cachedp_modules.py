@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.engine import Bursar
 from bursar.errors import GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import WeightedRows, meets
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, Refined, from_units
-from bursar.kernel.budget import Budget
-from bursar.kernel.kernel import Kernel
+from bursar.estimation.estimate import WeightedRows, meets
+from bursar.core.accounting import Measured, Noise, NoiseKind, Refined, from_units
+from bursar.core.budget import Budget
+from bursar.core.kernel import Kernel
 from bursar.planner.choose import Preset, offers
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.proposers.cachedp import modules
-from bursar.proposers.cachedp.accuracy import Analytic, MonteCarlo, Simulated, draw
-from bursar.proposers.cachedp.instant import Estimator
-from bursar.proposers.cachedp.modules import Expander
-from bursar.strategy.full_rank import Nested
+from bursar.papers.cachedp import modules
+from bursar.papers.cachedp.accuracy import Analytic, MonteCarlo, Simulated, draw
+from bursar.papers.cachedp.instant import Estimator
+from bursar.papers.cachedp.modules import Expander
+from bursar.papers.cachedp.full_rank import Nested
 from harness.small import Silence, config, counts, engine
 
 LINE = Domain((Integers(name="age", lower=0, upper=7, null=0),))

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.engine import Bursar
-from bursar.inference.estimate import WeightedRows, meets
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import Grant
+from bursar.estimation.estimate import WeightedRows, meets
+from bursar.core.budget import Budget
+from bursar.core.grant import Grant
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer

@@ -7,21 +7,21 @@ import itertools
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain, Integers
+from bursar.core.domain import Categories, Domain, Integers
 from bursar.engine import Bursar
-from bursar.inference.estimate import WeightedRows, meets
-from bursar.kernel.accounting import Measured, Mode, from_units
-from bursar.kernel.budget import Budget
+from bursar.estimation.estimate import WeightedRows, meets
+from bursar.core.accounting import Measured, Mode, from_units
+from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.invest import Invest, Invested
-from bursar.proposers.investment import Together, on_top
+from bursar.proposers.buying.investment import Together, on_top
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.tree import all_nodes
-from bursar.queries import Mask, Product, Stack, Steps
-from bursar.strategy.universal import MOST_CELLS, Universal, universal
+from bursar.core.queries import Mask, Product, Stack, Steps
+from bursar.strategies.universal import MOST_CELLS, Universal, universal
 from harness.small import DOMAIN, config, engine
 
 THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4}

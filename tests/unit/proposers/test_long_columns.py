@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.engine import Bursar
 from bursar.errors import GoalError
-from bursar.kernel.budget import Budget
+from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from harness.small import config, engine
 

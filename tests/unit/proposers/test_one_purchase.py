@@ -10,12 +10,12 @@ import pytest
 
 from bursar import presets
 from bursar.answer import Answer
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, GoalError, QueryError
-from bursar.inference.simultaneous import EveryQuestion, Family, share
-from bursar.kernel.accounting import Measured, Mode
-from bursar.kernel.budget import Budget
+from bursar.estimation.simultaneous import EveryQuestion, Family, share
+from bursar.core.accounting import Measured, Mode
+from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer

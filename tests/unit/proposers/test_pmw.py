@@ -9,17 +9,17 @@ import pytest
 
 from bursar.errors import BudgetError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import IndependentRows, error_bars, meets
-from bursar.inference.learner import Learning
-from bursar.inference.learning import Adaptive, Always, Constant, Never
-from bursar.inference.size import ALL_ROWS
-from bursar.kernel.accounting import Event, Failed, Measured, Mode, NoiseKind, Opened
+from bursar.estimation.estimate import IndependentRows, error_bars, meets
+from bursar.views.learner import Learning
+from bursar.views.learning import Adaptive, Always, Constant, Never
+from bursar.views.size import ALL_ROWS
+from bursar.core.accounting import Event, Failed, Measured, Mode, NoiseKind, Opened
 from bursar.planner.choose import Preset, acceptable
 from bursar.planner.offer import Offer
 from bursar.proposers.direct import Direct
 from bursar.proposers.pmw import PRINTED, PUBLISHED, TIGHT, VANILLA, Pmw, Settings
 from bursar.proposers.pmw_calibration import Checked
-from bursar.queries import Mask, Product, Steps
+from bursar.core.queries import Mask, Product, Steps
 from harness.learning import Stage, cells, grid, request
 
 TABLE = np.array([[300, 100, 100], [100, 200, 200]])

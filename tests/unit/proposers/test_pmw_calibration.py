@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from bursar.inference.estimate import error_bars, meets
-from bursar.inference.single_draw import single_tail
-from bursar.kernel.accounting import Noise, NoiseKind
+from bursar.estimation.estimate import error_bars, meets
+from bursar.tails.single_draw import single_tail
+from bursar.core.accounting import Noise, NoiseKind
 from bursar.proposers.pmw_calibration import (
     RATIO,
     Calibrated,

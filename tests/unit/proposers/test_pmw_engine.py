@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.domain import Neighbours, Unit
-from bursar.inference.learner import Learning
-from bursar.inference.learning import Adaptive, Constant
-from bursar.kernel.accounting import Failed, Measured, Opened
-from bursar.kernel.budget import Budget
+from bursar.core.domain import Neighbours, Unit
+from bursar.views.learner import Learning
+from bursar.views.learning import Adaptive, Constant
+from bursar.core.accounting import Failed, Measured, Opened
+from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.proposers.exact import Exact
 from bursar.proposers.pmw import TIGHT, Pmw

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.domain import Domain, Neighbours, Unit
+from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.engine import Bursar
-from bursar.inference.learner import Learner, Learning
-from bursar.inference.learning import Adaptive, Always, Constant
-from bursar.kernel.accounting import Measured, Noise, NoiseKind
+from bursar.views.learner import Learner, Learning
+from bursar.views.learning import Adaptive, Always, Constant
+from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.pmw import TIGHT, Pmw
 from bursar.proposers.pmw_windows import PmwWindows
-from bursar.queries import Mask, Product, Steps
+from bursar.core.queries import Mask, Product, Steps
 from harness.small import DOMAIN, Silence, config, engine
 
 GROUPS = (("age", "sex"),)

@@ -9,19 +9,19 @@ import pytest
 
 from bursar import presets
 from bursar.goal import GoalKind
-from bursar.inference.estimate import meets
-from bursar.inference.learner import Learning
-from bursar.inference.learner_tree import Flat, Overlapping, windowed
-from bursar.inference.learning import Adaptive, Always, Constant, Never
-from bursar.inference.tails import tail
-from bursar.inference.windows import Node, split
-from bursar.kernel.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened
+from bursar.estimation.estimate import meets
+from bursar.views.learner import Learning
+from bursar.views.learner_tree import Flat, Overlapping, windowed
+from bursar.views.learning import Adaptive, Always, Constant, Never
+from bursar.tails.tails import tail
+from bursar.views.windows import Node, split
+from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.proposers.pmw import PUBLISHED, TIGHT, Settings
 from bursar.proposers.pmw_plan import Added
 from bursar.proposers.pmw_windows import PmwWindows
-from bursar.queries import Mask, Product, Steps
+from bursar.core.queries import Mask, Product, Steps
 from harness.learning import Stage, cells, grid, request
 
 DOMAIN = grid(8, 2, 3, partition="a")

@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.domain import Categories, Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
 from bursar.engine import Bursar
-from bursar.inference.learner import Learning
-from bursar.inference.learning import Always, Constant
-from bursar.kernel import grant as granting
-from bursar.kernel.accounting import Closed, Failed, Measured, Opened, from_units
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version, seal
-from bursar.kernel.ledger import Ledger, MemoryLedger, SqliteLedger
-from bursar.kernel.randomness import SystemRandomness
-from bursar.kernel.seals import Axis
+from bursar.views.learner import Learning
+from bursar.views.learning import Always, Constant
+from bursar.core import grant as granting
+from bursar.core.accounting import Closed, Failed, Measured, Opened, from_units
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version, seal
+from bursar.core.ledger import Ledger, MemoryLedger, SqliteLedger
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.seals import Axis
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.pmw import TIGHT

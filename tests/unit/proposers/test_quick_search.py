@@ -8,19 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain, Integers
+from bursar.core.domain import Categories, Domain, Integers
 from bursar.engine import Bursar
-from bursar.inference import tails
-from bursar.inference.estimate import meets
-from bursar.inference.inversion import Inversion
-from bursar.kernel.accounting import Mode
-from bursar.kernel.budget import Budget
+from bursar.tails import tails
+from bursar.estimation.estimate import meets
+from bursar.tails.inversion import Inversion
+from bursar.core.accounting import Mode
+from bursar.core.budget import Budget
 from bursar.planner.goals import Wanted
 from bursar.proposers import direct
 from bursar.proposers.direct import Direct
-from bursar.proposers.purchase import Shop
+from bursar.proposers.buying.purchase import Shop
 from bursar.proposers.tree import wish_for
-from bursar.workload import remembered
+from bursar.compile import remembered
 from harness.small import config, engine
 
 DOMAIN = Domain(

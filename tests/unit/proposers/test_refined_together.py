@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bursar.kernel.budget import Budget
+from bursar.core.budget import Budget
 from harness.collective import Collective, settings_of
 from harness.small import Silence, config, counts, engine
 

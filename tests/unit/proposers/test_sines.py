@@ -7,19 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.engine import Bursar
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import meets
-from bursar.kernel.accounting import Mode
-from bursar.kernel.budget import Budget
+from bursar.estimation.estimate import meets
+from bursar.core.accounting import Mode
+from bursar.core.budget import Budget
 from bursar.planner.batch import Batch, together
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
-from bursar.proposers.sines import Sines, sines
+from bursar.proposers.buying.sine_plan import Sines, sines
 from bursar.proposers.strategy import Strategy
-from bursar.queries import Mask, Product, Steps
-from bursar.strategy.ranges import Family
+from bursar.core.queries import Mask, Product, Steps
+from bursar.strategies.ranges import Family
 from harness.maps import domain_of
 from harness.small import config, engine
 

@@ -13,13 +13,13 @@ from bursar import presets
 from bursar.engine import Bursar
 from bursar.errors import QueryError
 from bursar.goal import Goal, GoalKind
-from bursar.inference.estimate import Estimate, meets
-from bursar.kernel.budget import Budget
+from bursar.estimation.estimate import Estimate, meets
+from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.synthetic import Synthetic, _fitting
-from bursar.queries import LinearMap, Mask, Product, Steps
-from bursar.release.law import ByVariance
+from bursar.core.queries import LinearMap, Mask, Product, Steps
+from bursar.tails.variance_law import ByVariance
 from harness.small import Silence, config, engine
 
 TABLE_ONLY = Preset("table only", (Synthetic(),))

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain, Integers
+from bursar.core.domain import Categories, Domain, Integers
 from bursar.engine import Bursar
-from bursar.inference.nodes import boxes_of
-from bursar.kernel.accounting import Measured, Mode, Refined
-from bursar.kernel.budget import Budget
+from bursar.views.nodes import boxes_of
+from bursar.core.accounting import Measured, Mode, Refined
+from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
-from bursar.proposers.purchase import finer
+from bursar.proposers.buying.purchase import finer
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.refine import Refine
 from bursar.proposers.tree import Tree, all_nodes, wish_for
-from bursar.queries import Mask, Product, Steps
+from bursar.core.queries import Mask, Product, Steps
 from harness.small import Silence, config, engine
 
 DOMAIN = Domain(

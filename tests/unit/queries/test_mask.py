@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.errors import QueryError
-from bursar.queries import LARGEST_JOINT, Mask, Steps, mask
+from bursar.core.queries import LARGEST_JOINT, Mask, Steps
+from bursar.core.queries import mask
 
 GRID = np.array([[[1, 0, 2], [0, 0, 3]], [[5, 5, 5], [5, 5, 5]]])
 JOINT = Mask(("a", "b"), (2, 3), Steps.dense(GRID.reshape(2, 6)))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.queries import Ceiling, Mask, Norm, Product, Steps, norm
+from bursar.core.queries import Ceiling, Mask, Norm, Product, Steps
+from bursar.core.queries import norm
 from harness.maps import domain_of, mask_of
 
 DOMAIN = domain_of(a=3, b=2, c=4)

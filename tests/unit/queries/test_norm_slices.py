@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.queries import Mask, Norm, Product, Steps, mask
+from bursar.core.queries import Mask, Norm, Product, Steps
+from bursar.core.queries import mask
 from harness.maps import domain_of, mask_of, products
 
 DOMAIN = domain_of(a=3, b=2, c=4)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Domain
+from bursar.core.domain import Domain
 from bursar.errors import LedgerError, QueryError
-from bursar.kernel.accounting import AddRemove, Footprint, ReplaceOne
-from bursar.queries import Ceiling, Hull, Predicate, Quorum, Within, decode, encode
-from bursar.queries import predicate as module
+from bursar.core.accounting import AddRemove, Footprint, ReplaceOne
+from bursar.core.queries import Ceiling, Hull, Predicate, Quorum, Within, decode, encode
+from bursar.core.extensions import predicate as module
 from harness.maps import Table, cell_number, columns_matrix, domain_of, tables, total_of
 
 DOMAIN = domain_of(a=3, b=2, c=4)

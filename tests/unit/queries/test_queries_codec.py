@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.errors import LedgerError
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps, decode, encode
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, decode, encode
 from harness.maps import Table, domain_of, maps, mask_of, tables
 
 DOMAIN = domain_of(a=3, b=2, c=4)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.queries import Mask, Steps
-from bursar.queries.norm import PAIR_CELLS
-from bursar.queries.transform import Reach
+from bursar.core.queries import Mask, Steps
+from bursar.core.queries.norm import PAIR_CELLS
+from bursar.core.extensions.transform import Reach
 
 
 def reach(cells: int, power: int) -> Reach:

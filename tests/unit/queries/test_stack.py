@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.errors import QueryError
-from bursar.queries import Mask, Product, Stack, Steps
+from bursar.core.queries import Mask, Product, Stack, Steps
 from harness.maps import Table, domain_of, mask_of, products, tables
 
 DOMAIN = domain_of(a=3, b=2, c=4)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.errors import QueryError
-from bursar.queries import Steps, steps
+from bursar.core.queries import Steps
+from bursar.core.queries import steps
 
 matrices = st.integers(1, 7).flatmap(
     lambda size: st.lists(st.lists(st.integers(-4, 4), min_size=size, max_size=size), min_size=1, max_size=5)

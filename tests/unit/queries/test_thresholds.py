@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bursar.domain import Neighbours, Unit
+from bursar.core.domain import Neighbours, Unit
 from bursar.errors import LedgerError, QueryError
-from bursar.kernel.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
-from bursar.kernel.accounting.rows import gathered, rows_of
-from bursar.queries import LinearMap, Mask, Norm, Product, Stack, Steps, Thresholds, decode, encode
-from bursar.queries import norm as norms
-from bursar.queries import thresholds as module
+from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
+from bursar.core.accounting.rows import gathered, rows_of
+from bursar.core.queries import LinearMap, Mask, Norm, Product, Stack, Steps, Thresholds, decode, encode
+from bursar.core.queries import norm as norms
+from bursar.core.extensions import thresholds as module
 from harness.maps import Table, domain_of
 
 Numbers = NDArray[np.int64]

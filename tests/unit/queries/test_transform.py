@@ -12,12 +12,13 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Domain, Integers, Neighbours, Unit
+from bursar.core.domain import Domain, Integers, Neighbours, Unit
 from bursar.errors import LedgerError, QueryError
-from bursar.kernel.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
-from bursar.kernel.budget import Budget
-from bursar.kernel.ledger import Purpose
-from bursar.queries import Transform, decode, encode, fourier
+from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
+from bursar.core.budget import Budget
+from bursar.core.ledger import Purpose
+from bursar.core.queries import Transform, decode, encode
+from bursar.core.extensions import rounded_fourier as fourier
 from harness.maps import Table, domain_of
 from harness.small import Silence, config, engine
 

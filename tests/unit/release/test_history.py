@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.release.history import augmented, draws, drifted, falling, future_error, keys, masses, split, weights
+from bursar.synthetic.plan.history import augmented, draws, drifted, falling, future_error, keys, masses, split, weights
 
 NAMES = ["age", "sex", "region", "work"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain
-from bursar.kernel.accounting import Versioned
-from bursar.kernel.ledger import Record
+from bursar.core.domain import Categories, Domain
+from bursar.core.accounting import Versioned
+from bursar.core.ledger import Record
 from bursar.planner.goals import Wanted
-from bursar.release.kept import Kept, Shelf, mark
-from bursar.workload.apart import Apart
+from bursar.synthetic.store import Kept, Shelf, mark
+from bursar.compile.partwise import Apart
 from harness.small import DOMAIN, engine
 
 CODES = np.array([[0, 0, 0], [9, 1, 2], [4, 1, 1], [4, 0, 1]], np.int32)

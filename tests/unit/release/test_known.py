@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain, Integers
-from bursar.kernel.accounting import Noise, NoiseKind
-from bursar.queries import Mask, Product, Stack, Steps, Thresholds
-from bursar.release.known import known
-from bursar.release.law import ByVariance
-from bursar.release.marginals_consistent import Consistent
-from bursar.release.marginals_evidence import Evidence, source_of
-from bursar.release.marginals_tails import log_tail
+from bursar.core.domain import Categories, Domain, Integers
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.queries import Mask, Product, Stack, Steps, Thresholds
+from bursar.synthetic.marginals.estimates import known
+from bursar.tails.variance_law import ByVariance
+from bursar.synthetic.marginals.consistent import Consistent
+from bursar.synthetic.marginals.evidence import Evidence, source_of
+from bursar.tails.marginals import log_tail
 
 DOMAIN = Domain(
     (

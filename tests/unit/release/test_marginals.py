@@ -8,14 +8,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain, Neighbours, Unit
+from bursar.core.domain import Categories, Domain, Neighbours, Unit
 from bursar.errors import QueryError
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, from_units
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.queries import Mask, Product, Stack, Steps
-from bursar.release.marginals import (
+from bursar.core.accounting import Measured, Noise, NoiseKind, from_units
+from bursar.core.budget import Budget
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.core.queries import Mask, Product, Stack, Steps
+from bursar.synthetic.marginals.release import (
     MarginalAnswers,
     Shape,
     buy,
@@ -23,11 +23,11 @@ from bursar.release.marginals import (
     measure_marginals,
     ordered_sets,
 )
-from bursar.release.marginals_consistent import Consistent
-from bursar.release.marginals_evidence import evidence_in, marginal_map
-from bursar.release.marginals_plan import Aim, Allowance, plan_marginals, whole_marginals
-from bursar.release.marginals_tails import Cells, largest_error
-from bursar.release.spend import Spend
+from bursar.synthetic.marginals.consistent import Consistent
+from bursar.synthetic.marginals.evidence import evidence_in, marginal_map
+from bursar.synthetic.marginals.choice import Aim, Allowance, plan_marginals, whole_marginals
+from bursar.tails.marginals import Cells, largest_error
+from bursar.synthetic.plan.spend import Spend
 from harness.small import Silence, config, engine
 
 SIZES = {"a": 5, "b": 2, "c": 3, "d": 4, "e": 1}

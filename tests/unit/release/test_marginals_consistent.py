@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain
-from bursar.queries import Product
-from bursar.release.marginals_consistent import Accuracy, Consistent, subsets
-from bursar.release.marginals_evidence import Evidence, Names, Source, marginal_map
-from bursar.strategy.residual import every_value
+from bursar.core.domain import Categories, Domain
+from bursar.core.queries import Product
+from bursar.synthetic.marginals.consistent import Accuracy, Consistent, subsets
+from bursar.synthetic.marginals.evidence import Evidence, Names, Source, marginal_map
+from bursar.strategies.residual import every_value
 
 SIZES = {"a": 4, "b": 2, "c": 3, "d": 1}
 DOMAIN = Domain(

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from bursar.inference.single_draw import single_tail
-from bursar.kernel import bulk
-from bursar.kernel.accounting import Noise, NoiseKind
-from bursar.release.marginals_tails import Cells, exceeded, largest_error, log_tail, lowering, on_simplex
+from bursar.tails.single_draw import single_tail
+from bursar.core.noise import bulk
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.tails.marginals import Cells, exceeded, largest_error, log_tail, lowering, on_simplex
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 60.0])

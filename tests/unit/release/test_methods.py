@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from bursar.domain import Domain, Integers, Neighbours
+from bursar.core.domain import Domain, Integers, Neighbours
 from bursar.errors import QueryError
-from bursar.kernel.accounting import NoiseKind
-from bursar.release.defaults import Adaptivity
-from bursar.release.marginals_plan import Allowance
-from bursar.release.methods import Method, Task, chosen, marginal_purchases, plans, reasons, unnoticed
-from bursar.release.sets import ways
-from bursar.release.spend import Spend
+from bursar.core.accounting import NoiseKind
+from bursar.synthetic.rap.defaults import Adaptivity
+from bursar.synthetic.marginals.choice import Allowance
+from bursar.synthetic.plan.methods import Method, Task, chosen, marginal_purchases, plans, reasons, unnoticed
+from bursar.synthetic.plan.column_sets import ways
+from bursar.synthetic.plan.spend import Spend
 
 DOMAIN = Domain(tuple(Integers(name=f"c{i}", lower=0, upper=9, null=0) for i in range(6)))
 

@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.domain import Neighbours, Unit
+from bursar.core.domain import Neighbours, Unit
 from bursar.errors import BudgetError, GoalError, QueryError
-from bursar.kernel.accounting import Measured, Noise, NoiseKind, Selected
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.kernel.ledger import MemoryLedger, Record
-from bursar.kernel.randomness import SystemRandomness
-from bursar.queries import LinearMap
-from bursar.release import threshold_workload
-from bursar.release.answers import table_answers
-from bursar.release.entropy import entropy
-from bursar.release.projection import Patience, after
-from bursar.release.rap import rap
-from bursar.release.spend import Spend
-from bursar.release.threshold_workload import ThresholdWorkload
+from bursar.core.accounting import Measured, Noise, NoiseKind, Selected
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.core.ledger import MemoryLedger, Record
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import LinearMap
+from bursar.synthetic.rap import threshold_workload
+from bursar.synthetic.rap.workload_answers import table_answers
+from bursar.synthetic.entropy import entropy
+from bursar.synthetic.rap.projection import Patience, after
+from bursar.synthetic.rap.rap import rap
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 from harness.small import DOMAIN, TableSource, charter, config, counts
 
 SIZES = (4, 3, 2, 1)
@@ -91,7 +91,7 @@ def picked(shop: Shop) -> np.ndarray:
 @pytest.fixture
 def larger_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten times the published rate: a small table is there in hundreds of steps."""
-    monkeypatch.setattr("bursar.release.projection.RATE", 1e-3)
+    monkeypatch.setattr("bursar.synthetic.rap.projection.RATE", 1e-3)
 
 
 @pytest.mark.usefixtures("larger_steps")

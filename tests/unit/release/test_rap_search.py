@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.kernel.accounting import Measured, Noise, Selected
-from bursar.kernel.ledger import Record
-from bursar.queries import LinearMap
-from bursar.release.defaults import Adaptivity, adaptivity
-from bursar.release.search import bisected, diagonal_search, most_trials
-from bursar.release.spend import Spend
-from bursar.release.threshold_workload import ThresholdWorkload
+from bursar.core.accounting import Measured, Noise, Selected
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap
+from bursar.synthetic.rap.defaults import Adaptivity, adaptivity
+from bursar.papers.rap.diagonal_search import bisected, diagonal_search, most_trials
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 
 NAMES = tuple("abcdefgh")
 SMALL = ThresholdWorkload(names=NAMES[:3], sizes=(4, 3, 2), sets=(("a", "b", "c"), ("a", "b")))
@@ -129,7 +129,7 @@ class Till:
 @pytest.fixture(autouse=True)
 def larger_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten times the published rate: a small table is there in hundreds of steps."""
-    monkeypatch.setattr("bursar.release.projection.RATE", 1e-3)
+    monkeypatch.setattr("bursar.synthetic.rap.projection.RATE", 1e-3)
 
 
 def search(till: Till, **changes: Any) -> Any:

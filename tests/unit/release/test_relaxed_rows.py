@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError, Unsupported
-from bursar.release import compiled
-from bursar.release.answers import marginal, relaxed_answers, relaxed_counts, table_answers
-from bursar.release.entropy import entropy
-from bursar.release.products import Terms, add_gradient, means
-from bursar.release.projection import Patience, Targets, project
-from bursar.release.relaxed import Relaxed, start
-from bursar.release.rounding import rounded
-from bursar.release.sparsemax import sparsemax
-from bursar.release.surrogates import generalized_products
-from bursar.release.threshold_workload import ThresholdWorkload
+from bursar.synthetic.rap import compiled
+from bursar.synthetic.rap.workload_answers import marginal, relaxed_answers, relaxed_counts, table_answers
+from bursar.synthetic.entropy import entropy
+from bursar.synthetic.rap.products import Terms, add_gradient, means
+from bursar.synthetic.rap.projection import Patience, Targets, project
+from bursar.synthetic.rap.relaxed import Relaxed, start
+from bursar.synthetic.rap.rounding import rounded
+from bursar.synthetic.rap.sparsemax import sparsemax
+from bursar.synthetic.rap.surrogates import generalized_products
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 
 RNG = np.random.default_rng(5)
 NAMES, SIZES = ("a", "b", "c", "d", "e"), (5, 3, 1, 4, 2)
@@ -186,8 +186,8 @@ def test_it_ends_at_the_noise_with_patience_or_at_the_last_epoch() -> None:
 
 
 def test_batches_see_every_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bursar.release.projection.LARGEST_BATCH", 4)
-    monkeypatch.setattr("bursar.release.projection.RATE", 1e-3)
+    monkeypatch.setattr("bursar.synthetic.rap.projection.LARGEST_BATCH", 4)
+    monkeypatch.setattr("bursar.synthetic.rap.projection.RATE", 1e-3)
     asked = workload("ab")
     truth = relaxed_answers(asked, one_hot(np.zeros((5, 5), int)))
     end = project(start(asked, rows=20, rng=entropy()), aims(asked, truth), rng=entropy(), patience=Patience(most=600))

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from bursar.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
 from bursar.errors import Unsupported
-from bursar.release import rows_file
-from bursar.release.rows_file import write_rows
+from bursar.synthetic.table import files as rows_file
+from bursar.synthetic.table.files import write_rows
 
 DOMAIN = Domain(
     (

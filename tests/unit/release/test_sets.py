@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.domain import Categories, Domain, Integers
+from bursar.core.domain import Categories, Domain, Integers
 from bursar.errors import QueryError
 from bursar.planner.goals import Wanted
-from bursar.release.sets import asked, digest, fitting, named, ways
+from bursar.synthetic.plan.column_sets import asked, digest, fitting, named, ways
 from harness.small import DOMAIN, engine
 
 ONE = Categories(name="one", values=("only",), outside=0, null=0)

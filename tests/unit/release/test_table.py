@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain, Neighbours, Unit
+from bursar.core.domain import Categories, Domain, Neighbours, Unit
 from bursar.errors import QueryError
-from bursar.kernel.accounting import from_units
-from bursar.kernel.budget import Budget
-from bursar.kernel.grant import Grant
-from bursar.kernel.kernel import Kernel
-from bursar.release.marginals_plan import Allowance
-from bursar.release.spend import Spend
-from bursar.release.table import Table, pairs_within, plan_table, synthesize, table_from
-from bursar.release.table_bounds import table_errors
-from bursar.release.table_fit import Progress
+from bursar.core.accounting import from_units
+from bursar.core.budget import Budget
+from bursar.core.grant import Grant
+from bursar.core.kernel import Kernel
+from bursar.synthetic.marginals.choice import Allowance
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.table.table import Table, pairs_within, plan_table, synthesize, table_from
+from bursar.synthetic.table.bounds import table_errors
+from bursar.synthetic.table.fit import Progress
 from harness.small import config, engine
 
 SIZES = {"a": 6, "b": 5, "c": 4, "d": 3, "e": 1}

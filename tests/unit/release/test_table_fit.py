@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bursar.domain import Categories, Domain
-from bursar.release.table_fit import Progress, Target, cell_numbers, fit_weights, resampled
+from bursar.core.domain import Categories, Domain
+from bursar.synthetic.table.fit import Progress, Target, cell_numbers, fit_weights, resampled
 
 DOMAIN = Domain(
     tuple(

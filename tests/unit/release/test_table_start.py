@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from bursar.domain import Categories, Domain
-from bursar.release.marginals_consistent import Consistent
-from bursar.release.marginals_evidence import Evidence, Names, Source
-from bursar.release.table_start import column_shares, garrote, pair_shares, threshold, tree_rows
+from bursar.core.domain import Categories, Domain
+from bursar.synthetic.marginals.consistent import Consistent
+from bursar.synthetic.marginals.evidence import Evidence, Names, Source
+from bursar.synthetic.table.start import column_shares, garrote, pair_shares, threshold, tree_rows
 
 SIZES = {"a": 3, "b": 3, "c": 2, "d": 1}
 DOMAIN = Domain(

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 
 import bursar
-from bursar.config import edit, load_draft
-from bursar.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
-from bursar.setup import check, init
-from bursar.setup.changes import Change, changes
-from bursar.setup.confirm import change
-from bursar.workload.values import Represented
+from bursar.config import load_draft
+from bursar.curate import edit
+from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.curate import check, init
+from bursar.curate.changes import Change, changes
+from bursar.curate.confirm import change
+from bursar.compile.values import Represented
 from harness.small import config
 
 

@@ -8,12 +8,12 @@ from datetime import date
 
 import pytest
 
-from bursar.domain import Bins, Categories, Dates, Domain, Integers, Neighbours, Period, Unit
+from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Neighbours, Period, Unit
 from bursar.goal import Goal, GoalKind
-from bursar.inference.simultaneous import Family
-from bursar.kernel.budget import Budget
-from bursar.setup import check
-from bursar.setup.prices import FIRST_SHARE, first_question, prices, typical_error
+from bursar.estimation.simultaneous import Family
+from bursar.core.budget import Budget
+from bursar.curate import check
+from bursar.curate.prices import FIRST_SHARE, first_question, prices, typical_error
 from harness.small import DOMAIN, config, engine
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
-from bursar.config.lines import Place
-from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period
-from bursar.setup.confirm import ON_A_SCREEN, SHOWN, counting, says, screens
+from bursar.config.toml_lines import Place
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period
+from bursar.curate.confirm import ON_A_SCREEN, SHOWN, counting, says, screens
 from harness.small import config
 
 LONG = Categories(name="long", values=tuple(f"v{number}" for number in range(SHOWN + 1)))

@@ -12,13 +12,15 @@ import pandas as pd
 import pytest
 
 import bursar
-from bursar.config import edit, load, load_draft
-from bursar.config.draft import DraftColumn, LeftOut
-from bursar.domain import Bins, Categories, Dates, Integers, Period
+from bursar.config import load, load_draft
+from bursar.curate import edit
+from bursar.curate.draft import DraftColumn, LeftOut
+from bursar.core.domain import Bins, Categories, Dates, Integers, Period
 from bursar.errors import ConfigError, SourceError
-from bursar.kernel.sources.survey import Kind, Seen
-from bursar.setup import guess, init
-from bursar.setup.confirm import change, every_guess, named, says
+from bursar.curate.survey import Kind, Seen
+from bursar.curate import init
+from bursar.curate import guess
+from bursar.curate.confirm import change, every_guess, named, says
 
 ROWS = 600
 
@@ -234,6 +236,6 @@ def test_guesses_in_plain_words(table: Path) -> None:
 
 def test_the_demo_opens_without_a_word(tmp_path: Path) -> None:
     """A config that a person wrote has no marks, and needs none."""
-    from bursar.demo import generate
+    from bursar.curate.demo import generate
 
     assert load(generate(tmp_path / "people.csv", rows=100)).unconfirmed == ()

@@ -11,8 +11,8 @@ import pytest
 import bursar
 from bursar.cli.complete import COMMANDS
 from bursar.cli.shell import HELP
-from bursar.demo import generate
-from bursar.show.files import WRITERS
+from bursar.curate.demo import generate
+from bursar.report.files import WRITERS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "answers.md").read_text(encoding="utf-8")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.show.bars import BLOCKS, PLAIN, bars, ink_for, sparkline, with_bars
+from bursar.report.bars import BLOCKS, PLAIN, bars, ink_for, sparkline, with_bars
 from unit.test_answer import ANSWER
 
 TWO = replace(

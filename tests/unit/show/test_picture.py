@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 from bursar.answer import Answer
 from bursar.errors import QueryError
-from bursar.show.notebook import MOST_LINES
-from bursar.show.picture import picture_of
+from bursar.report.notebook import MOST_LINES
+from bursar.report.plots import picture_of
 from unit.test_answer import ANSWER
 
 mpl.use("Agg")

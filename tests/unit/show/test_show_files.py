@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from bursar.errors import Unsupported
-from bursar.show import files
+from bursar.report import files
 from unit.test_answer import ANSWER
 
 QUOTED = replace(ANSWER, labels=((None, 'a, "b"\nc'), (None, "é")))

@@ -13,7 +13,7 @@ from bursar.analysts.scheduler import Randomized, RoundRobin
 from bursar.analysts.settings import Seed, Settings
 from bursar.analysts.shares import Shares
 from bursar.errors import AnalystError, GoalError, QueryError, Unsupported
-from bursar.kernel.budget import Budget
+from bursar.core.budget import Budget
 from bursar.simulate.compare import POLICIES, Figures, Setting, compare, shares_of
 from bursar.simulate.mix import Asked, expected, replayed
 from bursar.simulate.order import served

@@ -10,16 +10,16 @@ import pytest
 from bursar import presets
 from bursar.analysts.settings import Settings
 from bursar.analysts.shares import Shares
-from bursar.domain import Neighbours, Unit
+from bursar.core.domain import Neighbours, Unit
 from bursar.engine import Bursar
-from bursar.kernel.budget import Budget
-from bursar.kernel.ledger import MemoryLedger, Purpose
+from bursar.core.budget import Budget
+from bursar.core.ledger import MemoryLedger, Purpose
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest
-from bursar.spending import people
+from bursar.report.spending import people
 from harness.small import charter, config, engine
 
 BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
@@ -142,7 +142,7 @@ def test_one_who_tests_what_was_learnt_is_named() -> None:
 
 
 def test_counts_measured_one_by_one_are_just_what_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bursar.workload.regions.LARGEST_JOINT", 4)
+    monkeypatch.setattr("bursar.compile.regions.LARGEST_JOINT", 4)
     few = Preset("few", tuple(one for one in presets.default.proposers if not isinstance(one, Invest)))
     db = engine(analyst="owner", settings=config(budget=Budget.of(epsilon=40.0)), preset=few)
     tied = "COUNT(*) FILTER (WHERE age > 3 OR sex = 'F') AS a"

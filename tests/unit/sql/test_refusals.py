@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import pytest
 
-from bursar.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
-from bursar.workload import compile
-from bursar.workload.compile import read
+from bursar.compile import compile
+from bursar.compile.compile import read
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src" / "bursar"

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.strategy import workloads
-from bursar.strategy.datacube import bmax, datacube
-from bursar.strategy.fourier import fourier, fourier_basis
-from bursar.strategy.hierarchical import best_tree, hierarchical, level_weights, tree, weighted_levels, widths
-from bursar.strategy.measure import pure_error, ratio, rms_error, sensitivity
-from bursar.strategy.simple import identity, product, total
-from bursar.strategy.wavelet import wavelet
+from bursar.strategies import workloads
+from bursar.papers.eigen_design.datacube import bmax, datacube
+from bursar.papers.eigen_design.fourier import fourier, fourier_basis
+from bursar.strategies.hierarchical import best_tree, hierarchical, level_weights, tree, weighted_levels, widths
+from bursar.strategies.measure import pure_error, ratio, rms_error, sensitivity
+from bursar.strategies.simple import identity, product, total
+from bursar.papers.eigen_design.wavelet import wavelet
 
 
 def test_a_binary_tree_over_four_cells() -> None:

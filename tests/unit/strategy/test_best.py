@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.kernel.accounting import Mode
-from bursar.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.strategy import best, memory
-from bursar.strategy.best import best_strategy
-from bursar.strategy.measure import svd_bound
-from bursar.strategy.plan import Line, Marginals, Plan
-from bursar.strategy.ranges import Family, SineStrategy
-from bursar.strategy.residual import ResidualPlan
+from bursar.core.accounting import Mode
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.strategies import best
+from bursar.strategies import memory
+from bursar.strategies.best import best_strategy
+from bursar.strategies.measure import svd_bound
+from bursar.strategies.plan import Line, Marginals, Plan
+from bursar.strategies.ranges import Family, SineStrategy
+from bursar.strategies.residual import ResidualPlan
 from harness.maps import Table, domain_of
 from harness.plans import (
     all_ranges,

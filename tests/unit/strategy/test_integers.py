@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.strategy import workloads
-from bursar.strategy.eigen import eigen_design
-from bursar.strategy.integers import IntegerStrategy, spans, to_integers
-from bursar.strategy.measure import pure_error, rms_error
-from bursar.strategy.optimal import optimum
-from bursar.strategy.p_identity import p_identity
-from bursar.strategy.wavelet import wavelet
+from bursar.strategies import workloads
+from bursar.papers.eigen_design.eigen_design import eigen_design
+from bursar.strategies.integers import IntegerStrategy, spans, to_integers
+from bursar.strategies.measure import pure_error, rms_error
+from bursar.strategies.optimal import optimum
+from bursar.strategies.p_identity import p_identity
+from bursar.papers.eigen_design.wavelet import wavelet
 
 RNG = np.random.default_rng(8)
 CASES = {

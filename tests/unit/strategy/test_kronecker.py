@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from bursar.queries import Mask, Product, Steps
-from bursar.strategy import workloads
-from bursar.strategy.cells import is_disjoint, merged_mask
-from bursar.strategy.kronecker import KroneckerStrategy, kronecker
-from bursar.strategy.measure import svd_bound
-from bursar.strategy.optimal import optimum
-from bursar.strategy.plan import Part
+from bursar.core.queries import Mask, Product, Steps
+from bursar.strategies import workloads
+from bursar.strategies.cells import is_disjoint, merged_mask
+from bursar.strategies.kronecker import KroneckerStrategy, kronecker
+from bursar.strategies.measure import svd_bound
+from bursar.strategies.optimal import optimum
+from bursar.strategies.plan import Part
 from harness.maps import Table, domain_of
 from harness.plans import all_ranges, least_squares_variances, matrix, values
 

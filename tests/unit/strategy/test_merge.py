@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.strategy.measure import rms_error
-from bursar.strategy.merge import UNUSED, merge_gram, merge_workload
-from bursar.strategy.optimal import optimum
+from bursar.strategies.measure import rms_error
+from bursar.strategies.merge import UNUSED, merge_gram, merge_workload
+from bursar.strategies.optimal import optimum
 
 W = np.array([[1, 1, 0, 2, 0, 1], [0, 0, 1, -1, 0, 0]])
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from bursar.errors import QueryError
-from bursar.strategy.online import Purchase, best_row
+from bursar.proposers.buying.online import Purchase, best_row
 
 quick = settings(max_examples=60, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

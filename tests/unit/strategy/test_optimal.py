@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.strategy import workloads
-from bursar.strategy.eigen import eigen_design
-from bursar.strategy.measure import rms_error, sensitivity, svd_bound
-from bursar.strategy.optimal import optimum
+from bursar.strategies import workloads
+from bursar.papers.eigen_design.eigen_design import eigen_design
+from bursar.strategies.measure import rms_error, sensitivity, svd_bound
+from bursar.strategies.optimal import optimum
 
 RNG = np.random.default_rng(6)
 SIMPLE = {

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.strategy import workloads
-from bursar.strategy.measure import pure_error, sensitivity, svd_bound
-from bursar.strategy.p_identity import _start, _trace, for_laplace, p_identity
-from bursar.strategy.simple import identity
+from bursar.strategies import workloads
+from bursar.strategies.measure import pure_error, sensitivity, svd_bound
+from bursar.strategies.p_identity import _start, _trace, for_laplace, p_identity
+from bursar.strategies.simple import identity
 
 
 def test_the_gradient_is_that_of_the_trace() -> None:

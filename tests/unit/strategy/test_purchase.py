@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from bursar.kernel.accounting import Mode, Noise, NoiseKind
-from bursar.strategy.purchase import After, Market
+from bursar.core.accounting import Mode, Noise, NoiseKind
+from bursar.proposers.buying.precision_search import After, Market
 
 CELLS = 8
 HALVES = np.array([[1.0] * 4 + [0.0] * 4, [0.0] * 4 + [1.0] * 4])

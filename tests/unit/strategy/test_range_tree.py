@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.strategy.full_rank import Nested, containment, meeting
-from bursar.strategy.tree import Box, JointTree, Marked, QuadTree, Tree, decompose, inside, nodes, overlap, split
+from bursar.papers.cachedp.full_rank import Nested, containment, meeting
+from bursar.strategies.tree import Box, JointTree, Marked, QuadTree, Tree, decompose, inside, nodes, overlap, split
 
 
 def cells(box: Box) -> set[tuple[int, ...]]:

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.kernel.accounting import Mode, Noise, NoiseKind
-from bursar.kernel.ledger import Purpose
-from bursar.queries import Steps
-from bursar.strategy import ranges, workloads
-from bursar.strategy.measure import svd_bound, trace_error
-from bursar.strategy.ranges import Family, SineStrategy, sine_strategy
+from bursar.core.accounting import Mode, Noise, NoiseKind
+from bursar.core.ledger import Purpose
+from bursar.core.queries import Steps
+from bursar.strategies import ranges
+from bursar.strategies import workloads
+from bursar.strategies.measure import svd_bound, trace_error
+from bursar.strategies.ranges import Family, SineStrategy, sine_strategy
 from harness.maps import Table, domain_of
 from harness.plans import kernel_over, matrix, of_variance_one
 from harness.small import TableSource

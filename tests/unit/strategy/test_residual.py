@@ -7,17 +7,17 @@ import itertools
 import numpy as np
 import pytest
 
-from bursar.domain import Unit
+from bursar.core.domain import Unit
 from bursar.errors import QueryError
-from bursar.inference.least_squares import Block, Reconstruction
-from bursar.kernel.accounting import Accountant, AddRemove, Measured, Mode, Noise, NoiseKind
-from bursar.kernel.ledger import Purpose
-from bursar.queries import Product
-from bursar.strategy import workloads
-from bursar.strategy.cells import merged_mask
-from bursar.strategy.measure import svd_bound
-from bursar.strategy.plan import Part
-from bursar.strategy.residual import ResidualPlan, every_value, residuals, some_queries
+from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.core.accounting import Accountant, AddRemove, Measured, Mode, Noise, NoiseKind
+from bursar.core.ledger import Purpose
+from bursar.core.queries import Product
+from bursar.strategies import workloads
+from bursar.strategies.cells import merged_mask
+from bursar.strategies.measure import svd_bound
+from bursar.strategies.plan import Part
+from bursar.strategies.residual import ResidualPlan, every_value, residuals, some_queries
 from harness.maps import Table, domain_of
 from harness.plans import all_ranges, kernel_over, least_squares_variances, matrix, stacked, table_of
 from harness.small import TableSource

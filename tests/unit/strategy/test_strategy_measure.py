@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.strategy.measure import LARGEST_DENSE, checked_gram, pure_error, ratio, rms_error, sensitivity, svd_bound
+from bursar.strategies.measure import LARGEST_DENSE, checked_gram, pure_error, ratio, rms_error, sensitivity, svd_bound
 
 
 def workload(seed: int, rows: int, cells: int) -> np.ndarray:

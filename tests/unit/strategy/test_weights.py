@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.strategy import workloads
-from bursar.strategy.fourier import fourier_basis
-from bursar.strategy.hierarchical import hierarchical
-from bursar.strategy.measure import pure_error, rms_error, sensitivity
-from bursar.strategy.simple import identity
-from bursar.strategy.wavelet import wavelet
-from bursar.strategy.weights import complete, query_weights, weigh_basis
+from bursar.strategies import workloads
+from bursar.papers.eigen_design.fourier import fourier_basis
+from bursar.strategies.hierarchical import hierarchical
+from bursar.strategies.measure import pure_error, rms_error, sensitivity
+from bursar.strategies.simple import identity
+from bursar.papers.eigen_design.wavelet import wavelet
+from bursar.strategies.weights import complete, query_weights, weigh_basis
 
 RNG = np.random.default_rng(3)
 

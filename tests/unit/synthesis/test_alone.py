@@ -8,7 +8,7 @@ import pytest
 from filelock import FileLock
 
 from bursar.errors import Unsupported
-from bursar.synthesis.alone import LOCK, WAITS, alone
+from bursar.synthetic.alone import LOCK, WAITS, alone
 
 
 def free(folder: Path) -> bool:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from bursar.answer import Answer
-from bursar.domain import Bins, Categories, Domain, Integers, Stray
-from bursar.inference.derived import Derived
-from bursar.kernel.budget import Budget
+from bursar.core.domain import Bins, Categories, Domain, Integers, Stray
+from bursar.estimation.derived import Derived
+from bursar.core.budget import Budget
 from bursar.planner.goals import Wanted
 from bursar.sql import parse, render
-from bursar.workload import Workload, compile
-from bursar.workload.after import After, margin
+from bursar.compile import Workload, compile
+from bursar.compile.result_lines import After, margin
 from harness.small import Silence, config, engine
 
 SMALL = Domain((Categories(name="town", values=("c", "a", "b"), outside=0, null=0),))

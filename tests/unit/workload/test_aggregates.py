@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from bursar.sql import Aggregate, Function, parse, render
-from bursar.workload import Workload, compile
+from bursar.compile import Workload, compile
 from harness.public import DOMAIN, SHOWN, connect, counts
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "aggregates.sql"

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from bursar.answer import facts_of
-from bursar.domain import Categories, Domain, Integers, Stray
+from bursar.core.domain import Categories, Domain, Integers, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
-from bursar.workload import Level, Workload, compile
-from bursar.workload.remembered import Compiled
+from bursar.compile import Level, Workload, compile
+from bursar.compile.remembered import Compiled
 from harness import levels
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "levels.sql"

@@ -9,13 +9,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bursar.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Value
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Value
 from bursar.errors import QueryError
-from bursar.kernel.limits import check_strategy
-from bursar.queries import Predicate, Product, Quorum, Stack, Within
+from bursar.core.limits import check_strategy
+from bursar.core.queries import Predicate, Product, Quorum, Stack, Within
 from bursar.sql import parse
-from bursar.workload import MOST_ANSWERS, Workload, compile, outputs
-from bursar.workload.apart import pieces_of
+from bursar.compile import MOST_ANSWERS, Workload, compile
+from bursar.compile import outputs
+from bursar.compile.partwise import pieces_of
 
 PEOPLE = Domain(
     (

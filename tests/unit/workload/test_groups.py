@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from bursar.answer import facts_of
-from bursar.domain import Categories, Domain, Integers, Stray
+from bursar.core.domain import Categories, Domain, Integers, Stray
 from bursar.sql import parse, render
-from bursar.workload import Workload, compile
+from bursar.compile import Workload, compile
 from harness import public, visits
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "groups.sql"

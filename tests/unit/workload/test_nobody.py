@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from bursar.answer import NO_ROWS, Answer
-from bursar.domain import Categories, Domain, Integers
-from bursar.kernel.budget import Budget
-from bursar.show.bars import BLOCKS, with_bars
-from bursar.show.picture import picture_of
+from bursar.core.domain import Categories, Domain, Integers
+from bursar.core.budget import Budget
+from bursar.report.bars import BLOCKS, with_bars
+from bursar.report.plots import picture_of
 from harness.small import Silence, config, engine
 
 MIX = Domain(

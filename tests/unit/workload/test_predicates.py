@@ -16,25 +16,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar import presets
-from bursar.domain import Categories, Domain, Integers, Neighbours, Stray, Unit
+from bursar.core.domain import Categories, Domain, Integers, Neighbours, Stray, Unit
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, QueryError, Unsupported
-from bursar.inference.simultaneous import Family
-from bursar.inference.tails import single_tail
-from bursar.inference.views import joined
-from bursar.kernel.accounting import Measured, Noise, NoiseKind
-from bursar.kernel.budget import Budget
-from bursar.kernel.curator import declare_version
-from bursar.kernel.ledger import MemoryLedger, Purpose
-from bursar.kernel.seals import Axis
-from bursar.kernel.sources.duckdb import DuckDBSource
+from bursar.estimation.simultaneous import Family
+from bursar.tails.tails import single_tail
+from bursar.views.measurements import joined
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.budget import Budget
+from bursar.core.curator import declare_version
+from bursar.core.ledger import MemoryLedger, Purpose
+from bursar.core.seals import Axis
+from bursar.core.source.duckdb import DuckDBSource
 from bursar.planner.choose import Preset
-from bursar.proposers.several_noises import SeveralNoises
-from bursar.queries import Predicate
+from bursar.proposers.buying.several_noises import SeveralNoises
+from bursar.core.queries import Predicate
 from bursar.sql import parse
-from bursar.workload import Workload, compile
-from bursar.workload.apart import MOST_GROUPS, Apart
-from bursar.workload.predicates import predicate
+from bursar.compile import Workload, compile
+from bursar.compile.partwise import MOST_GROUPS, Apart
+from bursar.compile.predicates import predicate
 from harness.maps import Table
 from harness.small import Silence, charter, config
 

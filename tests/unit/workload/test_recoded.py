@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.domain import Attribute, Bins, Categories, Integers, Stray
-from bursar.workload.recoded import recoded
+from bursar.core.domain import Attribute, Bins, Categories, Integers, Stray
+from bursar.compile.recoded import recoded
 
 OTHER = Stray.OTHER
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.errors import QueryError
 from bursar.sql import parse
-from bursar.workload import compile as compile_query
-from bursar.workload import remembered
-from bursar.workload.remembered import Compiled
+from bursar.compile import compile as compile_query
+from bursar.compile import remembered
+from bursar.compile.remembered import Compiled
 
 DOMAIN = Domain((Integers(name="age", lower=0, upper=9, null=0), Integers(name="size", lower=0, upper=99, null=0)))
 TEXT = "SELECT age, COUNT(*) FROM people WHERE size < 50 GROUP BY age WITH ERROR 20"

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
 from bursar.errors import QueryError
-from bursar.kernel.seals import looked_at
+from bursar.core.seals import looked_at
 from bursar.sql import parse
-from bursar.workload import Workload, compile
+from bursar.compile import Workload, compile
 from harness.maps import Table
 
 AGE = Integers(name="age", lower=0, upper=4)

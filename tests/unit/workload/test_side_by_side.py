@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.domain import Domain, Integers
+from bursar.core.domain import Domain, Integers
 from bursar.errors import QueryError
 from bursar.sql import And, Condition, IsTrue, Not, Or, Query, parse, render
 from bursar.sql.query import leaves
-from bursar.workload import compile, side_by_side
-from bursar.workload.disjoint import MOST_PARTS, disjoint
-from bursar.workload.regions import holds_on
+from bursar.compile import compile
+from bursar.rewrite import side_by_side
+from bursar.rewrite.disjoint import MOST_PARTS, disjoint
+from bursar.compile.regions import holds_on
 from harness import public
 
 LABELS = ("x", "y", None)

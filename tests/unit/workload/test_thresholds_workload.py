@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from bursar.answer import Answer
-from bursar.domain import Categories, Dates, Domain, Integers, Neighbours, Period, Unit
+from bursar.core.domain import Categories, Dates, Domain, Integers, Neighbours, Period, Unit
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, GoalError, QueryError
-from bursar.inference.simultaneous import Family
-from bursar.inference.views import products_of
-from bursar.kernel.accounting import Mode
-from bursar.kernel.budget import Budget
+from bursar.estimation.simultaneous import Family
+from bursar.views.measurements import products_of
+from bursar.core.accounting import Mode
+from bursar.core.budget import Budget
 from bursar.planner.choose import MOST_PLANNED
-from bursar.queries import Product, Stack, Thresholds
-from bursar.strategy.best import best_strategy
-from bursar.workload import thresholds as module
-from bursar.workload.lines import Labels, Numbers, read
-from bursar.workload.thresholds import thresholds
+from bursar.core.queries import Product, Stack, Thresholds
+from bursar.strategies.best import best_strategy
+from bursar.compile import threshold_rows as module
+from bursar.compile.lazy_rows import Labels, Numbers, read
+from bursar.compile.threshold_rows import thresholds
 from harness.small import DOMAIN, Silence, config, counts, engine
 
 PATIENT = Domain(

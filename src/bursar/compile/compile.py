@@ -1,0 +1,302 @@
+"""A Query as a Workload: labelled lines of answers over rows that the kernel can evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bursar.core.domain import Attribute, Bins, Domain, Value
+from bursar.errors import QueryError
+from bursar.estimation.derived import Form
+from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse, render
+from bursar.sql.query import aggregates_of, leaves
+from bursar.compile.result_lines import After, Order
+from bursar.compile.groups import Cells, Groups, Reader, groups_of
+from bursar.compile.levels import Level, with_levels, with_pieces, without_levels
+from bursar.compile.masks import count_groups, grouped
+from bursar.compile.resolve_names import doubled, resolve
+from bursar.compile.outputs import Outputs
+from bursar.compile.predicates import possible_groups
+from bursar.compile.regions import regions, ties_too_many
+from bursar.rewrite.query import repairs
+from bursar.compile.partition_window import ended, within_sealed
+from bursar.compile.shared_rows import SharedRows
+from bursar.compile.three_valued import check_types
+from bursar.compile.values import Represented
+from bursar.compile.workload import Workload
+
+MOST_ANSWERS = 100_000
+"""Most answers of one question: lines times the counts and sums that a line needs, known before anything is built."""
+
+
+ALL = "(all)"
+"""What is shown for a column that a set of groups puts together, unless the question names it."""
+
+Read = tuple[list[Value], Cells]
+"""A column of labels, and the numbers by which they are sorted."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """The lines of one set of groups."""
+
+    index: Cells  # (lines, columns) -> row
+    forms: tuple[Form, ...]
+    largest: tuple[int, ...]
+    remarks: tuple[str, ...]
+    read: list[Read]  # per key, then per flag
+
+
+def compile(
+    query: Query, domain: Domain, table: str, sealed: int | None = None, levels: Sequence[Level] = ()
+) -> Workload:
+    """The workload that a question asks for; `sealed` is how many partitions can be asked about, None for all data.
+
+    Guarantees: the lines are all groups that the WHERE leaves possible, whatever the data hold, in the order of the
+    domain; applied to exact counts, the rows give what DuckDB would answer over the public view. A rewrite that a
+    refusal offers is itself accepted.
+    """
+    try:
+        return _compile(query, domain, table, sealed, levels)
+    except QueryError as refusal:
+        raise replace(refusal, text=query.text, rewrite=_rewrite(query, domain, table, sealed, levels)) from None
+
+
+def read(
+    text: str, domain: Domain, table: str, sealed: int | None = None, levels: Sequence[Level] = ()
+) -> tuple[Query, Workload]:
+    """A question from its text, and its workload.
+
+    Guarantees: a rewrite that a refusal offers is accepted here, whether it was the text that was refused or its
+    meaning; where that of the text is refused for its meaning, what is offered then is offered at once.
+    """
+    try:
+        query = parse(text)
+    except QueryError as refusal:
+        rewrite = _accepted(refusal.rewrite, domain, table, sealed, levels)
+        raise replace(refusal, rewrite=rewrite) from refusal.__cause__
+    return query, compile(query, domain, table, sealed, levels)
+
+
+def _accepted(rewrite: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
+    """The rewrite of a text, or the one that is offered for its meaning; nothing where there is neither."""
+    if not rewrite or _askable(rewrite, domain, table, sealed, levels):
+        return rewrite
+    try:
+        return _rewrite(parse(rewrite), domain, table, sealed, levels)
+    except QueryError:
+        return ""
+
+
+def _askable(text: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> bool:
+    """Whether the text can be asked."""
+    try:
+        _compile(parse(text), domain, table, sealed, levels)
+    except QueryError:
+        return False
+    return True
+
+
+def _compile(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Workload:
+    query = without_levels(resolve(query, with_levels(domain, levels), table), levels)
+    for condition in query.conditions():
+        for leaf in leaves(condition):
+            check_types(domain[leaf.column.text], leaf)
+    query = with_pieces(within_sealed(query, domain, sealed), levels)
+    rows = SharedRows()
+    sets = query.sets or (tuple(range(len(query.keys))),)
+    made = [groups_of([query.keys[place] for place in one], domain) for one in sets]
+    _check_size(query, [groups for groups, _ in made], domain)
+    parts: list[Part] = []
+    for places, (groups, readers) in zip(sets, made, strict=True):
+        parts.append(_part(query, places, groups, readers, rows, domain))
+    first = parts[0]
+    assert all(part.forms == first.forms for part in parts)  # they do not depend on groups
+    read = [_joined([part.read[key] for part in parts]) for key in range(len(query.keys) + len(query.flags))]
+    lines = sum(len(part.index) for part in parts)
+    return Workload(
+        map=rows.map(),
+        keys=_marks(query),
+        labels=tuple(zip(*(labels for labels, _ in read), strict=True)) if read else ((),) * lines,
+        outputs=query.names,
+        index=np.concatenate([part.index for part in parts]),
+        forms=first.forms,
+        largest=first.largest,
+        remarks=first.remarks,
+        after=_after(query, read, domain),
+    )
+
+
+def _part(
+    query: Query, places: tuple[int, ...], groups: Groups, readers: Sequence[Reader], rows: SharedRows, domain: Domain
+) -> Part:
+    """The lines of one set of groups."""
+    lines = _lines(query, groups, domain)
+    outputs = Outputs(query.where, groups, lines, domain, rows)
+    forms = tuple(outputs.add(item) for item in query.aggregates)
+    read: list[Read] = [([_total(key)] * len(lines), np.full(len(lines), -1, np.int64)) for key in query.keys]
+    for place, reader in zip(places, readers, strict=True):
+        read[place] = reader.read(lines)
+    read += [_flagged(flag, places, len(lines)) for flag in query.flags]
+    return Part(
+        index=outputs.index(),
+        forms=forms,
+        largest=tuple(outputs.largest),
+        remarks=tuple(outputs.remarks),
+        read=read,
+    )
+
+
+def _total(key: Key) -> Value:
+    """What is shown for a key that a set of groups puts together."""
+    total = ALL if key.total is None else key.total
+    return float(total) if isinstance(total, Decimal) else total
+
+
+def _flagged(flag: Flag, places: tuple[int, ...], lines: int) -> Read:
+    """A flag on the lines of the set that groups by the keys in these places."""
+    number = flag.number(places)
+    return [number] * lines, np.full(lines, number, np.int64)
+
+
+def _marks(query: Query) -> tuple[str, ...]:
+    """The names of the columns that tell lines apart."""
+    return (*(key.name for key in query.keys), *(flag.name for flag in query.flags))
+
+
+def _joined(columns: Sequence[Read]) -> Read:
+    """Columns of labels one below the other, with places that are comparable."""
+    return [label for labels, _ in columns for label in labels], np.concatenate([ranks for _, ranks in columns])
+
+
+def _after(query: Query, read: Sequence[Read], domain: Domain) -> After | None:
+    """What is done with the answers; None where they are shown as they are."""
+    if query.having == TRUE and not query.order:
+        return None
+    order: list[Order] = []
+    for sort in query.order:
+        if sort.output is None:
+            name, (labels, ranks) = _marks(query)[sort.key], read[sort.key]
+            named = sort.key < len(query.keys) and query.keys[sort.key].total is not None and not sort.unnamed
+            ranks = _with_total(query.keys[sort.key], labels, ranks, domain) if named else ranks
+            empty = (ranks < 0) | np.fromiter((label is None for label in labels), np.bool_, len(labels))
+            beyond = np.iinfo(np.int64).max // (-2 if sort.nulls_first else 2)
+            order.append(Order(name=name, ranks=np.where(empty, beyond, -ranks if sort.descending else ranks)))
+        else:
+            place = query.names.index(sort.output)
+            down, first = sort.descending, sort.nulls_first
+            order.append(Order(name=sort.output, output=place, descending=down, nulls_first=first))
+    return After(outputs=query.names, having=query.having, order=tuple(order), limit=query.limit, offset=query.offset)
+
+
+def _with_total(key: Key, labels: Sequence[Value], ranks: Cells, domain: Domain) -> Cells:
+    """The places of labels in ascending order, with the name of the total where it belongs among them.
+
+    Edge cases: a label that is the same shares its place; a bin stands where the number does that it counts as, and
+    words, such as other, behind numbers and days.
+    """
+    if np.all(ranks >= 0):
+        return ranks
+    bins = {} if key.by is not None else _counted_as(domain[key.column.text])
+    known = [
+        (bins.get(label, label), int(rank))
+        for label, rank in zip(labels, ranks, strict=True)
+        if rank >= 0 and label is not None
+    ]
+    name = _sorted_by(_typed(_total(key), [label for label, _ in known]))
+    below = [2 * rank + 2 for label, rank in known if _sorted_by(label) < name]
+    equal = [2 * rank + 1 for label, rank in known if _sorted_by(label) == name]
+    return np.where(ranks < 0, max([0, *below, *equal]), 2 * ranks + 1)
+
+
+def _sorted_by(label: Value) -> tuple[int, Any]:
+    """Numbers first, then days, then words."""
+    return 2 if isinstance(label, str) else 1 if isinstance(label, date) else 0, label
+
+
+def _typed(name: Value, labels: Sequence[Value]) -> Value:
+    """The name of a total as a number or a day, where it is one in quotes among such labels."""
+    kinds = {type(label) for label in labels}
+    try:
+        if isinstance(name, str) and date in kinds:
+            return date.fromisoformat(name)
+        return float(name) if isinstance(name, str) and kinds & {int, float} else name
+    except ValueError:
+        return name
+
+
+def _counted_as(attribute: Attribute) -> dict[Value, Value]:
+    """The number that stands for each bin, by its label; nothing for a column without bins."""
+    if not isinstance(attribute, Bins):
+        return {}
+    middles = [(low + high) / 2 for low, high in pairwise(attribute.edges)]
+    points = attribute.representatives if isinstance(attribute, Represented) else middles
+    return {attribute.label(cell): point for cell, point in enumerate(points)}
+
+
+def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
+    """The groups of each axis, one line per group that the WHERE leaves possible, sorted.
+
+    Without axes there is one line. FILTER makes no group impossible: it is counted, as 0.
+    """
+    if not groups.axes:
+        return np.zeros((1, 0), np.int64)
+    if ties_too_many(query.where, domain):
+        return possible_groups(query.where, groups, domain)
+    found = regions(query.where, domain)
+    if found is None:
+        return np.zeros((0, len(groups.axes)), np.int64)
+    return np.unique(grouped(found, groups, domain).groups, axis=0)
+
+
+def _check_size(query: Query, sets: Sequence[Groups], domain: Domain) -> None:
+    """Refuse what would have too many answers, before anything is built."""
+    if ties_too_many(query.where, domain):
+        return  # few counts, or refused for that
+    found = regions(query.where, domain)
+    if found is None:
+        return
+    lines = sum(count_groups(found, groups, domain) if groups.axes else 1 for groups in sets)
+    numbers = lines * _numbers(query, domain)
+    if numbers > MOST_ANSWERS:
+        raise QueryError(
+            f"this asks for {numbers} answers; {MOST_ANSWERS} are possible",
+            position=query.keys[0].position if query.keys else query.aggregates[0].position,
+        )
+
+
+def _numbers(query: Query, domain: Domain) -> int:
+    """How many counts and sums one line is made of."""
+    return sum(_columns(part, domain) for item in query.aggregates for part in aggregates_of(item))
+
+
+def _columns(part: Aggregate, domain: Domain) -> int:
+    if part.fraction is not None and isinstance(part.of, Name):
+        return domain[part.of.text].declared
+    return {Function.COUNT: 1, Function.SUM: 1, Function.AVG: 2}.get(part.function, 3)
+
+
+def _rewrite(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
+    known = with_levels(domain, levels)
+    if doubled(query, known):
+        return ""  # which of two columns is meant is lost once the sub-select is opened
+    for repaired in repairs(query, known, table):
+        for candidate in (repaired, ended(repaired, domain, sealed)):
+            text = _rendered(candidate)
+            if text and _askable(text, domain, table, sealed, levels):
+                return text
+    return ""
+
+
+def _rendered(query: Query) -> str:
+    """The question as text; nothing where it has none."""
+    try:
+        return render(query)
+    except QueryError:
+        return ""

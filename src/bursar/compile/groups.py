@@ -1,0 +1,270 @@
+"""Which cells of a column, or of several, make a group, and what each group is called.
+
+A value outside of the declared range has no number that FLOOR or DATE_TRUNC could be taken of: such rows stay in a
+group of their own, called other, and NULL in one without a name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.domain import Attribute, Bins, Dates, Domain, Integers, Period, Value
+from bursar.errors import QueryError
+from bursar.core.queries import LARGEST_JOINT
+from bursar.sql import Cut, Key, Stepped, Trimmed
+from bursar.compile.regions import holds_on, too_many
+
+Cells = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """The group of each cell of the columns of a key, and the labels of the groups in their order."""
+
+    codes: Cells  # one axis per column, in the order of the domain
+    labels: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Columns that keys tie together, mostly one, and the group of each of their joint cells."""
+
+    attrs: tuple[str, ...]  # in the order of the domain
+    sizes: tuple[int, ...]
+    codes: Cells | None = None  # one axis per column; None where the groups are the cells of the one column
+    position: int = -1
+
+    def of(self, cells: Sequence[Cells]) -> Cells:
+        """The groups of some joint cells, which are given column by column."""
+        return cells[0] if self.codes is None else self.codes[tuple(cells)]
+
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return self.sizes[0] if self.codes is None else int(self.codes.max()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """What tells the groups of rows apart: axes that share no column, in the order of the domain."""
+
+    axes: tuple[Axis, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that rows are grouped by."""
+        return tuple(name for axis in self.axes for name in axis.attrs)
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """How a key is read off the groups of its axis; without `coded`, the groups are the cells of the column."""
+
+    axis: int
+    attribute: Attribute
+    own: Cells | None = None  # for each group of the axis, that of the key
+    coded: Coded | None = None
+
+    def read(self, lines: Cells) -> tuple[list[Value], Cells]:
+        """The label of each line, and a number by which labels can be sorted; lines have a column for each axis."""
+        groups = lines[:, self.axis]
+        shown, place = np.unique(groups if self.own is None else self.own[groups], return_inverse=True)
+        labels = [self.attribute.label(int(c)) if self.coded is None else self.coded.labels[c] for c in shown]
+        ranks = _ranks(labels, by_code=self.coded is None and isinstance(self.attribute, Bins))
+        return [labels[i] for i in place.reshape(-1)], ranks[place.reshape(-1)]
+
+
+def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[Reader, ...]]:
+    """The groups that keys make, and how each key is read off them."""
+    axes: list[Axis] = []
+    readers: dict[int, Reader] = {}
+    for number, (attrs, places) in enumerate(_tied(keys, domain)):
+        position = min(keys[place].position for place in places)
+        if too_many(attrs, domain):
+            raise QueryError(
+                f"groups that tie {' and '.join(attrs)} together span {domain.cells(attrs)} cells; {LARGEST_JOINT} are "
+                "possible",
+                position=position,
+            )
+        attribute, sizes = domain[attrs[0]], domain.sizes(attrs)
+        if all(keys[place].by is None for place in places):
+            axes.append(Axis(attrs, sizes))
+            readers |= dict.fromkeys(places, Reader(number, attribute))
+            continue
+        made = [coded(keys[place], domain) for place in places]
+        codes, own = _joint([_spread(one.codes, keys[p], attrs, domain) for p, one in zip(places, made, strict=True)])
+        axes.append(Axis(attrs, sizes, codes.reshape(sizes), position))
+        readers |= {p: Reader(number, attribute, own[i], made[i]) for i, p in enumerate(places)}
+    return Groups(tuple(axes)), tuple(readers[place] for place in range(len(keys)))
+
+
+def _tied(keys: Sequence[Key], domain: Domain) -> list[tuple[tuple[str, ...], list[int]]]:
+    """Columns in sets such that no key is about two of them, and the places of the keys about each."""
+    sets: list[tuple[set[str], list[int]]] = []
+    for place, key in enumerate(keys):
+        shared = [one for one in sets if one[0].intersection(key.columns)]
+        sets = [one for one in sets if not one[0].intersection(key.columns)]
+        places = sorted([place, *(known for _, more in shared for known in more)])
+        sets.append((set(key.columns).union(*(names for names, _ in shared)), places))
+    found = [(domain.ordered(names), places) for names, places in sets]
+    return sorted(found, key=lambda one: domain.place(one[0][0]))
+
+
+def _spread(codes: Cells, key: Key, attrs: tuple[str, ...], domain: Domain) -> Cells:
+    """The codes of a key on the joint cells of columns among which its own are."""
+    shape = [domain[name].size if name in key.columns else 1 for name in attrs]
+    return np.broadcast_to(codes.reshape(shape), domain.sizes(attrs)).reshape(-1)
+
+
+def _joint(columns: Sequence[Cells]) -> tuple[Cells, list[Cells]]:
+    """A number for each combination of codes that occurs, in their order, and for each number its codes."""
+    found, joint = np.unique(columns[0], return_inverse=True)
+    own = [found]
+    for codes in columns[1:]:
+        size = int(codes.max()) + 1
+        found, joint = np.unique(joint.reshape(-1) * size + codes, return_inverse=True)
+        own = [*(one[found // size] for one in own), found % size]
+    return joint.reshape(-1).astype(np.int64), own
+
+
+def coded(key: Key, domain: Domain) -> Coded:
+    """The group of each cell of the key's columns."""
+    attribute = domain[key.column.text]
+    match key.by:
+        case None:
+            return Coded(np.arange(attribute.size), tuple(attribute.label(cell) for cell in range(attribute.size)))
+        case Cut():
+            return _cut(key.by, key, domain)
+        case Stepped() if isinstance(attribute, Integers) and _exact(attribute, key.by):
+            return _steps(attribute, key.by)
+        case Stepped():
+            known = [_step(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
+            return _numbered(known, attribute)
+        case Trimmed():
+            days = [_trimmed(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
+            return _numbered(days, attribute)
+
+
+def _numbered(known: Sequence[Any], attribute: Attribute) -> Coded:
+    """Groups in ascending order, then other and NULL."""
+    labels = sorted(set(known))
+    place = {label: code for code, label in enumerate(labels)}
+    strays = range(attribute.declared, attribute.size)
+    codes = [*(place[label] for label in known), *(len(labels) + i for i in range(len(strays)))]
+    return Coded(np.array(codes, np.int64), (*labels, *(attribute.label(cell) for cell in strays)))
+
+
+def _cut(by: Cut, key: Key, domain: Domain) -> Coded:
+    """Labels in the order in which they are written, and NULL for what none of them takes."""
+    attrs = domain.ordered(key.columns)
+    codes = np.full(domain.sizes(attrs), -1, np.int64)
+    labels: list[Value] = []
+    for piece in by.pieces:
+        taken = holds_on(piece.condition, attrs, domain) & (codes < 0)
+        label = float(piece.label) if isinstance(piece.label, Decimal) else piece.label
+        if not taken.any():
+            continue
+        if label not in labels:
+            labels.append(label)
+        codes[taken] = labels.index(label)
+    if np.any(codes < 0):
+        if None not in labels:
+            labels.append(None)
+        codes[codes < 0] = labels.index(None)
+    return Coded(codes, tuple(labels))
+
+
+def _exact(attribute: Integers, by: Stepped) -> bool:
+    """Whether all quotients can be computed in whole numbers."""
+    width = Fraction(by.width)
+    largest = max(abs(attribute.lower), abs(attribute.upper)) * width.denominator
+    return max(largest, width.numerator) < 2**62 and (not by.towards_zero or width.denominator == 1)
+
+
+def _steps(attribute: Integers, by: Stepped) -> Coded:
+    """The groups of a column of whole numbers, all at once: there may be millions of them."""
+    width = Fraction(by.width)
+    values = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64) * width.denominator
+    steps = values // width.numerator
+    if by.towards_zero:
+        steps = np.sign(values) * (np.abs(values) // width.numerator)
+    found, codes = np.unique(steps, return_inverse=True)
+    strays = np.arange(len(found), len(found) + attribute.size - attribute.declared)
+    labels = [_label(int(step), by) for step in found]
+    rest = [attribute.label(cell) for cell in range(attribute.declared, attribute.size)]
+    return Coded(np.concatenate([codes.reshape(-1), strays]).astype(np.int64), (*labels, *rest))
+
+
+def _label(step: int, by: Stepped) -> int | float:
+    label = step * Fraction(by.times)
+    return int(label) if label.denominator == 1 else float(label)
+
+
+def _step(attribute: Attribute, by: Stepped, cell: int, place: int) -> int | float:
+    """The group of one bin."""
+    width = Fraction(by.width)
+    if isinstance(attribute, Bins) and not by.towards_zero:
+        low, high = (Fraction(edge) for edge in attribute.edges[cell : cell + 2])
+        step = math.floor(low / width)
+        if high > (step + 1) * width or (high == (step + 1) * width and cell == attribute.declared - 1):
+            raise QueryError(
+                f"{attribute.name} is known by bin only, and groups of {by.width} cut through {attribute.label(cell)}",
+                position=place,
+            )
+    else:
+        what = "// is for whole numbers; write FLOOR(x / 10)" if by.towards_zero else "it holds no numbers to divide"
+        raise QueryError(f"{attribute.name} cannot be grouped like this: {what}", position=place)
+    return _label(step, by)
+
+
+def _trimmed(attribute: Attribute, by: Trimmed, cell: int, place: int) -> Value:
+    if not isinstance(attribute, Dates):
+        raise QueryError(f"{attribute.name} holds no days; group by the column itself", position=place)
+    first = attribute.start(cell)
+    last = first if attribute.by is Period.DAY else date.fromordinal(attribute.start(cell + 1).toordinal() - 1)
+    labels = [_of_day(day, by) for day in (first, last)]
+    if labels[0] != labels[1] or (by.period in ("day", "dayofweek") and first != last):
+        raise QueryError(
+            f"{attribute.name} is known by {attribute.by.value} only, which is not enough to tell the {by.period}",
+            position=place,
+        )
+    return labels[0]
+
+
+def _of_day(day: date, by: Trimmed) -> Value:
+    quarter = (day.month - 1) // 3
+    if by.number:
+        numbers = {"year": day.year, "quarter": quarter + 1, "month": day.month, "day": day.day}
+        return numbers.get(by.period, day.isoweekday() % 7)
+    match by.period:
+        case "day":
+            return day
+        case "week":
+            return date.fromordinal(max(1, day.toordinal() - day.weekday()))
+        case "month":
+            return day.replace(day=1)
+        case "quarter":
+            return date(day.year, 3 * quarter + 1, 1)
+    return date(day.year, 1, 1)
+
+
+def _ranks(labels: Sequence[Value], *, by_code: bool) -> Cells:
+    """The place of each label in ascending order: bins as they lie, other behind numbers and days, NULL last."""
+    words = all(isinstance(label, str) for label in labels if label is not None)
+
+    def key(place: int) -> tuple[bool, bool, Any]:
+        label = labels[place]
+        return label is None, isinstance(label, str) and not words, place if by_code or label is None else label
+
+    ranks = np.zeros(len(labels), np.int64)
+    ranks[sorted(range(len(labels)), key=key)] = np.arange(len(labels))
+    return ranks

@@ -1,0 +1,60 @@
+"""TRUSTED. What happened (events), what it cost (accountants), who it was learnt about (profiles)."""
+
+from bursar.core.accounting.accountant import Accountant, Mode, from_units, left_of, to_units
+from bursar.core.accounting.book import Book
+from bursar.core.accounting.conversion import best_order, epsilon_at, epsilon_of, rate_of, rho_of
+from bursar.core.accounting.events import (
+    Allotted,
+    Closed,
+    Event,
+    Failed,
+    Measured,
+    Opened,
+    Paid,
+    Refined,
+    Sealed,
+    Selected,
+    Versioned,
+    same_purchase,
+    stands_in,
+)
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.accounting.profile import AddRemove, Footprint, Profile
+from bursar.core.extensions.replace_one import ReplaceOne
+from bursar.core.accounting.rows import rows_of
+from bursar.core.extensions.sequential import Sequential
+
+__all__ = [
+    "Accountant",
+    "AddRemove",
+    "Allotted",
+    "Book",
+    "Closed",
+    "Event",
+    "Failed",
+    "Footprint",
+    "Measured",
+    "Mode",
+    "Noise",
+    "NoiseKind",
+    "Opened",
+    "Paid",
+    "Profile",
+    "Refined",
+    "ReplaceOne",
+    "Sealed",
+    "Selected",
+    "Sequential",
+    "Versioned",
+    "best_order",
+    "epsilon_at",
+    "epsilon_of",
+    "from_units",
+    "left_of",
+    "rate_of",
+    "rho_of",
+    "rows_of",
+    "same_purchase",
+    "stands_in",
+    "to_units",
+]

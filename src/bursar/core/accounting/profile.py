@@ -1,0 +1,204 @@
+"""The loss profile under add-or-remove: how much has been learnt about a unit in each cell.
+
+For each set S of columns that was ever measured, L_S(v) is the loss of a unit in cell v of dom(S). For any set P of
+columns, max_p sum_S (max over S \\ P, broadcast on P) L_S bounds the loss of every unit; what is spent is the least
+of these bounds over a few P. Where there are partitions, every P has their column, and the least bound is taken for the
+units of each partition by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.domain import Domain
+from bursar.errors import BudgetError, QueryError
+from bursar.core.accounting.grid import LARGEST_SUM, Grid, added
+from bursar.core.noise.law import UNIT_BITS
+from bursar.core.queries import MOST_COLUMNS, Norm
+
+Integers = NDArray[np.int64]
+Columns = tuple[str, ...]
+
+LARGEST_LOSS = 2**60
+"""In units of 2^-50: an event dearer than 1024, which is more than any budget, is refused before it is added up."""
+
+HALF = 30
+"""Bits of the lower part of a norm, where norm and units are multiplied in two steps."""
+
+JOINT_SETS = 16
+"""How many measured column sets are tried as P besides the empty one, single columns and all columns together."""
+
+KEPT_BOUNDS = 256
+"""Most accumulators that are kept; one that is missing is added up again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footprint:
+    """The loss that one event would add: `units` times the norm of a cell, on one version of the data.
+
+    `units` are of 2^-(50 + finer); where `finer` is positive they are below 2^30. `block` is the same for footprints
+    of one measurement and of what was refined of it.
+    """
+
+    norm: Norm
+    units: int
+    version: int
+    finer: int = 0
+    block: Hashable = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.finer < 0 or (self.finer > 0 and self.units >= 2**HALF):
+            raise QueryError("a loss in finer units has units below 2^30")
+        asked = max(self.units >> self.finer, self.largest())
+        if asked > LARGEST_LOSS:
+            raise BudgetError(asked=asked / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
+
+    def largest(self) -> int:
+        """The largest loss of a cell, in units of 2^-50, rounded up."""
+        return self.of(self.norm.largest())
+
+    def of(self, norm: int) -> int:
+        """The loss of a cell, or a pair, of this norm in units of 2^-50, rounded up."""
+        return -(-norm * self.units >> self.finer)
+
+    def loss(self, norms: Integers) -> Integers:
+        """`of` for an array of norms below 2^62 and losses below 2^62, at most one unit more.
+
+        Products of a finer footprint would need more than 64 bits, so the norm is taken in two parts of which the lower
+        has `HALF` bits; each part's loss is rounded up.
+        """
+        if self.finer == 0:
+            return norms * self.units
+        high, low = (norms >> HALF) * self.units, (norms & (2**HALF - 1)) * self.units
+        beyond = self.finer - HALF
+        upper = -(-high >> beyond) if beyond > 0 else high << -beyond
+        loss: Integers = upper - (-low >> self.finer)
+        return loss
+
+    def placed(self, grid: Grid) -> Integers:
+        """The loss on a grid over exactly the columns of the norm: per block the largest of its cells."""
+        return grid.place(self.norm, self.units) if self.finer == 0 else self.loss(grid.place(self.norm, 1))
+
+
+class Profile(Protocol):
+    """Guarantees: `spent(plus)` bounds the loss of every unit of the public domain after everything added so far
+    and `plus`; it equals `spent()` after `add(plus)`. It looks at no data."""
+
+    def add(self, footprints: Iterable[Footprint]) -> None: ...
+
+    def spent(self, plus: Iterable[Footprint] = ()) -> int: ...
+
+    def spent_by_partition(self, plus: Iterable[Footprint] = ()) -> list[int]:
+        """What `spent(plus)` is the largest of: a bound for the units of each partition; one for all without any."""
+
+    def copy(self) -> Profile:
+        """A profile of its own with the same losses; cheap, since arrays are shared and none is ever written to."""
+
+
+@dataclass
+class AddRemove:
+    """The profile of one version of the data, where neighbours differ by the presence of one unit."""
+
+    domain: Domain
+    losses: dict[Columns, Integers] = field(default_factory=dict)
+    grids: dict[Columns, Grid] = field(default_factory=dict)
+    bounds: dict[Columns, Integers] = field(default_factory=dict)
+
+    def add(self, footprints: Iterable[Footprint]) -> None:
+        for columns, more in self._placed(footprints).items():
+            grid = self._grid(columns)
+            before = self.losses.get(columns)
+            after = more if before is None else added(before, more)
+            for onto, bound in self.bounds.items():
+                self.bounds[onto] = added(bound, self._change(grid, before, after, onto))
+            self.losses[columns] = after
+        wanted = set(self._projections(self.losses))
+        self.bounds = {columns: bound for columns, bound in self.bounds.items() if columns in wanted}
+
+    def copy(self) -> AddRemove:
+        return AddRemove(self.domain, dict(self.losses), self.grids, dict(self.bounds))
+
+    def spent(self, plus: Iterable[Footprint] = ()) -> int:
+        return max(self.spent_by_partition(plus))
+
+    def spent_by_partition(self, plus: Iterable[Footprint] = ()) -> list[int]:
+        placed = self._placed(plus)
+        sets = dict.fromkeys([*self.losses, *placed])
+        least = np.full(self.domain.partitions, LARGEST_SUM if sets else 0)
+        for onto in self._projections(sets):
+            least = np.minimum(least, self._bound(onto, placed))
+        found: list[int] = least.tolist()
+        return found
+
+    def _bound(self, onto: Columns, placed: dict[Columns, Integers]) -> Integers:
+        """The largest loss of each partition; a single number where there are none."""
+        total = self._accumulated(onto)
+        for columns, more in placed.items():
+            before = self.losses.get(columns)
+            after = more if before is None else added(before, more)
+            total = added(total, self._change(self._grid(columns), before, after, onto))
+        return self._grid(onto).project(total, self._partitions)
+
+    def _change(self, grid: Grid, before: Integers | None, after: Integers, onto: Columns) -> Integers:
+        target = self._grid(onto)
+        change = grid.project(after, target)
+        return change if before is None else change - grid.project(before, target)
+
+    def _accumulated(self, onto: Columns) -> Integers:
+        if onto not in self.bounds:
+            if len(self.bounds) >= KEPT_BOUNDS:
+                self.bounds.clear()
+            target = self._grid(onto)
+            bound = np.zeros(target.shape, np.int64)
+            for columns, loss in self.losses.items():
+                bound = added(bound, self._grid(columns).project(loss, target))
+            self.bounds[onto] = bound
+        return self.bounds[onto]
+
+    def _projections(self, sets: Iterable[Columns]) -> list[Columns]:
+        """Which P are tried. If all columns in use fit together exactly, only they: that bound is the exact maximum.
+
+        A single set needs no column but the partition's: whatever is projected away, the largest loss stays.
+        """
+        listed, always = list(sets), self._partitions.attrs
+        if len(listed) <= 1:
+            return [always]
+        union = self.domain.ordered([*always, *(name for columns in listed for name in columns)])
+        joint = [union] if len(union) <= MOST_COLUMNS else []
+        if joint and self._grid(union).exact:
+            return joint
+        tried = [(), *((name,) for name in union), *joint, *listed[:JOINT_SETS]]
+        return list(dict.fromkeys(self.domain.ordered([*always, *columns]) for columns in tried))
+
+    @property
+    def _partitions(self) -> Grid:
+        """One block for each partition; a single one without a column where there are none."""
+        if self.domain.partition is None:
+            return Grid((), (), ())
+        return Grid((self.domain.partition,), (self.domain.partitions,), (1,))
+
+    def _grid(self, columns: Columns) -> Grid:
+        if columns not in self.grids:
+            self.grids[columns] = Grid.over(self.domain, columns)
+        return self.grids[columns]
+
+    def _placed(self, footprints: Iterable[Footprint]) -> dict[Columns, Integers]:
+        placed: dict[Columns, Integers] = {}
+        for footprint in footprints:
+            columns = columns_of(footprint.norm, self.domain)
+            loss = footprint.placed(self._grid(columns))
+            placed[columns] = added(placed[columns], loss) if columns in placed else loss
+        return placed
+
+
+def columns_of(norm: Norm, domain: Domain) -> Columns:
+    """The columns of a norm in the order of the domain; refused where they are not as the domain has them."""
+    for names, sizes in zip(norm.attrs, norm.sizes, strict=True):
+        if any(name not in domain for name in names) or domain.sizes(names) != sizes:
+            raise QueryError("a strategy does not fit the columns of the data")
+    return domain.ordered(norm.columns)

@@ -1,0 +1,159 @@
+"""One count under a condition that ties too many columns together for a mask; the source counts its rows.
+
+A condition is made of sets of cells of single columns. `Quorum` is the one way to put them together: all of n parts is
+AND, one of them is OR. There is no NOT, since it can always be moved inwards: a set has its complement, and where not
+k of n parts hold, n - k + 1 of their opposites do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.errors import QueryError
+from bursar.core.queries.linear_map import Counts, Integers, LinearMap
+from bursar.core.queries.mask import Mask
+from bursar.core.queries.norm import Hull, Norm
+from bursar.core.queries.steps import Steps
+
+MOST_PIECES = 4096
+"""Most parts and ranges of cells of one condition, all together."""
+
+DEEPEST = 64
+"""How deep parts can lie inside parts."""
+
+LARGEST_HULL = 2**26
+"""Most joint cells of the columns that a hull is about."""
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Within:
+    """A column has one of the cells of some ranges, each from its first cell to one before its second."""
+
+    column: str
+    ranges: tuple[tuple[int, int], ...]
+
+    def cells(self, size: int) -> Flags:
+        """Which cells of the column these are."""
+        inside = np.zeros(size, np.bool_)
+        for low, high in self.ranges:
+            inside[low:high] = True
+        return inside
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """At least so many of the parts hold."""
+
+    least: int
+    parts: tuple[Within | Quorum, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Predicate:
+    """The number of rows for which a condition on the cells of `attrs` holds.
+
+    Guarantees: the coefficient of a cell is 1 where the condition holds and 0 elsewhere; it holds nowhere outside of
+    the hull, and the norms are those of the hull.
+    Edge cases: refused are conditions about other columns and cells than those named, ranges that do not rise or that
+    touch, and parts of which none or too many are asked for.
+    """
+
+    attrs: tuple[str, ...]
+    sizes: tuple[int, ...]
+    condition: Within | Quorum
+
+    def __post_init__(self) -> None:
+        named = all(isinstance(name, str) for name in self.attrs) and len(set(self.attrs)) == len(self.attrs)
+        whole = all(type(size) is int and size > 0 for size in self.sizes)
+        if not (named and whole) or len(self.attrs) != len(self.sizes):
+            raise QueryError("a condition does not fit the columns it is for")
+        pieces = _checked(self.condition, dict(zip(self.attrs, self.sizes, strict=True)), DEEPEST)
+        if pieces > MOST_PIECES:
+            raise QueryError(f"a condition is made of {pieces} pieces; {MOST_PIECES} are possible")
+
+    @property
+    def rows(self) -> int:
+        return 1
+
+    @cached_property
+    def digest(self) -> str:
+        from bursar.core.queries.map_codec import encode  # the codec knows every kind of map
+
+        return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
+
+    def apply(self, counts: Counts) -> Integers:
+        """The exact count from a table of all joint cells: where there are too many of them, the source is asked."""
+        table = counts(self.attrs)
+
+        def along(leaf: Within) -> Flags:
+            axis = self.attrs.index(leaf.column)
+            return leaf.cells(self.sizes[axis]).reshape([-1 if i == axis else 1 for i in range(len(self.attrs))])
+
+        inside = np.broadcast_to(_holds(self.condition, along), self.sizes)
+        return np.array([table[inside].sum()], np.int64)
+
+    @cached_property
+    def hull(self) -> tuple[Mask, ...]:
+        """A mask for each column of which some cells are impossible; columns that would make it too large are left out.
+
+        A condition cannot get false when any of its sets grows: with those of all other columns grown to everything,
+        it holds at a cell of this column wherever it may hold at all.
+        """
+        masks: list[Mask] = []
+        for name, size in zip(self.attrs, self.sizes, strict=True):
+
+            def alone(leaf: Within, name: str = name, size: int = size) -> Flags:
+                return leaf.cells(size) if leaf.column == name else np.ones(size, np.bool_)
+
+            inside = _holds(self.condition, alone)
+            room = LARGEST_HULL // math.prod(max(mask.steps.size, 2) for mask in masks)
+            if size <= room and not inside.all():
+                masks.append(Mask((name,), (size,), Steps.dense(inside[None, :].astype(np.int64))))
+        return tuple(masks)
+
+    def norms(self, power: int) -> tuple[Norm, ...]:
+        return (Hull(self.hull, power),)
+
+    def largest(self) -> int:
+        return 1
+
+    def take(self, rows: Sequence[int]) -> LinearMap:
+        if list(rows) != [0]:
+            raise QueryError("a row is taken that is not there")
+        return self
+
+
+def _holds(part: Within | Quorum, of: Callable[[Within], Flags]) -> Flags:
+    """Where a condition holds, given where each of its sets does."""
+    if isinstance(part, Within):
+        return of(part)
+    number = np.zeros((), np.int64)
+    for each in part.parts:
+        number = number + _holds(each, of)
+    flags: Flags = number >= part.least
+    return flags
+
+
+def _checked(part: Within | Quorum, sizes: dict[str, int], deepest: int) -> int:
+    """How many pieces a condition is made of; refused where it does not fit the columns."""
+    if isinstance(part, Within):
+        ends = [end for low, high in part.ranges for end in (low, high)]
+        rising = all(type(end) is int for end in ends) and all(a < b for a, b in pairwise(ends))
+        if part.column not in sizes or not rising or (ends and not 0 <= ends[0] < ends[-1] <= sizes[part.column]):
+            raise QueryError("a set of cells does not fit the column it is for")
+        return 1 + len(part.ranges)
+    if not isinstance(part, Quorum) or type(part.least) is not int or not 1 <= part.least <= len(part.parts):
+        raise QueryError("a condition asks for some of its parts, or for all of them")
+    if deepest == 0:
+        raise QueryError(f"a condition lies more than {DEEPEST} deep")
+    return 1 + sum(_checked(each, sizes, deepest - 1) for each in part.parts)

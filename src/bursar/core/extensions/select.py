@@ -1,0 +1,133 @@
+"""Rows picked by their scores, without replacement, exactly. The argument is in `selection.proof.md`.
+
+Rows of equal score are one class, so millions of rows are some thousands of classes. A class is proposed by whole
+numbers that are a little too large, and what is too large about them is rejected, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial, reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.noise.exact_sampler import Words, agreed, exp_between, place, system_words
+
+Integers = NDArray[np.int64]
+
+UNIT = 36
+"""A weight of 1 is 2^36 in a proposal; with 2^25 rows, all of them together stay below 2^62."""
+
+FADED = 2**30
+"""Weights are taken anew from the highest score left when its own falls below this; else too much is rejected."""
+
+
+def select(scores: Integers, *, count: int, scale: float, words: Words = system_words) -> Integers:
+    """`count` places of the scores, one after the other without replacement, each with a probability proportional to
+    exp(score / scale) among the places left; places of negative scores are never picked.
+
+    Guarantees: exact for at most 2^25 scores of any size and every float `scale` from 2^-6 to 2^40. One pass makes the
+    classes and one finds the rows; a pick costs one pass over the classes.
+    Edge cases: needs a count of at least 1, and at least so many scores that are not negative.
+    Differs: "Gumbel noise of this scale on every score, the `count` largest in order" has the same law, and takes as
+    many draws as there are scores, none of them exact.
+    """
+    urn = Urn(*classes_of(scores), scale=scale)
+    return places_of(scores, [urn.pick(words) for _ in range(count)])
+
+
+@dataclass
+class Urn:
+    """Classes of rows, the highest score first, from which rows are taken one after the other."""
+
+    scores: Integers
+    left: Integers  # rows left in each class
+    scale: float
+    best: int = 0  # the first class with a row left
+    weights: Integers = field(init=False)  # of a row of each class, no less than 2^36 exp((score - reference) / scale)
+    reference: int = field(init=False)
+    swapped: dict[tuple[int, int], int] = field(default_factory=dict)  # rows that stand in for others, by class
+
+    def __post_init__(self) -> None:
+        self._refer()
+
+    def _refer(self) -> None:
+        self.reference = int(self.scores[self.best])
+        self.weights = proposal_weights(np.maximum(self.reference - self.scores, 0), self.scale)
+
+    def pick(self, words: Words) -> tuple[int, int]:
+        """The score of the class that a row is taken from, and which of the rows of the class it is."""
+        while True:
+            ends = np.cumsum(self.left * self.weights)
+            number = below(int(ends[-1]), words)
+            at = int(np.searchsorted(ends, number, side="right"))
+            weight, gap = int(self.weights[at]), self.reference - int(self.scores[at])
+            if kept(gap / Fraction(self.scale), weight, words):
+                return int(self.scores[at]), self._take(at, (int(ends[at]) - 1 - number) // weight)
+
+    def _take(self, at: int, rank: int) -> int:
+        """The row of this rank among those left: the last of them stands in its place from now on."""
+        last = int(self.left[at]) - 1
+        row = self.swapped.pop((at, rank), rank)
+        if rank < last:
+            self.swapped[at, rank] = self.swapped.pop((at, last), last)
+        self.left[at] = last
+        while self.best < len(self.left) - 1 and self.left[self.best] == 0:
+            self.best += 1
+        if self.weights[self.best] < FADED:
+            self._refer()
+        return row
+
+
+def proposal_weights(gaps: Integers, scale: float) -> Integers:
+    """Whole numbers of at least 2^36 exp(-gap / scale) and at most 2 more, and a little; 2^36 for a gap of 0."""
+    weights = np.floor(np.ldexp(np.exp(-gaps / scale), UNIT)).astype(np.int64) + 2
+    return np.where(gaps == 0, 1 << UNIT, weights)
+
+
+def below(limit: int, words: Words) -> int:
+    """A uniform whole number from 0 to limit - 1: the first bits of as many words as it takes; too large ones go."""
+    size = -(-limit.bit_length() // 64)
+    spare = 64 * size - limit.bit_length()
+    while (number := reduce(lambda bits, word: bits << 64 | int(word), words(size), 0) >> spare) >= limit:
+        pass
+    return number
+
+
+def kept(q: Fraction, weight: int, words: Words, *, unit: int = 1 << UNIT) -> bool:
+    """True with probability unit exp(-q) / weight, which is below 1, or 1 where q = 0."""
+    return q == 0 or place(int(words(1)[0]), partial(kept_floors, q, weight, unit=unit), words) == 0
+
+
+def kept_floors(q: Fraction, weight: int, bits: int, *, unit: int = 1 << UNIT) -> list[int]:
+    """floor(2^bits F), F = unit exp(-q) / weight, one cut: a uniform lies below it with probability F. Needs q > 0."""
+
+    def bounds(guard: int) -> tuple[list[int], list[int]]:
+        low, high = exp_between(q, bits + guard)
+        return [low * unit // (weight << guard)], [high * unit // (weight << guard)]
+
+    return agreed(bounds, bits)
+
+
+def classes_of(scores: Integers) -> tuple[Integers, Integers]:
+    """The scores that there are, from the highest to 0, and how many rows have each."""
+    largest = int(scores.max(initial=0))
+    if largest <= len(scores):
+        counts = np.bincount(scores[scores >= 0])
+        found = np.flatnonzero(counts)
+        return found[::-1].astype(np.int64), counts[found][::-1].astype(np.int64)
+    found, counts = np.unique(scores[scores >= 0], return_counts=True)
+    return found[::-1].copy(), counts[::-1].astype(np.int64)
+
+
+def places_of(scores: Integers, picked: Sequence[tuple[int, int]]) -> Integers:
+    """The places of picked rows, each given by its score and its number among the places of that score."""
+    wanted = np.array(picked, np.int64).reshape(-1, 2)
+    rows = np.zeros(len(wanted), np.int64)
+    for score in np.unique(wanted[:, 0]):  # one class at a time: all of them together can be nearly all places
+        own = wanted[:, 0] == score
+        rows[own] = np.flatnonzero(scores == score)[wanted[own, 1]]
+    return rows

@@ -1,0 +1,185 @@
+"""Weighted sine transforms of one column: a million rows that could not be written down, measured in O(n log n).
+
+The answers are rounded to whole numbers, and what a unit can move them by is bounded with the rounding and the
+floating point counted in; see transform.proof.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bursar.errors import QueryError
+from bursar.core.extensions.rounded_fourier import UNIT_ROUNDOFF, Reals, dft, error_of, factors_of
+from bursar.core.queries.linear_map import Counts, Integers, LinearMap
+from bursar.core.queries.mask import Mask
+from bursar.core.queries.norm import PAIR_CELLS, Norm
+from bursar.core.queries.steps import Steps
+
+LARGEST_PERIOD = 2**23
+LARGEST_WEIGHT = 2**26
+LARGEST_SHIFT = 64
+LARGEST_ROWS = 2**36
+"""A weight times so many rows fits in 64 bits."""
+
+OUTWARD = 1 + 2.0**-30
+"""A bound is multiplied by this last: far more than the arithmetic that made it can have lost."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reach(Norm):
+    """The norm of answers of which only a distance is known: a row in cell v moves them by at most b(v) in all.
+
+    It is kept as one mask with one row b, so the norm is b(v)^power. Directions are not known, hence two cells are at
+    most b(v) + b(w) apart.
+    """
+
+    @cached_property
+    def one_sign(self) -> bool:
+        return False
+
+    def pairs(self) -> Integers | None:
+        (mask,) = self.masks
+        if mask.steps.size > PAIR_CELLS:
+            return None
+        reach = mask.steps.at_cells(np.arange(mask.steps.size))[0]
+        apart: Integers = (reach[:, None] + reach[None, :]) ** self.power
+        np.fill_diagonal(apart, 0)
+        return apart
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Transform:
+    """Row k, for every k of 1 .. period-1 with g_k > 0, asks for the whole number nearest to
+
+        2^-shift g_k sum_i c_i x(first + i) sin(pi k (start + i) / period),
+
+    with g = `row_weights`, c = `cell_weights`, and x the counts of the column.
+
+    Guarantees: `norms` bound how far one row of data can move the rounded answers, for tables of at most `max_rows`
+    rows; the kernel refuses a transform made for fewer rows than the data may have. Arrays are copies that cannot be
+    written to.
+    Edge cases: weights outside 0 .. 2^26, a period above 2^23 or with a prime factor above 61, cells outside the
+    column or positions outside 1 .. period-1 are refused. Rows cannot be taken one by one.
+    """
+
+    column: str
+    size: int
+    first: int
+    start: int
+    period: int
+    shift: int
+    max_rows: int
+    row_weights: Integers
+    cell_weights: Integers
+
+    def __post_init__(self) -> None:
+        for name in ("row_weights", "cell_weights"):
+            array = np.array(getattr(self, name))
+            if array.dtype != np.int64 or array.ndim != 1:
+                raise QueryError("the weights of a transform are lists of whole numbers")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not (self._whole() and self._placed() and self._bounded()):
+            raise QueryError("a transform is malformed, or its weights are too large")
+
+    def _whole(self) -> bool:
+        numbers = (self.size, self.first, self.start, self.period, self.shift, self.max_rows)
+        return isinstance(self.column, str) and all(type(number) is int for number in numbers)
+
+    def _placed(self) -> bool:
+        cells = len(self.cell_weights)
+        inside = self.first >= 0 and self.first + cells <= self.size and cells > 0
+        on_circle = self.start >= 1 and self.start + cells <= self.period == len(self.row_weights) + 1
+        return inside and on_circle
+
+    def _bounded(self) -> bool:
+        weights = (self.row_weights, self.cell_weights)
+        fits = all(int(w.min()) >= 0 and int(w.max()) <= LARGEST_WEIGHT for w in weights)
+        ranges = 0 <= self.shift <= LARGEST_SHIFT and 0 <= self.max_rows <= LARGEST_ROWS
+        return fits and ranges and self.period <= LARGEST_PERIOD and factors_of(2 * self.period) is not None
+
+    @property
+    def attrs(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @cached_property
+    def frequencies(self) -> Integers:
+        """The k of each row."""
+        return 1 + np.flatnonzero(self.row_weights)
+
+    @property
+    def rows(self) -> int:
+        return len(self.frequencies)
+
+    @cached_property
+    def digest(self) -> str:
+        from bursar.core.queries.map_codec import encode  # the codec knows every kind of map
+
+        return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
+
+    def apply(self, counts: Counts) -> Integers:
+        cells = len(self.cell_weights)
+        padded = np.zeros(2 * self.period)
+        padded[self.start : self.start + cells] = (
+            self.cell_weights * counts(self.attrs)[self.first : self.first + cells]
+        )
+        _, imaginary = dft(padded)
+        answers = -imaginary[self.frequencies] * self.row_weights[self.frequencies - 1] * 2.0**-self.shift
+        return np.rint(answers).astype(np.int64)
+
+    def norms(self, power: int) -> tuple[Norm, ...]:
+        return (self._norms[power],)
+
+    @cached_property
+    def _norms(self) -> dict[int, Norm]:
+        """Distances add up over rows by squares; in first powers they are at most sqrt(rows) times that."""
+        root = math.sqrt(self.rows)
+        return {power: self._reach(self.reach * (1.0 if power == 2 else root), power) for power in (1, 2)}
+
+    def _reach(self, distance: Reals, power: int) -> Reach:
+        whole = np.zeros(self.size, np.int64)
+        whole[self.first : self.first + len(distance)] = np.ceil(distance * OUTWARD)
+        return Reach((Mask(self.attrs, (self.size,), Steps.dense(whole)),), power)
+
+    @cached_property
+    def reach(self) -> Reals:
+        """b(v) for each cell that takes part: the length of its column, twice the floating error, sqrt(rows).
+
+        The length follows from sum_k g_k^2 sin^2(pi k s/M) = (sum_k g_k^2 - sum_k g_k^2 cos(2 pi k s/M)) / 2.
+        Edge cases: a cell of weight zero does not move anything: the same numbers are computed with and without it.
+        """
+        squares = np.concatenate([[0.0], np.square(self.row_weights.astype(np.float64))])
+        total = math.fsum(squares)
+        cosines, _ = dft(squares)
+        cells = len(self.cell_weights)
+        energy = (total - cosines[self.start : self.start + cells]) / 2 + error_of(self.period) * total
+        length = self.cell_weights * np.sqrt(np.maximum(energy, 0.0)) * 2.0**-self.shift
+        distance = length + 2 * self.float_error + math.sqrt(self.rows)
+        return np.asarray(np.where(self.cell_weights > 0, distance, 0.0))
+
+    @cached_property
+    def float_error(self) -> float:
+        """How far all answers together can be, before they are rounded, from the exact ones (L2); rounded up.
+
+        Each sum is off by at most e times the weighted number of rows; one rounding of c_i x_i and two of the
+        weighting are added.
+        """
+        relative = (1 + error_of(2 * self.period)) * (1 + 4 * UNIT_ROUNDOFF) - 1
+        g = math.sqrt(math.fsum(np.square(self.row_weights.astype(np.float64))))
+        return relative * g * int(self.cell_weights.max()) * self.max_rows * 2.0**-self.shift * OUTWARD
+
+    def largest(self) -> int:
+        """The largest |q_k(v)|, with what rounding and floating point add per row of data."""
+        product = int(self.row_weights.max()) * int(self.cell_weights.max())
+        return -(-product >> self.shift) + 1
+
+    def take(self, rows: Sequence[int]) -> LinearMap:
+        if list(rows) == list(range(self.rows)):
+            return self
+        raise QueryError("the rows of a transform are measured together")

@@ -1,0 +1,213 @@
+"""What the verbs of a transaction mean, once for every kind of ledger, over named rows and a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.errors import Busy, KeyConflict, LedgerError, Stale
+from bursar.core.accounting.events import Event
+from bursar.core.ledger import record_codec as codec
+from bursar.core.ledger.ledger import Claim, Hold, Purpose, Record
+from bursar.core.queries import LinearMap
+
+TABLES = ("holds", "claims", "answers", "secrets", "queue", "texts")
+
+Read = Callable[[str, str], bytes | None]
+"""Gives the body of the row of a table and a name, None where there is none."""
+
+
+class Rows(Protocol):
+    """Named rows in the tables, and strategies by digest, as one open transaction sees them."""
+
+    def read(self, table: str, name: str) -> bytes | None: ...
+    def write(self, table: str, name: str, body: bytes) -> None: ...
+    def erase(self, table: str, name: str) -> None: ...
+    def scan(self, table: str) -> Sequence[tuple[str, bytes]]: ...
+    def store(self, strategy: LinearMap) -> None: ...
+    def strategy(self, digest: str) -> LinearMap: ...
+
+
+class Medium(Protocol):
+    """What keeps a ledger's bytes: rows and a log, changed in one transaction at a time, with one savepoint.
+
+    `begin` opens the transaction; `mark` sets the savepoint, and `restore` goes back to it or `keep` moves on;
+    `commit` returns when everything kept is durable; `abort` forgets everything since `begin` and never raises.
+    """
+
+    @property
+    def rows(self) -> Rows: ...
+
+    def begin(self) -> None: ...
+    def mark(self) -> None: ...
+    def restore(self) -> None: ...
+    def keep(self) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...
+
+    def last(self) -> int:
+        """The position of the last record, pending ones included."""
+
+    def append(self, record: Record, body: bytes) -> None: ...
+    def committed(self, after: int) -> Sequence[Record]: ...
+    def pending(self) -> Sequence[Record]: ...
+    def next_fence(self) -> int: ...
+
+
+def stored_answer(read: Read, *, analyst: str, key: str, question: str) -> bytes | None:
+    """The answer of a key, or None; KeyConflict if the key is bound to another question."""
+    name = _name(analyst, key)
+    bound = read("claims", name)
+    body = read("answers", name)
+    if bound is None:
+        if body is not None:
+            raise LedgerError("an answer has lost its claim: the ledger is damaged")
+        return None
+    if codec.decode_claim(bound).question != question:
+        raise KeyConflict(f"the key {key!r} was used before, for a different question")
+    return body
+
+
+def drop_expired(medium: Medium, now: float) -> tuple[str, ...]:
+    """Drop holds and unanswered claims whose lease is over, inside a commit; says how many they were."""
+    before = len(medium.rows.scan("holds"))
+    holds = before - len(RowTransaction(medium).holds(now))
+    stored = [(name, codec.decode_claim(body)) for name, body in medium.rows.scan("claims")]
+    over = [name for name, claim in stored if claim.expires <= now]
+    dead = [name for name in over if medium.rows.read("answers", name) is None]
+    for name in dead:
+        medium.rows.erase("claims", name)
+    dropped = {"holds": holds, "claims": len(dead)}
+    return tuple(f"{number} expired {what} dropped" for what, number in dropped.items() if number)
+
+
+def erase_texts(medium: Medium) -> int:
+    """Erase the texts of all questions, inside a commit; says how many they were."""
+    stored = medium.rows.scan("texts")
+    for question, _ in stored:
+        medium.rows.erase("texts", question)
+    return len(stored)
+
+
+class RowTransaction:
+    """`Transaction` over a medium; refuses to be used after its work has ended."""
+
+    def __init__(self, medium: Medium) -> None:
+        self._medium: Medium | None = medium
+
+    def close(self) -> None:
+        self._medium = None
+
+    @property
+    def medium(self) -> Medium:
+        if self._medium is None:
+            raise LedgerError("a transaction was used after its commit")
+        return self._medium
+
+    def committed(self, after: int) -> Sequence[Record]:
+        return self.medium.committed(after)
+
+    def pending(self) -> Sequence[Record]:
+        return self.medium.pending()
+
+    def append(self, *, analyst: str, purpose: Purpose, event: Event, values: NDArray[np.int64]) -> Record:
+        if values.dtype != np.int64 or values.shape != (codec.values_expected(event),):
+            raise LedgerError("a record needs one whole number for each row that it answers")
+        own = values.copy()
+        own.setflags(write=False)
+        position = self.medium.last() + 1
+        at = time.time()
+        question, run = purpose.question, self.next_fence() if purpose.run is None else purpose.run
+        facts: Any = {"analyst": analyst, "question": question, "proposer": purpose.proposer, "run": run}
+        record = Record(position=position, at=at, **facts, event=event, values=own)
+        if self.medium.rows.read("texts", question) is None:
+            self.medium.rows.write("texts", question, codec.to_json(purpose.text))
+        self._store((event,))
+        self.medium.append(record, codec.encode_record(record))
+        return record
+
+    def next_fence(self) -> int:
+        return self.medium.next_fence()
+
+    def holds(self, now: float) -> Sequence[Hold]:
+        stored = [codec.decode_hold(body, self.medium.rows.strategy) for _, body in self.medium.rows.scan("holds")]
+        for hold in stored:
+            if hold.expires <= now:
+                self.drop_hold(hold.fence)
+        return sorted((hold for hold in stored if hold.expires > now), key=lambda hold: hold.fence)
+
+    def put_hold(self, hold: Hold, *, replace: bool) -> None:
+        there = self.medium.rows.read("holds", str(hold.fence)) is not None
+        if replace and not there:
+            raise Stale("the hold of this plan has expired")
+        if there and not replace:
+            raise LedgerError("two holds under one fence")
+        self._store(hold.events)
+        self.medium.rows.write("holds", str(hold.fence), codec.encode_hold(hold))
+
+    def drop_hold(self, fence: int) -> None:
+        self.medium.rows.erase("holds", str(fence))
+
+    def claim(self, claim: Claim, now: float) -> bytes | None:
+        body = self._answer_of(claim)
+        if body is None:
+            holder = self._holder(claim)
+            if holder is not None and holder.fence != claim.fence and holder.expires > now:
+                raise Busy(f"the key {claim.key!r} is being answered right now")
+            self._bind(claim)
+        return body
+
+    def answer(self, claim: Claim, body: bytes) -> bytes:
+        stored = self._answer_of(claim)
+        if stored is not None:
+            return stored
+        holder = self._holder(claim)
+        if holder is None:
+            self._bind(claim)
+        elif holder.fence != claim.fence:
+            raise Stale(f"the key {claim.key!r} was taken over")
+        self.medium.rows.write("answers", _name(claim.analyst, claim.key), body)
+        return body
+
+    def secret(self, name: str) -> bytes | None:
+        return self.medium.rows.read("secrets", _name(name))
+
+    def put_secret(self, name: str, value: bytes) -> None:
+        self.medium.rows.write("secrets", _name(name), value)
+
+    def drop_secret(self, name: str) -> None:
+        self.medium.rows.erase("secrets", _name(name))
+
+    def queue(self) -> Mapping[str, bytes]:
+        return dict(self.medium.rows.scan("queue"))
+
+    def put_in_queue(self, name: str, body: bytes) -> None:
+        self.medium.rows.write("queue", name, body)
+
+    def drop_from_queue(self, name: str) -> None:
+        self.medium.rows.erase("queue", name)
+
+    def _store(self, events: Iterable[Event]) -> None:
+        for event in events:
+            strategy = codec.strategy_of(event)
+            if strategy is not None:
+                self.medium.rows.store(strategy)
+
+    def _answer_of(self, claim: Claim) -> bytes | None:
+        return stored_answer(self.medium.rows.read, analyst=claim.analyst, key=claim.key, question=claim.question)
+
+    def _holder(self, claim: Claim) -> Claim | None:
+        body = self.medium.rows.read("claims", _name(claim.analyst, claim.key))
+        return None if body is None else codec.decode_claim(body)
+
+    def _bind(self, claim: Claim) -> None:
+        self.medium.rows.write("claims", _name(claim.analyst, claim.key), codec.encode_claim(claim))
+
+
+def _name(*parts: str) -> str:
+    """One row name for any texts: equal only for equal texts, plain ASCII."""
+    return codec.to_json(parts).decode("ascii")

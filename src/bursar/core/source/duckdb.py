@@ -1,0 +1,251 @@
+"""The default source: a file or a data frame, read once by DuckDB and kept in memory as counts of cells.
+
+Opening reads the declared columns, turns each value into its cell number (`coding.py`), keeps at most
+`max_contributions` rows of each unit, counts equal rows, forgets everything else, and locks the database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.domain import Domain, Unit
+from bursar.errors import SourceError
+from bursar.core.source.coding import Coding, as_text, coding
+from bursar.core.source.raw import Connection, Raw, attempt, open_raw
+from bursar.core.source.source import check_columns, table_shape
+from bursar.core.queries import Predicate, Quorum, Within
+
+FAILED = "the data could not be counted; ask the data owner to look at the source"
+SETTINGS = {
+    "temp_directory": "",  # what does not fit in memory fails; it never goes to disk
+    "max_temp_directory_size": "0KiB",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "allow_community_extensions": False,
+    "allow_persistent_secrets": False,
+    "enable_external_file_cache": False,  # it would keep the raw file in memory
+    "python_enable_replacements": False,
+    "pandas_analyze_sample": 0,  # no guessing of a column's type from its rows
+    "asof_loop_join_threshold": 0,  # bins are found by sorting, however few rows DuckDB expects
+}
+
+
+class DuckDBSource:
+    """Counts of bounded, coded rows, in memory.
+
+    `location` is the path of a .csv, .csv.gz, .parquet, .duckdb or .db file (of the last two, `table` names the
+    table, or `view` is a SELECT over tables that gives the rows in its place), or a data frame of pandas, polars or
+    Arrow. `key` is secret: it decides which rows of a unit with too many are kept, and hides what the hashes are
+    hashes of.
+
+    Guarantees: after the opening no raw value is left in the database, nothing can be read from or written to any
+    file through it, and every failure has one and the same text. At opening, texts name files, columns and
+    `max_rows`, never anything that depends on rows, except that opening fails if the file is damaged or longer
+    than max_rows. Safe to use from several threads.
+    Edge cases: rows whose unit is NULL belong to nobody whose contribution could be bounded, and are left out.
+    """
+
+    def __init__(
+        self,
+        location: object,
+        domain: Domain,
+        unit: Unit,
+        key: bytes,
+        max_rows: int,
+        table: str | None = None,
+        view: str | None = None,
+    ) -> None:
+        if not 16 <= len(key) <= 64:
+            raise SourceError("a source needs a secret key of 16 to 64 bytes")
+        if view is not None and unit.column is None:
+            raise SourceError("a view can give one person several rows, so it needs a unit column")
+        self._domain = domain
+        self._key = key
+        self._path = Path(location).absolute() if isinstance(location, str | os.PathLike) else None
+        self._content: tuple[str, ...] | None = None
+        self._connection = attempt(_connect, "DuckDB cannot be started")
+        try:
+            before = self._stamp()
+            raw = open_raw(self._connection, location, table, view)
+            _load(self._connection, raw, domain, unit, self._derived("choice").hex(), max_rows)
+            attempt(lambda: _lock(self._connection), "DuckDB cannot be locked")
+            if self._stamp() != before:
+                raise SourceError(f"{raw.name} was changed while it was read; open it again")
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def fingerprint(self) -> str:
+        """A keyed hash of the file's size, time and inode; constant for data frames, which were copied."""
+        stamp = self._stamp()
+        if stamp and stamp[0] is None:
+            raise SourceError(FAILED)
+        return self._hash("fingerprint", [repr(stamp).encode()])
+
+    def content(self) -> tuple[str, ...]:
+        """A keyed BLAKE2b of the coded rows of each partition in sorted order, each with how often it occurs."""
+        if self._content is None:
+            self._content = attempt(self._hashed_cells, FAILED)
+        return self._content
+
+    def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
+        shape = table_shape(self._domain, attrs)
+        columns = [f"c{self._domain.place(name)}" for name in attrs]
+        return attempt(lambda: self._counted(columns, shape), FAILED)
+
+    def count(self, predicate: Predicate) -> int:
+        check_columns(self._domain, predicate)
+        condition = _condition(predicate.condition, self._domain)
+        sql = f"SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows FROM cells WHERE {condition}"
+        return attempt(lambda: int(self._fetch(sql)["rows"][0]), FAILED)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _counted(self, columns: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.int64]:
+        selected = ", ".join([*columns, "CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows"])
+        found = self._fetch(f"SELECT {selected} FROM cells GROUP BY ALL")
+        cells = np.zeros(len(found["rows"]), dtype=np.int64)
+        for column, size in zip(columns, shape, strict=True):
+            cells = cells * size + found[column]
+        counts = np.zeros(math.prod(shape), dtype=np.int64)
+        counts[cells] = found["rows"]
+        return counts.reshape(shape)
+
+    def _hashed_cells(self) -> tuple[str, ...]:
+        columns = [f"c{place}" for place in range(len(self._domain.attributes))]
+        if self._domain.partition is None:
+            return (self._hashed(self._fetch(f"SELECT * FROM cells ORDER BY {', '.join(columns)}")),)
+        partition = f"c{self._domain.place(self._domain.partition)}"
+        found = self._fetch(f"SELECT * FROM cells ORDER BY {', '.join([partition, *columns])}")
+        ends = np.searchsorted(found[partition], np.arange(self._domain.partitions + 1))
+        parts = ({name: column[low:high] for name, column in found.items()} for low, high in pairwise(ends))
+        return tuple(self._hashed(part, str(place).encode()) for place, part in enumerate(parts))
+
+    def _hashed(self, rows: dict[str, NDArray[np.int64]], *place: bytes) -> str:
+        numbers = [np.ascontiguousarray(column, dtype="<i8").tobytes() for column in rows.values()]
+        return self._hash("content", [self._domain.digest.encode(), *place, *numbers])
+
+    def _fetch(self, sql: str) -> dict[str, NDArray[np.int64]]:
+        """The columns of a query's result. Every query has a cursor of its own, as threads must."""
+        with self._connection.cursor() as cursor:
+            found: dict[str, NDArray[np.int64]] = cursor.execute(sql).fetchnumpy()
+        return found
+
+    def _stamp(self) -> list[tuple[int, int, int] | None]:
+        """Size, time and inode of the file and of DuckDB's write-ahead log beside it; None where there is none."""
+        if self._path is None:
+            return []
+        return [_stat(self._path), _stat(self._path.with_name(self._path.name + ".wal"))]
+
+    def _derived(self, purpose: str) -> bytes:
+        return hashlib.blake2b(purpose.encode(), key=self._key, digest_size=32).digest()
+
+    def _hash(self, purpose: str, parts: Sequence[bytes]) -> str:
+        keyed = hashlib.blake2b(key=self._derived(purpose), digest_size=32)
+        for part in parts:
+            keyed.update(len(part).to_bytes(8, "little") + part)
+        return keyed.hexdigest()
+
+
+def _condition(part: Within | Quorum, domain: Domain) -> str:
+    """A condition as SQL, made of cell numbers and of the names that `cells` gives its columns, and of nothing else."""
+    if isinstance(part, Within):
+        column = f"c{domain.place(part.column)}"
+        ranges = [f"{column} BETWEEN {low} AND {high - 1}" for low, high in part.ranges]
+        return f"({' OR '.join(ranges or ['FALSE'])})"
+    held = [_condition(each, domain) for each in part.parts]
+    word = {len(held): " AND ", 1: " OR "}.get(part.least)
+    if word is not None:
+        return f"({word.join(held)})"
+    return f"(list_sum([{', '.join(f'CAST({each} AS INTEGER)' for each in held)}]) >= {part.least})"
+
+
+def _connect() -> Connection:
+    connection = duckdb.connect(":memory:", config=SETTINGS)
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def _load(connection: Connection, raw: Raw, domain: Domain, unit: Unit, secret: str, max_rows: int) -> None:
+    """Fill the table cells(c0, c1, ..., rows): one line per coded row that occurs, with how often it does."""
+    stored = [(attribute, raw.column(attribute.name)) for attribute in domain.attributes]
+    codings = [
+        coding(attribute, place=place, raw=column.sql, storage=column.storage)
+        for place, (attribute, column) in enumerate(stored)
+    ]
+    unit_sql = "TRUE" if unit.column is None else as_text(raw.column(unit.column).sql)
+    nulls = [f"{column.sql} IS NULL" for _, column in stored]
+    attempt(lambda: _code(connection, raw.relation, codings, nulls, unit_sql, max_rows), raw.unreadable)
+    rows = attempt(lambda: connection.execute("SELECT count(*) FROM coded").fetchone()[0], raw.unreadable)
+    if rows > max_rows:
+        raise SourceError(f"{raw.name} has more rows than max_rows = {max_rows}")
+    attempt(lambda: _count(connection, domain, unit, secret), raw.unreadable)
+
+
+def _code(
+    connection: Connection, relation: str, codings: list[Coding], nulls: list[str], unit: str, max_rows: int
+) -> None:
+    """Read the file once, into the table coded(unit, c0, c1, ...), and let go of it.
+
+    One row more than max_rows is enough to know that there are too many.
+    """
+    readings, cells, joins = [f"{unit} AS unit"], ["rows.unit"], []
+    for place, (code, null) in enumerate(zip(codings, nulls, strict=True)):
+        readings += [f"{code.reading} AS r{place}", f"{null} AS n{place}"]
+        cells.append(f"CAST({code.cell} AS {code.type}) AS c{place}")
+        joins.append(code.join)
+        if code.keys:
+            keys = f"SELECT unnest(CAST(? AS {code.key_type}[])) AS key, unnest(range({len(code.keys)})) AS cell"
+            connection.execute(f"CREATE TEMP TABLE keys{place} AS {keys}", [list(code.keys)])
+    rows = f"(SELECT {', '.join(readings)} FROM {relation} LIMIT {max_rows + 1}) AS rows"
+    connection.execute(f"CREATE TABLE coded AS SELECT {', '.join(cells)} FROM {rows} {' '.join(joins)}")
+    connection.unregister("frame")
+    connection.execute("DETACH DATABASE IF EXISTS stored")
+
+
+def _count(connection: Connection, domain: Domain, unit: Unit, secret: str) -> None:
+    """Bound each unit's contribution, count equal rows, and drop everything else.
+
+    A unit keeps its first max_contributions rows in the order of the partition, and inside one partition in the
+    order of a keyed hash of unit, coded row, and the running number of the row among the unit's equal ones: a
+    uniform choice that anyone without the key cannot foresee, and that no other unit's rows enter into.
+    """
+    columns = [f"c{place}" for place in range(len(domain.attributes))]
+    selected = ", ".join([*columns, "count(*) AS rows"])
+    kept = "coded"
+    if unit.column is not None:
+        partition = [] if domain.partition is None else [f"c{domain.place(domain.partition)}"]
+        message = ", ".join(["$secret", "length(unit)", "unit", *columns, "copy"])
+        order = ", ".join([*partition, f"sha256(concat_ws('/', {message}))"])
+        copies = f"SELECT *, row_number() OVER (PARTITION BY {', '.join(['unit', *columns])}) AS copy FROM coded"
+        rank = f"row_number() OVER (PARTITION BY unit ORDER BY {order})"
+        kept = f"(FROM ({copies} WHERE unit IS NOT NULL) QUALIFY {rank} <= {unit.max_contributions})"
+    secrets = {} if unit.column is None else {"secret": secret}
+    connection.execute(f"CREATE TABLE cells AS SELECT {selected} FROM {kept} GROUP BY ALL ORDER BY ALL", secrets)
+    for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+        if name != "cells":
+            connection.execute(f"DROP TABLE {name}")
+
+
+def _lock(connection: Connection) -> None:
+    """From here on the database reaches no file and no network, and stays so."""
+    connection.execute("SET GLOBAL enable_external_access = false")
+    connection.execute("SET GLOBAL lock_configuration = true")

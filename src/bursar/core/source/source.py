@@ -1,0 +1,74 @@
+"""The source's protocol: a database that can count rows by cells, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.domain import Domain
+from bursar.errors import QueryError
+from bursar.core.queries import Predicate
+
+MOST_CELLS = 2**26
+
+CHANGED = (
+    "the data are not the ones that were declared; the data owner looks at what happened and, if the change is "
+    "meant, declares it: bursar version"
+)
+UNDECLARED = "no version of the data has been declared; the data owner runs: bursar version"
+
+
+class Source(Protocol):
+    """Rows behind the row -> cell rule of the domain, bounded to the unit's contributions.
+
+    Guarantees: rows never leave it, only counts do, and those go to the kernel alone. What it counts was fixed when
+    it was opened: later changes of the stored data show in `fingerprint` and need a new source. Any failure after
+    the opening raises SourceError with one and the same text.
+    """
+
+    def fingerprint(self) -> str:
+        """Cheap; different whenever the stored data may have changed since they were read (size, time, ...)."""
+
+    def content(self) -> tuple[str, ...]:
+        """A keyed hash of the multiset of (bounded) cells of each partition, in the order of the partition column's
+        cells, or a single one of all cells: equal for equal data, whatever their order in storage.
+
+        Guarantees: rows of later partitions do not enter into the hash of an earlier one.
+        """
+
+    def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
+        """How many rows fall into each joint cell of the columns, one axis per column in the given order.
+
+        Edge cases: no columns give the total as an array without axes; an unknown or repeated column, or more than
+        MOST_CELLS joint cells, is a QueryError made from public sizes before any row is looked at.
+        """
+
+    def count(self, predicate: Predicate) -> int:
+        """How many rows a predicate holds for: the sum of `table` over its joint cells, however many these are.
+
+        Edge cases: columns that are not as the domain has them are a QueryError, before any row is looked at.
+        """
+
+    def close(self) -> None: ...
+
+
+def check_columns(domain: Domain, predicate: Predicate) -> None:
+    """Raise the QueryError that `Source.count` promises."""
+    named = all(name in domain for name in predicate.attrs)
+    if not named or domain.sizes(predicate.attrs) != predicate.sizes:
+        raise QueryError("a condition does not fit the columns of the data")
+
+
+def table_shape(domain: Domain, attrs: tuple[str, ...]) -> tuple[int, ...]:
+    """The shape of `Source.table`, or the QueryError that it promises."""
+    for name in attrs:
+        if name not in domain:
+            raise QueryError(f"there is no column {name}")
+    if len(set(attrs)) != len(attrs):
+        raise QueryError("a table of counts has each column once")
+    if domain.cells(attrs) > MOST_CELLS:
+        names = ", ".join(attrs)
+        raise QueryError(f"{names} have {domain.cells(attrs)} cells together; at most {MOST_CELLS} can be counted")
+    return domain.sizes(attrs)

@@ -1,0 +1,97 @@
+"""Exact counts in memory: contingency tables of the columns in use, the least recently used go first.
+
+Tables are never written anywhere and never leave the kernel.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.source.source import Source
+from bursar.core.queries import LinearMap, Predicate
+
+MOST_BYTES = 256 * 2**20
+SUMMED_CELLS = 2**22
+"""The largest kept table worth adding up, a few milliseconds; beyond it the source is asked."""
+
+Counts = NDArray[np.int64]
+
+
+class Tables:
+    """Tables of one source, whose rows do not change; keeps at most `most_bytes` of them.
+
+    `sealed` is how many partitions were sealed when the source was opened: only these are what the log says they are.
+
+    Guarantees: `counts` equals `source.table`, whatever is kept; what it returns cannot be written to. Safe to use
+    from several threads. What is kept depends on the tables asked for and on public sizes, never on counts.
+    """
+
+    def __init__(self, source: Source, most_bytes: int = MOST_BYTES, *, sealed: int = 0) -> None:
+        self.sealed = sealed
+        self._source = source
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[frozenset[str], tuple[tuple[str, ...], Counts]] = OrderedDict()
+        self._bytes = 0
+        self._cleared = 0
+        self._lock = Lock()
+
+    def counts(self, attrs: tuple[str, ...]) -> Counts:
+        """How many rows fall into each joint cell of the columns, one axis per column in the given order."""
+        with self._lock:
+            cleared = self._cleared
+            known = self._smallest(frozenset(attrs)) if len(set(attrs)) == len(attrs) else None
+        table = self._source.table(attrs) if known is None else _summed(*known, attrs)
+        table.setflags(write=False)
+        if known is None or set(known[0]) != set(attrs):
+            with self._lock:
+                if cleared == self._cleared:
+                    self._keep(attrs, table)
+        return table
+
+    def answers(self, strategy: LinearMap) -> Counts:
+        """The exact answers to all rows of a strategy."""
+        if isinstance(strategy, Predicate):
+            return np.array([self._source.count(strategy)], np.int64)
+        return strategy.apply(self.counts)
+
+    def clear(self) -> None:
+        """Forget everything; what is being counted right now will not be kept either."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+            self._cleared += 1
+
+    def _smallest(self, wanted: frozenset[str]) -> tuple[tuple[str, ...], Counts] | None:
+        """The smallest kept table over these columns and perhaps more, marked as used."""
+        fitting = [
+            (table.size, key)
+            for key, (_, table) in self._kept.items()
+            if key == wanted or (key > wanted and table.size <= SUMMED_CELLS)
+        ]
+        if not fitting:
+            return None
+        _, key = min(fitting, key=lambda found: found[0])
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def _keep(self, attrs: tuple[str, ...], table: Counts) -> None:
+        key = frozenset(attrs)
+        if key in self._kept or table.nbytes > self._most_bytes:
+            return
+        self._kept[key] = attrs, table
+        self._bytes += table.nbytes
+        while self._bytes > self._most_bytes:
+            _, (_, oldest) = self._kept.popitem(last=False)
+            self._bytes -= oldest.nbytes
+
+
+def _summed(have: tuple[str, ...], table: Counts, want: tuple[str, ...]) -> Counts:
+    """The table over `want`, a subset of `have` in any order."""
+    dropped = tuple(axis for axis, name in enumerate(have) if name not in want)
+    kept = [name for name in have if name in want]
+    total = np.asarray(table.sum(axis=dropped, dtype=np.int64)) if dropped else table
+    return total.transpose([kept.index(name) for name in want])

@@ -1,0 +1,127 @@
+"""Settling the guesses of a draft: what each says, what it would make public, and the owner's word on it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from bursar.curate import edit
+from bursar.config.confirmed import SECTIONS, label
+from bursar.curate.draft import toml
+from bursar.config.toml_lines import Place
+from bursar.config.load import Config, parse_draft, read_text
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Integers, Stray
+from bursar.errors import ConfigError
+from bursar.curate.check import in_total, protected
+
+SHOWN = 20
+ON_A_SCREEN = 15
+BEYOND: dict[Stray | int, str] = {
+    Stray.CLIP: "others count as the nearest of them",
+    Stray.OTHER: "others count as other",
+}
+
+
+def named(config: Config, names: Sequence[str]) -> list[Place]:
+    """The guesses that names stand for: source, privacy, budget, or columns, with or without `columns.` before them.
+
+    Edge cases: a name that is already confirmed is passed over, so that a script may say it twice.
+    """
+    every: list[Place] = [*((name,) for name in SECTIONS), *(("columns", name) for name in config.domain.names)]
+    known: dict[str, Place] = {str(place[-1]): place for place in every}
+    known |= {label(place): place for place in every}  # a section before a column of its name
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"there is nothing called {name} to confirm\ntry: {every_guess(config)}")
+    return [place for place in dict.fromkeys(known[name] for name in names) if place in config.unconfirmed]
+
+
+def every_guess(config: Config) -> str:
+    """The command that confirms everything that is still open."""
+    if not config.unconfirmed:
+        return "bursar check"
+    short = [label(place) if place[-1] in SECTIONS else str(place[-1]) for place in config.unconfirmed]
+    return f"bursar confirm --yes {shlex.join(short)}"
+
+
+def says(config: Config, place: Place, *, shown: int = SHOWN) -> str:
+    """What a section says, in plain words; of listed values, so many are shown."""
+    if place == ("source",):
+        return f"the table {config.table} in {config.location.name} will never have more than {config.max_rows:,} rows"
+    if place == ("privacy",):
+        return f"protected is {protected(config)}"
+    if place == ("budget",):
+        return in_total(config)
+    attribute = config.domain[str(place[-1])]
+    return f"{_values(attribute, shown)}; {BEYOND.get(attribute.outside, 'others count as one of them')}"
+
+
+def asks(config: Config, place: Place) -> str:
+    """What the owner has to be sure of."""
+    if place == ("source",):
+        return "May anybody know this number?"
+    if place == ("privacy",) and config.unit.column is not None:
+        return "Is that who must be protected, and how many rows they have? Further rows are in no answer."
+    if place == ("privacy",):
+        return "Is that who must be protected?"
+    if place == ("budget",):
+        return "Is that how much may be learnt, for good? It cannot be raised later."
+    return "May anybody know these values? Would you have named them without looking at the data?"
+
+
+def screens(config: Config, places: Sequence[Place]) -> list[tuple[str, list[Place]]]:
+    """The guesses as they are asked about: columns of one kind together under its name, all else alone, with no name.
+
+    Guarantees: a column whose values are not all shown beside others is asked about alone.
+    """
+    kinds: dict[str, list[Place]] = {}
+    for place in places:
+        kinds.setdefault(_kind(config, place) or label(place), []).append(place)
+    found: list[tuple[str, list[Place]]] = []
+    for kind, members in kinds.items():
+        parts = [members[first : first + ON_A_SCREEN] for first in range(0, len(members), ON_A_SCREEN)]
+        found += [(kind if len(part) > 1 else "", part) for part in parts]
+    return found
+
+
+def _kind(config: Config, place: Place) -> str:
+    if place[0] != "columns":
+        return ""
+    match config.domain[str(place[-1])]:
+        case Categories(values=values):
+            return "columns of listed values" if len(values) <= SHOWN else ""
+        case _:
+            return "columns of numbers and days"
+
+
+def counting(text: str, rows: int) -> str:
+    """The lines of the section `privacy` with so many rows of a person counted."""
+    lines = [line for line in edit.keys(text, ("privacy",)).split("\n") if line.strip()]
+    kept = [line for line in lines if not re.match(r"\s*max_contributions\s*=", line)]
+    return "\n".join([*kept, f"max_contributions = {rows}"])
+
+
+def change(path: str | os.PathLike[str], how: Callable[[str], str]) -> Config:
+    """Change the file, if what comes out is a config that can be read; else it stays as it was."""
+    text = how(read_text(path))
+    config = parse_draft(text, path)
+    edit.save(path, text)
+    return config
+
+
+def _values(attribute: Attribute, shown: int) -> str:
+    match attribute:
+        case Categories(values=values):
+            more = f", and {len(values) - shown} more" if len(values) > shown else ""
+            return f"the values {', '.join(toml(value) for value in values[:shown])}{more}"
+        case Integers(lower=lower, upper=upper):
+            return f"whole numbers from {lower} to {upper}"
+        case Bins(edges=edges):
+            return f"numbers from {edges[0]:.15g} to {edges[-1]:.15g}, told apart by {attribute.declared} bins"
+        case Dates(by=by):
+            last = attribute.start(attribute.declared) - timedelta(days=1)
+            return f"dates from {attribute.start(0)} to {last}, told apart by {by.value}"
+    raise AssertionError(attribute)

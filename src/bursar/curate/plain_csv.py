@@ -1,0 +1,171 @@
+"""CSV as people have it: other separators, decimal commas, currencies, dates as they are written at home.
+
+A data set is read without guessing, ever: with commas, numbers with a point, days as 2024-01-31. What is written in
+another way is guessed at here, once, for the data owner who asks for it, and copied into a file that needs no guess.
+
+Guarantees: no row passes through Python, DuckDB copies them; errors speak of files and columns, never of rows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from bursar.errors import SourceError
+from bursar.core.source.duckdb import SETTINGS
+from bursar.core.source.raw import attempt, literal, quoted
+
+MOSTLY = 0.8
+"""The share of a column's fields that must be written in some way for it to be a column of them."""
+
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+LARGE = 2**30
+"""A file of so many bytes is read anew for each of its columns, and not kept in memory."""
+
+ISO = "%Y-%m-%d"
+SIGN = r"(?:[€$£¥]|EUR|USD|GBP|CHF|JPY)"
+POINT, COMMA = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
+FIELD = "<field>"  # a place for the column in SQL
+MISSING = "('', 'na', 'n/a', 'n.a.', '#n/a', '<na>', 'nan', 'null', 'none', '-', '--', '?', '.')"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain:
+    """The copy, and what is different about the original, in words."""
+
+    path: Path
+    told: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Field:
+    """One column of the copy: SQL for its text, and what is different about it."""
+
+    name: str
+    sql: str
+    told: str = ""
+
+
+def plain_copy(file: Path, *, allowed: bool, told: Callable[[str], None] = lambda step: None) -> Plain | None:
+    """A copy of a CSV file that can be read without guessing, beside it; None where the file itself can.
+
+    `told` hears what is looked at next.
+
+    Edge cases: refused where the owner has not `allowed` a second file with the rows. None as well where nothing can be
+    told about the file: whoever reads it says why.
+    """
+    if not file.name.lower().endswith((".csv", ".csv.gz")) or not file.is_file():
+        return None
+    connection = attempt(lambda: duckdb.connect(":memory:", config=SETTINGS), "DuckDB cannot be started")
+    try:
+        return _copied(connection, file, allowed=allowed, say=told)
+    finally:
+        connection.close()
+
+
+def _copied(connection: Any, file: Path, *, allowed: bool, say: Callable[[str], None]) -> Plain | None:
+    where = literal(str(file.absolute()).replace("[", "[[]"))
+    try:
+        found = connection.execute(f"FROM sniff_csv({where}, header = true)")
+        sniffed = dict(zip((line[0] for line in found.description), found.fetchone(), strict=True))
+    except duckdb.Error:
+        return None
+    separator, quote = sniffed["Delimiter"], sniffed["Quote"]
+    odd_quote = quote not in ('"', "(empty)", "", "\0")
+    if separator not in (",", *SEPARATORS):
+        return None
+    reading = f"delim = {literal(separator)}, quote = {literal(quote if odd_quote else chr(34))}, header = true"
+    relation = f"read_csv({where}, {reading}, auto_detect = true, all_varchar = true, null_padding = false)"
+    unreadable = f"{file} cannot be read as CSV with {SEPARATORS.get(separator, 'commas')} between its fields"
+    columns = [(column["name"], column["type"]) for column in sniffed["Columns"]]
+    odd = [quoted(name) for name, kind in columns if kind in ("VARCHAR", "DATE")]
+    say(f"looking at how {file.name} is written")
+    kept = "TABLE" if file.stat().st_size < LARGE else "VIEW"
+    load = f"CREATE TEMP {kept} fields AS SELECT {', '.join(odd) or '1'} FROM {relation}"
+    attempt(lambda: connection.execute(load), unreadable)
+    fields = [
+        attempt(partial(_field, connection, name, kind, sniffed, separator), f"{unreadable}: column {name}")
+        for name, kind in columns
+    ]
+    told = [f"it has {SEPARATORS[separator]} between its fields"] if separator != "," else []
+    told += ["its fields are quoted in another way"] if odd_quote else []
+    told += [field.told for field in fields if field.told]
+    if not told:
+        return None
+    copy = file.with_name(f"{file.name.split('.')[0]}.plain.csv")
+    if not allowed:
+        raise SourceError(
+            f"{file} is not written with commas, plain numbers and days as 2024-01-31; nothing here is guessed: "
+            f"{'; '.join(told)}\n"
+            f"try: the same with --copy, which writes these rows to {copy.name} too, for you to keep as safe"
+        )
+    if os.path.lexists(copy):
+        raise SourceError(
+            f"{copy} exists, and is left as it is; move it away, or draft from it: bursar init {copy.name}"
+        )
+    selected = ", ".join(f"{field.sql} AS {quoted(field.name)}" for field in fields)
+    writing = f"COPY (SELECT {selected} FROM {relation}) TO {literal(str(copy.absolute()))} (HEADER, DELIMITER ',')"
+    try:
+        copy.touch(mode=0o600)
+        attempt(lambda: connection.execute(writing), unreadable)
+        shutil.copymode(file, copy)
+    except BaseException:
+        with suppress(OSError):
+            copy.unlink()
+        raise
+    return Plain(path=copy, told="; ".join(told))
+
+
+def _field(connection: Any, name: str, kind: str, sniffed: dict[str, Any], separator: str) -> _Field:
+    column = quoted(name)
+    each = f"(SELECT {column} AS field, count(*) AS n FROM fields WHERE {column} IS NOT NULL GROUP BY ALL)"
+    style = sniffed["DateFormat"]
+    if kind == "DATE" and style and style != ISO:
+        if _ambiguous(connection, each, style):
+            return _Field(name=name, sql=column, told=f"{name} may have days or months first, and is left as it is")
+        day = f"try_strptime({column}, {literal(style)})"
+        return _Field(name=name, sql=f"strftime({day}, '{ISO}')", told=f"{name} has days as {style}")
+    if kind != "VARCHAR":
+        return _Field(name=name, sql=column)
+    known = f"lower(trim(field)) NOT IN {MISSING}"
+    signed = rf"\s*[-+]?\s*{SIGN}?\s*[-+]?\s*(?:{{number}})\s*{SIGN}?\s*"
+    patterns = {"point": signed.format(number=POINT), "comma": signed.format(number=COMMA)}
+    fits = {way: f"regexp_full_match({FIELD}, {literal(pattern)})" for way, pattern in patterns.items()}
+    decimals = r"regexp_matches(field, '{0}\d+\D*$') AND NOT regexp_matches(field, '{0}\d{{3}}\D*$')"
+    dressed = f"{fits['point']} AND regexp_matches(field, '[^-+.0-9\\s]')"
+    asked = [
+        *(known, *(fit.replace(FIELD, "field") for fit in fits.values())),
+        *(decimals.format(mark) for mark in (r"\.", ",")),
+        *(dressed.replace(FIELD, "field"), r"regexp_matches(field, ',\d{3}\D*$')"),
+    ]
+    rows = ", ".join(f"coalesce(sum(n) FILTER ({one}), 0)" for one in asked)
+    counted = connection.execute(f"SELECT {rows} FROM {each}").fetchone()
+    filled, points, commas, pointed, parted, signs, thousands = counted
+    european = separator != "," and parted > 0 and pointed == 0
+    way, number = ("comma", commas) if european else ("point", points)
+    if not filled or number < MOSTLY * filled or (way == "point" and (parted > pointed or not signs)):
+        return _Field(name=name, sql=column)
+    if separator != "," and thousands and not pointed and not parted:
+        return _Field(name=name, sql=column, told=f"{name} may have decimal commas or thousands, and is left as it is")
+    bare = rf"regexp_replace({column}, '[^-0-9.,]', '', 'g')"
+    group, mark = (".", ",") if way == "comma" else (",", ".")
+    text = f"replace(replace({bare}, '{group}', ''), '{mark}', '.')"
+    told = f"{name} has decimal commas" if way == "comma" else f"{name} has signs or commas in its numbers"
+    return _Field(name=name, sql=f"CASE WHEN {fits[way].replace(FIELD, column)} THEN {text} END", told=told)
+
+
+def _ambiguous(connection: Any, each: str, style: str) -> bool:
+    """Whether all days could as well be read with day and month exchanged."""
+    swapped = style.translate(str.maketrans("dm", "md"))
+    if style.startswith("%Y") or swapped == style:
+        return False
+    told = f"SELECT count(*) FILTER (try_strptime(field, {literal(swapped)}) IS NULL) FROM {each}"
+    return bool(connection.execute(told).fetchone()[0] == 0)

@@ -1,0 +1,353 @@
+"""Reconstruction: what the rows in the log say together about the joint cells of some columns.
+
+Cells that no measured row tells apart are merged, which loses nothing: a query that cuts through a merged cell is not
+determined by the rows at all. Merged cells are a product of per-column classes and are split when new rows come.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.domain import Domain
+from bursar.estimation.estimate import Estimate, WeightedRows
+from bursar.estimation.gaussian_state import GaussianState
+from bursar.estimation.merged_cells import MERGED_CELLS, Classes, Seen, count, first_cells, told_apart
+from bursar.tails.noises import Noises
+from bursar.estimation.prefix_sums import PrefixSums
+from bursar.core.accounting import Noise
+from bursar.core.queries import LinearMap, Mask, Product, Stack
+
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+ROW_NUMBERS = 2**24
+"""Most numbers that the rows of one reconstruction may take up; rows that come after that are left out."""
+
+
+FEW_ROWS = 16
+"""Measurements of up to so many rows show which cells questions tell apart; larger ones are strategies for them."""
+
+REMEMBERED = 256
+"""Most answers that are remembered."""
+
+KEPT_MASKS, KEPT_NUMBERS = 512, 256
+"""Most masks that are remembered, each of so many numbers at most."""
+
+UNSAID, ROUNDS = 1e-11, 4
+"""Weighted rows may differ from a query by this share of its largest value in a cell; tried so many times."""
+
+EVEN = 1e10
+"""Precisions may differ by such a factor, those of rows before they were refined among them, where the covariance is
+used as it is."""
+
+DUST = 1e-12
+"""Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One measurement as the reconstruction sees it."""
+
+    product: Product
+    values: Integers
+    noise: Noise
+    position: int = 0  # of its record in the log
+    first: int = 0  # the row of the record that is the product's first
+
+
+@dataclass(frozen=True, eq=False)
+class Finer:
+    """Rows of an earlier measurement that have less noise now."""
+
+    position: int  # of the record that measured them
+    rows: Integers
+    values: Integers
+    noise: Noise
+
+
+@dataclass
+class Reconstruction:
+    """Everything known about the joint cells of `columns` from measurements on these columns or fewer.
+
+    Coordinates are merged cells scaled to unit length (a cell of k original cells stands for their sum over sqrt k),
+    which keeps splitting an isometry.
+    """
+
+    domain: Domain
+    columns: tuple[str, ...]
+    classes: Classes = field(init=False)  # per column: class of each of its cells
+    asked: Classes = field(init=False)  # the same, of measurements with few rows
+    rows: Reals = field(init=False)
+    values: Reals = field(init=False)
+    precisions: Reals = field(init=False)  # of the rows: one over the variance
+    coarsest: float = math.inf  # the least precision that any row ever had: what rounding is relative to
+    noises: Noises = field(default_factory=lambda: Noises.of(()))
+    places: dict[tuple[int, int], Integers] = field(default_factory=dict)  # of each block: (position, first row)
+    state: GaussianState = field(init=False)
+    sums: PrefixSums | None = None  # of the present state
+    snapshot: Reconstruction | None = None  # a copy of the present state, which laws refer to
+    answers: dict[str, Estimate | None] = field(default_factory=dict)  # to questions asked of the present state
+    roots: Reals = field(init=False)  # of the number of cells that each merged cell stands for
+    seen: dict[tuple[object, ...], Seen] = field(default_factory=dict)  # masks over the present classes
+
+    def __post_init__(self) -> None:
+        self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
+        self.asked, self.roots = self.classes, _roots(self.classes)
+        self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
+        self.rows = np.zeros((0, 1))
+        self.values, self.precisions = np.zeros(0), np.zeros(0)
+
+    def copy(self) -> Reconstruction:
+        """A reconstruction of its own that knows the same. Cheap, since arrays are shared and none is written to."""
+        twin = copy.copy(self)
+        twin.state = copy.copy(self.state)
+        return twin
+
+    def add(self, block: Block) -> bool:
+        """Take a measurement in; False where it would need too many cells or rows, and nothing changed."""
+        if not self.split_by(block.product, rows=block.product.rows):
+            return False
+        rows, variance = self.coordinates(block.product), block.noise.variance()
+        self.state.take(rows, block.values.astype(float), variance)
+        self.rows = np.concatenate([self.rows, rows])
+        self.values = np.concatenate([self.values, block.values.astype(float)])
+        self.precisions = np.concatenate([self.precisions, np.full(len(rows), 1 / variance)])
+        self.coarsest = min(self.coarsest, 1 / variance)
+        self.places = {**self.places, (block.position, block.first): len(self.noises) + np.arange(len(rows))}
+        self.noises = self.noises.plus(block.noise, len(rows))
+        self._forget()
+        if block.product.rows <= FEW_ROWS:
+            self.asked = told_apart(self.asked, block.product) or self.asked
+        return True
+
+    def take(self, news: Iterable[Block | Finer]) -> None:
+        """Take in what the log has next; what does not fit is left out."""
+        for finer, some in groupby(news, lambda one: isinstance(one, Finer)):
+            if finer:
+                self.refine([one for one in some if isinstance(one, Finer)])
+            else:
+                for one in some:
+                    assert isinstance(one, Block)
+                    self.add(one)
+
+    def refine(self, news: Iterable[Finer]) -> list[Integers]:
+        """Rows of measurements get finer values and noise; where the rows of each piece of news stand among all rows.
+
+        The coarser value is the finer one with independent noise added to it, so it has nothing to say any more. What a
+        row of precision p and value y says is p y; the state gets the difference, as from a row measured beside.
+        Edge cases: a row of a measurement that did not fit stands at -1, and nothing changes for it.
+        """
+        self.values, self.precisions = self.values.copy(), self.precisions.copy()
+        standing = [np.zeros(0, np.int64)]
+        said, more = [np.zeros(0)], [np.zeros(0)]
+        places: list[Integers] = []
+        for finer in news:
+            places.append(self._places(finer.position, finer.rows))
+            here = places[-1] >= 0
+            found, values, after = places[-1][here], finer.values[here].astype(float), 1 / finer.noise.variance()
+            before = self.precisions[found]
+            said.append((after * values - before * self.values[found]) / (after - before))
+            more.append(after - before)
+            standing.append(found)
+            self.values[found], self.precisions[found] = values, after
+            self.noises = self.noises.changed(found, finer.noise)
+        found = np.concatenate(standing)
+        if len(found):
+            self.state.sharpen(self.rows[found], np.concatenate(said), 1 / np.concatenate(more))
+            self._forget()
+        return places
+
+    def _places(self, position: int, rows: Integers) -> Integers:
+        """Where rows of a record stand, in their order, whatever the order in which its products were taken in."""
+        found = np.full(len(rows), -1)
+        for (block, first), places in self.places.items():
+            if block == position:
+                own = (first <= rows) & (rows < first + len(places))
+                found[own] = places[rows[own] - first]
+        return found
+
+    def law_of(self, weights: Reals) -> WeightedRows:
+        """The law of estimates that weigh all rows like this."""
+        used = np.abs(weights).max(axis=0, initial=0) > 0
+        return WeightedRows(weights=weights[:, used], noises=self.noises.take(used))
+
+    def split_by(self, product: Product, *, rows: int = 0) -> bool:
+        """Split merged cells so that no row of the product cuts through one; False where that needs too many cells.
+
+        `rows` more rows must fit as well.
+        """
+        finer = told_apart(self.classes, product)
+        if finer is None:
+            return False
+        cells = math.prod(count(labels) for labels in finer.values())
+        if cells > MERGED_CELLS or (len(self.rows) + rows) * cells > ROW_NUMBERS:
+            return False
+        self._refine(finer)
+        return True
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return 3 * self.state.covariance.nbytes + self.rows.nbytes
+
+    def answered(self, queries: LinearMap) -> Estimate | None:
+        """As `answer`, by the quickest way, and remembered until more is known: tails that were found stay found."""
+        if queries.digest not in self.answers:
+            if len(self.answers) >= REMEMBERED:
+                self.answers.clear()
+            self.answers[queries.digest] = self.quick(queries) or self.answer(queries)
+        return self.answers[queries.digest]
+
+    def _forget(self) -> None:
+        self.sums, self.snapshot, self.answers = None, None, {}
+
+    def answer(self, queries: LinearMap) -> Estimate | None:
+        """The best linear estimate of the queries, or None where the rows do not determine them."""
+        weights = self.weights_of(queries)
+        if weights is None:
+            return None
+        return Estimate(values=weights @ self.values, law=self.law_of(weights))
+
+    def quick(self, queries: LinearMap) -> Estimate | None:
+        """The same answer from prefix sums, where the queries are about one column and change at few cells.
+
+        Its law works the weights out only when a tail is asked for. None says nothing: `answer` may still know.
+        """
+        if len(self.columns) != 1 or not isinstance(queries, Product) or len(queries.masks) != 1:
+            return None
+        if self.precisions.max(initial=0) > EVEN * self.coarsest:
+            return None
+        if self.sums is None or self.snapshot is None:
+            self.snapshot = self.copy()
+            self.snapshot.answers = {}  # these refer to it: a circle
+            self.sums = PrefixSums(state=self.snapshot.state, labels=self.classes[self.columns[0]])
+        found = self.sums.look_up(queries.masks[0].steps)
+        if found is None:
+            return None
+        return Estimate(values=found[0], law=LaterRows(known=self.snapshot, queries=queries, variances=found[1]))
+
+    def weights_of(self, queries: LinearMap) -> Reals | None:
+        """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
+        parts = queries.parts if isinstance(queries, Stack) else (queries,)
+        wanted: list[Reals] = [np.zeros((0, len(self.state.cells)))]
+        for part in parts:
+            if not isinstance(part, Product) or not all(self._seen(mask).whole for mask in part.masks):
+                return None
+            wanted.append(self.coordinates(part))
+        matrix = np.concatenate(wanted)
+        if not self.state.spans(matrix):
+            return None
+        weights = self._adding_up_to(matrix)
+        weights[np.abs(weights) < DUST * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
+        whole = np.rint(weights)
+        return np.where(np.abs(weights - whole) < DUST, whole, weights)  # .999... of a count is a count
+
+    def _adding_up_to(self, queries: Reals) -> Reals:
+        """Weights of the rows that make up the queries, with the least variance.
+
+        A covariance that went from 10^14 down to 1 is wrong by a hundredth, and rows weighed by it do not add up to the
+        query: counts in the millions would shine through. So what is left unsaid is weighed again, until nothing is.
+        """
+        weights: Reals = np.zeros((len(queries), len(self.rows)))
+        unsaid, most = queries, UNSAID * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
+        for _ in range(ROUNDS):
+            weights = weights + (unsaid @ self.state.covariance) @ self.rows.T * self.precisions
+            unsaid = queries - weights @ self.rows
+            if np.all(np.abs(unsaid / self.roots) <= most):
+                return weights
+        loud = np.sqrt(self.precisions)
+        found = np.linalg.lstsq((self.rows * loud[:, None]).T, queries.T, rcond=None)[0].T * loud
+        return np.asarray(found, np.float64)
+
+    def _refine(self, finer: Classes) -> None:
+        old = [self.classes[name] for name in self.columns]
+        new = [finer[name] for name in self.columns]
+        if all(count(before) == count(after) for before, after in zip(old, new, strict=True)):
+            return  # a refinement into as many classes is the same partition; keep the old numbers
+        parents = [before[first_cells(after)] for before, after in zip(old, new, strict=True)]
+        shape = [count(before) for before in old]
+        parent = np.ravel_multi_index(np.ix_(*parents), shape).ravel() if parents else np.zeros(1, np.int64)
+        kin = zip(old, new, parents, strict=True)
+        shares = [np.bincount(after) / np.bincount(before)[parent_] for before, after, parent_ in kin]
+        shrink = np.sqrt(_outer(shares))
+        self.state = self.state.split(parent, shrink)
+        self.rows = self.rows[:, parent] * shrink
+        self.classes, self.roots, self.seen = finer, _roots(finer), {}
+        self._forget()
+
+    def coordinates(self, product: Product) -> Reals:
+        """The rows of the product over the merged cells, scaled; constant on merged cells is assumed."""
+        result = np.ones((1,) * (1 + len(self.columns)))
+        for mask in product.masks:
+            grid = self._seen(mask).grid
+            result = (result[:, None] * grid[None]).reshape(-1, *np.broadcast_shapes(result.shape[1:], grid.shape[1:]))
+        full = [count(labels) for labels in self.classes.values()]
+        return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(self.roots)) * self.roots
+
+    def _seen(self, mask: Mask) -> Seen:
+        steps = mask.steps
+        key = (mask.attrs, steps.starts.tobytes(), steps.at.tobytes(), steps.jump.tobytes())
+        known = self.seen.get(key)
+        if known is not None:
+            return known
+        new = Seen(mask, self.classes)
+        if new.numbers <= KEPT_NUMBERS:
+            if len(self.seen) >= KEPT_MASKS:
+                self.seen.clear()
+            self.seen[key] = new
+        return new
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaterRows:
+    """The law of a weighted sum of measured rows, whose variance is known and whose weights are found when needed."""
+
+    known: Reconstruction
+    queries: LinearMap
+    variances: Reals
+
+    @property
+    def noises(self) -> Sequence[Noise]:
+        """Of all rows that may take part."""
+        return self.known.noises
+
+    @cached_property
+    def rows(self) -> WeightedRows:
+        estimate = self.known.answer(self.queries)
+        assert estimate is not None  # a query with a variance is determined
+        assert isinstance(estimate.law, WeightedRows)
+        return estimate.law
+
+    def tail(self, alpha: float, enough: float) -> float:
+        if self.variances.max(initial=0.0) > alpha**2:
+            return 1.0  # as in WeightedRows: hopeless
+        return self.rows.tail(alpha, enough)
+
+    def half_widths(self, beta: float) -> Reals:
+        return self.rows.half_widths(beta)
+
+    def mean_square(self) -> float:
+        return self._mean
+
+    @cached_property
+    def _mean(self) -> float:
+        return float(self.variances.mean()) if len(self.variances) else 0.0
+
+
+def _roots(classes: Classes) -> Reals:
+    return np.sqrt(_outer([np.bincount(labels).astype(float) for labels in classes.values()]))
+
+
+def _outer(vectors: Sequence[Reals]) -> Reals:
+    result = np.ones(1)
+    for vector in vectors:
+        result = np.multiply.outer(result, vector).ravel()
+    return result

@@ -1,0 +1,1 @@
+"""The published systems, a folder per paper, for comparison."""

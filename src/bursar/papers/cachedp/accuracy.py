@@ -1,0 +1,155 @@
+"""Whether noise of given scales keeps a goal: by simulation as CacheDP prints it, or by bounds on the tails.
+
+The expected total squared error of the paper, alpha^2 = E |W x - z|^2, is our root mean square over the l queries of a
+workload: alpha^2 = l rmse^2. It has a closed form and is never simulated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Protocol
+
+import numpy as np
+
+from bursar.goal import Goal, GoalKind
+from bursar.estimation.estimate import ErrorLaw, Reals, WeightedRows, meets
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.noise.exact_sampler import Words, system_words
+
+DRAWS = 10_000
+"""N of Algorithm 2, line 19."""
+
+AT_ONCE = 2**16
+"""How many numbers of a simulation are worked on together: few enough to stay in the cache of the processor."""
+
+LARGE, SPARSE = 2**14, 0.1
+"""From this many weights on, if no more than this share of them is not zero, errors are added up from those alone."""
+
+ROUNDED = 1 - 1e-12
+"""A hair below the goal, so that the same figure computed in another order cannot exceed it."""
+
+
+class Accuracy(Protocol):
+    """A check that either returns the law of the errors, which then keeps the goal, or None."""
+
+    def check(self, weights: Reals, scales: Reals, goal: Goal) -> ErrorLaw | None:
+        """For Laplace noise of the given scale in each measured row, and answers weighted from the rows."""
+
+
+class Analytic:
+    """Bounds on the tails that are never too low. The same question always gets the same verdict."""
+
+    def check(self, weights: Reals, scales: Reals, goal: Goal) -> ErrorLaw | None:
+        if goal.kind is GoalKind.RMSE and not _small(weights, scales, goal):
+            return None
+        law = law_of(weights, scales)
+        return law if goal.kind is GoalKind.RMSE or meets(law, goal) else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonteCarlo:
+    """CheckAccuracy (Algorithm 2, lines 17 to 24): fresh draws for every check.
+
+    beta_e = n_f / N, p = beta/100, passed where beta_e + z_{1-p/2} sqrt(beta_e (1 - beta_e) / N) + p/2 < beta.
+
+    Guarantees: the draws decide how much noise is bought and nothing else: they never touch the data, and what is
+    bought is priced and admitted by the kernel.
+    Edge cases: fresh draws may fail what passed before; the same question is then charged again.
+    Differs: Laplace noise on the whole numbers, which is what is bought; an error of exactly alpha counts as a failure,
+    as in Equation (3); line 21 draws the noise of the free and of the paid rows.
+    """
+
+    words: Words = system_words
+    draws: int = DRAWS
+
+    def check(self, weights: Reals, scales: Reals, goal: Goal) -> ErrorLaw | None:
+        if goal.kind is GoalKind.RMSE:
+            return law_of(weights, scales) if _small(weights, scales, goal) else None
+        found = self._failures(weights, scales, goal.amount) / self.draws
+        p = goal.beta / 100
+        spread = NormalDist().inv_cdf(1 - p / 2) * math.sqrt(found * (1 - found) / self.draws)
+        chance = found + spread + p / 2
+        return Simulated(rows=law_of(weights, scales), alpha=goal.amount, chance=chance) if chance < goal.beta else None
+
+    def _failures(self, weights: Reals, scales: Reals, alpha: float) -> int:
+        """How many of the draws have an error of alpha or more in any query."""
+        picked, own = _used(weights, scales)
+        errors = _errors(picked)
+        step = max(1, AT_ONCE // max(picked.shape, default=1))
+        failed = 0
+        for start in range(0, self.draws, step):
+            noise = draw(self.words, own, min(step, self.draws - start))
+            failed += int((np.abs(errors(noise)).max(axis=0, initial=0.0) >= alpha).sum())
+        return failed
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Simulated:
+    """Weighted rows, of which a simulation found that some error reaches `alpha` with probability `chance` at most.
+
+    The simulation that set the noise is the one that is quoted: `tail` at `alpha` is its estimate with the printed
+    confidence term, not a bound that always holds, and the half-widths are `alpha` for every query. What was not
+    simulated is bounded as for any weighted rows.
+    """
+
+    rows: WeightedRows
+    alpha: float
+    chance: float
+
+    def tail(self, alpha: float, enough: float) -> float:
+        return self.chance if alpha >= self.alpha else self.rows.tail(alpha, enough)
+
+    def half_widths(self, beta: float) -> Reals:
+        return np.full(len(self.rows.weights), self.alpha) if beta >= self.chance else self.rows.half_widths(beta)
+
+    def mean_square(self) -> float:
+        return self.rows.mean_square()
+
+
+def law_of(weights: Reals, scales: Reals) -> WeightedRows:
+    """The law of the errors of answers weighted from rows with Laplace noise; rows without weight are left out."""
+    picked, own = _used(weights, scales)
+    noises = {scale: Noise(kind=NoiseKind.LAPLACE, scale=scale) for scale in set(own.tolist())}
+    return WeightedRows(weights=picked, noises=tuple(noises[scale] for scale in own.tolist()))
+
+
+def draw(words: Words, scales: Reals, count: int) -> Reals:
+    """Discrete Laplace noise, `count` draws for each scale, one row per scale, each from one word.
+
+    With a = exp(-1/b) and a uniform U, |X| = floor(b ln(2 / ((1 + a) U))) has Pr[|X| >= k] = 2 a^k / (1 + a).
+    """
+    bits = words(len(scales) * count).reshape(len(scales), count)
+    uniform = (bits >> np.uint64(11)).astype(np.float64)
+    uniform += 0.5
+    np.log(uniform, out=uniform)
+    top = math.log(2.0**54) - np.log1p(np.exp(-1 / scales))
+    size = np.floor((top[:, None] - uniform) * scales[:, None])
+    noise: Reals = np.where(bits & np.uint64(1), size, -size)
+    return noise
+
+
+def _used(weights: Reals, scales: Reals) -> tuple[Reals, Reals]:
+    """The rows that have any weight."""
+    used = np.flatnonzero(np.abs(weights).max(axis=0, initial=0.0) > 0)
+    return weights[:, used], scales[used]
+
+
+def _errors(weights: Reals) -> Callable[[Reals], Reals]:
+    """The errors of the queries as a function of the noise of the rows."""
+    if weights.size < LARGE or np.count_nonzero(weights) > SPARSE * weights.size:
+        return weights.__matmul__
+    from scipy.sparse import csr_array  # takes a while to load, and few questions are that large
+
+    sparse: Callable[[Reals], Reals] = csr_array(weights).__matmul__
+    return sparse
+
+
+def _small(weights: Reals, scales: Reals, goal: Goal) -> bool:
+    """Whether the root of the mean variance over the queries keeps the goal; 2 b^2 per row, but for whole numbers."""
+    picked, own = _used(weights, scales)
+    variances = 0.5 / np.square(np.sinh(0.5 / own))
+    mean = float(np.square(picked).sum(axis=0) @ variances) / len(weights)
+    return mean <= ROUNDED * goal.amount**2

@@ -1,0 +1,1 @@
+"""What to buy: problems, plans, and how exact each row must be."""

@@ -1,0 +1,137 @@
+"""Plans whose queries are listed: every answer is a weighted sum of measured rows, and the weights are written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.domain import Domain
+from bursar.errors import GoalError, QueryError
+from bursar.goal import Goal
+from bursar.estimation.estimate import WeightedRows, meets
+from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.tails.saddlepoint import near_threshold
+from bursar.views.measurements import products_of
+from bursar.core.accounting import Mode, Noise
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.core.queries import LinearMap, Product
+
+if TYPE_CHECKING:
+    from bursar.strategies.plan import Plan
+
+Reals = NDArray[np.float64]
+
+AROUND = (0.997, 0.985, 0.96, 0.92, 0.85, 0.7, 0.5, 0.25, 0.125)
+"""Shares of the unit that would be right for continuous noise: the first that keeps the goal is taken."""
+
+COARSE = 2.0
+"""Below this scale noise is too discrete for that, and the right unit may also lie above."""
+
+ABOVE = (1.06, 1.03, 1.01)
+
+TRIAL = 2.0**16
+"""The unit at which weights are found, unless a part's noise would be beyond what can be drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """A plan for one workload, and how its answers are weighted from what it measures."""
+
+    plan: Plan
+    weights: Reals  # (queries, measured rows)
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return 2 * self.weights.nbytes
+
+    @property
+    def largest_variance(self) -> float:
+        """Of a query, at unit one."""
+        return float(self.plan.variances(1.0).max())
+
+    def law(self, unit: float) -> WeightedRows:
+        each = [noise for part, noise in self.plan.noises(unit) for _ in range(part.rows)]
+        noises = tuple(noise for noise, keep in zip(each, self._used, strict=True) if keep)
+        return WeightedRows(weights=self.weights[:, self._used], noises=noises)
+
+    def estimate(self, values: Sequence[NDArray[np.int64]], unit: float) -> Reals:
+        result: Reals = self.weights @ np.concatenate(values).astype(np.float64)
+        return result
+
+    def unit_for_rmse(self, amount: float) -> float:
+        return float(self.plan.unit_for(mean_variance=amount**2)) * (1 - 1e-9)
+
+    def unit_for_error(self, goal: Goal) -> float | None:
+        """The largest unit of noise that keeps the goal, but for about one per cent.
+
+        Every trial is an exact bound on the tails of all rows, which takes long; so the trials begin next to the unit
+        that the saddlepoint approximation gives, and usually end there.
+        """
+        scales = np.array([part.scale for part in self.plan.parts for _ in range(part.map.rows)])
+        near = near_threshold(np.abs(self.weights * scales), self.plan.noise_kind, goal.beta)
+        if near == 0:
+            return None  # nothing is uncertain, so nothing is bought
+        about = goal.amount / near
+        coarse = about * scales[self._used].min() < COARSE
+        tried = (about * share for share in ((*ABOVE, *AROUND) if coarse else AROUND))
+        return next((unit for unit in tried if self._keeps(unit, goal)), None)
+
+    def _keeps(self, unit: float, goal: Goal) -> bool:
+        try:
+            return meets(self.law(unit), goal)
+        except GoalError:  # a scale that cannot be drawn
+            return False
+
+    @cached_property
+    def _used(self) -> NDArray[np.bool_]:
+        return np.asarray(np.abs(self.weights).max(axis=0, initial=0) > 0)
+
+
+def listed(wanted: LinearMap, domain: Domain, mode: Mode) -> Listed | None:
+    """The best strategy for the queries; None where none is known."""
+    from bursar.strategies.best import best_strategy  # linear algebra takes a while to load, and few questions need it
+
+    try:
+        plan = best_strategy(wanted, mode)
+    except QueryError:
+        return None
+    if plan.answers is None or not plan.parts:
+        return None
+    weights = _weights(plan, wanted, domain)
+    return None if weights is None else Listed(plan, weights)
+
+
+def _weights(plan: Plan, wanted: LinearMap, domain: Domain) -> Reals | None:
+    """How least squares weighs the plan's rows; found by reconstructing from rows that all came out as zero."""
+    columns = domain.ordered([*wanted.attrs, *(name for part in plan.parts for name in part.map.attrs)])
+    rehearsal = Reconstruction(domain, columns)
+    unit = _trial_unit(plan)
+    if unit is None:
+        return None
+    for part, noise in plan.noises(unit):
+        products = products_of(part)
+        if sum(product.rows for product in products) != part.rows:
+            return None  # a map that least squares does not know
+        if not all(rehearsal.add(_zeros(product, noise)) for product in products):
+            return None
+    return rehearsal.weights_of(wanted)
+
+
+def _trial_unit(plan: Plan) -> float | None:
+    """A unit at which every part's noise can be drawn, large where possible: there noise is as good as continuous.
+
+    Edge cases: None where the scales of the parts lie too far apart for any unit.
+    """
+    scales = [part.scale for part in plan.parts]
+    unit = min(TRIAL, LARGEST_SCALE / 2 / max(scales))
+    return unit if unit * min(scales) >= SMALLEST_SCALE else None
+
+
+def _zeros(product: Product, noise: Noise) -> Block:
+    return Block(product, np.zeros(product.rows, np.int64), noise)

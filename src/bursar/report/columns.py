@@ -1,0 +1,132 @@
+"""An answer column by column, each of one type, as data frames and files want it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from enum import Enum
+from itertools import chain, count
+from typing import Any, Protocol
+
+from bursar.core.domain import Value
+
+Numbers = Sequence[tuple[float, ...]]
+NullableNumbers = Sequence[tuple[float | None, ...]]
+
+LARGEST_INTEGER = 2**63
+"""Whole numbers beyond this fit into no column of a data frame, and are text there."""
+
+
+class Tabular(Protocol):
+    """What is read of an answer."""
+
+    @property
+    def question(self) -> str: ...
+
+    @property
+    def keys(self) -> tuple[str, ...]: ...
+
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+
+    @property
+    def labels(self) -> Sequence[tuple[Value, ...]]: ...
+
+    @property
+    def values(self) -> NullableNumbers: ...
+
+    @property
+    def low(self) -> Numbers: ...
+
+    @property
+    def high(self) -> Numbers: ...
+
+    @property
+    def unsure(self) -> Sequence[tuple[int, int]]: ...
+
+    @property
+    def confidence(self) -> float: ...
+
+    @property
+    def contract(self) -> str: ...
+
+    def facts(self) -> dict[str, Any]:
+        """Everything about the answer but its numbers, as plain JSON values."""
+
+    def cells(self) -> list[list[str]]:
+        """The lines as people read them: group values, then each number with its error."""
+
+    def footer(self) -> list[str]:
+        """The small print."""
+
+
+class Kind(Enum):
+    """What a column holds; NULLs may be in a column of any kind."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    name: str
+    kind: Kind
+    values: tuple[Value, ...]
+
+    @property
+    def has_null(self) -> bool:
+        return any(value is None for value in self.values)
+
+
+def columns_of(answer: Tabular) -> list[Column]:
+    """The group columns, then for each aggregate its value, low and high.
+
+    Guarantees: names are different. A column whose labels are of several types, such as whole numbers and "other", is
+    text as a whole.
+    """
+    keys = [typed(name, [label[place] for label in answer.labels]) for place, name in enumerate(answer.keys)]
+    numbers = [
+        Column(name=name, kind=Kind.NUMBER, values=tuple(line[place] for line in table))
+        for place, name in enumerate(answer.outputs)
+        for table in (answer.values, answer.low, answer.high)
+    ]
+    found = [*keys, *numbers]
+    names = names_of(answer.keys, answer.outputs)
+    return [replace(column, name=name) for name, column in zip(names, found, strict=True)]
+
+
+def names_of(keys: Sequence[str], outputs: Sequence[str]) -> list[str]:
+    """The names of an answer's columns, a number behind those that are taken: a group may be called n_low beside n."""
+    names = [*keys, *(output + ending for output in outputs for ending in ("", "_low", "_high"))]
+    taken: set[str] = set()
+    made: list[str] = []
+    for name in names:
+        tried: Iterable[str] = chain([name], (f"{name}_{number}" for number in count(2)))
+        made.append(next(each for each in tried if each not in taken and (each == name or each not in names)))
+        taken.add(made[-1])
+    return made
+
+
+def typed(name: str, values: Sequence[Value]) -> Column:
+    """A column of the one kind that all its values have, else of text."""
+    kinds = {_kind(value) for value in values if value is not None}
+    kind = kinds.pop() if len(kinds) == 1 else Kind.TEXT
+    shown = [str(v) if v is not None and kind is Kind.TEXT else v for v in values]
+    return Column(name=name, kind=kind, values=tuple(shown))
+
+
+def _kind(value: Value) -> Kind:
+    match value:
+        case bool():
+            return Kind.BOOLEAN
+        case int() if -LARGEST_INTEGER <= value < LARGEST_INTEGER:
+            return Kind.INTEGER
+        case float():
+            return Kind.NUMBER
+        case date():
+            return Kind.DATE
+    return Kind.TEXT

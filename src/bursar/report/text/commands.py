@@ -1,0 +1,104 @@
+"""What the commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bursar.errors import SourceError
+
+if TYPE_CHECKING:
+    from bursar.audit import Audit
+    from bursar.core.ledger import Health
+    from bursar.curate.intake import Taken
+    from bursar.report.status import BudgetStatus, LogLine
+
+
+class Result(Protocol):
+    """An answer, an explanation or a batch of answers."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+def result(found: Result, *, as_json: bool) -> None:
+    if as_json:
+        _json(found.to_json())
+    else:
+        print(found)
+
+
+def budget(status: BudgetStatus, *, as_json: bool) -> None:
+    """Spent and left as a bar, and what the budget promises."""
+    if as_json:
+        _json(asdict(status))
+        return
+    filled = round(40 * status.spent / status.total)
+    lines = [f"{name:<8}{plain(told)}" for name, told in status.lines()]
+    lines.insert(3, f"        [{'#' * filled}{'.' * (40 - filled)}]")
+    print("\n".join([*lines, *status.promises()]))
+
+
+def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
+    """One line per record."""
+    if as_json:
+        _json([{**asdict(line), "at": _time(line.at)} for line in lines])
+        return
+    shared = any(line.paid != line.charge for line in lines)
+    paid = ("paid",) if shared else ()
+    rows = [("#", "time (UTC)", "analyst", *paid, unit, "from", "what", "question")]
+    for line in lines:
+        what = f"{line.kind}: {line.rows} numbers, {line.noise}" if line.noise else line.kind
+        paid = (f"{line.paid:.6g}",) if shared else ()
+        cost = f"{line.charge:.6g}"
+        rows.append((str(line.position), _time(line.at), line.analyst, *paid, cost, line.proposer, what, line.asked))
+    shown = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def health(found: Health, *, as_json: bool) -> None:
+    if as_json:
+        _json(asdict(found))
+        return
+    print(f"the ledger is sound: {found.records} records, {found.answers} stored answers, {found.holds} open holds")
+    print(f"head    {found.records}:{found.head}")
+    print("        (write it down elsewhere, to notice if an older ledger is ever put in its place)")
+    for note in found.notes:
+        print(f"note    {note}")
+
+
+def taken(found: Taken | SourceError, *, as_json: bool = False) -> None:
+    """What became of the rows of a file, or why it was refused; for the data owner."""
+    if isinstance(found, SourceError):
+        print(found, file=sys.stderr)
+    elif as_json:
+        _json(asdict(found))
+    else:
+        aside = f"; set aside: {found.late} late, {found.outside} outside" if found.late or found.outside else ""
+        print(f"{found.file}: {found.added} rows added{aside}", flush=True)
+
+
+def audit(found: Audit, *, as_json: bool) -> None:
+    if as_json:
+        played = [{**asdict(one), "passed": one.passed} for one in found.played]
+        _json({**asdict(found), "played": played, "passed": found.passed})
+    else:
+        print(found)
+
+
+def _json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def plain(text: str) -> str:
+    """Text by an analyst, on one line and without characters that a terminal would obey."""
+    return "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))

@@ -1,0 +1,328 @@
+"""From a question that was refused towards ones that are accepted; the caller tries them in order.
+
+A repair changes as little as it can: a misspelt name, a literal of the wrong type, a bound that is moved to the nearest
+edge, and at last a bound that keeps the values outside of the declared range out of the question.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from collections.abc import Iterator
+from dataclasses import replace
+
+from bursar.core.domain import Attribute, Categories, Dates, Domain, Stray
+from bursar.errors import QueryError
+from bursar.sql import (
+    FALSE,
+    TRUE,
+    Aggregate,
+    And,
+    Between,
+    Branch,
+    Case,
+    Compare,
+    Condition,
+    Cut,
+    Function,
+    In,
+    IsNull,
+    Item,
+    Key,
+    Like,
+    Literal,
+    Name,
+    Not,
+    Op,
+    Or,
+    Query,
+)
+from bursar.sql.conditions import read_number
+from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, map_leaves, own_name
+from bursar.compile.boundaries import before, boundary, from_on, greatest, least, nearest
+from bursar.compile.resolve_names import change_leaves, change_values, guess, resolve, spelt
+from bursar.rewrite.groups import only_counts, plainly
+from bursar.rewrite.side_by_side import side_by_side
+from bursar.compile.three_valued import OTHER, fits_list, fitting, matching, means_other
+from bursar.compile.values import holds_numbers
+
+_MOST_GUESSES = 10_000
+"""Most listed values among which a misspelt one is looked for."""
+
+_ORDER = {Op.LT: operator.lt, Op.LE: operator.le, Op.GT: operator.gt, Op.GE: operator.ge}
+
+
+def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
+    """Questions near to the given one, the nearest first."""
+    try:
+        query = resolve(_renamed(_chosen_after(query, domain), domain, table), domain, table)
+    except QueryError:
+        return
+    tests = [leaf for condition in query.conditions() for leaf in leaves(condition)]
+    compared = {leaf.column.text for leaf in tests if not isinstance(leaf, IsNull)}
+
+    def changed(leaf: Leaf) -> Condition:
+        """Where NULL counts as a value, that is not what NULL means beside other values of the column."""
+        name, attribute = leaf.column.text, domain[leaf.column.text]
+        counted = isinstance(leaf, IsNull) and isinstance(attribute.null, int) and name in compared
+        return leaf if counted else _repaired(leaf, attribute)
+
+    found = change_leaves(query, changed)
+    keys = tuple(_whole_buckets(new, old) for new, old in zip(found.keys, query.keys, strict=True))
+    query = replace(found, keys=keys)
+    yield query
+    columns = {column.text: column for column in query.columns()}
+    bounds = [bound for name, column in columns.items() for bound in _bounds(domain[name], column)]
+    for bound in bounds:
+        yield replace(query, where=all_of(query.where, bound))
+        yield _filtered(query, bound)
+    yield replace(query, where=all_of(query.where, *bounds))
+    simpler = _with_outputs(query, tuple(_simpler(item, domain) for item in query.aggregates))
+    yield simpler
+    yield replace(simpler, where=all_of(query.where, *bounds))
+    yield replace(query, keys=tuple(_inside(key, domain) for key in query.keys))
+    yield from side_by_side(query, domain)
+    plain = plainly(query)
+    yield plain
+    yield replace(plain, where=all_of(query.where, *bounds))
+    yield from only_counts(query, domain)
+
+
+def _chosen_after(query: Query, domain: Domain) -> Query:
+    """The question with conditions on outputs, which are no columns, in HAVING."""
+
+    def of_outputs(part: Condition) -> bool:
+        names = [leaf.column for leaf in leaves(part)]
+        declared = any(name.names(one) for name in names for one in domain.names)
+        return bool(names) and not declared and all(any(name.names(one) for one in query.names) for name in names)
+
+    def leaf(one: Leaf) -> Leaf:
+        return replace(one, column=Name(text=next(name for name in query.names if one.column.names(name))))
+
+    parts = query.where.parts if isinstance(query.where, And) else (query.where,)
+    moved = [map_leaves(part, leaf) for part in parts if of_outputs(part)]
+    kept = [part for part in parts if not of_outputs(part)]
+    return replace(query, where=all_of(*kept), having=all_of(query.having, *moved))
+
+
+def _whole_buckets(key: Key, before: Key) -> Key:
+    """Buckets whose edges would have to be moved give way to the column itself."""
+    moved = isinstance(key.by, Cut) and key.by.buckets is not None and key.by != before.by
+    return replace(key, by=None, through=None) if moved else key
+
+
+def _inside(key: Key, domain: Domain) -> Key:
+    """A CASE whose pieces are about declared values only."""
+    if not isinstance(key.by, Cut):
+        return key
+    named = {leaf.column.text: leaf.column for piece in key.by.pieces for leaf in leaves(piece.condition)}
+    bound = [one for name, column in named.items() for one in _bounds(domain[name], column)[-1:]]
+    pieces = [
+        replace(p, condition=p.condition if p.condition == TRUE else all_of(*bound, p.condition)) for p in key.by.pieces
+    ]
+    return replace(key, by=Cut(pieces=tuple(pieces)))
+
+
+def _with_outputs(query: Query, items: tuple[Item, ...]) -> Query:
+    """The question with other aggregates in their places, which HAVING and ORDER BY then speak of."""
+    named = {old.name: new.name for old, new in zip(query.aggregates, items, strict=True)}
+
+    def leaf(one: Leaf) -> Leaf:
+        return replace(one, column=replace(one.column, text=named[one.column.text]))
+
+    order = tuple(sort if sort.output is None else replace(sort, output=named[sort.output]) for sort in query.order)
+    return replace(query, aggregates=items, having=map_leaves(query.having, leaf), order=order)
+
+
+def _simpler(item: Item, domain: Domain) -> Item:
+    """What can be asked of a column without numbers, or with too many: how many values there are, or their average."""
+
+    def changed(part: Aggregate) -> Aggregate:
+        columns = [branch.value for branch in branches_of(part) if isinstance(branch.value, Name)]
+        kinds = {holds_numbers(domain[column.text]) for column in columns}
+        if part.function is Function.COUNT or not columns:
+            return part
+        if kinds == {True}:
+            return part if part.function is Function.SUM else replace(part, function=Function.AVG, fraction=None)
+        attribute = domain[columns[0].text]
+        if isinstance(part.of, Name) and _holds_truth(attribute):
+            return replace(part, function=_of_truth(part.function), fraction=None, of=_truth_case(columns[0]))
+        return replace(part, function=Function.COUNT, fraction=None)
+
+    made = change_parts(item, changed)
+    return replace(made, name=own_name(made)) if item.name == own_name(item) else made
+
+
+def _holds_truth(attribute: Attribute) -> bool:
+    return isinstance(attribute, Categories) and isinstance(attribute.values[0], bool)
+
+
+def _of_truth(function: Function) -> Function:
+    return Function.SUM if function is Function.SUM else Function.AVG
+
+
+def _truth_case(column: Name) -> Case:
+    """1 where a column of truth values is true, 0 where it is false."""
+    tests = [(Compare(column=column, op=Op.EQ, literal=truth), int(truth)) for truth in (True, False)]
+    return Case(branches=tuple(Branch(condition=test, value=value) for test, value in tests))
+
+
+def _renamed(query: Query, domain: Domain, table: str) -> Query:
+    """Every name as it was probably meant."""
+    meant = query.table if query.table.names(table) else spelt(query.table, table)
+    keys = tuple(replace(key, column=guess(key.column, domain.names), through=None) for key in query.keys)
+    query = replace(query, table=meant, keys=keys, beside=())
+    query = change_values(query, lambda name: guess(name, domain.names))
+    return change_leaves(query, lambda leaf: replace(leaf, column=guess(leaf.column, domain.names)))
+
+
+def _repaired(leaf: Leaf, attribute: Attribute) -> Condition:
+    """A comparison that the cells of the column decide, as near as possible to the given one."""
+    if isinstance(leaf, IsNull):
+        return _null(leaf, attribute)
+    if isinstance(leaf, Like):
+        return _matched(leaf, attribute)
+    leaf = _typed(leaf, attribute)
+    try:
+        return _listed(leaf, attribute) if isinstance(attribute, Categories) else _moved(leaf, attribute)
+    except QueryError:  # the literal fits no value of the column
+        return leaf
+
+
+def _typed(leaf: Compare | Between | In, attribute: Attribute) -> Compare | Between | In:
+    """The comparison with its literals in the type of the column, where they can be read so."""
+    match leaf:
+        case Compare():
+            return replace(leaf, literal=_value(leaf.literal, attribute))
+        case Between():
+            return replace(leaf, low=_value(leaf.low, attribute), high=_value(leaf.high, attribute))
+        case In():
+            return replace(leaf, literals=tuple(_value(literal, attribute) for literal in leaf.literals))
+
+
+def _value(literal: Literal, attribute: Attribute) -> Literal:
+    if isinstance(attribute, Dates):
+        return literal
+    if isinstance(attribute, Categories):
+        if means_other(attribute, literal) or fits_list(attribute, literal):
+            return literal
+        if _holds_truth(attribute) and literal in (0, 1):
+            return bool(literal)
+        shown = {str(value).casefold(): value for value in attribute.values}
+        return shown.get(str(literal).casefold(), literal)
+    try:
+        return read_number(literal, -1) if isinstance(literal, str) else literal
+    except QueryError:
+        return literal
+
+
+def _moved(leaf: Compare | Between | In, attribute: Attribute) -> Condition:
+    """The comparison with every bound that cuts through a cell moved to an edge of it."""
+    match leaf:
+        case Between():
+            low = Compare(column=leaf.column, op=Op.GE, literal=leaf.low)
+            high = Compare(column=leaf.column, op=Op.LE, literal=leaf.high)
+            moved = [_moved(bound, attribute) for bound in (low, high)]
+            return leaf if moved == [low, high] else all_of(*moved)
+        case In():
+            single = [Compare(column=leaf.column, op=Op.EQ, literal=literal) for literal in leaf.literals]
+            ranges = [_moved(one, attribute) for one in single]
+            kept = tuple(one.literal for one, moved in zip(single, ranges, strict=True) if one == moved)
+            parts = dict.fromkeys(moved for one, moved in zip(single, ranges, strict=True) if one != moved)
+            if not parts:
+                return leaf
+            return Or(parts=(*([replace(leaf, literals=kept)] if kept else []), *parts))
+        case Compare(op=Op.NE):
+            equal = replace(leaf, op=Op.EQ)
+            inside = _moved(equal, attribute)
+            return leaf if inside == equal else Not(part=inside)
+    value, op, cells = fitting(attribute, leaf, leaf.literal), leaf.op, attribute.declared
+    wanted = {Op.LT: (False,), Op.GE: (False,), Op.LE: (True,), Op.GT: (True,)}.get(op, (False, True))
+    edges = [boundary(attribute, value, behind=behind) for behind in wanted]
+    cuts = [edge.whole - 1 for edge in edges if edge.cuts]  # -1 below the declared cells, `cells` above
+    if not cuts or (cuts[0] in (-1, cells) and attribute.outside is not Stray.OTHER):
+        return leaf
+    cell = cuts[0]
+    if op is Op.EQ:
+        return _in_cell(attribute, leaf.column, cell) if 0 <= cell < cells else leaf
+    place = nearest(attribute, value, cell) if 0 <= cell < cells else max(cell, 0)
+    if op in (Op.LT, Op.LE):
+        return before(attribute, leaf.column, max(place, 1)) if cell >= 0 else leaf
+    return from_on(attribute, leaf.column, min(place, cells - 1)) if cell < cells else leaf
+
+
+def _in_cell(attribute: Attribute, column: Name, cell: int) -> Condition:
+    """The condition that holds for one declared cell."""
+    if isinstance(attribute, Categories):
+        return Compare(column=column, op=Op.EQ, literal=attribute.values[cell])
+    return all_of(from_on(attribute, column, cell), before(attribute, column, cell + 1))
+
+
+def _listed(leaf: Compare | Between | In, attribute: Categories) -> Condition:
+    """Equality with listed values, whatever the comparison was."""
+    match leaf:
+        case In():
+            return replace(leaf, literals=tuple(dict.fromkeys(_declared(one, attribute) for one in leaf.literals)))
+        case Compare() if leaf.op in (Op.EQ, Op.NE):
+            return replace(leaf, literal=_declared(leaf.literal, attribute))
+        case Compare():
+            bounds = [(leaf.op, leaf.literal)]
+        case Between():
+            bounds = [(Op.GE, leaf.low), (Op.LE, leaf.high)]
+    if not all(fits_list(attribute, bound) for _, bound in bounds):
+        return leaf
+    values = tuple(value for value in attribute.values if all(_ORDER[op](value, bound) for op, bound in bounds))
+    return In(column=leaf.column, literals=values) if values else FALSE
+
+
+def _declared(literal: Literal, attribute: Categories) -> Literal:
+    """The listed value that was probably meant, or `other`."""
+    if means_other(attribute, literal) or literal in attribute.values or not fits_list(attribute, literal):
+        return literal
+    if isinstance(literal, str) and attribute.declared <= _MOST_GUESSES:
+        lowered = {str(value).casefold(): value for value in attribute.values}
+        near = difflib.get_close_matches(literal.casefold(), lowered, n=1)
+        if near:
+            return lowered[near[0]]
+    return OTHER if attribute.outside is Stray.OTHER and OTHER not in attribute.values else literal
+
+
+def _matched(leaf: Like, attribute: Attribute) -> Condition:
+    """The listed values that a pattern matches, where `other` holds values that it may match as well."""
+    if not isinstance(attribute, Categories) or attribute.other is None or set(leaf.pattern) == {"%"}:
+        return leaf
+    found = matching(attribute, leaf)
+    return In(column=leaf.column, literals=found) if found else FALSE
+
+
+def _null(leaf: IsNull, attribute: Attribute) -> Condition:
+    """The cell that NULL is in, with all that is in it."""
+    if isinstance(attribute.null, int):
+        return _in_cell(attribute, leaf.column, attribute.null)
+    if attribute.null is not Stray.OTHER:
+        return leaf
+    if not attribute.ordered:
+        return Compare(column=leaf.column, op=Op.EQ, literal=OTHER)
+    outside = Not(part=Between(column=leaf.column, low=least(attribute), high=greatest(attribute)))
+    return Or(parts=(leaf, outside)) if attribute.outside is Stray.OTHER else leaf
+
+
+def _bounds(attribute: Attribute, column: Name) -> list[Condition]:
+    """Conditions that keep out of the question what `other` holds together."""
+    if isinstance(attribute, Categories):
+        mixed = attribute.null is Stray.OTHER and OTHER not in attribute.values
+        return [Compare(column=column, op=Op.NE, literal=OTHER)] if mixed else []
+    if attribute.outside is not Stray.OTHER:
+        return []
+    low, high = from_on(attribute, column, 0), before(attribute, column, attribute.declared)
+    return [low, high, Between(column=column, low=least(attribute), high=greatest(attribute))]
+
+
+def _filtered(query: Query, bound: Condition) -> Query:
+    """The bound in every FILTER, and in one for every column that is added up."""
+
+    def changed(part: Aggregate) -> Aggregate:
+        open_to = leaves(part.condition) or branches_of(part)
+        return replace(part, condition=all_of(part.condition, bound)) if open_to else part
+
+    return replace(query, aggregates=tuple(change_parts(item, changed) for item in query.aggregates))

@@ -1,0 +1,245 @@
+"""From a statement that was refused towards one that is accepted: an ordered tuple of small repairs of its tree.
+
+A repair keeps what can be asked and drops what cannot; it never invents a condition. What comes out is only ever
+shown to a person, and only after it has been read like any other question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from sqlglot import exp
+
+from bursar.errors import QueryError
+from bursar.sql.aggregates import is_aggregate, read_item
+from bursar.sql.allowed import ALLOWED, FLAGS, Node, check_allowed
+from bursar.sql.conditions import bare, unnamed
+from bursar.sql.groups import read_total
+from bursar.sql.query import Name
+from bursar.rewrite.result_clauses import REPAIRS_AFTER
+from bursar.rewrite.conditions import REPAIRS_OF_CONDITIONS
+from bursar.rewrite.group_expressions import REPAIRS_OF_GROUPS, groups
+from bursar.rewrite.periods import ranges
+
+_MEANING = {"joins", "laterals", "with_", "into", "from_"}  # without these it would be a question about other rows
+
+
+def repaired(tree: Node) -> Node:
+    """A copy of the tree after all repairs; it may still be refused."""
+    copy = tree.copy()
+    if isinstance(copy, exp.Select):
+        for repair in REPAIRS:
+            repair(copy)
+    return copy
+
+
+def drop_clauses(tree: Node) -> None:
+    """QUALIFY, DISTINCT and the like: they shape the answers and do not change the counts."""
+    for name in set(tree.args) - ALLOWED[exp.Select] - _MEANING:
+        tree.set(name, None)
+
+
+def plain_table(tree: Node) -> None:
+    """main.people is people, and a sample of people is people."""
+    for table in tree.find_all(exp.Table):
+        for part in ("db", "catalog", "sample"):
+            table.set(part, None)
+
+
+def plain_groups(tree: Node) -> None:
+    """What cannot be grouped by becomes the columns in it; ALL and numbers, the columns that are selected."""
+    group = tree.args.get("group")
+    if group is not None:
+        gone = {item.alias.casefold() for item in tree.expressions if item.alias and not _passes(unnamed(item))}
+        parts = [part for part in group.expressions if not isinstance(bare(part), exp.Literal)]
+        parts = [part for part in parts if not (isinstance(part, exp.Column) and part.name.casefold() in gone)]
+        kept = [[part] if groups(part) else list(part.find_all(exp.Column)) for part in parts]
+        found = [part.copy() for parts in kept for part in parts]
+        tree.set("group", exp.Group(expressions=[one for i, one in enumerate(found) if one not in found[:i]]))
+
+
+def known_names(tree: Node) -> None:
+    """MEAN is AVG, PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x) a quantile; of the ends, a quantile near by is left."""
+    for node in list(tree.find_all(exp.Anonymous, exp.WithinGroup, exp.Min, exp.Max)):
+        match node:
+            case exp.Anonymous() if node.name.upper() == "MEAN" and len(node.expressions) == 1:
+                node.replace(exp.Avg(this=node.expressions[0].copy()))
+            case exp.WithinGroup() if isinstance(node.this, exp.PercentileCont | exp.PercentileDisc):
+                ordered = node.expression.find(exp.Ordered)
+                node.replace(type(node.this)(this=ordered.this.copy(), expression=node.this.this.copy()))
+            case exp.Min() | exp.Max() if not node.expressions:
+                share = exp.Literal.number("0.05" if isinstance(node, exp.Min) else "0.95")
+                node.replace(exp.PercentileCont(this=node.this.copy(), expression=share))
+
+
+def unrounded(tree: Node) -> None:
+    """ROUND, and a cast, of what is made of aggregates is that itself."""
+    for node in list(tree.find_all(exp.Round, exp.Cast, exp.TryCast)):
+        if node.find(exp.AggFunc) is not None and node.parent is not None:
+            node.replace(node.this)
+
+
+def used_names(tree: Node) -> None:
+    """The name of an aggregate in another selected item is that aggregate."""
+    aliases = [item for item in tree.expressions if item.alias and is_aggregate(unnamed(item))]
+    named = {item.alias.casefold(): item.this for item in aliases}
+    for item in tree.expressions:
+        for column in [] if isinstance(unnamed(item), exp.Column) else list(item.find_all(exp.Column)):
+            if column.name.casefold() in named and column.find_ancestor(exp.AggFunc) is None:
+                column.replace(named[column.name.casefold()].copy())
+
+
+def factors(tree: Node) -> None:
+    """SUM(2 * x) is 2 * SUM(x), SUM(2) is 2 * COUNT(*), and a cast of what is added up changes nothing."""
+    for node in list(tree.find_all(exp.Sum, exp.Avg)):
+        inner, filtered = bare(node.this), isinstance(node.parent, exp.Filter)
+        sides = {"this": bare(inner.this), "expression": bare(inner.expression)}
+        columns = [side for side, part in sides.items() if isinstance(part, exp.Column)]
+        if isinstance(inner, exp.Cast) and columns:
+            node.set("this", sides["this"].copy())
+        elif isinstance(node, exp.Sum) and isinstance(inner, exp.Literal) and not inner.is_string:
+            counted = node.replace(exp.Count(this=exp.Star(), big_int=True))
+            _times(counted.parent if filtered else counted, exp.Mul, {"this": inner, "expression": None})
+        elif (isinstance(inner, exp.Mul) and len(columns) == 1) or (isinstance(inner, exp.Div) and columns == ["this"]):
+            node.set("this", sides[columns[0]].copy())
+            _times(node.parent if filtered else node, type(inner), {**sides, columns[0]: None})
+
+
+def _times(whole: Node, op: type[exp.Binary], sides: dict[str, Node]) -> None:
+    """Put an aggregate into the open side of a product or quotient, unless the other side is 1."""
+    (factor,) = (side for side in sides.values() if side is not None)
+    if not isinstance(factor, exp.Literal) or Decimal(factor.this) != 1:
+        whole.replace(op(**{name: (whole if side is None else side).copy() for name, side in sides.items()}))
+
+
+def cases(tree: Node) -> None:
+    """SUM(x > 3) adds up truth values, which CASE writes as numbers; and SUM(COALESCE(x, 0)) is one of a CASE, too.
+
+    What is unknown adds nothing to a sum; an average leaves it out, so that only what is false may count as 0.
+    """
+    for node in list(tree.find_all(exp.Sum, exp.Avg)):
+        inner = bare(node.this)
+        inner = bare(inner.this) if isinstance(inner, exp.Cast) else inner
+        if isinstance(inner, exp.Predicate | exp.And | exp.Or | exp.Not):
+            yes, zero = exp.If(this=inner.copy(), true=exp.Literal.number(1)), exp.Literal.number(0)
+            no = exp.If(this=exp.Not(this=exp.paren(inner)), true=zero)
+            known = isinstance(node, exp.Sum) or isinstance(inner, exp.Is)
+            node.set("this", exp.Case(ifs=[yes], default=zero) if known else exp.Case(ifs=[yes, no]))
+        elif isinstance(inner, exp.Coalesce) and isinstance(inner.this, exp.Column) and len(inner.expressions) == 1:
+            null = exp.If(this=exp.Is(this=inner.this.copy(), expression=exp.Null()), true=inner.expressions[0].copy())
+            node.set("this", exp.Case(ifs=[null], default=inner.this.copy()))
+
+
+def count_instead(tree: Node) -> None:
+    """Of what cannot be computed, the aggregates in it; of those that cannot be asked, COUNT(*) under their FILTER."""
+    items: list[Node] = []
+    for item in tree.expressions:
+        inner = unnamed(item)
+        if _passes(inner) or isinstance(inner, FLAGS):
+            items.append(item)
+        elif inner.is_star or any(not isinstance(part, FLAGS) for part in inner.find_all(exp.AggFunc)):
+            parts = _aggregates(inner) or [_counted(inner)]
+            named = isinstance(item, exp.Alias) and len(parts) == 1 and not isinstance(parts[0], exp.Count | exp.Filter)
+            items += [exp.alias_(parts[0], item.alias)] if named else parts
+        else:
+            items += [column.copy() for column in inner.find_all(exp.Column)]
+    if not any(item.find(exp.AggFunc) for item in items if not isinstance(unnamed(item), FLAGS)):
+        items.append(exp.Count(this=exp.Star(), big_int=True))
+    tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
+
+
+def own_names(tree: Node) -> None:
+    """A name that is given twice is left to the first."""
+    taken: set[str] = set()
+    items: list[Node] = []
+    for item in tree.expressions:
+        name = item.alias_or_name.casefold()
+        items.append(item.this if isinstance(item, exp.Alias) and name in taken else item)
+        taken.add(name)
+    tree.set("expressions", items)
+
+
+def group_selected(tree: Node) -> None:
+    """A column that is selected beside a count is a group column."""
+    group = tree.args.get("group")
+    columns = [] if group is None else list(group.expressions)
+    known = [] if group is None else [*group.find_all(exp.Column), *columns]
+    named = {part.name.casefold() for part in known if isinstance(part, exp.Column)}
+    others = [_of_total(unnamed(item)) for item in tree.expressions if item.alias.casefold() not in named]
+    columns += [item.copy() for item in others if groups(item) and item not in known]
+    tree.set("group", exp.Group(expressions=columns) if columns else None)
+
+
+def known_flags(tree: Node) -> None:
+    """GROUPING of what rows are not grouped by is left out."""
+    group = tree.args.get("group")
+    known = [] if group is None else [*group.find_all(exp.Column), *group.expressions]
+    told = [(item, unnamed(item)) for item in tree.expressions]
+    kept = [item for item, inner in told if not isinstance(inner, FLAGS) or all(p in known for p in inner.expressions)]
+    tree.set("expressions", kept)
+
+
+def own_table(tree: Node) -> None:
+    """A qualifier is not needed where there is one table."""
+    for column in tree.find_all(exp.Column):
+        for part in ("table", "db", "catalog"):
+            column.set(part, None)
+
+
+REPAIRS: tuple[Callable[[Node], None], ...] = (
+    drop_clauses,
+    plain_table,
+    own_table,
+    *REPAIRS_OF_GROUPS,
+    plain_groups,
+    *REPAIRS_OF_CONDITIONS,
+    ranges,
+    known_names,
+    unrounded,
+    used_names,
+    factors,
+    cases,
+    count_instead,
+    own_names,
+    group_selected,
+    known_flags,
+    *REPAIRS_AFTER,
+)
+
+
+def _passes(node: Node) -> bool:
+    """Whether this can be selected: a group, an aggregate, or arithmetic on aggregates."""
+    copy = node.copy()
+    own_table(copy)
+    try:
+        check_allowed(copy, [])
+        total = read_total(copy, Name(text="")) is not None
+        return total or groups(copy) or read_item(copy, Name(text="")) is not None
+    except QueryError:
+        return False
+
+
+def _of_total(node: Node) -> Node:
+    """What a CASE that names a total is grouped by; anything else, as it is."""
+    flag = node.find(*FLAGS) if isinstance(node, exp.Case | exp.If) and _passes(node) else None
+    return node if flag is None else flag.expressions[0]
+
+
+def _aggregates(node: Node) -> list[Node]:
+    """The outermost aggregates inside of a node that can be asked for."""
+    waiting, found = [node], []
+    while waiting:
+        one = bare(waiting.pop(0))
+        if is_aggregate(one):
+            found += [one.copy()] if _passes(one) else []
+        else:
+            waiting = [*one.iter_expressions(), *waiting]
+    return found
+
+
+def _counted(node: Node) -> Node:
+    """COUNT(*) under the condition that FILTER stated."""
+    count = exp.Count(this=exp.Star(), big_int=True)
+    condition = node.expression.this if isinstance(node, exp.Filter) else None
+    return count if condition is None else exp.Filter(this=count, expression=exp.Where(this=condition.copy()))

@@ -1,0 +1,262 @@
+"""The best strategy known for a workload, by its structure; what it is, and how far from the best it can be.
+
+    product          a Kronecker product of masks: the product of the factors' optima (`kronecker`)
+    joint            a few products over at most 4096 merged joint cells: the optimum (`optimal`)
+    marginals        tables over any number of columns: the residual basis (`residual`), or weighted tables (Laplace)
+    range-marginals  the same queries per column wherever it is used, over a large domain: the residual basis
+    sines            all ranges or prefix sums of a long column: the sine transform (`ranges`)
+    nothing          queries that are zero everywhere: no strategy is needed
+
+Dense strategies are remembered by a hash of the Gram matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.errors import QueryError
+from bursar.core.accounting import Mode
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.strategies.cells import is_disjoint, merged_mask, merged_products
+from bursar.strategies.kronecker import KroneckerStrategy, kronecker
+from bursar.strategies.laplace_marginals import MeasuredTables, laplace_marginals
+from bursar.strategies.measure import LARGEST_DENSE, Reals
+from bursar.strategies.plan import Answers, Line, Marginals, Part, Plan
+from bursar.strategies.ranges import Family, sine_strategy
+from bursar.strategies.residual import Column, ResidualPlan, every_value, residuals, some_queries
+from bursar.threads import one_thread
+
+Integers = NDArray[np.int64]
+
+SMALL_JOINT = 1024
+"""Up to so many merged joint cells the optimum is sought first, also where the residual basis would do."""
+
+LONG_COLUMN = 512
+"""From so many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
+
+RESIDUAL_BITS = 29
+"""Bits of the rows of a residual, shared by the columns of the largest set: squares multiply, up to 2^58."""
+
+
+@one_thread()
+def best_strategy(workload: LinearMap | Line | Marginals, mode: Mode, *, gap: float = 1e-3) -> Plan:
+    """The strategy to measure for a workload: Gaussian noise in concentrated mode, Laplace in pure mode.
+
+    `gap` is the relative duality gap to which dense optima are sought.
+    Edge cases: an all-zero workload needs nothing. A workload that no structure fits and that spans more than 4096
+    merged cells is refused, and says so.
+    """
+    if isinstance(workload, Line):
+        return _line(workload, mode, gap)
+    if isinstance(workload, Marginals):
+        return _marginals(workload, mode)
+    if isinstance(workload, Product):
+        return _product(workload, mode, gap)
+    if isinstance(workload, Stack):
+        products = [part for part in workload.parts if isinstance(part, Product)]
+        if len(products) == len(workload.parts):
+            return _stack(products, mode, gap)
+    raise QueryError("no strategy is sought for a strategy")
+
+
+def _power(mode: Mode) -> int:
+    return 1 if mode is Mode.PURE else 2
+
+
+def _product(product: Product, mode: Mode, gap: float) -> Plan:
+    if product.rows == 0 or product.largest() == 0:
+        return _nothing(mode, product.rows)
+    factors = [mask if is_disjoint(mask) else merged_mask(mask) for mask in product.masks]
+    return _kronecker("product", kronecker(factors, power=_power(mode), gap=gap), mode)
+
+
+def _kronecker(kind: str, made: KroneckerStrategy, mode: Mode) -> Plan:
+    def estimate(values: Sequence[Integers]) -> Reals:
+        return made.estimate(values[0])
+
+    return Plan(
+        kind=kind,
+        mode=mode,
+        parts=(Part(map=made.product, scale=made.sensitivity),),
+        ratio=made.ratio,
+        source=made,
+        answers=Answers(variances=lambda: made.variances * made.sensitivity**2, estimate=estimate),
+    )
+
+
+def _nothing(mode: Mode, rows: int) -> Plan:
+    answers = Answers(variances=lambda: np.zeros(rows), estimate=lambda values: np.zeros(rows))
+    return Plan(kind="nothing", mode=mode, parts=(), ratio=1.0, source=None, answers=answers)
+
+
+def _line(line: Line, mode: Mode, gap: float) -> Plan:
+    if mode is not Mode.PURE and line.cells >= LONG_COLUMN:
+        made = sine_strategy(
+            line.family, line.column, cells=line.cells, max_rows=line.max_rows, first=line.first, size=line.size
+        )
+        part = Part(map=made.transform, scale=made.sensitivity)
+        return Plan(kind="sines", mode=mode, parts=(part,), ratio=made.ratio, source=made, answers=None)
+    if line.cells > LARGEST_DENSE:
+        raise QueryError(
+            f"all {line.family.value} of {line.cells} cells need Gaussian noise; with Laplace noise {LARGEST_DENSE} "
+            "are possible; declare epsilon and delta, or rho, or use coarser bins"
+        )
+    size = line.first + line.cells if line.size is None else line.size
+    highs = 1 + np.arange(line.cells)
+    lows = np.zeros(line.cells, np.int64)
+    if line.family is Family.RANGES:
+        lows, highs = (x.ravel() for x in np.meshgrid(np.arange(line.cells), highs, indexing="ij"))
+        lows, highs = lows[lows < highs], highs[lows < highs]
+    steps = Steps.ranges(line.first + lows, line.first + highs, size)
+    return _product(Product((Mask((line.column,), (size,), steps),)), mode, gap)
+
+
+def _marginals(wanted: Marginals, mode: Mode) -> Plan:
+    if not wanted.sets:
+        return _nothing(mode, 0)
+    if mode is Mode.PURE:
+        return _tables(wanted, None)
+    columns = [every_value(name, size) for name, size in zip(wanted.names, wanted.sizes, strict=True)]
+    found = residuals(columns, wanted.sets)
+    if wanted.largest:
+        plan = found.least_largest()
+        return _residual("marginals", plan, mode, math.sqrt(1 + plan.gap), None)
+    return _residual("marginals", found.least_total(), mode, 1.0, None)
+
+
+def _tables(wanted: Marginals, answers: Callable[[MeasuredTables], Answers] | None) -> Plan:
+    made = laplace_marginals(wanted.sizes, wanted.sets)
+    masks = [
+        Mask((name,), (size,), Steps.identity(size)) for name, size in zip(wanted.names, wanted.sizes, strict=True)
+    ]
+    parts = tuple(
+        Part(map=Product(tuple(masks[i] for i in table)), scale=float(scale))
+        for table, scale in zip(made.tables, made.scales, strict=True)
+    )
+    found = None if answers is None else answers(made)
+    return Plan(kind="marginals", mode=Mode.PURE, parts=parts, ratio=None, source=made, answers=found)
+
+
+def _residual(kind: str, plan: ResidualPlan, mode: Mode, ratio: float | None, answers: Answers | None) -> Plan:
+    scales = np.sqrt(plan.noise)
+    parts = tuple(Part(map=plan.product(number), scale=float(scale)) for number, scale in enumerate(scales))
+    return Plan(kind=kind, mode=mode, parts=parts, ratio=ratio, source=plan, answers=answers)
+
+
+# -- several products one below the other ------------------------------------------------------------------------
+
+
+def _stack(products: Sequence[Product], mode: Mode, gap: float) -> Plan:
+    asked = [product for product in products if product.rows]
+    if not any(product.largest() for product in asked):
+        return _nothing(mode, sum(product.rows for product in asked))
+    seen = _per_column(asked)
+    if seen is not None and all(_identity(mask.steps) for mask in seen.values()):
+        return _stacked_tables(asked, seen, mode)
+    if seen is not None and mode is not Mode.PURE and _joint_cells(seen) > SMALL_JOINT:
+        return _stacked_residuals(asked, seen, mode, gap)
+    return _kronecker("joint", kronecker([merged_products(asked)], power=_power(mode), gap=gap), mode)
+
+
+def _per_column(products: Sequence[Product]) -> dict[str, Mask] | None:
+    """The one mask that each column has wherever it has not the total; None where there is no such mask."""
+    seen: dict[str, Mask] = {}
+    for product in products:
+        for mask in product.masks:
+            if len(mask.attrs) != 1:
+                return None
+            if not _total(mask.steps):
+                known = seen.setdefault(mask.attrs[0], mask)
+                if known is not mask and not _same(known.steps, mask.steps):
+                    return None
+    return seen
+
+
+def _joint_cells(seen: dict[str, Mask]) -> int:
+    return math.prod(len(mask.steps.breaks()) for mask in seen.values())
+
+
+def _stacked_tables(products: Sequence[Product], seen: dict[str, Mask], mode: Mode) -> Plan:
+    names = tuple(seen)
+    sizes = tuple(seen[name].steps.size for name in names)
+    sets = [_members(product, names) for product in products]
+    if mode is Mode.PURE:
+        return _tables(
+            Marginals(names=names, sizes=sizes, sets=tuple(sets)),
+            lambda made: Answers(
+                variances=lambda: _joined(
+                    np.full(product.rows, made.variance(number)) for number, product in enumerate(products)
+                ),
+                estimate=lambda values: _joined(
+                    _in_order(
+                        made.estimate(number, np.asarray(values[made.source[number]], np.float64)), product, names
+                    )
+                    for number, product in enumerate(products)
+                ),
+            ),
+        )
+    return _by_residuals(
+        "marginals", [every_value(n, s) for n, s in zip(names, sizes, strict=True)], products, names, 1.0
+    )
+
+
+def _stacked_residuals(products: Sequence[Product], seen: dict[str, Mask], mode: Mode, gap: float) -> Plan:
+    names = tuple(seen)
+    widest = max(len(_members(product, names)) for product in products)
+    bits = min(RESIDUAL_BITS // max(widest, 1), 16)
+    columns = [
+        every_value(name, mask.steps.size)
+        if _identity(mask.steps)
+        else some_queries(*merged_mask(mask), bits=bits, gap=gap)
+        for name, mask in seen.items()
+    ]
+    return _by_residuals("range-marginals", columns, products, names, None)
+
+
+def _by_residuals(
+    kind: str, columns: Sequence[Column], products: Sequence[Product], names: tuple[str, ...], ratio: float | None
+) -> Plan:
+    sets = [_members(product, names) for product in products]
+    plan = residuals(columns, sets).least_total()
+
+    def variances() -> Reals:
+        return _joined(_in_order(plan.variances(A), p, names) for A, p in zip(sets, products, strict=True))
+
+    def estimate(values: Sequence[Integers]) -> Reals:
+        by_part = dict(zip(plan.residuals.parts, values, strict=True))
+        return _joined(_in_order(plan.estimate(A, by_part), p, names) for A, p in zip(sets, products, strict=True))
+
+    return _residual(kind, plan, Mode.CONCENTRATED, ratio, Answers(variances=variances, estimate=estimate))
+
+
+def _members(product: Product, names: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(sorted(names.index(mask.attrs[0]) for mask in product.masks if not _total(mask.steps)))
+
+
+def _in_order(values: Reals, product: Product, names: tuple[str, ...]) -> Reals:
+    """From columns in increasing order to the order of the product's masks."""
+    own = [mask for mask in product.masks if not _total(mask.steps)]
+    order = np.argsort([names.index(mask.attrs[0]) for mask in own])
+    table = values.reshape([own[i].rows for i in order])
+    return np.transpose(table, np.argsort(order)).ravel()
+
+
+def _joined(arrays: Iterable[Reals]) -> Reals:
+    return np.concatenate(list(arrays))
+
+
+def _total(steps: Steps) -> bool:
+    return steps.rows == 1 and len(steps.at) == 1 and int(steps.at[0]) == 0 and int(steps.jump[0]) == 1
+
+
+def _identity(steps: Steps) -> bool:
+    return steps.rows == steps.size and _same(steps, Steps.identity(steps.size))
+
+
+def _same(one: Steps, other: Steps) -> bool:
+    pairs = ((one.starts, other.starts), (one.at, other.at), (one.jump, other.jump))
+    return one.size == other.size and all(np.array_equal(a, b) for a, b in pairs)

@@ -1,0 +1,89 @@
+"""Strategies as the kernel measures them: whole numbers on a grid, with norms and losses of what is really measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bursar.errors import QueryError
+from bursar.core.queries import Mask, Steps
+from bursar.strategies.measure import Reals, checked_gram, full_rank_root, pure_error, rms_error, sensitivity, spectrum
+
+FEWEST_BITS, MOST_BITS = 8, 24
+"""Coarsest and finest grid, in shares of the sensitivity."""
+
+IN_SPAN = 1e-8
+"""A workload is answered if in every cell less than this share of its largest column norm is left open."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IntegerStrategy:
+    """Whole-number rows, and what rounding has cost."""
+
+    rows: NDArray[np.int64]
+    bits: int  # sensitivity one of the real strategy is about 2^bits here; 0 where it was of whole numbers already
+    loss: float  # relative growth of the error by rounding; may be a little below zero
+
+    def norm(self, power: int) -> int:
+        """The largest sum over rows of |a_ij|^power, in exact integers: the sensitivity, to that power."""
+        return int(Steps.dense(self.rows).norms(power).max(initial=0))
+
+    def mask(self, attrs: Sequence[str], sizes: Sequence[int]) -> Mask:
+        """The rows as queries over the joint cells of the named columns."""
+        return Mask(tuple(attrs), tuple(sizes), Steps.dense(self.rows))
+
+
+def to_integers(strategy: ArrayLike, gram: ArrayLike, *, power: int = 2, loss: float = 1e-4) -> IntegerStrategy:
+    """A_int = round(2^k A / ||A||) on the coarsest grid, k = 8, 10, ..., 24, that loses no more than `loss` in error.
+
+    Rounding moves the row space. Where that leaves a query of the workload unanswered, as it does for a strategy of
+    less than full rank, half of the allowed loss is spent on asking for single cells.
+    Guarantees: every query of the workload lies in the row space of the rounded rows; `norm` is that of the rounded
+    rows. A strategy of whole numbers stays as it is, at no loss.
+    Edge cases: a strategy that does not answer the workload, or needs a finer grid, is refused.
+    """
+    A, V = np.asarray(strategy, np.float64), checked_gram(gram)
+    if A.ndim != 2 or A.shape[1] != len(V):
+        raise QueryError("the strategy and the workload are over different cells")
+    before = _error(V, A, power)
+    if math.isinf(before):
+        raise QueryError("the strategy does not answer the workload")
+    if np.array_equal(A, np.round(A)) and np.abs(A).max(initial=0.0) < 2**MOST_BITS:
+        return IntegerStrategy(rows=A.astype(np.int64), bits=0, loss=0.0)
+    unit = A / sensitivity(A, power)
+    cells = np.eye(len(V))[V.diagonal() > 0]
+    share = loss / 2
+    safe = np.concatenate([(1 - share) ** (1 / power) * unit, share ** (1 / power) * cells])
+    for candidate in (unit, safe):
+        for bits in range(FEWEST_BITS, MOST_BITS + 1, 2):
+            rows = np.round(candidate * 2.0**bits).astype(np.int64)
+            rows = rows[rows.any(axis=1)]
+            lost = _error(V, rows.astype(np.float64), power) / before - 1
+            if math.isinf(lost) and candidate is unit:
+                break
+            if lost <= loss and spans(rows, V):
+                return IntegerStrategy(rows=rows, bits=bits, loss=lost)
+    raise QueryError("no grid is fine enough for this strategy")
+
+
+def spans(rows: ArrayLike, gram: ArrayLike) -> bool:
+    """Whether every query of the workload lies in the row space of the rows, cell by cell.
+
+    With P the projection onto the row space, what is left of the column norms, sqrt diag((1-P) V (1-P)), must vanish.
+    """
+    A, V = np.asarray(rows, np.float64), checked_gram(gram)
+    X = checked_gram(A.T @ A)
+    if full_rank_root(X) is not None:
+        return True
+    _, vectors = spectrum(X)
+    left = np.eye(len(V)) - vectors @ vectors.T
+    still_open = np.einsum("ij,ij->i", left @ V, left)
+    return bool(still_open.max() <= IN_SPAN**2 * V.diagonal().max())
+
+
+def _error(V: Reals, A: Reals, power: int) -> float:
+    return rms_error(V, A) if power == 2 else pure_error(V, A)

@@ -1,0 +1,143 @@
+"""The best strategy there is for Gaussian noise, with a certificate of how far from the best it can be.
+
+min tr(V X^-1) over X with diag X <= 1, X = A^T A. Its dual is max over v >= 0 of (tr (D^1/2 V D^1/2)^1/2)^2 / sum v
+with D = diag v; v = 1 gives exactly the singular value bound (Eigen-Design, Thm. 2), and every v gives a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from bursar.strategies.measure import ROUNDING, Reals, checked_gram, rms_error, spectrum
+from bursar.strategies.merge import merge_gram
+from bursar.strategies.weights import complete
+from bursar.threads import one_thread
+
+SMALLEST_WEIGHT = 1e-12
+"""No cell's dual weight falls below this share of the largest: a bound holds for every v, and none divides by zero."""
+
+
+CAUTIOUS = 4
+"""So many steps have exponent 2, which is nearly exact for the usual workloads; the slow ones are faster with 3."""
+
+MOST_STEPS, MOST_FULL_STEPS = 500, 60
+"""Steps for workloads of low rank, which are cheap, and of full rank, an eigendecomposition over all cells each."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Optimum:
+    """A strategy of sensitivity one, its error, and a number that the error of no strategy can be below."""
+
+    strategy: Reals
+    error: float
+    bound: float
+    steps: int
+
+    @property
+    def gap(self) -> float:
+        """The relative duality gap of the total variance: 0 at the optimum."""
+        return (self.error / self.bound) ** 2 - 1 if self.bound > 0 else 0.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Iterate:
+    """What a weight v gives: B with B^T B = X = D^-1/2 (D^1/2 V D^1/2)^1/2 D^-1/2, and the bound."""
+
+    rows: Reals
+    inverse: Reals | None  # of B, where V has full rank
+    trace: float  # tr(V X^+) = tr (D^1/2 V D^1/2)^1/2
+    bound: float
+
+    @property
+    def diagonal(self) -> Reals:
+        """diag X."""
+        return np.asarray(np.einsum("ij,ij->j", self.rows, self.rows))
+
+
+@one_thread()
+def optimum(gram: ArrayLike, *, gap: float = 1e-3, most_steps: int | None = None) -> Optimum:
+    """The strategy with the least `rms_error`, up to the given duality gap; ask 1e-4 where a figure is quoted.
+
+    Each step solves X for the present v and then sets v <- v diag(X)^2 (from the fifth on ^3). A feasible strategy is
+    made of X by scaling it to unit diagonal where V has full rank; otherwise, where that would leave the row space, by
+    dividing by the largest diagonal element and completing columns (Program 2, steps 4 and 5).
+    Guarantees: `bound <= error of every strategy`, whatever the number of steps; `error` is that of `strategy`.
+    Edge cases: an all-zero workload has the strategy without rows and error 0. A workload of low rank is solved in
+    its own row space, in time that falls with the rank. After `most_steps` the best so far is returned, with its gap.
+    """
+    merging = merge_gram(gram)
+    if merging.cells == 0:
+        return Optimum(strategy=np.zeros((0, len(merging.group))), error=0.0, bound=0.0, steps=0)
+    V = checked_gram(merging.gram(gram))
+    unit = float(np.trace(V)) / len(V)  # errors of a common size, whatever the queries' coefficients
+    solved = _solve(V / unit, gap, most_steps)
+    size = math.sqrt(unit)
+    strategy = merging.spread(solved.strategy)
+    return Optimum(strategy=strategy, error=solved.error * size, bound=solved.bound * size, steps=solved.steps)
+
+
+def _solve(V: Reals, gap: float, most_steps: int | None) -> Optimum:
+    values, vectors = spectrum(V)
+    full = len(values) == len(V)
+    most = most_steps if most_steps is not None else MOST_FULL_STEPS if full else MOST_STEPS
+    factor = np.sqrt(values)[:, None] * vectors.T  # V = F^T F
+    v = np.ones(len(V))
+    bound, least, best, steps = 0.0, math.inf, factor, 0
+    while steps < most and least > (1 + gap) * bound:
+        if not full:
+            now = _low_rank(factor, v)
+        elif steps == 0:
+            now = _full_rank(values, vectors, v)
+        else:
+            root = np.sqrt(v)
+            values, vectors = scipy.linalg.eigh(V * np.outer(root, root), driver="evd", check_finite=False)
+            now = _full_rank(values, vectors, v)
+        steps += 1
+        bound = max(bound, now.bound)
+        diagonal = now.diagonal
+        for rows, trace in _feasible(V, now, diagonal):
+            if trace < least:
+                least, best = trace, rows
+        v = v * diagonal ** (2 if steps < CAUTIOUS else 3)
+        v = np.maximum(v / v.max(), SMALLEST_WEIGHT)
+    strategy = complete(best)
+    error = math.sqrt(least) if strategy is best else rms_error(V, strategy)
+    return Optimum(strategy=strategy, error=error, bound=math.sqrt(bound), steps=steps)
+
+
+def _feasible(V: Reals, now: _Iterate, diagonal: Reals) -> list[tuple[Reals, float]]:
+    """Strategies of sensitivity one, with their total variances: X over its largest diagonal element, S X S."""
+    most = float(diagonal.max())
+    made = [(now.rows / math.sqrt(most), most * now.trace)]
+    if now.inverse is not None:
+        size = np.sqrt(diagonal)
+        inverse = size[:, None] * now.inverse
+        made.append((now.rows / size, float(np.vdot(inverse, V @ inverse))))
+    return made
+
+
+def _full_rank(values: Reals, vectors: Reals, v: Reals) -> _Iterate:
+    """From the eigenvalues and eigenvectors of D^1/2 V D^1/2."""
+    root = np.sqrt(np.maximum(values, values[-1] * SMALLEST_WEIGHT**2))
+    rows = np.sqrt(root)[:, None] * (vectors.T / np.sqrt(v))
+    inverse = (vectors * np.sqrt(v)[:, None]) / np.sqrt(root)
+    return _Iterate(rows=rows, inverse=inverse, trace=float(root.sum()), bound=_bound(values, v))
+
+
+def _low_rank(factor: Reals, v: Reals) -> _Iterate:
+    """The same through F D F^T, which has the same nonzero eigenvalues and is as small as the rank."""
+    values, vectors = scipy.linalg.eigh((factor * v) @ factor.T, driver="evd", check_finite=False)
+    root = np.sqrt(np.maximum(values, values[-1] * SMALLEST_WEIGHT**2))
+    rows = (vectors / np.sqrt(root)).T @ factor
+    return _Iterate(rows=rows, inverse=None, trace=float(root.sum()), bound=_bound(values, v))
+
+
+def _bound(values: Reals, v: Reals) -> float:
+    """(tr (D^1/2 V D^1/2)^1/2)^2 / sum v, without the eigenvalues that may be rounding: a bound stays one."""
+    sure = values[values > len(values) * ROUNDING * values[-1]]
+    return float(np.sqrt(sure).sum()) ** 2 / float(v.sum())

@@ -1,0 +1,310 @@
+"""Marginals in any dimension by the residual basis: the constant and the residual of every column.
+
+A marginal over columns A is a sum over S <= A of parts that look at the residuals of the columns of S and at the sum
+over all others (Xiao et al., ResidualPlanner). Each S is measured by one product of whole-number rows per column with
+noise of its own variance; the parts are independent, so any marginal and its variance follow on demand, and neither
+planning nor reconstruction ever sees the full domain.
+
+ResidualPlanner measures differences with correlated noise. Here the rows of a column of n values are n e_i - 1, for
+which sum_i (n e_i - 1)(n e_i - 1)^T = n^2 (1 - J/n) exactly: independent noise does the same, in whole numbers and at
+no loss, for one row more than the residual has dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from bursar.errors import QueryError
+from bursar.core.queries import Mask, Product, Steps
+from bursar.strategies.cells import MergedCells
+from bursar.strategies.measure import Reals
+from bursar.strategies.memory import integer_optimum
+
+Integers = NDArray[np.int64]
+Set = tuple[int, ...]
+
+MOST_PAIRS = 2**24
+"""Most pairs of a marginal and one of its parts."""
+
+NORM_BITS = 58
+STEPS = 2000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Column:
+    """What is asked about one column wherever it is asked about, and the rows that measure its residual.
+
+    W x = W (1 - J/n) x + (W 1/n) (1^T x): the first part comes from the rows H, as W (1 - J/n) H^+, the second from the
+    sum over the column.
+    """
+
+    mask: Mask  # H
+    norm: int  # the largest squared length of a column of H
+    residual: float  # tr(W (1 - J/n) (H^T H)^+ (1 - J/n) W^T), 0 where there is no residual
+    mean: float  # |W 1/n|^2
+    queries: int  # rows of W
+    weights: Reals | None  # W (1 - J/n) H^+; None where every value is asked for
+    shares: Reals  # W 1/n
+
+    def lift(self, table: Reals, axis: int) -> Reals:
+        """Measured rows of H along an axis become the residual part of the queries."""
+        if self.weights is None:
+            n = self.queries
+            lifted: Reals = (table - table.mean(axis=axis, keepdims=True)) / n
+            return lifted
+        return np.moveaxis(np.tensordot(self.weights, table, (1, axis)), 0, axis)
+
+
+def every_value(name: str, size: int) -> Column:
+    """All values of a column, as in a marginal."""
+    two = size == 2
+    norm, length = (1, 2.0) if two else (size * (size - 1), float(size * size))  # H^T H = length (1 - J/n)
+    return Column(
+        mask=Mask((name,), (size,), Steps.dense([[1, -1]]) if two else _centred(size)),
+        norm=norm,
+        residual=(size - 1) / length,
+        mean=1 / size,
+        queries=size,
+        weights=np.array([[0.5], [-0.5]]) if two else None,
+        shares=np.full(size, 1 / size),
+    )
+
+
+def some_queries(cells: MergedCells, queries: Reals, *, bits: int, gap: float = 1e-3) -> Column:
+    """Any queries about a column, given over its merged cells: the optimum for their residual, in whole numbers.
+
+    Merged cells stand for their sums, and the residual is what is left of these after a share of 1/n of the total.
+    Cells that no query looks at count in the total, so they are a merged cell like others.
+    Edge cases: queries that tell no two cells apart have no residual, and no part measures one.
+    """
+    cells, queries = _with_unused(cells, queries)
+    shares = queries.mean(axis=1)
+    left = queries - shares[:, None]
+    V = left.T @ left
+    flat = float(np.abs(V).max(initial=0.0)) <= 1e-12 * float(np.square(queries).max(initial=0.0))
+    rows = np.zeros((1, cells.count), np.int64) if flat else integer_optimum(V, gap=gap, bits=bits).rows
+    weights = left @ np.linalg.pinv(rows.astype(np.float64))
+    return Column(
+        mask=cells.mask(rows),
+        norm=int(np.square(rows).sum(axis=0).max()),
+        residual=0.0 if flat else float(np.square(weights).sum()),
+        mean=float(np.square(shares).sum()),
+        queries=len(queries),
+        weights=weights,
+        shares=shares,
+    )
+
+
+def _with_unused(cells: MergedCells, queries: Reals) -> tuple[MergedCells, Reals]:
+    unused = cells.groups < 0
+    if not unused.any():
+        return cells, queries
+    groups = np.where(unused, cells.count, cells.groups)
+    return replace(cells, groups=groups, count=cells.count + 1), np.pad(queries, ((0, 0), (0, 1)))
+
+
+def _centred(size: int) -> Steps:
+    """Rows n e_i - 1, with three jumps each."""
+    i = np.arange(size)
+    at = np.stack([np.zeros(size, np.int64), i, i + 1], axis=1)
+    jump = np.tile(np.array([-1, size, -size], np.int64), (size, 1))
+    if size == 1:
+        return Steps.dense(np.zeros((1, 1), np.int64))
+    at[0], jump[0] = (0, 1, size), (size - 1, -size, 0)
+    keep = (at < size) & (jump != 0)
+    starts = np.concatenate([[0], np.cumsum(keep.sum(axis=1))])
+    return Steps(size, starts, at[keep], jump[keep])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Residuals:
+    """The parts of a set of marginals, before it is decided how much noise each gets.
+
+    coefficients[A, S] is the sum over the queries of marginal A of their variances, per variance of part S.
+    """
+
+    columns: tuple[Column, ...]
+    marginals: tuple[Set, ...]
+    parts: tuple[Set, ...]
+    prices: Reals  # p_S: the squared sensitivity of part S
+    coefficients: scipy.sparse.csr_array
+
+    @cached_property
+    def queries(self) -> Reals:
+        """How many queries each marginal has."""
+        return np.array([math.prod(self.columns[i].queries for i in A) for A in self.marginals], np.float64)
+
+    def least_total(self, weights: Sequence[float] | Reals | None = None) -> ResidualPlan:
+        """The least sum of variances over all queries, each marginal's counted `weights` times.
+
+        sigma_S^2 = T sqrt(p_S / v_S), T = sum_S sqrt(p_S v_S), at sum_S p_S / sigma_S^2 = 1; the sum is T^2. For plain
+        marginals that is the singular value bound, so no strategy does better.
+        """
+        w = np.ones(len(self.marginals)) if weights is None else np.asarray(weights, np.float64)
+        if w.shape != (len(self.marginals),) or not np.all(np.isfinite(w) & (w > 0)):
+            raise QueryError("every marginal has one weight above zero")
+        v, T = self._closed_form(w)
+        return ResidualPlan(residuals=self, noise=_noise(self.prices, v, T), gap=0.0)
+
+    def least_largest(self, gap: float = 1e-3) -> ResidualPlan:
+        """The least largest variance of a query, where marginals' queries have equal variances, to a relative gap.
+
+        Every weighting of the marginals gives a bound, T^2 of the weighted mean, and a plan; weights move to the
+        marginals whose variance is largest (multiplicative weights).
+        """
+        w = np.full(len(self.marginals), 1 / len(self.marginals))
+        best: ResidualPlan | None = None
+        least, bound, rate = math.inf, 0.0, 1.0
+        for _ in range(STEPS):
+            v, T = self._closed_form(w / self.queries)
+            noise = _noise(self.prices, v, T)
+            each = (self.coefficients @ noise) / self.queries
+            bound, largest = max(bound, T * T), float(each.max())
+            if largest < least:
+                least, best = largest, ResidualPlan(residuals=self, noise=noise, gap=0.0)
+            elif largest > least * 1.01:
+                rate = max(rate / 2, 0.1)
+            if least <= (1 + gap) * bound:
+                break
+            w = w * (each / largest) ** rate
+            w = np.maximum(w / w.sum(), 1e-300)
+        assert best is not None
+        return ResidualPlan(residuals=self, noise=best.noise, gap=least / bound - 1)
+
+    def _closed_form(self, weights: Reals) -> tuple[Reals, float]:
+        v = np.asarray(self.coefficients.T @ weights)
+        return v, float(np.sqrt(self.prices * v).sum())
+
+
+def _noise(prices: Reals, v: Reals, T: float) -> Reals:
+    noise: Reals = T * np.sqrt(prices / v)
+    return noise
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ResidualPlan:
+    """How much noise every part gets, at a total sensitivity of one.
+
+    Guarantees: the parts' squared sensitivities over their variances sum to one, in exact norms of the rows measured.
+    """
+
+    residuals: Residuals
+    noise: Reals  # the variance of each part
+    gap: float  # how far above the least the objective can be, relatively
+
+    @cached_property
+    def numbers(self) -> dict[Set, int]:
+        return {part: number for number, part in enumerate(self.residuals.parts)}
+
+    @cached_property
+    def totals(self) -> Reals:
+        """The sum over each marginal's queries of their variances."""
+        return np.asarray(self.residuals.coefficients @ self.noise)
+
+    def product(self, number: int) -> Product:
+        """The map that measures a part."""
+        return Product(tuple(self.residuals.columns[i].mask for i in self.residuals.parts[number]))
+
+    def variances(self, marginal: Set) -> Reals:
+        """The variance of every query of a marginal, the last column running fastest."""
+        result = np.zeros([self.residuals.columns[i].queries for i in marginal])
+        for S in _subsets(marginal):
+            if S in self.numbers:
+                part = np.array(self.noise[self.numbers[S]])
+                for i in marginal:
+                    column = self.residuals.columns[i]
+                    part = np.multiply.outer(part, _own_variance(column) if i in S else np.square(column.shares))
+                result = result + part
+        return result.ravel()
+
+    def estimate(self, marginal: Set, values: Mapping[Set, Reals | Integers]) -> Reals:
+        """The answers of a marginal (any subset of a planned one) from the measured parts."""
+        columns = self.residuals.columns
+        result = np.zeros([columns[i].queries for i in marginal])
+        for S in _subsets(marginal):
+            if S in self.numbers:
+                table = np.asarray(values[S], np.float64).reshape([columns[i].mask.rows for i in S])
+                for axis, i in enumerate(S):
+                    table = columns[i].lift(table, axis)
+                for axis, i in enumerate(marginal):
+                    if i not in S:
+                        shape = [-1 if a == axis else 1 for a in range(table.ndim + 1)]
+                        table = np.expand_dims(table, axis) * columns[i].shares.reshape(shape)
+                result = result + table
+        return result.ravel()
+
+
+def residuals(columns: Sequence[Column], marginals: Sequence[Sequence[int]]) -> Residuals:
+    """All parts of the given marginals (sets of column numbers, each in increasing order), found once each."""
+    sets = tuple(tuple(A) for A in marginals)
+    if any(sorted(set(A)) != list(A) or (A and not 0 <= A[0] <= A[-1] < len(columns)) for A in sets):
+        raise QueryError("a marginal is an increasing list of columns that are there")
+    if sum(2 ** len(A) for A in sets) > MOST_PAIRS:
+        raise QueryError(f"these marginals have more than {MOST_PAIRS} parts together")
+    factors = np.array([(c.norm, c.residual, c.mean) for c in columns]).reshape(-1, 3)
+    owners: list[Integers] = []
+    amounts: list[Reals] = []
+    keys: list[Integers] = []
+    width = max((len(A) for A in sets), default=0)
+    for arity in sorted({len(A) for A in sets}):
+        which = np.array([number for number, A in enumerate(sets) if len(A) == arity], np.int64)
+        members = np.array([sets[number] for number in which], np.int64).reshape(len(which), arity)
+        for pattern in range(2**arity):
+            inside = np.array([bool(pattern >> place & 1) for place in range(arity)], bool)
+            own = np.where(inside, factors[members, 1], factors[members, 2]).prod(axis=1)
+            chosen = np.full((len(which), width), -1, np.int64)
+            chosen[:, : inside.sum()] = members[:, inside]
+            owners.append(which)
+            amounts.append(own)
+            keys.append(chosen)
+    parts, number = _numbered(np.concatenate(keys), len(columns))
+    amount = np.concatenate(amounts)
+    owner = np.concatenate(owners)
+    listed = tuple(tuple(i for i in row if i >= 0) for row in parts.tolist())
+    real = np.array([all(columns[i].residual > 0 for i in S) for S in listed], bool)
+    place = np.cumsum(real) - 1
+    keep = real[number]
+    shape = (len(sets), int(real.sum()))
+    matrix = scipy.sparse.coo_array((amount[keep], (owner[keep], place[number[keep]])), shape=shape)
+    kept = tuple(S for S, is_real in zip(listed, real, strict=True) if is_real)
+    prices = np.append(factors[:, 0], 1.0)[parts[real]].prod(axis=1)
+    if prices.max(initial=1.0) > 2.0**NORM_BITS:
+        raise QueryError("these columns have too many values together")
+    return Residuals(columns=tuple(columns), marginals=sets, parts=kept, prices=prices, coefficients=matrix.tocsr())
+
+
+def _numbered(keys: Integers, columns: int) -> tuple[Integers, Integers]:
+    """Distinct rows, and which of them each row is; rows are packed into as few 64-bit words as they need."""
+    base = columns + 1
+    per_word = max(int(62 / math.log2(base + 1)), 1)
+    words = []
+    for low in range(0, max(keys.shape[1], 1), per_word):
+        word = np.zeros(len(keys), np.int64)
+        for digit in keys[:, low : low + per_word].T:
+            word = word * base + digit + 1
+        words.append(word)
+    if len(words) == 1:
+        _, first, number = np.unique(words[0], return_index=True, return_inverse=True)
+    else:
+        _, first, number = np.unique(np.stack(words, axis=1), axis=0, return_index=True, return_inverse=True)
+    return keys[first], number.ravel()
+
+
+def _subsets(members: Set) -> list[Set]:
+    chosen = range(2 ** len(members))
+    return [tuple(i for place, i in enumerate(members) if bits >> place & 1) for bits in chosen]
+
+
+def _own_variance(column: Column) -> Reals:
+    """The variance of each query's residual part at noise of variance one."""
+    if column.weights is None:
+        return np.full(column.queries, column.residual / column.queries)
+    own: Reals = np.square(column.weights).sum(axis=1)
+    return own

@@ -1,0 +1,140 @@
+"""One strategy for every question about some columns: what is bought once renting has become too dear.
+
+Per column: all ranges where the column is ordered and long, any set of values otherwise; over several columns the
+products of these. The strategy is the product of one strategy per column, and the worst question of the family is the
+product of each column's worst: variances multiply.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bursar.core.domain import Domain
+from bursar.errors import QueryError
+from bursar.core.accounting import Mode
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.strategies.hierarchical import best_tree
+from bursar.strategies.integers import to_integers
+from bursar.strategies.measure import Reals
+from bursar.strategies.memory import integer_laplace, integer_optimum
+from bursar.strategies.p_identity import FEW_CELLS
+from bursar.strategies.workloads import all_ranges
+from bursar.threads import one_thread
+
+MOST_CELLS = 2048
+"""Most joint cells of a universal strategy: what one reconstruction holds."""
+
+MOST_SOUGHT = 64
+"""Longest column for which extra queries are sought with Laplace noise; the search grows with the cube."""
+
+BRANCHINGS = (4, 8, 16)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneColumn:
+    """The strategy for one column: its rows, how cells follow from them, and the worst question's weights on them."""
+
+    mask: Mask
+    inverse: Reals | None  # (cells, rows), A^+; None where rows and cells are the same
+    worst: Reals
+
+    def weighed(self, queries: Reals) -> Reals:
+        """Queries over the cells (on the last axis) as weights on the rows."""
+        return queries if self.inverse is None else queries @ self.inverse
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Universal:
+    """A strategy that determines every cell of some columns together."""
+
+    columns: tuple[OneColumn, ...]
+    mode: Mode
+
+    @cached_property
+    def product(self) -> Product:
+        return Product(tuple(column.mask for column in self.columns))
+
+    @cached_property
+    def sensitivity(self) -> float:
+        """How far one person can move the answers, in L1 (pure) or L2 (concentrated): from exact integer norms."""
+        (norm,) = self.product.norms(1 if self.mode is Mode.PURE else 2)
+        return float(norm.largest()) if self.mode is Mode.PURE else math.sqrt(norm.largest())
+
+    @cached_property
+    def worst(self) -> Reals:
+        """How the family's worst question weighs the measured rows."""
+        result = np.ones(1)
+        for column in self.columns:
+            result = np.multiply.outer(result, column.worst).ravel()
+        return result
+
+    def weights(self, queries: LinearMap) -> Reals:
+        """How least squares weighs the measured rows for each query; every query on these columns is determined."""
+        parts = queries.parts if isinstance(queries, Stack) else (queries,)
+        return np.concatenate([self._weights(part) for part in parts])
+
+    def _weights(self, part: LinearMap) -> Reals:
+        if not isinstance(part, Product):
+            raise QueryError("only products of masks are weighed")
+        grid = _over(part, self.product.attrs, [column.mask.sizes[0] for column in self.columns])
+        for axis, column in enumerate(self.columns, start=1):
+            grid = np.moveaxis(column.weighed(np.moveaxis(grid, axis, -1)), -1, axis)
+        return np.ascontiguousarray(grid).reshape(part.rows, -1)
+
+
+@one_thread()
+def universal(domain: Domain, columns: Sequence[str], mode: Mode) -> Universal | None:
+    """The strategy for all questions about the columns; None where they have too many joint cells."""
+    names = domain.ordered(columns)
+    if not names or domain.cells(names) > MOST_CELLS:
+        return None
+    made = [_one(name, domain[name].size, domain[name].ordered, mode) for name in names]
+    return Universal(columns=tuple(made), mode=mode)
+
+
+def _one(name: str, size: int, ordered: bool, mode: Mode) -> OneColumn:
+    if not ordered or size <= FEW_CELLS:
+        mask = Mask((name,), (size,), Steps.identity(size))
+        return OneColumn(mask=mask, inverse=None, worst=np.ones(size))
+    V = all_ranges(size)
+    if mode is not Mode.PURE:
+        rows = integer_optimum(V, gap=1e-3).rows
+    elif size <= MOST_SOUGHT:
+        rows = integer_laplace(V, gap=1e-3).rows
+    else:
+        rows = to_integers(best_tree(V, branchings=BRANCHINGS, power=1), V, power=1).rows
+    A = rows.astype(np.float64)
+    covariance: Reals = np.asarray(np.linalg.inv(A.T @ A), np.float64)
+    low, high = _worst_range(covariance)
+    inverse = covariance @ A.T
+    mask = Mask((name,), (size,), Steps.dense(rows))
+    return OneColumn(mask=mask, inverse=inverse, worst=inverse[low:high].sum(axis=0))
+
+
+def _worst_range(covariance: Reals) -> tuple[int, int]:
+    """The range [low, high) of largest variance, by sums of the covariance over all boxes that begin at the corner."""
+    corner = np.pad(covariance.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    own = corner.diagonal()
+    low, high = np.unravel_index(int(np.argmax(own[:, None] + own[None, :] - 2 * corner)), corner.shape)
+    return int(min(low, high)), int(max(low, high))
+
+
+def _over(part: Product, names: Sequence[str], sizes: Sequence[int]) -> Reals:
+    """The rows of a product written out over the joint cells of more columns: (rows, cells of each column...)."""
+    result = np.ones((1,) * (1 + len(names)))
+    for mask in part.masks:
+        places = [names.index(name) for name in mask.attrs]
+        values = mask.steps.at_cells(np.arange(mask.steps.size)).astype(np.float64).reshape(mask.rows, *mask.sizes)
+        order = np.argsort(places)
+        shape = [1] * len(names)
+        for place in places:
+            shape[place] = sizes[place]
+        values = np.transpose(values, [0, *(1 + order)]).reshape(mask.rows, *shape)
+        result = result[:, None] * values[None]
+        result = result.reshape(-1, *result.shape[2:])
+    return np.broadcast_to(result, (part.rows, *sizes))

@@ -1,0 +1,1 @@
+"""Marginals: which to measure, what the log says of them, consistent estimates."""

@@ -1,0 +1,82 @@
+"""What a release has bought so far, as the log says it: an interrupted one goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.accounting import Measured, Noise, Selected
+from bursar.core.ledger import Record
+from bursar.synthetic.rap.products import Terms
+from bursar.synthetic.rap.projection import Targets
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bought:
+    """Queries of a workload, by number, with their noisy counts."""
+
+    queries: Integers
+    counts: Integers
+    variance: float  # of each count
+
+    @staticmethod
+    def of(queries: Integers | range, record: Record, noise: Noise) -> Bought:
+        numbers = np.arange(queries.start, queries.stop) if isinstance(queries, range) else queries
+        return Bought(queries=numbers, counts=record.values, variance=noise.variance())
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Progress:
+    """The finished rounds of a run, and what its next round has picked and not measured, if it was cut off there."""
+
+    rounds: tuple[Bought, ...] = ()
+    picked: Integers | None = None
+
+    @staticmethod
+    def of(workload: ThresholdWorkload, records: Iterable[Record]) -> Progress:
+        """From the records of a run; those of other questions are passed over."""
+        candidates = workload.candidates
+        whole = {part.digest: queries for queries, part in workload.portions}
+        rounds: list[Bought] = []
+        picked: Integers | None = None
+        for record in records:
+            event = record.event
+            if isinstance(event, Selected) and event.candidates.digest == candidates.digest:
+                picked = record.values
+            elif isinstance(event, Measured) and event.strategy.digest in whole:
+                rounds.append(Bought.of(whole[event.strategy.digest], record, event.noise))
+            elif isinstance(event, Measured) and picked is not None:
+                asked = workload.taken(picked).digest
+                rounds += [Bought.of(np.sort(picked), record, event.noise)] if event.strategy.digest == asked else []
+                picked = None if event.strategy.digest == asked else picked
+        return Progress(rounds=tuple(rounds), picked=picked)
+
+    @property
+    def queries(self) -> Integers:
+        """The numbers of all measured queries."""
+        return np.concatenate([np.zeros(0, np.int64), *(bought.queries for bought in self.rounds)])
+
+    def plus(self, bought: Bought) -> Progress:
+        return Progress(rounds=(*self.rounds, bought))
+
+
+def targets(workload: ThresholdWorkload, rounds: Sequence[Bought], *, size: float) -> Targets:
+    """What relaxed rows are to be fitted to: counts as fractions of the public or measured size."""
+    best = min(bought.variance for bought in rounds)
+    queries = np.concatenate([bought.queries for bought in rounds])
+    counts = np.concatenate([bought.counts for bought in rounds])
+    weights = np.concatenate([np.full(len(bought.queries), best / bought.variance) for bought in rounds])
+    return Targets(
+        places=workload.places(queries),
+        answers=(counts / size).astype(np.float32),
+        weights=weights.astype(np.float32),
+        terms=Terms.of(workload.together, workload.agreeing),
+        padding=workload.padding,
+        noise=len(queries) * best / size**2,
+    )

@@ -1,0 +1,209 @@
+"""Three ways to make a synthetic table, and which one to take: by the error to expect, before anything is drawn.
+
+    marginals    every marginal of the workload is measured as a whole, and a table is fitted to all of them
+    rap          only the answers that a table gets most wrong are picked and measured, again and again
+    both         columns and pairs are measured as wholes; then the table's worst answers are picked and measured
+
+Nothing here looks at data: plans and errors follow from the workload, the noise and public numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from importlib.util import find_spec
+
+from bursar.core.domain import Domain
+from bursar.errors import GoalError, QueryError
+from bursar.core.accounting import NoiseKind
+from bursar.core.limits import MOST_CANDIDATES, MOST_ROWS
+from bursar.synthetic.rap.defaults import Adaptivity, adaptivity
+from bursar.synthetic.marginals.consistent import Accuracy
+from bursar.synthetic.marginals.evidence import Evidence, Names
+from bursar.synthetic.marginals.choice import Allowance, Purchase, whole_marginals
+from bursar.tails.marginals import HALF, Cells, largest_error
+from bursar.synthetic.report.report import counted
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.table.table import pairs_within, plan_table
+from bursar.synthetic.rap.threshold_workload import MOST_TOGETHER, ThresholdWorkload
+
+EVENLY = 0.5
+"""Where marginals count differently, the part of the budget that all of them share evenly."""
+
+FIRST = 0.5
+"""The part of the budget for columns and pairs, where the rest is for what the table gets wrong."""
+
+FEWER = 4
+"""A table that knows every column and pair leaves fewer large errors to find: picks are divided by this."""
+
+
+class Method(Enum):
+    MARGINALS = "marginals"
+    RAP = "rap"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """What is wanted, and what may be spent on it; all of it public."""
+
+    domain: Domain
+    sets: tuple[Names, ...]
+    allowance: Allowance
+    weights: Mapping[Names, float] | None = None  # how much each set counts, where they do not all count alike
+    size: int | None = None  # the number of rows, where that is public
+    about: int = 1  # roughly the number of rows: a public bound where nothing better is known
+    evidence: Sequence[Evidence] = ()  # what the log has already
+
+    @property
+    def spend(self) -> Spend:
+        """The same for single counts: a unit of k rows changes each by k."""
+        return self.allowance.spend.part(self.allowance.contributions ** (-1 if self.allowance.pure else -2))
+
+    @property
+    def workload(self) -> ThresholdWorkload:
+        return ThresholdWorkload.of(self.domain, self.sets)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What a method would buy, and the largest error over all cells of the workload to expect.
+
+    The error is one that is exceeded every other time: for marginals a bound that follows from the noise, for the
+    others what cannot be found by picking, which supposes that whatever is found is put right.
+    """
+
+    method: Method
+    error: float
+    purchases: tuple[Purchase, ...] = ()
+    adaptivity: Adaptivity | None = None
+    picking: Spend | None = None  # for all rounds together
+    why: str = ""  # why it cannot be done, where it cannot
+
+    @property
+    def possible(self) -> bool:
+        return math.isfinite(self.error)
+
+
+def plans(task: Task) -> dict[Method, Plan]:
+    """Every method's plan; one that cannot be carried out has an infinite error and says why."""
+    made = {}
+    for method, plan in ((Method.MARGINALS, _marginals), (Method.RAP, _rap), (Method.BOTH, _both)):
+        try:
+            made[method] = plan(task)
+        except (QueryError, GoalError) as refused:
+            made[method] = Plan(method=method, error=math.inf, why=str(refused))
+    return made
+
+
+def chosen(made: Mapping[Method, Plan], wanted: Method | None = None) -> Plan:
+    """The plan of the method that is wanted, or else the one with the least error; marginals first where equal."""
+    if wanted is not None:
+        if not made[wanted].possible:
+            raise QueryError(f"{wanted.value} cannot do this: {made[wanted].why}")
+        return made[wanted]
+    best = min(made.values(), key=lambda plan: plan.error)
+    if not best.possible:
+        raise QueryError(f"no method can do this: {best.why}")
+    return best
+
+
+def reasons(made: Mapping[Method, Plan], taken: Plan, task: Task) -> str:
+    """In words: which method, what error to expect from each, and why this one."""
+    cells = sum(task.domain.cells(columns) for columns in task.sets)
+    listed = "; ".join(
+        f"{plan.method.value} about {plan.error:,.0f} rows" if plan.possible else f"{plan.method.value} impossible"
+        for plan in made.values()
+    )
+    best = min(made.values(), key=lambda plan: plan.error)
+    why = "the least of these" if taken is best else "as asked for"
+    drowned = (
+        " That is as many as there are rows: nothing can be seen for the noise." if taken.error >= task.about else ""
+    )
+    return (
+        f"{taken.method.value}: {why}. Largest error to expect over {cells:,} cells of "
+        f"{counted(len(task.sets), 'marginal')}: {listed}.{drowned}"
+    )
+
+
+def _marginals(task: Task) -> Plan:
+    purchases = marginal_purchases(task)
+    sources = [own.source for own in task.evidence]
+    sources += [source for purchase in purchases for source in purchase.sources]
+    accuracy = Accuracy(task.domain, sources, sized=task.size is not None)
+    cells = []
+    for columns in task.sets:
+        variance = accuracy.variance(columns)
+        if variance is None:
+            raise QueryError(f"{', '.join(columns)} have too many cells together to be measured at once")
+        cells.append(Cells(count=task.domain.cells(columns), variance=variance))
+    error = largest_error(cells, heavy=accuracy.heavy, beta=HALF)
+    return Plan(method=Method.MARGINALS, error=error, purchases=purchases)
+
+
+def marginal_purchases(task: Task) -> tuple[Purchase, ...]:
+    """Columns, pairs and the workload; where sets count differently, half of the budget by how much they count.
+
+    What a set of weight w gets of that half is least for the weighted mean of errors: a part in proportion to w^(2/3)
+    with Gaussian noise, w^(1/2) with Laplace noise. Weights within a factor of two are taken for equal, so that few
+    purchases are made.
+    """
+    weights = task.weights
+    if weights is None or len({weights[columns] for columns in task.sets}) <= 1:
+        return plan_table(task.domain, task.sets, task.allowance, size=task.size)
+    alike: dict[int, list[Names]] = {}
+    for columns in task.sets:
+        alike.setdefault(round(math.log2(weights[columns])), []).append(columns)
+    power = 1 / 2 if task.allowance.pure else 2 / 3
+    parts = {level: len(members) * 2.0 ** (level * power) for level, members in alike.items()}
+    made = [*plan_table(task.domain, task.sets, task.allowance.part(EVENLY), size=task.size)]
+    for level, members in sorted(alike.items()):
+        share = (1 - EVENLY) * parts[level] / sum(parts.values())
+        made += whole_marginals(task.domain, members, task.allowance.part(share))
+    return tuple(made)
+
+
+def _rap(task: Task) -> Plan:
+    _check_picking(task)
+    setting = adaptivity(task.workload, task.spend, size=task.about)
+    error = unnoticed(task.workload.queries, task.spend, setting)
+    return Plan(method=Method.RAP, error=error, adaptivity=setting, picking=task.spend)
+
+
+def _both(task: Task) -> Plan:
+    _check_picking(task)
+    pairs = tuple(pair for pair in pairs_within(task.sets) if task.domain.cells(pair) <= MOST_ROWS)
+    purchases = plan_table(task.domain, pairs, task.allowance.part(FIRST), size=task.size)
+    spend = task.spend.part(1 - FIRST)
+    full = adaptivity(task.workload, spend, size=task.about)
+    setting = Adaptivity(
+        rounds=math.ceil(full.rounds / math.sqrt(FEWER)), picks=math.ceil(full.picks / math.sqrt(FEWER))
+    )
+    error = unnoticed(task.workload.queries, spend, setting)
+    return Plan(method=Method.BOTH, error=error, purchases=purchases, adaptivity=setting, picking=spend)
+
+
+def unnoticed(queries: int, spend: Spend, setting: Adaptivity) -> float:
+    """What picking cannot find, and the noise of what it finds.
+
+    With Gumbel noise of scale g on m scores, an error of less than about g ln m does not stand out; what is measured
+    is wrong by the largest of T K draws of noise, here the bound that is exceeded every other time.
+    """
+    total = setting.rounds * setting.picks
+    half = spend.part(1 / 2)
+    noise = half.noise(total)
+    heavy = spend.kind is NoiseKind.LAPLACE
+    drawn = largest_error([Cells(count=total, variance=noise.variance())], heavy=heavy, beta=HALF)
+    return half.part(1 / setting.rounds).selection_scale(setting.picks) * math.log(max(queries, 2)) + drawn
+
+
+def _check_picking(task: Task) -> None:
+    if find_spec("numba") is None:
+        raise QueryError("it needs a compiler: pip install numba")
+    for columns in task.sets:
+        if len(columns) > MOST_TOGETHER:
+            raise QueryError(f"a marginal has at most {MOST_TOGETHER} columns here")
+    if (cells := sum(task.domain.cells(columns) for columns in task.sets)) > MOST_CANDIDATES:
+        raise QueryError(f"the workload has {cells:,} cells; {MOST_CANDIDATES:,} can be picked from")

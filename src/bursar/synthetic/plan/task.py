@@ -1,0 +1,163 @@
+"""What a synthetic table is to be made of, from what somebody asked for and what the log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from bursar.core.domain import Domain
+from bursar.errors import QueryError
+from bursar.views.measurements import Measurements, Reconstructions
+from bursar.core.accounting import Measured, Paid, Versioned
+from bursar.core.ledger import Record
+from bursar.synthetic.plan import history as past
+from bursar.synthetic.plan import column_sets as sets
+from bursar.synthetic.marginals.consistent import Consistent
+from bursar.synthetic.marginals.evidence import Evidence, evidence_in
+from bursar.synthetic.marginals.derived import Remade, remade
+
+Names = tuple[str, ...]
+Read = Callable[[str], Sequence[Names]]
+"""From the text of a question to the column sets that it is about; nothing where it is no question."""
+
+PROPOSER = "synthetic table"
+"""Who buys for synthetic tables, in the log."""
+
+PREFIX = "synth "
+"""How the purposes of synthetic tables begin; they are not part of any history of questions."""
+
+NOTHING = (
+    "the log says nothing yet that a table could be made of, and nothing may be spent\n"
+    "try: --spend 0.1 (the data owner may), or ask some questions first: SELECT age, COUNT(*) FROM ... GROUP BY age"
+)
+NO_HISTORY = "nothing was asked yet that a workload could be drawn from\ntry: --ways 2 instead of --history"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """Which marginals the table is to be right about; at most one of the first four is given."""
+
+    ways: int | None = None
+    marginals: str | None = None
+    workload: tuple[Names, ...] | None = None
+    history: bool = False
+    augment: float = 0.0
+
+    def __post_init__(self) -> None:
+        given = [self.ways is not None, self.marginals is not None, self.workload is not None, self.history]
+        if sum(given) > 1:
+            raise QueryError("give one of ways, marginals, workload and history, not several")
+        if self.augment and not self.history:
+            raise QueryError("augment adds to a history\ntry: --history --augment 0.1")
+
+    @property
+    def text(self) -> str:
+        """As the log will have it: the same wish has the same text."""
+        if self.history:
+            return f"history, augment {self.augment:g}"
+        if self.marginals is not None:
+            return f"marginals {self.marginals}"
+        if self.workload is not None:
+            return f"workload {sets.digest(self.workload)}"
+        return f"ways {2 if self.ways is None else self.ways}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evident:
+    """What the log of one version says about marginals, whole ones and such as follow from other rows."""
+
+    domain: Domain
+    records: tuple[Record, ...]
+    clean: Consistent
+    evidence: tuple[Evidence, ...]
+    remade: tuple[Remade, ...]
+
+    @staticmethod
+    def of(records: Sequence[Record], domain: Domain, *, size: int | None) -> Evident:
+        """Edge cases: records of earlier versions are left out, for they are about other data."""
+        own = tuple(current(records))
+        measurements = Measurements(domain)
+        measurements.advance(own)
+        found = tuple(evidence_in(own, domain))
+        clean = Consistent(domain, found, size=size)
+        more = tuple(remade(domain, measurements, Reconstructions(domain, measurements), clean))
+        return Evident(domain=domain, records=own, clean=clean, evidence=found, remade=more)
+
+    @property
+    def sets(self) -> list[Names]:
+        """Column sets that something is known about."""
+        measured = [own.source.columns for own in self.evidence] + [own.columns for own in self.remade]
+        return [columns for columns in dict.fromkeys(measured) if columns]
+
+
+def current(records: Sequence[Record]) -> list[Record]:
+    """The records from the last version of the data on."""
+    places = [place for place, record in enumerate(records) if isinstance(record.event, Versioned)]
+    return list(records[places[-1] :]) if places else list(records)
+
+
+def asked_before(records: Sequence[Record], texts: Mapping[str, str], read: Read, domain: Domain) -> list[Names]:
+    """The column sets of all paid questions in their order; a question of several records counts once.
+
+    Free answers are not in the log, so they count for nothing. Of what was not asked in SQL, or whose text was erased,
+    the columns that were measured count. Sets too large to learn are left out.
+    """
+    found: list[Names] = []
+    before: tuple[str, str] | None = None
+    for record in records:
+        event, text = record.event, texts.get(record.question, "")
+        if not isinstance(event, Paid) or record.proposer == PROPOSER or text.startswith(PREFIX):
+            continue
+        if (record.analyst, record.question) != before:
+            before = (record.analyst, record.question)
+            named = read(text) if text else ()
+            for columns in named or (sets.asked(event.strategy) if isinstance(event, Measured) else ()):
+                try:
+                    found += sets.fitting(domain, [columns])
+                except QueryError:
+                    continue
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """The sets of a table, what each counts, and later questions to judge it by."""
+
+    sets: tuple[Names, ...]
+    weights: Mapping[Names, float] | None = None
+    future: tuple[Names, ...] | None = None
+
+
+def workload_of(
+    wish: Wish, evident: Evident, texts: Mapping[str, str], read: Read, *, analyst: str | None, spending: bool
+) -> Workload:
+    """The column sets that were wished for: all of some size, named ones, those of questions, or of the history.
+
+    The history is that of one analyst, who sees no question of others; None, the data owner, sees all of them.
+
+    Edge cases: without a wish, pairs where something may be spent, and otherwise whatever the log knows.
+    """
+    domain = evident.domain
+    if wish.history:
+        seen = [record for record in evident.records if analyst in (None, record.analyst)]
+        asked = asked_before(seen, texts, read, domain)
+        if not asked:
+            raise QueryError(NO_HISTORY)
+        halves = past.split(asked)
+        weights = past.augmented(past.weights(halves.past), _varying(domain), wish.augment)
+        weights = {domain.ordered(columns): weight for columns, weight in weights.items()}
+        fitting = sets.fitting(domain, weights)
+        return Workload(sets=fitting, weights={own: weights[own] for own in fitting}, future=halves.future)
+    if wish.marginals is not None:
+        return Workload(sets=sets.named(domain, wish.marginals))
+    if wish.workload is not None:
+        return Workload(sets=sets.fitting(domain, wish.workload))
+    if wish.ways is None and not spending:
+        if not evident.sets:
+            raise QueryError(NOTHING)
+        return Workload(sets=sets.fitting(domain, evident.sets))
+    return Workload(sets=sets.ways(domain, 2 if wish.ways is None else wish.ways))
+
+
+def _varying(domain: Domain) -> list[str]:
+    return [own.name for own in domain.attributes if own.size > 1]

@@ -1,0 +1,1 @@
+"""Relaxed adaptive projection: rows that are fitted to answers."""

@@ -1,0 +1,146 @@
+"""RAP: relaxed adaptive projection, for workloads too large to measure (RAP, Alg. 1 with Alg. 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from bursar.errors import QueryError
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap
+from bursar.synthetic.rap.workload_answers import relaxed_answers, relaxed_counts
+from bursar.synthetic.plan.bought import Bought, Progress, targets
+from bursar.synthetic.plan.buyer import Buyer
+from bursar.synthetic.rap.defaults import Adaptivity
+from bursar.synthetic.entropy import entropy
+from bursar.synthetic.rap.projection import PATIENT, Hook, Patience, Stop, never, no_hook, project
+from bursar.synthetic.rap.relaxed import Relaxed, start
+from bursar.synthetic.rap.rounds import SIZE_SHARE, Round, counted_in, everybody, rap_setting
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Projected:
+    """What RAP gives: relaxed rows, and the noisy counts that they were fitted to."""
+
+    workload: ThresholdWorkload
+    relaxed: Relaxed
+    rounds: tuple[Bought, ...]
+    size: float  # public or measured
+    finished: bool  # whether no round is missing
+
+    def answers(self) -> NDArray[np.float32]:
+        """Every query of the workload as a fraction, in the order of the query numbers."""
+        return relaxed_answers(self.workload, self.relaxed)
+
+
+def rap(
+    workload: ThresholdWorkload,
+    buyer: Buyer,
+    *,
+    rounds: int,
+    picks: int,
+    spend: Spend,
+    size: int | None = None,
+    rows: int = 1000,
+    rng: Generator | None = None,
+    records: Sequence[Record] = (),
+    patience: Patience = PATIENT,
+    on_step: Hook = no_hook,
+    stop: Stop = never,
+) -> Projected:
+    """T = `rounds` times: pick K = `picks` queries on which the relaxed rows are worst, measure them, project.
+
+    Half of a round's part of the budget is for picking and half for measuring. Picked queries are barred from then on;
+    rows are carried over from round to round. Where K is at least the number of queries, all of them are measured
+    once, for the whole budget: the non-adaptive case (T = 1, K = m). More than can be measured at once are measured in
+    portions, and projected onto together.
+
+    `size` is the number of rows where it is public; otherwise it is measured first, for 1/64 of the budget. `records`
+    are those of an interrupted run, in the order of the log: what they hold is not bought again.
+
+    Differs: positions are those of the whole workload in every round (the published code mixes them up from the second
+    round on), the Gumbel scale costs what it should (`Spend.selection_scale`), and the projection ends at the noise.
+    Guarantees: what it buys costs at most `spend`, under both kinds of neighbours. If it is stopped or refused, what it
+    has bought is in the log.
+    Edge cases: T K beyond the number of queries makes fewer rounds, of which the last picks what is left.
+    """
+    if rounds < 1 or picks < 1:
+        raise QueryError("RAP needs at least one round and at least one query in each")
+    rng = entropy() if rng is None else rng
+    if size is None:
+        size, spend = _measured_size(workload, buyer, spend.part(SIZE_SHARE), records), spend.part(1 - SIZE_SHARE)
+    run = _Run(workload=workload, buyer=buyer, size=max(size, 1), picks=picks, patience=patience, rng=rng, stop=stop)
+    return run.go(start(workload, rows=rows, rng=rng), rounds, spend, Progress.of(workload, records), on_step)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Run:
+    workload: ThresholdWorkload
+    buyer: Buyer
+    size: float
+    picks: int
+    patience: Patience
+    rng: Generator
+    stop: Stop
+
+    def go(self, relaxed: Relaxed, rounds: int, spend: Spend, progress: Progress, on_step: Hook) -> Projected:
+        everything, portions = self.picks >= self.workload.queries, self.workload.portions
+        adaptive = rap_setting(self.workload, Adaptivity(rounds=rounds, picks=self.picks))
+        rounds = len(portions) if everything else adaptive.rounds
+        steps = count()
+
+        def hook(epoch: int, loss: float, now: Relaxed) -> None:
+            on_step(next(steps), loss, now)
+
+        def fitted() -> Relaxed:
+            aims = targets(self.workload, progress.rounds, size=self.size)
+            return project(relaxed, aims, rng=self.rng, patience=self.patience, on_step=hook, stop=self.stop)
+
+        while everything and len(progress.rounds) < rounds and not self.stop():
+            progress = progress.plus(self._all(*portions[len(progress.rounds)], spend))
+        if progress.rounds:
+            relaxed = fitted()
+        while not everything and len(progress.rounds) < rounds and not self.stop():
+            progress = progress.plus(self._worst(relaxed, spend, rounds, progress))
+            relaxed = fitted()
+        return Projected(
+            workload=self.workload,
+            relaxed=relaxed,
+            rounds=progress.rounds,
+            size=self.size,
+            finished=len(progress.rounds) >= rounds,
+        )
+
+    def _all(self, queries: range, portion: LinearMap, spend: Spend) -> Bought:
+        """RAP, Alg. 1 lines 4-6: every query by itself, with an equal part."""
+        noise = spend.noise(self.workload.queries)
+        return Bought.of(queries, self.buyer.measure(portion, noise), noise)
+
+    def _worst(self, relaxed: Relaxed, spend: Spend, rounds: int, progress: Progress) -> Bought:
+        """RAP, Alg. 4, one-shot adaptive selection."""
+        picked = progress.picked
+        if picked is None:
+            barred = progress.queries
+            left = min(self.picks, self.workload.queries - len(barred))
+            picked = self.buyer.select(
+                self.workload.candidates,
+                relaxed_counts(self.workload, relaxed, size=self.size),
+                count=left,
+                scale=Round.of(spend, rounds, left).scale,
+                barred=barred,
+            ).values
+        noise = Round.of(spend, rounds, len(picked)).noise
+        return Bought.of(np.sort(picked), self.buyer.measure(self.workload.taken(picked), noise), noise)
+
+
+def _measured_size(workload: ThresholdWorkload, buyer: Buyer, spend: Spend, records: Sequence[Record]) -> int:
+    """The number of all rows with noise, bought unless it is among the records."""
+    known = counted_in(workload, records)
+    return int(buyer.measure(everybody(workload), spend.noise(1)).values[0]) if known is None else known

@@ -1,0 +1,106 @@
+"""Rounds of picking and measuring: how a budget is divided among them, and what to keep aside for those to come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bursar.core.accounting import Event, Measured, Noise, Selected
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap, Mask, Product, Steps
+from bursar.synthetic.plan.bought import Progress
+from bursar.synthetic.rap.defaults import Adaptivity
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+
+SIZE_SHARE = 1 / 64
+"""The part of a budget that goes into counting all rows where their number is not public."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """`count` queries are picked for half of the round's part of the budget, and measured for the other half."""
+
+    count: int
+    half: Spend
+
+    @staticmethod
+    def of(spend: Spend, rounds: int, count: int) -> Round:
+        """One of so many rounds, which share the budget evenly."""
+        return Round(count=count, half=spend.part(1 / rounds).part(1 / 2))
+
+    @property
+    def scale(self) -> float:
+        """Of the picks."""
+        return self.half.selection_scale(self.count)
+
+    @property
+    def noise(self) -> Noise:
+        """Of the measured queries."""
+        return self.half.noise(self.count)
+
+    def events(self, candidates: LinearMap, version: int, *, picked: bool) -> Iterator[Event]:
+        """The picks, unless there are some already, and what stands in for measuring them.
+
+        Which queries will be measured nobody knows, and what they cost depends on which they are: at most what as many
+        picks cost that are as dear as `count` queries which all count the same person.
+        """
+        scales = (self.half.picks_as_dear(self.count),) if picked else (self.scale, self.half.picks_as_dear(self.count))
+        for scale in scales:
+            yield Selected(candidates=candidates, count=self.count, scale=scale, version=version)
+
+
+def rounds_to_come(
+    workload: ThresholdWorkload, setting: Adaptivity, spend: Spend, records: Sequence[Record], version: int
+) -> Iterator[Event]:
+    """What the rounds will buy, at most, that a run with these records has not finished; they end with the queries."""
+    progress = Progress.of(workload, records)
+    picked, measured = progress.picked, len(progress.queries)
+    for _ in range(len(progress.rounds), setting.rounds):
+        count = min(setting.picks, workload.queries - measured) if picked is None else len(picked)
+        if count < 1:
+            return
+        yield from Round.of(spend, setting.rounds, count).events(
+            workload.candidates, version, picked=picked is not None
+        )
+        picked, measured = None, measured + count
+
+
+def rap_to_come(
+    workload: ThresholdWorkload,
+    setting: Adaptivity,
+    spend: Spend,
+    records: Sequence[Record],
+    version: int,
+    *,
+    sized: bool,
+) -> Iterator[Event]:
+    """What RAP will buy, at most, when a run has these records: the number of rows, all queries or rounds of them."""
+    if not sized:
+        if counted_in(workload, records) is None:
+            yield Measured(strategy=everybody(workload), noise=spend.part(SIZE_SHARE).noise(1), version=version)
+        spend = spend.part(1 - SIZE_SHARE)
+    if setting.picks < workload.queries:
+        yield from rounds_to_come(workload, rap_setting(workload, setting), spend, records, version)
+        return
+    for _, portion in workload.portions[len(Progress.of(workload, records).rounds) :]:
+        yield Measured(strategy=portion, noise=spend.noise(workload.queries), version=version)
+
+
+def rap_setting(workload: ThresholdWorkload, setting: Adaptivity) -> Adaptivity:
+    """No more rounds than there are queries for: the budget is divided among those that take place."""
+    return Adaptivity(rounds=min(setting.rounds, math.ceil(workload.queries / setting.picks)), picks=setting.picks)
+
+
+def everybody(workload: ThresholdWorkload) -> Product:
+    """The number of all rows, as a query."""
+    name, values = workload.names[0], workload.sizes[0]
+    return Product((Mask((name,), (values,), Steps.total(values)),))
+
+
+def counted_in(workload: ThresholdWorkload, records: Sequence[Record]) -> int | None:
+    """The noisy number of all rows, where it is among the records."""
+    digest = everybody(workload).digest
+    found = (r for r in records if isinstance(r.event, Measured) and r.event.strategy.digest == digest)
+    return next((int(record.values[0]) for record in found), None)

@@ -1,0 +1,172 @@
+"""The queries of a threshold workload, by number: millions of them without an object each (RAP, section 2.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.domain import Domain
+from bursar.errors import QueryError
+from bursar.core.limits import MOST_ROWS
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
+from bursar.core.queries.norm import PAIR_CELLS
+
+Integers = NDArray[np.int64]
+
+MOST_TOGETHER = 5
+"""Most columns of one set: the surrogate of a query has up to 2^k products."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdWorkload:
+    """All r-of-k threshold queries over each of several sets of columns (RAP, Def. 2.4).
+
+    Query numbers run through the sets in order, and in a set through the joint values, the last column fastest. They
+    are the row numbers of `candidates`. `least` is r; None stands for all columns of each set, that is, marginals.
+    """
+
+    names: tuple[str, ...]  # every column of the synthetic table
+    sizes: tuple[int, ...]
+    sets: tuple[tuple[str, ...], ...]
+    least: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.sizes) or len(set(self.names)) != len(self.names) or min(self.sizes) < 1:
+            raise QueryError("every column of a workload has a name of its own and at least one value")
+        if not self.sets:
+            raise QueryError("a workload needs at least one set of columns")
+        for names in self.sets:
+            if not set(names) <= set(self.names) or len(set(names)) != len(names):
+                raise QueryError("a set of columns names columns of the table, each once")
+            if not (1 if self.least is None else self.least) <= len(names) <= MOST_TOGETHER:
+                raise QueryError(f"a set has as many columns as must agree, and at most {MOST_TOGETHER}")
+        if self.least is not None and self.least < 1:
+            raise QueryError("at least one column must agree")
+
+    @staticmethod
+    def of(domain: Domain, sets: Iterable[Sequence[str]], least: int | None = None) -> ThresholdWorkload:
+        """A workload over the columns of a domain."""
+        names = domain.names
+        return ThresholdWorkload(
+            names=names, sizes=domain.sizes(names), sets=tuple(tuple(own) for own in sets), least=least
+        )
+
+    @cached_property
+    def size_of(self) -> dict[str, int]:
+        return dict(zip(self.names, self.sizes, strict=True))
+
+    @cached_property
+    def first_of(self) -> dict[str, int]:
+        """Where the numbers of each column begin in a relaxed row."""
+        return dict(zip(self.names, np.cumsum([0, *self.sizes[:-1]]).tolist(), strict=True))
+
+    @property
+    def width(self) -> int:
+        """d', the length of a one-hot row."""
+        return sum(self.sizes)
+
+    def shape(self, names: Iterable[str]) -> tuple[int, ...]:
+        return tuple(self.size_of[name] for name in names)
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The number of each set's first query, and at the end the number of all."""
+        return np.cumsum([0, *(math.prod(self.shape(names)) for names in self.sets)])
+
+    @property
+    def queries(self) -> int:
+        """m, the number of all queries."""
+        return int(self.starts[-1])
+
+    @property
+    def together(self) -> int:
+        """To how many places all queries are padded: the largest k, for marginals at least 3, the quickest."""
+        largest = max(len(names) for names in self.sets)
+        return max(largest, 3) if self.least is None else largest
+
+    @property
+    def agreeing(self) -> int:
+        """r of the padded queries."""
+        return self.together if self.least is None else self.least
+
+    @property
+    def padding(self) -> float:
+        """What padded places hold: a value that always agrees in marginals, one that never does in thresholds."""
+        return 1.0 if self.least is None else 0.0
+
+    @cached_property
+    def candidates(self) -> LinearMap:
+        """All queries as a map that the kernel evaluates."""
+        return self._whole(range(len(self.sets)))
+
+    @cached_property
+    def portions(self) -> tuple[tuple[range, LinearMap], ...]:
+        """All queries in order, as many whole sets together as can be measured at once: their numbers, and the map."""
+        ends = [0]
+        for number in range(1, len(self.sets)):
+            if self.starts[number + 1] - self.starts[ends[-1]] > MOST_ROWS:
+                ends.append(number)
+        return tuple(
+            (range(self.starts[first], self.starts[end]), self._whole(range(first, end)))
+            for first, end in pairwise([*ends, len(self.sets)])
+        )
+
+    def _whole(self, numbers: Sequence[int]) -> LinearMap:
+        """All queries of some sets."""
+        parts = tuple(self._part(self.sets[number]) for number in numbers)
+        return parts[0] if len(parts) == 1 else Stack(parts)
+
+    def _part(self, names: tuple[str, ...]) -> Thresholds:
+        """Marginals too: rows that are taken from one set stay one part, which is quick to answer and to price."""
+        return Thresholds(names, self.shape(names), len(names) if self.least is None else self.least)
+
+    def taken(self, queries: Integers) -> LinearMap:
+        """Some queries as a map of their own, in the order of their numbers: those of one set come together.
+
+        Cells of a large marginal are products of one row each. The price of rows that stay together is worked out over
+        all joint values of their set and is kept with them, which is megabytes for each set and round; a product's is
+        a number for each value of each column. Where every pair of joint values is compared, one part is quicker.
+        """
+        ordered = np.sort(queries)
+        own = np.searchsorted(self.starts, ordered, side="right") - 1
+        parts: list[Product | Thresholds] = []
+        for number in np.unique(own):
+            names, inside = self.sets[number], ordered[own == number] - self.starts[number]
+            if self.least is None and math.prod(self.shape(names)) > PAIR_CELLS:
+                parts += self._cells(names, inside)
+            else:
+                parts.append(self._part(names).take(inside))
+        return parts[0] if len(parts) == 1 else Stack(tuple(parts))
+
+    def _cells(self, names: tuple[str, ...], cells: Integers) -> list[Product]:
+        """Single cells of a marginal."""
+        shape = self.shape(names)
+        return [
+            Product(
+                tuple(
+                    Mask((name,), (size,), Steps.ranges([value], [value + 1], size))
+                    for name, size, value in zip(names, shape, values, strict=True)
+                )
+            )
+            for values in zip(*np.unravel_index(cells, shape), strict=True)
+        ]
+
+    def places(self, queries: Integers) -> NDArray[np.int32]:
+        """For each query the places in a relaxed row that its surrogate reads, (queries, k), as in RAP, Lemma 2.8.
+
+        Padded places have the number `width`, one beyond the row.
+        """
+        found = np.full((len(queries), self.together), self.width, np.int32)
+        own = np.searchsorted(self.starts, queries, side="right") - 1
+        for number in np.unique(own):
+            names, inside = self.sets[number], np.flatnonzero(own == number)
+            values = np.unravel_index(queries[inside] - self.starts[number], self.shape(names))
+            for at, name in enumerate(names):
+                found[inside, at] = self.first_of[name] + values[at]
+        return found

@@ -1,0 +1,199 @@
+"""What to believe of a synthetic table: its errors marginal by marginal, and what it must not be used for."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.synthetic.plan.history import FutureError
+from bursar.synthetic.marginals.evidence import Names
+from bursar.report.files import written
+
+Reals = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+MOST_NAMED = 12
+"""Pairs of columns that are named one by one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalLine:
+    """One marginal of a table, in rows of the data.
+
+    |table - truth| <= |table - noisy| + |noisy - truth| in every cell: `measured` is the first at its largest, and
+    `noise` bounds the second with the confidence of the report. Both are None where nothing was measured.
+    """
+
+    columns: Names
+    cells: int
+    asked: bool  # whether it belongs to the workload
+    measured: float | None
+    noise: float | None
+
+    @property
+    def bound(self) -> float | None:
+        return None if self.measured is None or self.noise is None else self.measured + self.noise
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnBars:
+    """One column: the table's counts beside the noisy ones, and how far the truth can be from these."""
+
+    name: str
+    labels: tuple[str, ...]
+    table: Reals
+    noisy: Reals | None
+    noise: float | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Report:
+    """How a table was made, and what is known about its errors; all bounds hold together."""
+
+    method: str
+    why: str  # which method, and why
+    cost: str
+    rows: int
+    total: float  # rows of the data that the table stands for
+    finished: bool
+    lines: tuple[MarginalLine, ...]
+    apart: tuple[Names, ...]  # pairs of columns that were never measured together
+    bars: tuple[ColumnBars, ...]
+    future: FutureError | None = None
+    confidence: float = CONFIDENCE
+
+    def summary(self) -> str:
+        """For a terminal."""
+        sure = f"{100 * self.confidence:g}%"
+        told = [
+            f"table   {counted(self.rows, 'row')}, standing for {self.total:,.0f}",
+            f"method  {self.why}",
+            f"cost    {self.cost}",
+        ]
+        told += [f"error   {line}" for line in self._errors(sure)]
+        told += [f"future  {line}" for line in self._future()]
+        told += [f"not for {line}" for line in self.limits()]
+        if not self.finished:
+            told.append("stopped what was measured is kept and will not be paid again: run the same command to go on")
+        return "\n".join(textwrap.fill(line, 112, subsequent_indent=8 * " ") for line in told)
+
+    def _errors(self, sure: str) -> list[str]:
+        """The largest bound of what was asked for, and that of single columns besides."""
+        told = []
+        for asked, kind in ((True, "marginal"), (False, "other column")):
+            lines = [line for line in self.lines if line.asked is asked]
+            bounds = {line.bound: line for line in lines if line.bound is not None}
+            if bounds:
+                worst = max(bounds)
+                where = f"every cell of {counted(sum(line.bound is not None for line in lines), kind)}"
+                sorely = f"(largest in {', '.join(bounds[worst].columns)})"
+                told.append(f"±{worst:,.0f} or less in {where}, with {sure} confidence {sorely}")
+            if (without := sum(line.bound is None for line in lines)) > 0:
+                told.append(f"no bound for {counted(without, kind)}")
+        return told
+
+    def limits(self) -> list[str]:
+        """What the table must not be used for."""
+        noise = max((line.noise for line in self.lines if line.noise is not None), default=None)
+        listed = []
+        if self.apart:
+            named = "; ".join(" and ".join(pair) for pair in self.apart[:MOST_NAMED])
+            more = f"; and {len(self.apart) - MOST_NAMED} more pairs" if len(self.apart) > MOST_NAMED else ""
+            listed.append(f"joint questions over columns that were never measured together: {named}{more}")
+        if noise is not None:
+            listed.append(f"counts below the noise, which is up to ±{noise:,.0f} rows")
+        if any(line.bound is None for line in self.lines):
+            listed.append("numbers that must be right: where no bound is given, nothing is known about the error")
+        listed.append(
+            "anything about single rows: they are made up, no row is a person, and rare combinations may not exist"
+        )
+        return listed
+
+    def markdown(self) -> str:
+        """For report.md."""
+        sure = f"{100 * self.confidence:g} %"
+        text = [
+            "# Synthetic table: what to believe of it",
+            "",
+            f"{counted(self.rows, 'row')}, standing for {self.total:,.0f}. Method: {self.why}",
+            "",
+            f"Cost: {self.cost}." + ("" if self.finished else " The run was stopped; the same command goes on."),
+            "",
+            "## Errors",
+            "",
+            "In rows of the data. *Measured*: the largest distance of the table from the noisy counts. *Bound*: no "
+            f"cell is further from the truth, all marginals together, with {sure} confidence; none where nothing was "
+            "measured.",
+            "",
+            "![error of each marginal](errors.png)",
+            "",
+            "| columns | cells | measured | noise | bound |",
+            "|---|---|---|---|---|",
+            *(
+                f"| {', '.join(line.columns)}{'' if line.asked else ' (not asked for)'} | {line.cells:,} | "
+                f"{_rows(line.measured)} | {_rows(line.noise)} | {_rows(line.bound)} |"
+                for line in self.lines
+            ),
+            "",
+            "## Columns one by one",
+            "",
+            "Bars are the table, points the noisy counts, with error bars that hold the truth.",
+            "",
+            "![the table beside the noisy counts](columns.png)",
+            "",
+            "## What it must not be used for",
+            "",
+            *(f"- {line[0].upper()}{line[1:]}." for line in self.limits()),
+        ]
+        if self.future is not None:
+            text += ["", "## Questions to come", "", *self._future()]
+        return "\n".join(text) + "\n"
+
+    def _future(self) -> list[str]:
+        if self.future is None:
+            return []
+        found = self.future
+        unknown = f"; {found.unknown} more are about columns that were never measured together" if found.unknown else ""
+        if found.mean is None:
+            return [f"the history is too short to keep any question apart, or none can be judged{unknown}"]
+        half = "" if found.half is None else f" ± {found.half:,.0f}"
+        return [
+            f"{found.mean:,.0f}{half} rows is the mean over {found.questions} later questions of the largest distance "
+            f"from what was measured (95% interval){unknown}"
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the bars, as plain JSON values."""
+        lines = [{**asdict(line), "columns": list(line.columns), "bound": line.bound} for line in self.lines]
+        plain = ("method", "why", "cost", "rows", "total", "finished", "confidence")
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "marginals": lines,
+            "apart": [list(pair) for pair in self.apart],
+            "not_for": self.limits(),
+            "future": None if self.future is None else asdict(self.future),
+        }
+
+    def write(self, folder: Path) -> None:
+        """report.md and its pictures."""
+        from bursar.synthetic.report.plots import draw
+
+        with written(folder / "report.md"):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "report.md").write_text(self.markdown(), encoding="utf-8")
+        draw(self, folder)
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things, in words."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _rows(number: float | None) -> str:
+    return "none" if number is None or not math.isfinite(number) else f"{number:,.0f}"

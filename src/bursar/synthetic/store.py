@@ -1,0 +1,205 @@
+"""The last synthetic table of a data set, kept beside its ledger, and what it answers.
+
+A table is made of noisy values alone, so there is nothing secret about it. It belongs to a place in the log, named by
+its position and a digest of the record there: after a new version of the data, or beside another ledger, it is no
+longer used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.domain import Domain
+from bursar.estimation.estimate import Estimate
+from bursar.core.accounting import Measured, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap, Stack
+from bursar.synthetic.marginals.estimates import known
+from bursar.tails.variance_law import ByVariance
+from bursar.synthetic.marginals.consistent import Consistent
+from bursar.synthetic.marginals.evidence import Evidence, evidence_in
+from bursar.synthetic.table.fit import cell_numbers
+from bursar.report.files import written
+from bursar.compile.partwise import Apart
+
+Codes = NDArray[np.int32]
+Reals = NDArray[np.float64]
+Records = Callable[[int], Sequence[Record]]
+
+MOST_CELLS = 2**24
+"""Most joint cells of a question that the table is asked."""
+
+
+def mark(record: Record) -> str:
+    """A digest of a record of the log, which names a place in it."""
+    facts = json.dumps([record.position, record.at, record.analyst, record.question])
+    return blake2b(facts.encode() + record.values.astype("<i8").tobytes(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kept:
+    """Synthetic rows, how many rows of the data they stand for, and where in the log they come from."""
+
+    domain: Domain
+    codes: Codes
+    total: float
+    position: int  # of the last record that was there
+    mark: str
+    method: str
+    analyst: str | None = None  # whose measurements it was made from; None where everybody's
+
+    def save(self, path: Path) -> None:
+        """Write the table as a whole or not at all."""
+        facts = {name: getattr(self, name) for name in ("total", "position", "mark", "method", "analyst")}
+        text = np.frombuffer(json.dumps({**facts, "domain": self.domain.digest}).encode(), np.uint8)
+        beside = path.with_name(f"{path.name}.{os.getpid()}")
+        with written(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with beside.open("wb") as file:
+                    np.savez_compressed(file, codes=self.codes, facts=text)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
+
+    @staticmethod
+    def load(path: Path, domain: Domain) -> Kept | None:
+        """The table in a file; None where there is none, or none of this domain that can be read."""
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                codes, facts = stored["codes"], json.loads(stored["facts"].tobytes())
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
+            return None
+        sizes = np.array(domain.sizes(domain.names))
+        fits = facts.pop("domain", "") == domain.digest and codes.ndim == 2 and codes.shape[1:] == sizes.shape
+        if not fits or codes.dtype != np.int32 or not len(codes) or np.any(codes < 0) or np.any(codes >= sizes):
+            return None
+        return Kept(domain=domain, codes=codes, **facts)
+
+
+@dataclass
+class Shelf:
+    """The kept table as the log is now, with what is known about its errors; looked at for every question.
+
+    `records` is the log as the asker sees it. Without a table, nothing of the log is read.
+    """
+
+    domain: Domain
+    path: Path | None  # None: in memory only
+    records: Records
+    size: int | None  # the number of rows, where that is public
+    analyst: str | None  # whose measurements the asker sees; None where everybody's
+    _held: Kept | None = None
+    _stamp: object = None
+    _position: int = 0
+    _evidence: list[Evidence] = field(default_factory=list)
+    _rows: SyntheticTable | None = None
+
+    def put(self, kept: Kept) -> None:
+        """Keep a table in the place of any other."""
+        if self.path is None:
+            self._begin(kept)
+        else:
+            kept.save(self.path)
+            self._stamp = None
+
+    def rows(self) -> SyntheticTable | None:
+        """The table, if there is one that is of this log and version, and that the asker may see."""
+        self._look()
+        if self._held is None:
+            return None
+        new = self.records(self._position)
+        for record in new:
+            self._take(record)
+        if self.analyst is None and self._position < self._held_position():
+            return None  # of a longer log than this one
+        if self._rows is None and self._held is not None:
+            consistent = Consistent(self.domain, self._evidence, size=self.size)
+            self._rows = SyntheticTable(kept=self._held, consistent=consistent)
+        return self._rows
+
+    def _held_position(self) -> int:
+        return 0 if self._held is None else self._held.position
+
+    def _look(self) -> None:
+        """Read the file again where it is another one than before."""
+        if self.path is None:
+            return
+        try:
+            status = self.path.stat()
+        except OSError:
+            self._stamp, self._held, self._rows = None, None, None
+            return
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._begin(Kept.load(self.path, self.domain))
+
+    def _begin(self, kept: Kept | None) -> None:
+        mine = kept is not None and kept.analyst in (None, self.analyst)
+        self._held, self._rows, self._position, self._evidence = kept if mine else None, None, 0, []
+
+    def _take(self, record: Record) -> None:
+        self._position, self._rows = record.position, None
+        held = self._held
+        if held is not None and record.position == held.position and mark(record) != held.mark:
+            self._held = None  # of another ledger
+        if isinstance(record.event, Versioned):
+            self._evidence = []
+            if held is not None and record.position > held.position:
+                self._held = None  # of other data
+        elif isinstance(record.event, Measured):
+            self._evidence += evidence_in([record], self.domain)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SyntheticTable:
+    """What proposers see: answers of the table, and unbiased estimates where measured marginals give them."""
+
+    kept: Kept
+    consistent: Consistent
+
+    @property
+    def note(self) -> str:
+        return f"the synthetic table of record {self.kept.position} ({self.kept.method}, {len(self.kept.codes):,} rows)"
+
+    def answers(self, wanted: LinearMap) -> Reals | None:
+        """The rows of a map on the table, in rows of the data; None where that would take too many joint cells."""
+        if isinstance(wanted, Stack | Apart):
+            times = wanted.times if isinstance(wanted, Apart) and wanted.times else (1,) * len(wanted.parts)
+            parts = [self.answers(part) for part in wanted.parts]
+            rows = [part * factor for part, factor in zip(parts, times, strict=True) if part is not None]
+            return None if len(rows) < len(parts) else np.concatenate([*rows, np.zeros(0)])
+        if self.kept.domain.cells(wanted.attrs) > MOST_CELLS:
+            return None
+        found = wanted.apply(self._counts)
+        return found.astype(np.float64) * np.float64(self.kept.total / len(self.kept.codes))
+
+    def _counts(self, names: tuple[str, ...]) -> NDArray[np.int64]:
+        domain = self.kept.domain
+        cells = np.bincount(cell_numbers(domain, self.kept.codes, names), minlength=domain.cells(names))
+        return cells.reshape(domain.sizes(names)).astype(np.int64)
+
+    def estimate(self, wanted: LinearMap) -> Estimate | None:
+        """Weighted least squares over everything measured, with the law of its errors; None where some part was not."""
+        found = known(wanted, self.consistent)
+        if found is None:
+            return None
+        law = ByVariance(variances=found.variances, heavy=found.heavy, slip=found.slip)
+        return Estimate(values=found.values, law=law)
+
+    def unmeasured(self, wanted: LinearMap) -> tuple[str, ...]:
+        """Columns that a question ties together and that were never measured together; none where that is not it."""
+        parts: Sequence[LinearMap] = wanted.parts if isinstance(wanted, Stack | Apart) else (wanted,)
+        sets = [self.kept.domain.ordered(part.attrs) for part in parts]
+        return next((columns for columns in sets if self.consistent.variance(columns) is None), ())

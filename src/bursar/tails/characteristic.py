@@ -1,0 +1,302 @@
+"""Moment generating and characteristic functions of weighted sums of discrete noise.
+
+A tail is read off the function M(z) = E exp(z S) on a vertical line s + it of the complex plane. S is a sum of
+independent terms w X, so M is a product, and each factor has a closed form. Everything is kept relative to its
+value on the real axis ("tilted" by s), where it is largest: nothing overflows, and the deepest tail keeps as many
+digits as the shallowest.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, reduce
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.tails.noises import Noises
+from bursar.core.noise.law import Noise
+
+Array = NDArray[np.float64]
+
+
+class Law(Protocol):
+    """One draw X, as a function of its scale; all arguments broadcast, u >= 0."""
+
+    def variance(self, scale: Array) -> Array:
+        """At least the variance of X."""
+
+    def reach(self, scale: Array) -> Array:
+        """E exp(u X) is finite for u below this."""
+
+    def log_mgf(self, u: Array, scale: Array) -> Array:
+        """log E exp(u X), or a little more."""
+
+    def mean(self, u: Array, scale: Array) -> Array:
+        """The derivative of `log_mgf` in u: the mean of the tilted draw."""
+
+    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+        """Logarithm of the modulus of E exp((u + i angle) X) / exp(log_mgf(u))."""
+
+    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+        """Its phase."""
+
+
+class Laplace:
+    """Discrete Laplace: with c = 1/scale, E exp(zX) = (cosh c - 1) / (cosh c - cosh z) for |Re z| < c.
+
+    The same as (1-a)^2 / ((1 - a e^z)(1 - a e^-z)) with a = e^-c, in a form that does not cancel for large scales.
+    """
+
+    def variance(self, scale: Array) -> Array:
+        return 0.5 / np.sinh(0.5 / scale) ** 2
+
+    def reach(self, scale: Array) -> Array:
+        return 1.0 / scale
+
+    def log_mgf(self, u: Array, scale: Array) -> Array:
+        return -np.log1p(-((np.sinh(0.5 * u) / np.sinh(0.5 / scale)) ** 2))
+
+    def mean(self, u: Array, scale: Array) -> Array:
+        return np.sinh(u) / self._gap(u, scale)
+
+    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+        gap, square = self._gap(u, scale), np.square(np.sin(0.5 * angle))
+        real = 1.0 + (2.0 * np.cosh(u) / gap) * square
+        imaginary_square = (2.0 * np.sinh(u) / gap) ** 2 * square * (1.0 - square)
+        return np.asarray(-0.5 * np.log(real * real + imaginary_square))
+
+    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+        gap, sine, cosine = self._gap(u, scale), np.sin(0.5 * angle), np.cos(0.5 * angle)
+        real = 1.0 + (2.0 * np.cosh(u) / gap) * sine * sine
+        return np.asarray(np.arctan2((2.0 * np.sinh(u) / gap) * sine * cosine, real))
+
+    def _gap(self, u: Array, scale: Array) -> Array:
+        """cosh c - cosh u."""
+        return 2.0 * np.sinh(0.5 / scale + 0.5 * u) * np.sinh(0.5 / scale - 0.5 * u)
+
+
+class WideGaussian:
+    """Discrete Gaussian with scale >= 1, by Poisson summation:
+
+    E exp(zX) = sum_k exp(scale^2 (z - 2 pi i k)^2 / 2) / sum_k exp(-2 pi^2 scale^2 k^2).
+    With the angle reduced to [-pi, pi], the terms |k| >= 2 are below 1e-19 and those with |k| = 1 too from scale 3.
+    """
+
+    def variance(self, scale: Array) -> Array:
+        return scale**2
+
+    def reach(self, scale: Array) -> Array:
+        return np.full_like(scale, np.inf)
+
+    def log_mgf(self, u: Array, scale: Array) -> Array:
+        return 0.5 * (scale * u) ** 2
+
+    def mean(self, u: Array, scale: Array) -> Array:
+        return scale**2 * u
+
+    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+        near = _wrapped(angle)
+        size = -0.5 * (scale * near) ** 2
+        if np.min(scale) < 3.0:
+            whole = np.log1p(2.0 * np.exp(-2.0 * (np.pi * scale) ** 2))
+            size = size + np.log(np.abs(self._others(u, scale, near))) - whole
+        return size
+
+    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+        near = _wrapped(angle)
+        found = scale**2 * u * near
+        return found + np.angle(self._others(u, scale, near)) if np.min(scale) < 3.0 else found
+
+    def _others(self, u: Array, scale: Array, near: Array) -> NDArray[np.complex128]:
+        """The terms |k| <= 1, relative to that with k = 0."""
+        turn = np.exp(2j * np.pi * scale**2 * u)
+        fall, swing = -2.0 * (np.pi * scale) ** 2, 2.0 * np.pi * scale**2 * near
+        up, down = np.exp(np.minimum(fall + swing, 0.0)), np.exp(np.minimum(fall - swing, 0.0))
+        return np.asarray(1.0 + up / turn + down * turn)
+
+
+class NarrowGaussian:
+    """Discrete Gaussian with scale < 1, by its own series: the tilted mass sits on a few integers around scale^2 u.
+
+    E exp(uX) = exp(scale^2 u^2 / 2) rho(y) / rho(0), where rho(y) = sum_d exp(-(d-y)^2 / (2 scale^2)) and y is
+    scale^2 u less its nearest integer. What lies beyond 10 steps is below 1e-19.
+    """
+
+    steps = range(-10, 11)
+
+    def variance(self, scale: Array) -> Array:
+        return scale**2
+
+    def reach(self, scale: Array) -> Array:
+        return np.full_like(scale, np.inf)
+
+    def log_mgf(self, u: Array, scale: Array) -> Array:
+        centre = scale**2 * u
+        masses, around = self._masses(centre - np.rint(centre), scale), self._masses(0.0 * centre, scale)
+        return 0.5 * (scale * u) ** 2 + np.log(_total(masses)) - np.log(_total(around))
+
+    def mean(self, u: Array, scale: Array) -> Array:
+        centre = scale**2 * u
+        masses = self._masses(centre - np.rint(centre), scale)
+        return np.rint(centre) + _total(d * p for d, p in zip(self.steps, masses, strict=True)) / _total(masses)
+
+    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+        return np.asarray(np.log(np.abs(self._series(u, scale, _wrapped(angle)))))
+
+    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+        near = _wrapped(angle)
+        first = np.rint(scale**2 * u) + self.steps[0]
+        return np.asarray(np.angle(self._series(u, scale, near)) + first * near)
+
+    def _series(self, u: Array, scale: Array, near: Array) -> NDArray[np.complex128]:
+        """The transform, but for the rotation of its first step."""
+        centre = scale**2 * u
+        masses = self._masses(centre - np.rint(centre), scale)
+        whole = _total(masses)
+        rotation, total = np.exp(1j * near), np.zeros(near.shape, dtype=complex)
+        for mass in reversed(masses):
+            total = total * rotation + mass / whole
+        return total
+
+    def _masses(self, y: Array, scale: Array) -> list[Array]:
+        return [np.exp(-0.5 * ((d - y) / scale) ** 2) for d in self.steps]
+
+
+def _wrapped(angle: Array) -> Array:
+    """The angle in [-pi, pi]."""
+    return angle - 2.0 * np.pi * np.rint(angle / (2.0 * np.pi))
+
+
+def _total(arrays: Iterable[Array]) -> Array:
+    return reduce(operator.add, arrays)
+
+
+LAWS: tuple[Law, ...] = (Laplace(), WideGaussian(), NarrowGaussian())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """The terms of some sums that follow one law: `weight[i, j]` times `count[j]` draws of scale `scale[j]`."""
+
+    law: Law
+    weight: Array
+    count: Array
+    scale: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """Independent weighted draws, summed: one sum for each row. All laws are symmetric, so signs are dropped.
+
+    Methods take one s for each row; or, where there is one row, as many as one likes.
+    """
+
+    parts: tuple[Part, ...]
+
+    @staticmethod
+    def of(weights: Array, noises: Sequence[Noise], counts: Array | None = None) -> Sums:
+        """Sums of `weights[i, j]` times a draw of `noises[j]`, or times `counts[j]` independent draws of it."""
+        drawn = Noises.of(noises)
+        scales, draws = drawn.scales, np.ones(len(drawn)) if counts is None else counts
+        laws = np.where(drawn.laplace, 0, np.where(scales >= 1.0, 1, 2))  # places in LAWS
+        parts = []
+        for place, law in enumerate(LAWS):
+            columns = np.flatnonzero(laws == place)
+            if columns.size:
+                weight = np.abs(weights[:, columns])
+                parts.append(Part(law=law, weight=weight, count=draws[columns], scale=scales[columns]))
+        return Sums(parts=tuple(parts))
+
+    def rows(self, which: slice) -> Sums:
+        """Some of the sums."""
+        return Sums(parts=tuple(replace(part, weight=part.weight[which]) for part in self.parts))
+
+    def row(self, i: int) -> Sums:
+        """One sum alone: zero weights dropped, equal terms counted, the strongest first."""
+        parts = []
+        for part in self.parts:
+            present = np.flatnonzero(part.weight[i])
+            order = present[np.lexsort((part.scale[present], part.weight[i, present]))]
+            weight, scale = part.weight[i, order], part.scale[order]
+            if order.size == 0:
+                continue
+            first = np.flatnonzero(np.r_[True, (np.diff(weight) != 0) | (np.diff(scale) != 0)])
+            count, weight, scale = np.add.reduceat(part.count[order], first), weight[first], scale[first]
+            strongest = np.argsort(-count * weight**2 * part.law.variance(scale))
+            weight, count, scale = weight[None, strongest], count[strongest], scale[strongest]
+            parts.append(Part(law=part.law, weight=weight, count=count, scale=scale))
+        return Sums(parts=tuple(parts))
+
+    def terms(self) -> float:
+        """How many draws are summed."""
+        return float(sum(part.count.sum() for part in self.parts))
+
+    def distinct(self) -> int:
+        """How many different terms there are."""
+        return sum(part.count.size for part in self.parts)
+
+    @cached_property
+    def variance(self) -> Array:
+        """At least the variance."""
+        return _total(part.weight**2 @ (part.count * part.law.variance(part.scale)) for part in self.parts)
+
+    def spread(self) -> Array:
+        """The sum of the standard deviations of the terms."""
+        return _total(part.weight @ (part.count * np.sqrt(part.law.variance(part.scale))) for part in self.parts)
+
+    @cached_property
+    def limit(self) -> Array:
+        """E exp(s S) is finite for s below this."""
+        with np.errstate(divide="ignore"):
+            limits = [np.min(part.law.reach(part.scale) / part.weight, axis=1) for part in self.parts]
+        return np.asarray(np.min(limits, axis=0), dtype=np.float64)
+
+    def log_mgf(self, s: Array) -> Array:
+        """At least log E exp(s S), but for rounding."""
+        return _total(p.law.log_mgf(s[:, None] * p.weight, p.scale) @ p.count for p in self.parts)
+
+    def mean(self, s: Array) -> Array:
+        """The derivative of `log_mgf`."""
+        return _total((p.weight * p.law.mean(s[:, None] * p.weight, p.scale)) @ p.count for p in self.parts)
+
+    def log_spared(self, s: Array) -> Array:
+        """At least log(c / E exp(s w X)), and at most 0, for the widest Laplace draw X of each row, c as below.
+
+        Let R be the rest of S. Pr[w X >= t] <= c exp(-s t) for every t, so Pr[S >= alpha] <= c E exp(s (R - alpha)):
+        Chernoff's bound with c in place of what X has of it. With v = s w, a = e^(-1/scale) and b = a / (1 + a),
+        c = max_k Pr[X >= k] e^(v k) is at k = 0, where it is 1 - b, or below, where Pr[X >= -n] = 1 - b a^n: by real n
+        at most (1 - r) (r/b)^u for r = u / (1 + u) < b, u = v scale.
+        """
+        result = np.zeros_like(s)
+        for part in self.parts:
+            if isinstance(part.law, Laplace):
+                widest = np.argmax(part.weight * part.scale, axis=1)
+                weight, scale = part.weight[np.arange(len(s)), widest], part.scale[widest]
+                u = s * weight * scale
+                r, b = u / (1.0 + u), 1.0 / (1.0 + np.exp(1.0 / scale))
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    below = np.log1p(-r) + u * np.log(r / b)
+                own = np.where((r > 0.0) & (r < b), below, np.log1p(-b)) - part.law.log_mgf(s * weight, scale)
+                result = np.minimum(result, np.where(weight > 0.0, own, 0.0))
+        return result
+
+    def pitch(self, finest: float) -> float | None:
+        """The largest g such that S is always a multiple of g; None if that is below `finest` (one row)."""
+        common = Fraction(0)
+        for part in self.parts:
+            for weight in part.weight[0]:
+                common = _common_measure(common, Fraction(float(weight)))
+                if common < finest:
+                    return None
+        return float(common)
+
+
+def _common_measure(a: Fraction, b: Fraction) -> Fraction:
+    """The greatest common divisor of two fractions."""
+    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)

@@ -1,0 +1,254 @@
+"""Upper bounds on the tails of weighted sums: Chernoff's, and the numerical inversion of their transform."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.tails.characteristic import Array, Sums
+from bursar.tails.single_draw import outward
+
+SMOOTHING = 0.002
+"""Width of the smoothing Gaussian where there is no lattice, in units of 1/hazard."""
+SHIFT = 3.2
+"""How far the threshold moves down to make up for the smoothing, in widths."""
+COVERED = 0.99931
+"""At most the chance that a standard Gaussian is above -SHIFT."""
+CUTOFF = 5.0
+"""The transform is cut off where the smoothing has damped it to exp(-CUTOFF^2 / 2)."""
+LEAK = math.log(20_000.0)
+"""The first guess at a period lets aliasing add e^-LEAK of Chernoff's bound, about a thousandth of the tail."""
+DEEPEST = 70.0
+"""Periods are not made longer to resolve tails below exp(-DEEPEST)."""
+NEGLIGIBLE = -21.0
+"""A product is multiplied out until its logarithm falls below this; the rest is counted as an error."""
+ROUGH = 1.02
+"""Smooth less, while `MOST_NODES` allows it, if the smoothed tail falls by more than this near the threshold."""
+MOST_NODES = 1 << 18
+"""For sums of a few terms; fewer for more."""
+BLOCK = 1 << 14
+CLEAR = 1.0 - 1e-4
+"""Tilts stay below this share of the limit where the transform ceases to be finite."""
+UNIT = 2.0**-50
+"""Eight rounding errors."""
+
+
+def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -> Array:
+    """For each row, the s > 0 that comes close to the best Chernoff bound for `threshold(s, log_mgf(s))`.
+
+    That is where mean(s) = threshold. Each step fits mean(s) = V s / (1 - (s/limit)^2), exact for a Gaussian and nearly
+    so for a Laplace draw, at the last s, and solves that; where the solution is not found soon, every second step
+    halves the range of s that is left. Every s gives a valid bound, so it does not matter when the steps end.
+    """
+    limit, strength = sums.limit * CLEAR, sums.variance
+    low, high, s, alpha = np.zeros_like(start), limit, np.zeros_like(start), start
+    for step in range(48):
+        fitted = _fitted(strength, alpha, limit)
+        halved = np.sqrt(np.where(low > 0.0, low, 0.01 * s) * np.where(np.isinf(high), 100.0 * s, high))
+        farthest = np.minimum(high, 100.0 * s) if step else high
+        usable = (fitted > low) & (fitted <= farthest) & (step < 4 or step % 2 == 1)
+        last, s = s, np.where(usable, fitted, halved)
+        if np.all(np.abs(s - last) <= 1e-3 * s):
+            break
+        mean, alpha = sums.mean(s), threshold(s, sums.log_mgf(s))
+        low, high = np.where(mean < alpha, s, low), np.where(mean < alpha, high, s)
+        strength = mean / s * (1.0 - (s / limit) ** 2)
+    return s
+
+
+def chernoff_exponent(sums: Sums, alpha: Array) -> tuple[Array, Array]:
+    """For each row, a tilt s and an x with Pr[S >= alpha] <= E exp(s (S - alpha)) <= exp(-x); alpha > 0."""
+    target = np.maximum(alpha, 1e-3 * np.sqrt(sums.variance))
+    s = tilt(sums, lambda _, __: target, target)
+    return s, _exponent(sums, alpha, s)
+
+
+def quick_exponent(sums: Sums, alpha: Array) -> Array:
+    """An x as in `chernoff_exponent` at the first tilt that is tried there: a fraction of the work, a looser bound."""
+    return _exponent(sums, alpha, _fitted(sums.variance, alpha, sums.limit * CLEAR))
+
+
+def _exponent(sums: Sums, alpha: Array, s: Array) -> Array:
+    rise, fall = sums.log_mgf(s), s * alpha
+    return fall - rise - 2.0**-40 * (fall + rise) - UNIT * (64.0 + sums.terms())
+
+
+def _fitted(strength: Array, alpha: Array, limit: Array) -> Array:
+    """The s with V s / (1 - (s/limit)^2) = alpha, V the strength."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))
+
+
+def chernoff_width(sums: Sums, beta: float) -> Array:
+    """For each row, an h with Pr[|S| >= h] <= beta: the least of (log_mgf(s) + log(2/beta)) / s."""
+    need = math.log(2.0 / beta) + UNIT * (64.0 + sums.terms())
+    s = tilt(sums, lambda s, rise: (rise + need) / s, np.sqrt(2.0 * need * sums.variance))
+    return (sums.log_mgf(s) + need) / s * (1.0 + 2.0**-39)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inversion:
+    """The transform of one sum S on a line of the complex plane, ready to bound its tail at any threshold.
+
+    Poisson summation of x -> e^(sx) Pr[S >= x], s > 0, on the line z_j = s + 2 pi i j / L, says
+      sum_k e^(skL) Pr[S >= alpha + kL] = (1/L) sum_j M(z_j) exp(-z_j alpha) / z_j,        M(z) = E exp(zS).
+    All that stands on the left is positive and its term k = 0 is the tail: aliasing only adds.
+    Where S lives on a lattice of pitch g and L = N g, alpha is first raised to the lattice, 1/z becomes
+    g / (1 - e^(-gz)), and j runs over N values. Elsewhere a Gaussian eta of width tau makes the series converge: if
+    S >= alpha and eta >= -shift then S + eta >= alpha - shift, so
+      Pr[S >= alpha] <= Pr[S + eta >= alpha - shift] / Pr[eta >= -shift].
+
+    Guarantees: `upper(alpha)` is at least Pr[|S| >= alpha] for every alpha > 0: what was cut off, what was not
+    multiplied out and a bound on float rounding are added to it.
+    Edge cases: it is tight only for thresholds near the one that it was made for.
+    """
+
+    tilt: float
+    log_peak: float
+    frequency: Array
+    size: Array
+    phase: Array
+    pitch: float | None
+    shift: float
+    covered: float
+    error: float
+    rounding: float  # error of the sum of the series, for each unit of (reach + threshold)
+    reach: float
+
+    @staticmethod
+    def of(row: Sums, alpha: float) -> Inversion:
+        """Prepare a sum of one term or more for thresholds near `alpha`."""
+        star, exponent = (float(x[0]) for x in chernoff_exponent(row, np.array([alpha])))
+        limit = float(row.limit[0])
+        hazard = min(max(star, 1.0 / math.sqrt(float(row.variance[0]))), limit)
+        s = min(hazard, 0.8 * limit)
+        depth, tau = max(exponent, 0.0) + LEAK, SMOOTHING / hazard
+        most_nodes = MOST_NODES // (1 + row.distinct() // 16)
+        while True:
+            period = _period(row, s, alpha, depth)
+            nodes = min(math.ceil(CUTOFF / tau * period / (2.0 * math.pi)), MOST_NODES)
+            pitch = row.pitch(period / (8.0 * nodes))
+            if pitch is not None:
+                found = _on_lattice(row, s, period, pitch)
+            else:
+                found = _smoothed(row, s, period, tau, nodes)
+                rough = found.upper(alpha) > ROUGH * found.upper(alpha + 2.0 * found.shift)
+            if depth < DEEPEST and found.upper(alpha) < 1000.0 * math.exp(-depth):
+                depth *= 2.0
+            elif pitch is None and rough and 8 * nodes <= most_nodes:
+                tau /= 8.0
+            else:
+                return found
+
+    def upper(self, alpha: float) -> float:
+        """At least Pr[|S| >= alpha], alpha > 0."""
+        growth = min(self.log_peak - self.tilt * self.place(alpha), 700.0)
+        return outward(2.0 * self.relative(alpha) * math.exp(growth) / self.covered)
+
+    def place(self, alpha: float) -> float:
+        """Where the series is summed for this threshold."""
+        if self.pitch is None:
+            return alpha - self.shift
+        return math.ceil(Fraction(alpha) / Fraction(self.pitch)) * self.pitch
+
+    def relative(self, alpha: float) -> float:
+        """The series at `place(alpha)` relative to its peak, with its errors."""
+        place = self.place(alpha)
+        series = float(self.size @ np.cos(self.phase - self.frequency * place))
+        return max(series, 0.0) + self.error + self.rounding * (self.reach + abs(place))
+
+
+def _period(row: Sums, s: float, alpha: float, depth: float) -> float:
+    """A period for which aliasing adds at most about 2 e^-depth: e^(-sL) on the left, Chernoff on the right."""
+    limit = float(row.limit[0])
+    others = s + (min(limit, 6.0 * s) - s) * (1.0 - 0.5 ** np.linspace(0.25, 6.0, 16))
+    right = (row.log_mgf(others) - others * alpha + depth) / (others - s)
+    return max(depth / s, float(np.nanmin(right)))
+
+
+def _on_lattice(row: Sums, s: float, period: float, pitch: float) -> Inversion:
+    half = math.ceil(0.5 * period / pitch)
+    period = (2 * half + 1) * pitch
+    frequency = np.arange(half + 1, dtype=np.float64) * (2.0 * math.pi / period)
+
+    def kernel(frequency: Array) -> NDArray[np.complex128]:
+        return np.asarray(-pitch / np.expm1(-pitch * (s + 1j * frequency)))
+
+    weight = np.abs(kernel(frequency))
+    return _multiplied(row, s, period, frequency, weight, lambda kept: np.angle(kernel(kept)), pitch=pitch)
+
+
+def _smoothed(row: Sums, s: float, period: float, tau: float, nodes: int) -> Inversion:
+    """The kernel is exp(tau^2 (s + it)^2 / 2) / (s + it), relative to exp(tau^2 s^2 / 2)."""
+    frequency = np.arange(nodes + 1, dtype=np.float64) * (2.0 * math.pi / period)
+    weight = np.exp(-0.5 * np.square(tau * frequency)) / np.hypot(s, frequency)
+    last = (tau * float(frequency[-1])) ** 2
+    error = math.exp(-0.5 * last) / (math.pi * last)
+
+    def phase(kept: Array) -> Array:
+        return np.asarray(tau**2 * s * kept - np.arctan2(kept, s))
+
+    return _multiplied(row, s, period, frequency, weight, phase, tau=tau, error=error)
+
+
+def _multiplied(
+    row: Sums,
+    s: float,
+    period: float,
+    frequency: Array,
+    weight: Array,
+    phase: Callable[[Array], Array],
+    *,
+    pitch: float | None = None,
+    tau: float = 0.0,
+    error: float = 0.0,
+) -> Inversion:
+    """The kernel times the tilted transform of every term, for the frequencies where that is not negligible.
+
+    `weight` is the modulus of the kernel, and `phase` its phase where it is asked for. Few frequencies are left after a
+    few terms, so moduli come first, and phases for what is left.
+    """
+    weight[1:] *= 2.0  # each node stands for its mirror image too
+    weight /= period
+    size, whole, top = np.zeros_like(frequency), float(weight.sum()), float(frequency[-1])
+    for part in row.parts:
+        start = 0
+        while start < part.count.size and frequency.size:
+            block = slice(start, start + max(1, BLOCK // frequency.size))
+            u, scale, angle = s * part.weight[0, block], part.scale[block], frequency[:, None] * part.weight[0, block]
+            with np.errstate(divide="ignore"):
+                size = size + part.law.log_modulus(u, scale, angle) @ part.count[block]
+            kept = size > NEGLIGIBLE
+            error += float(weight[~kept] @ np.exp(size[~kept]))
+            frequency, weight, size = frequency[kept], weight[kept], size[kept]
+            start = block.stop
+    flat = 64.0 + 16.0 * row.terms()
+    s_row = np.array([s])
+    return Inversion(
+        tilt=s,
+        log_peak=float(row.log_mgf(s_row)[0]) + 0.5 * (tau * s) ** 2 + UNIT * flat,
+        frequency=frequency,
+        size=weight * np.exp(size),
+        phase=_turned(row, s, frequency, phase(frequency)),
+        pitch=pitch,
+        shift=SHIFT * tau,
+        covered=COVERED if tau else 1.0,
+        error=error,
+        rounding=UNIT * whole * top,
+        reach=flat / top + float(row.mean(s_row)[0] + row.spread()[0]),
+    )
+
+
+def _turned(row: Sums, s: float, frequency: Array, phase: Array) -> Array:
+    """A phase with those of all terms added."""
+    size = max(1, BLOCK // max(frequency.size, 1))
+    for part in row.parts:
+        for block in (slice(start, start + size) for start in range(0, part.count.size, size)):
+            weight, scale, count = part.weight[0, block], part.scale[block], part.count[block]
+            phase = phase + part.law.phase(s * weight, scale, frequency[:, None] * weight) @ count
+    return phase

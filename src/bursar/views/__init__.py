@@ -1,0 +1,1 @@
+"""What the log knows: views that are advanced record by record, free."""

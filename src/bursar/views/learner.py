@@ -1,0 +1,214 @@
+"""What a histogram has learnt from the log, and the sparse vectors that are open: a view for the proposer `pmw`."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from bursar.core.domain import Domain
+from bursar.views.factors import Factor, Factored, Grids
+from bursar.views.learning import Heuristic, Schedule
+from bursar.views.multiplicative_weights import MOST_BINS, Histogram, Names
+from bursar.tails.single_draw import half_width, single_tail
+from bursar.views.size import ALL_ROWS
+from bursar.views.measurements import products_of
+from bursar.core.accounting import Closed, Failed, Measured, Noise, Opened, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap, Product
+
+MOST_ROWS = 1024
+"""Measurements of more rows than this are not learnt from: whoever bought so many has better ways to reuse them."""
+
+RECENT = 64
+"""How many of the last answers say how good the estimates are by now."""
+
+NOTHING = Factor((), Histogram(()))
+"""What is known of columns that were never asked about together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """How to learn from an answer R of a query q (Algorithm 1, lines 24 and 33), with n the number of rows.
+
+        s = lr if R > n q(h) + tau alpha; -lr if R < n q(h) - tau alpha; else no update
+
+    The log does not say which error alpha an answer was bought for. It is taken to be `spread` times the error that
+    the answer's noise keeps but for `beta`: with the constants of the published figures that is alpha itself for
+    spread 1, and with those of Algorithm 1 as printed for spread 4.
+    """
+
+    schedule: Schedule
+    heuristic: Heuristic
+    tau: float = 0.05
+    beta: float = 0.001
+    spread: float = 1.0
+    margin_after_failure: bool = True  # False as printed: a failed test is taken at its word
+    most_bins: int = MOST_BINS
+    groups: tuple[Names, ...] = ()  # declared; none: columns are grouped as they are asked about
+
+    def together(self, columns: Iterable[str]) -> bool:
+        """Whether questions about these columns are learnt from: one declared group has them all, or none is declared.
+
+        Edge cases: a column that no group has is a group by itself.
+        """
+        names = set(columns)
+        return not self.groups or len(names) <= 1 or any(names.issubset(group) for group in self.groups)
+
+    def margin(self, noise: Noise, *, failed: bool) -> float:
+        """tau alpha, in rows."""
+        if failed and not self.margin_after_failure:
+            return 0.0
+        return self.tau * self.spread * half_width(noise, self.beta)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """One row that was measured."""
+
+    query: Product
+    value: int
+    noise: Noise
+    failed: bool
+
+
+@dataclass(eq=False)
+class Learner:
+    """The histogram of one node, here of all the data: advanced record by record, in the order of the log.
+
+    Guarantees: depends on `Measured`, `Failed` and `Versioned` records only, never on a test that passed, so it is the
+    same after a restart. `live` are the sparse vectors that are open as far as the log tells.
+    Edge cases: as long as nothing says how many rows there are, answers wait; they are learnt from in their order as
+    soon as something does. Queries with negative values, of more columns than one histogram can hold, of columns of
+    several declared groups, and blocks of more than 1,024 rows are not learnt from.
+    """
+
+    domain: Domain
+    learning: Learning
+    version: int = 0
+    size: float | None = None  # the finest count of all rows
+    live: dict[int, Opened] = field(default_factory=dict)
+    recent: deque[tuple[float, Noise]] = field(default_factory=lambda: deque(maxlen=RECENT))  # |R - n q(h)|, R's noise
+    notes: dict[Hashable, Any] = field(default_factory=dict)  # of a planner, forgotten when the log grows
+    grids: Grids = field(default_factory=dict)  # where the bins of queries are found; nodes of a tree share them
+    _size_noise: Noise | None = None
+    _waiting: list[_Answer] = field(default_factory=list)
+    _failed: set[str] = field(default_factory=set)  # queries whose answer is still to come
+
+    def __post_init__(self) -> None:
+        self.histogram = Factored(self.domain, self.learning.most_bins, self.grids)
+
+    def advance(self, records: Iterable[Record]) -> None:
+        self.notes.clear()
+        for record in records:
+            match record.event:
+                case Versioned(version=version):
+                    self._forget(version)
+                case Opened(version=self.version) as opened:
+                    self.live[record.position] = opened
+                case Failed(version=self.version, instance=instance, query=query):
+                    self.live.pop(instance, None)
+                    self.failed(query)
+                case Closed(instance=instance):
+                    self.live.pop(instance, None)
+                case Measured(version=self.version) as measured:
+                    self._take(measured, record)
+
+    def count(self, query: Product) -> int:
+        """The estimated count n q(h), a whole number; 0 as long as it is not known how many rows there are."""
+        return round(max(self.size or 0.0, 0.0) * query.largest() * self.histogram.estimate(query))
+
+    def ready(self, query: Product) -> bool:
+        """What the heuristic says; a question that spans groups which were never asked together has not been learnt."""
+        if not self.learning.together(query.attrs):
+            return False
+        factor = self.histogram.single(query.attrs)
+        if factor is None:
+            return self.learning.heuristic.ready(NOTHING.histogram, NOTHING.bins(ALL_ROWS))
+        return self.learning.heuristic.ready(factor.histogram, factor.bins(query))
+
+    def learn(self, answers: Iterable[tuple[Product, int]], noise: Noise) -> None:
+        """The rows of one measurement; they wait where it is not known yet how many rows there are."""
+        for query, value in answers:
+            if self._joined(query) is not None:
+                self._waiting.append(_Answer(query, value, noise, self._was_failed(query)))
+        if self.size is not None:
+            for answer in self._waiting:
+                self._learn(answer, self.size)
+            self._waiting.clear()
+
+    def failed(self, query: LinearMap) -> None:
+        """A test that was above: the heuristic is told now, and what is bought next for the query is known for it."""
+        self._failed.add(query.digest)
+        factor = self._joined(query) if isinstance(query, Product) else None
+        if factor is not None and isinstance(query, Product):
+            self.learning.heuristic.failed(factor.histogram, factor.bins(query))
+
+    def missed(self, error: float) -> float:
+        """How often an estimate is off by `error` or more, going by the last answers that were bought; never 0 or 1.
+
+        Of the k answers, with m of them so far from their estimates: (1 + (m - e)/(1 - e/k)) / (2 + k), with e the
+        number that would be so far by their own noise alone.
+        """
+        found: float | None = self.notes.get(("missed", error))
+        if found is None:
+            count = len(self.recent)
+            alone = sum(single_tail(noise, error) for _, noise in self.recent)
+            beyond = sum(gap >= error for gap, _ in self.recent)
+            excess = max(beyond - alone, 0.0) / (1 - alone / count) if alone < count else 0.0
+            found = self.notes["missed", error] = (1 + excess) / (2 + count)
+        return found
+
+    def _forget(self, version: int) -> None:
+        """What was learnt of other data, and the sparse vectors over them, are of no use for a new version."""
+        self.version = version
+        self.size, self._size_noise = None, None
+        self.histogram = Factored(self.domain, self.learning.most_bins, self.grids)
+        for kept in (self.live, self.recent, self._waiting, self._failed):
+            kept.clear()
+
+    def _take(self, event: Measured, record: Record) -> None:
+        finer = self._size_noise is None or event.noise.variance() <= self._size_noise.variance()
+        if event.strategy.digest == ALL_ROWS.digest and finer:
+            self.size, self._size_noise = float(record.values[0]), event.noise
+        few = event.strategy.rows <= MOST_ROWS
+        pairs = zip(rows_of(event.strategy), record.values.tolist(), strict=False) if few else ()
+        self.learn(pairs, event.noise)
+
+    def _joined(self, query: Product) -> Factor | None:
+        """The factor that learns from a query; None where none can, or groups are declared that it spans."""
+        if not (learnable(query) and self.learning.together(query.attrs)):
+            return None
+        return self.histogram.join(query.attrs)
+
+    def _learn(self, answer: _Answer, size: float) -> None:
+        query = answer.query
+        factor = self.histogram.single(query.attrs)
+        assert factor is not None  # joined when it was taken
+        bins, heuristic = factor.bins(query), self.learning.heuristic
+        gap = answer.value - max(size, 0.0) * query.largest() * factor.histogram.estimate(bins)
+        self.recent.append((abs(gap), answer.noise))
+        if abs(gap) > self.learning.margin(answer.noise, failed=answer.failed):
+            rate = self.learning.schedule.rate(factor.histogram, bins)
+            factor.histogram.update(bins, math.copysign(rate, gap))
+        if answer.failed:
+            heuristic.corrected(factor.histogram, bins)
+
+    def _was_failed(self, query: Product) -> bool:
+        if not self._failed or query.digest not in self._failed:
+            return False
+        self._failed.remove(query.digest)
+        return True
+
+
+def rows_of(strategy: LinearMap) -> list[Product]:
+    """The rows of a strategy that is made of products, each by itself."""
+    return [part if part.rows == 1 else part.row(row) for part in products_of(strategy) for row in range(part.rows)]
+
+
+def learnable(query: Product) -> bool:
+    """Whether a query of one row has values of one sign, not all zero: divided by the largest they lie in [0, 1]."""
+    levels = [mask.steps.levels for mask in query.masks]
+    return all(len(own) > 0 and own.min() >= 0 and own.max() > 0 for own in levels) and query.attrs != ()

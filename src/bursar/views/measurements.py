@@ -1,0 +1,161 @@
+"""Views of the log: built lazily, advanced record by record, free."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bursar.core.domain import Domain
+from bursar.errors import QueryError
+from bursar.estimation.least_squares import Block, Finer, Reconstruction
+from bursar.estimation.sine_columns import Line
+from bursar.core.accounting import Measured, Noise, Refined, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap, Predicate, Product, Stack
+
+Columns = tuple[str, ...]
+
+KEPT_BYTES = 256 * 2**20
+"""How much memory reconstructions may take; those not asked for longest go first."""
+
+TRIED_SETS = 4
+"""How many column sets, the smallest first, are tried for one question."""
+
+
+@dataclass
+class Measurements:
+    """What has been measured on the current version of the data, by strategy and by column set."""
+
+    domain: Domain
+    finest: dict[str, Record] = field(default_factory=dict)  # strategy digest -> its most accurate measurement
+    blocks: dict[Columns, list[Block | Finer]] = field(default_factory=dict)
+    lines: dict[str, dict[str, Line]] = field(default_factory=dict)  # column -> transform digest -> the finest
+    version: int = 0
+    seen: int = 0  # how many records there were
+    above: dict[Columns, list[Columns]] = field(default_factory=dict)  # what `sets_above` has found in these records
+
+    def advance(self, records: Iterable[Record]) -> None:
+        for record in records:
+            event, self.seen = record.event, self.seen + 1
+            self.above.clear()
+            if isinstance(event, Versioned):
+                self.version = event.version
+                self.finest.clear()  # rows are reused within their version only
+                self.blocks.clear()
+                self.lines.clear()
+            elif isinstance(event, Measured) and event.version == self.version:
+                self._take(event, record)
+            elif isinstance(event, Refined) and event.version == self.version:
+                self._refine(event, record)
+
+    def _take(self, event: Measured, record: Record) -> None:
+        digest = event.strategy.digest
+        known = self.finest.get(digest)
+        if known is None or event.noise.variance() < noise_of(known).variance():
+            self.finest[digest] = record
+            line = Line.of(record)
+            if line is not None:
+                self.lines.setdefault(line.transform.column, {})[digest] = line
+        start = 0
+        for product in products_of(event.strategy):
+            columns = self.domain.ordered(product.attrs)
+            values = record.values[start : start + product.rows]
+            self.blocks.setdefault(columns, []).append(Block(product, values, event.noise, record.position, start))
+            start += product.rows
+
+    def _refine(self, event: Refined, record: Record) -> None:
+        known = self.finest.get(event.measured.digest)
+        if known is not None and known.position == event.block:
+            if len(event.rows) == event.measured.rows:
+                whole = Measured(strategy=event.measured, noise=event.after, version=event.version)
+                self.finest[event.measured.digest] = replace(known, event=whole, values=record.values)
+            else:
+                del self.finest[event.measured.digest]  # its rows have different noise now: least squares knows them
+        start = 0
+        for product in products_of(event.measured):
+            own = (start <= event.rows) & (event.rows < start + product.rows)
+            if np.any(own):
+                finer = Finer(event.block, event.rows[own], record.values[own], event.after)
+                self.blocks[self.domain.ordered(product.attrs)].append(finer)
+            start += product.rows
+
+    def sets_above(self, columns: Columns) -> list[Columns]:
+        """Column sets whose joint cells could determine a question on `columns`, the smallest domain first."""
+        if columns not in self.above:
+            wanted = set(columns)
+            above = [measured for measured in self.blocks if wanted.issubset(measured)]
+            found = sorted(dict.fromkeys([columns, *above]), key=lambda names: (self.domain.cells(names), names))
+            self.above[columns] = found
+        return self.above[columns]
+
+
+@dataclass
+class Kept:
+    """A reconstruction, and how much of the log is in it."""
+
+    version: int
+    reconstruction: Reconstruction
+    taken: dict[Columns, int] = field(default_factory=dict)  # blocks by column set
+    seen: int = 0  # records of the log
+
+
+@dataclass
+class Reconstructions:
+    """One reconstruction per column set in use, each advanced only when it is asked."""
+
+    domain: Domain
+    measurements: Measurements
+    kept: OrderedDict[Columns, Kept] = field(default_factory=OrderedDict)
+
+    def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
+        """Reconstructions that might determine the queries."""
+        columns = self.domain.ordered(queries.attrs)
+        for names in self.measurements.sets_above(columns)[:TRIED_SETS]:
+            reconstruction = self.on(names)
+            if reconstruction.noises:
+                yield reconstruction
+
+    def on(self, names: Columns) -> Reconstruction:
+        """What is known about the joint cells of these columns; to be copied by those who want to change it."""
+        known, log = self.kept.get(names), self.measurements
+        if known is None or known.version != log.version:
+            known = self.kept[names] = Kept(log.version, Reconstruction(self.domain, names))
+        self.kept.move_to_end(names)
+        if known.seen == log.seen:
+            return known.reconstruction
+        for columns, blocks in log.blocks.items():
+            if set(columns).issubset(names):
+                known.reconstruction.take(blocks[known.taken.get(columns, 0) :])
+                known.taken[columns] = len(blocks)
+        known.seen = log.seen
+        while len(self.kept) > 1 and sum(one.reconstruction.bytes for one in self.kept.values()) > KEPT_BYTES:
+            self.kept.popitem(last=False)
+        return known.reconstruction
+
+
+def products_of(strategy: LinearMap) -> tuple[Product, ...]:
+    """The products that a strategy is made of; none where it has rows of another kind too."""
+    parts = strategy.parts if isinstance(strategy, Stack) else (strategy,)
+    products = tuple(part for part in parts if isinstance(part, Product))
+    return products if len(products) == len(parts) else ()
+
+
+def joined(maps: Iterable[LinearMap]) -> Stack:
+    """The products of all of the maps, each once.
+
+    Edge cases: a predicate cannot be joined with anything, and is refused.
+    """
+    maps = list(maps)
+    for one in maps:
+        if isinstance(one, Predicate):
+            raise QueryError(f"a count that ties {' and '.join(one.attrs)} together is asked by itself, not in a batch")
+    products = {product.digest: product for each in maps for product in products_of(each)}
+    return Stack(tuple(products.values()))
+
+
+def noise_of(record: Record) -> Noise:
+    assert isinstance(record.event, Measured)
+    return record.event.noise

@@ -1,0 +1,243 @@
+"""A histogram that learns from answers by multiplicative weights (Boost, Algorithm 1, UPDATE).
+
+A query q with values in [0, 1] is answered by q . h, and learnt from by h(v) <- h(v) e^(s q(v)), then h <- h / sum h.
+Weights are kept without the division and their sum beside them, so both touch the bins of the query and no others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.queries import Mask, Product
+
+Names = tuple[str, ...]
+Shape = tuple[int, ...]
+Weights = NDArray[np.float32]
+Whole = NDArray[np.int32]
+Index = slice | NDArray[np.intp]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+MOST_BINS = 2**22
+"""Most bins of one histogram: 48 MB at worst."""
+
+LEAST_WEIGHT = np.float32(2.0**-100)
+"""No weight falls below this, where a uniform histogram has 1: a bin that was pushed down can always come back."""
+
+REFRESHED = 4096
+"""After so many updates weights are divided by their mean and summed afresh, so that rounding cannot pile up."""
+
+LARGEST_MEAN = 2.0**20
+"""The same is done at once where the mean weight leaves 1/this .. this."""
+
+MOST_PLACES, MOST_LISTED = 2**16, 2**23
+"""How many queries a grid remembers the bins of, and how many bins that are listed one by one."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bins:
+    """Where a query is not zero on a grid, and its values there, divided by the largest."""
+
+    index: tuple[Index, ...]  # one slice or list of cells per column; or one list of bins, numbered through
+    listed: bool  # whether it is the latter
+    values: Weights | None  # None where they are all 1
+    even: float  # the answer of a uniform histogram
+
+    def of(self, grid: NDArray[Scalar]) -> NDArray[Scalar]:
+        """What an array over the grid holds there; a view of it if the bins are slices."""
+        found: NDArray[Scalar] = (grid.reshape(-1) if self.listed else grid)[self.index]
+        return found
+
+    def put(self, grid: NDArray[Scalar], new: NDArray[Scalar]) -> None:
+        (grid.reshape(-1) if self.listed else grid)[self.index] = new
+
+    @property
+    def remembered(self) -> int:
+        """How many numbers are kept for it."""
+        lists = sum(one.size for one in self.index if not isinstance(one, slice))
+        return lists + (0 if self.values is None else self.values.size)
+
+
+@dataclass(eq=False)
+class Histogram:
+    """A distribution over a grid of bins. Nothing is allocated before the first update: it is uniform until then.
+
+    Guarantees: a function of the sequence of updates alone; an estimate lies in [0, 1].
+    Differs: weights are single floats and have a least value, so after k updates of a bin its share is right to about
+    k parts in 10^7; updates are counted per bin, as the readiness heuristic needs it (Boost, Fig. 2, variable C).
+    """
+
+    shape: Shape
+    weights: Weights | None = None
+    total: float = 0.0
+    updates: Whole | None = None
+    thresholds: Whole | None = None  # of readiness; 0 where a bin's was never raised
+    steps: int = 0
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return sum(0 if one is None else one.nbytes for one in (self.weights, self.updates, self.thresholds))
+
+    def estimate(self, bins: Bins) -> float:
+        """q . h."""
+        if self.weights is None:
+            return bins.even
+        own = bins.of(self.weights)
+        weighted = own if bins.values is None else own * bins.values
+        return min(1.0, float(weighted.sum(dtype=np.float64)) / self.total)
+
+    def update(self, bins: Bins, step: float) -> None:
+        """h(v) <- h(v) e^(step q(v)), normalised (Algorithm 1, lines 3 and 4)."""
+        if self.weights is None or self.updates is None:
+            self.weights, self.total = np.ones(self.shape, np.float32), float(self.size)
+            self.updates = np.zeros(self.shape, np.int32)
+        own = bins.of(self.weights)
+        before = float(own.sum(dtype=np.float64))
+        new = own * (np.float32(math.exp(step)) if bins.values is None else np.exp(np.float32(step) * bins.values))
+        np.maximum(new, LEAST_WEIGHT, out=new)
+        self.total += float(new.sum(dtype=np.float64)) - before
+        bins.put(self.weights, new)
+        bins.put(self.updates, bins.of(self.updates) + np.int32(1))
+        self.steps += 1
+        if self.steps % REFRESHED == 0 or not 1 / LARGEST_MEAN <= self.total / self.size <= LARGEST_MEAN:
+            self._refresh(self.weights)
+
+    def least_updates(self, bins: Bins) -> int:
+        """How often the bin of the query that was updated least was updated."""
+        return 0 if self.updates is None else int(bins.of(self.updates).min(initial=np.iinfo(np.int32).max))
+
+    def distribution(self) -> NDArray[np.float64]:
+        """h itself, normalised."""
+        if self.weights is None:
+            return np.full(self.shape, 1 / self.size)
+        whole = self.weights.astype(np.float64)
+        return np.asarray(whole / whole.sum())
+
+    def copy(self) -> Histogram:
+        """A warm start from a trained histogram, which goes on by itself (Boost, section 4.4)."""
+        return replace(
+            self, weights=_copy(self.weights), updates=_copy(self.updates), thresholds=_copy(self.thresholds)
+        )
+
+    @staticmethod
+    def average(children: Sequence[Histogram]) -> Histogram:
+        """A warm start of an inner node: the average of distributions, of updates and of thresholds, per bin."""
+        shape, count = children[0].shape, len(children)
+        made = Histogram(shape)
+        if all(child.weights is None for child in children):
+            return made
+        mean = sum((child.distribution() for child in children), np.zeros(shape)) * (made.size / count)
+        made.weights = np.maximum(mean.astype(np.float32), LEAST_WEIGHT)
+        made.total = float(made.weights.sum(dtype=np.float64))
+        made.updates = _mean(shape, [child.updates for child in children])
+        if any(child.thresholds is not None for child in children):
+            made.thresholds = _mean(shape, [child.thresholds for child in children])
+        made.steps = sum(child.steps for child in children) // count
+        return made
+
+    def _refresh(self, weights: Weights) -> None:
+        weights *= np.float32(self.size / self.total)
+        np.maximum(weights, LEAST_WEIGHT, out=weights)
+        self.total = float(weights.sum(dtype=np.float64))
+
+
+def _copy(array: NDArray[Scalar] | None) -> NDArray[Scalar] | None:
+    return None if array is None else array.copy()
+
+
+def _mean(shape: Shape, arrays: Sequence[Whole | None]) -> Whole:
+    whole = np.zeros(shape, np.int64)
+    for array in arrays:
+        if array is not None:
+            whole += array
+    return (whole // len(arrays)).astype(np.int32)
+
+
+@dataclass(eq=False)
+class Grid:
+    """The joint cells of some columns, and the bins of queries about them, which are found once."""
+
+    names: Names
+    shape: Shape
+    known: OrderedDict[str, Bins] = field(default_factory=OrderedDict, repr=False)
+    listed: int = 0
+
+    def bins(self, query: Product) -> Bins:
+        """The bins of a query of one row, all of whose columns are the grid's and no value of which is negative."""
+        found = self.known.get(query.digest)
+        if found is not None:
+            self.known.move_to_end(query.digest)
+            return found
+        made = self._bins(query)
+        self.known[query.digest] = made
+        self.listed += made.remembered
+        while len(self.known) > 1 and (len(self.known) > MOST_PLACES or self.listed > MOST_LISTED):
+            self.listed -= self.known.popitem(last=False)[1].remembered
+        return made
+
+    def _bins(self, query: Product) -> Bins:
+        if any(len(mask.attrs) > 1 for mask in query.masks):
+            return self._joint(query.masks)
+        index: list[Index] = [slice(None)] * len(self.names)
+        values: Weights | None = None
+        even = 1.0
+        for mask in query.masks:
+            axis = self.names.index(mask.attrs[0])
+            row = _values(mask)
+            cells = np.flatnonzero(row)
+            index[axis] = _slice(cells)
+            own = row[cells]
+            even *= float(own.sum()) / len(row)
+            if len(own) and own.min() < 1:
+                along = own.reshape([-1 if place == axis else 1 for place in range(len(self.names))])
+                values = along if values is None else values * along
+        if not all(isinstance(one, slice) for one in index):
+            lists = [
+                np.arange(size)[one] if isinstance(one, slice) else one
+                for one, size in zip(index, self.shape, strict=True)
+            ]
+            index = list(np.ix_(*lists))
+        return Bins(index=tuple(index), listed=False, values=values, even=even)
+
+    def _joint(self, masks: Sequence[Mask]) -> Bins:
+        """For conditions that do not fall apart into columns: every bin, one by one."""
+        whole = np.ones(self.shape, np.float32)
+        for mask in masks:
+            places = [self.names.index(name) for name in mask.attrs]
+            table = _values(mask).reshape(mask.sizes).transpose(np.argsort(places))
+            whole *= table.reshape([size if place in places else 1 for place, size in enumerate(self.shape)])
+        cells = np.flatnonzero(whole)
+        values = whole.reshape(-1)[cells]
+        even = float(values.sum(dtype=np.float64)) / whole.size
+        ones = bool(values.min(initial=1) == 1)
+        return Bins(index=(cells,), listed=True, values=None if ones else values, even=even)
+
+
+def _values(mask: Mask) -> Weights:
+    """The one row of a mask over all its cells, divided by its largest value."""
+    steps = mask.steps
+    row = np.zeros(steps.size, np.float32)
+    if len(steps.at):
+        lengths = np.diff(steps.at, append=steps.size)
+        row[steps.at[0] :] = np.repeat(steps.levels / steps.largest(), lengths)
+    return row
+
+
+def _slice(cells: NDArray[np.intp]) -> Index:
+    """Cells at equal distances as a slice; others as they are."""
+    if len(cells) <= 1:
+        return slice(int(cells[0]), int(cells[0]) + 1) if len(cells) else slice(0, 0)
+    step = int(cells[1] - cells[0])
+    if int(cells[-1] - cells[0]) == step * (len(cells) - 1) and np.all(np.diff(cells) == step):
+        return slice(int(cells[0]), int(cells[-1]) + 1, step)
+    return cells

@@ -1,0 +1,168 @@
+"""What has been measured of each partition by itself: a shelf per strategy, with a place for each partition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.domain import Domain
+from bursar.core.accounting import Book, Measured, Noise, NoiseKind, Refined, Versioned
+from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap, Mask, Product, Steps
+
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Columns = frozenset[str]
+
+
+@dataclass(eq=False)
+class Shelf:
+    """Measurements of one strategy, partition by partition; the scale is infinite where there is none.
+
+    With Laplace noise the finest measurement of a partition counts. Gaussian ones are put together by their precisions;
+    the scale is then that of the mean, which has no heavier moments than one discrete Gaussian of that scale.
+    """
+
+    strategy: Product
+    values: Reals  # (partitions, rows of the strategy)
+    scales: Reals  # (partitions,)
+    blocks: Integers  # (partitions,): the position of the measurement in the log
+    firsts: Integers  # (partitions,): where the partition's rows begin in it
+    merged: NDArray[np.bool_]  # (partitions,): whether several measurements were put together
+
+    @staticmethod
+    def empty(strategy: Product, partitions: int) -> Shelf:
+        return Shelf(
+            strategy,
+            np.zeros((partitions, strategy.rows)),
+            np.full(partitions, math.inf),
+            np.zeros(partitions, np.int64),
+            np.zeros(partitions, np.int64),
+            np.zeros(partitions, bool),
+        )
+
+    def copy(self) -> Shelf:
+        places = (self.blocks.copy(), self.firsts.copy())
+        return Shelf(self.strategy, self.values.copy(), self.scales.copy(), *places, self.merged.copy())
+
+    def add(self, partitions: Integers, values: Integers, noise: Noise, *, block: int) -> None:
+        """A measurement of the strategy on some partitions."""
+        for place, (partition, own) in enumerate(zip(partitions, values.reshape(len(partitions), -1), strict=True)):
+            self.put(int(partition), own, noise, block=block, first=place * self.strategy.rows)
+
+    def put(self, partition: int, values: Integers, noise: Noise, *, block: int, first: int) -> None:
+        """One more measurement of a partition, or a refinement of the one that is there."""
+        had = self.scales[partition]
+        if noise.kind is NoiseKind.GAUSSIAN and math.isfinite(had):
+            share = noise.scale**2 / (noise.scale**2 + had**2)  # of what was known
+            self.values[partition] = share * self.values[partition] + (1 - share) * values
+            self.scales[partition] = had * math.sqrt(share)
+            self.merged[partition] = True
+        elif noise.scale < had:
+            self.values[partition], self.scales[partition] = values, noise.scale
+            self.blocks[partition], self.firsts[partition] = block, first
+
+
+def placed(strategy: Product, column: str, cells: Integers, size: int) -> Product:
+    """The strategy on each of the given partitions: what a purchase for a shelf measures."""
+    return Product((Mask((column,), (size,), Steps.ranges(cells, cells + 1, size)), *strategy.masks))
+
+
+def taken_apart(strategy: LinearMap, column: str) -> tuple[Integers, Product] | None:
+    """The partitions, and the strategy on each of them, of what `placed` makes; None for anything else."""
+    if not isinstance(strategy, Product) or not strategy.masks or strategy.masks[0].attrs != (column,):
+        return None
+    rows = strategy.masks[0].steps.at_cells(np.arange(strategy.masks[0].sizes[0]))
+    if len(strategy.masks) == 1 or np.any(np.abs(rows).sum(axis=1) != 1) or rows.min(initial=0) < 0:
+        return None
+    return np.argmax(rows, axis=1).astype(np.int64), Product(strategy.masks[1:])
+
+
+@dataclass
+class Shelves:
+    """A view of the log: the shelves by strategy, and what questions have cost each partition by themselves."""
+
+    domain: Domain
+    empty_book: Callable[[], Book]
+    known: dict[str, Shelf] = field(default_factory=dict)  # by the digest of the strategy
+    asked: list[Columns] = field(default_factory=list)  # the columns of questions that were paid for, in order
+    _homes: dict[int, tuple[Shelf, Integers, LinearMap]] = field(default_factory=dict)  # shelf, partitions, measured
+    _paid: list[tuple[Columns, Reals, str | None]] = field(default_factory=list)
+    _kept: dict[tuple[Columns, str], tuple[int, Reals]] = field(default_factory=dict)
+
+    @property
+    def partitions(self) -> int:
+        return 0 if self.domain.partition is None else self.domain[self.domain.partition].size
+
+    def advance(self, records: Iterable[Record]) -> None:
+        if self.domain.partition is None:
+            return
+        for record in records:
+            match record.event:
+                case Versioned():
+                    for kept in (self.known, self.asked, self._homes, self._paid, self._kept):
+                        kept.clear()
+                case Measured() as event:
+                    self._measured(record, event, self.domain.partition)
+                case Refined() as event if event.block in self._homes:
+                    self._refined(record, event)
+
+    def shelf(self, strategy: Product) -> Shelf:
+        return self.known.get(strategy.digest) or Shelf.empty(strategy, self.partitions)
+
+    def measured(self, block: int) -> LinearMap:
+        """What the measurement at a position of the log measured."""
+        return self._homes[block][2]
+
+    def rent(self, columns: Iterable[str], strategy: Product) -> Reals:
+        """Per partition, what questions about the columns or fewer have cost since the strategy was last bought there.
+
+        In units of 2^-50, each question as if it were the only one.
+        """
+        key = (frozenset(columns), strategy.digest)
+        start, total = self._kept.get(key, (0, np.zeros(self.partitions)))
+        for about, cost, bought in self._paid[start:]:
+            if bought == strategy.digest:
+                total = np.where(cost > 0, 0.0, total)
+            elif about <= key[0]:
+                total = total + cost
+        self._kept[key] = (len(self._paid), total)
+        return total
+
+    def _measured(self, record: Record, event: Measured, column: str) -> None:
+        cost = self.empty_book().price((event,)) * self._touched(event.strategy, column)
+        about = frozenset(event.strategy.attrs) - {column}
+        apart = taken_apart(event.strategy, column)
+        self._paid.append((about, cost, None if apart is None else apart[1].digest))
+        if about not in self.asked:
+            self.asked.append(about)
+        if apart is not None:
+            partitions, strategy = apart
+            shelf = self.known.setdefault(strategy.digest, Shelf.empty(strategy, self.partitions))
+            self._homes[record.position] = shelf, partitions, event.strategy
+            shelf.add(partitions, record.values, event.noise, block=record.position)
+
+    def _refined(self, record: Record, event: Refined) -> None:
+        """Only refinements of all rows of a partition count; what `placed` bought is refined in no other way."""
+        shelf, partitions, _ = self._homes[event.block]
+        size = shelf.strategy.rows
+        places, counts = np.unique(event.rows // size, return_counts=True)
+        ends = np.cumsum(counts)
+        for place, count, end in zip(places.tolist(), counts.tolist(), ends.tolist(), strict=True):
+            if count == size:
+                values = record.values[end - size : end]
+                shelf.put(int(partitions[place]), values, event.after, block=event.block, first=place * size)
+
+    def _touched(self, strategy: LinearMap, column: str) -> Reals:
+        touched = np.zeros(self.partitions)
+        for norm in strategy.norms(1):
+            for mask, vector in zip(norm.masks, norm.vectors, strict=True):
+                if column in mask.attrs:
+                    grid = vector.reshape(mask.sizes)
+                    others = tuple(axis for axis, name in enumerate(mask.attrs) if name != column)
+                    touched = np.maximum(touched, grid.max(axis=others) > 0)
+        return touched
