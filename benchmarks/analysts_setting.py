@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.cachedp_data import adult_ages
 from benchmarks.systems.collective import Questions, Reals
-from bursar.strategies.hierarchical import hierarchical
-from bursar.strategies.simple import identity
+from bursar.strategies.hierarchical import hierarchical, identity
 
 Integers = NDArray[np.int64]
 

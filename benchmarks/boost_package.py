@@ -22,20 +22,20 @@ from benchmarks.cachedp_run import Bench, Kept
 from benchmarks.cachedp_tasks import request
 from benchmarks.systems.boost_world import PATH, Reals, System, World
 from bursar import presets
-from bursar.core.domain import Domain, Integers, Neighbours, Unit
-from bursar.goal import Goal, GoalKind
 from bursar.core.accounting import Failed, Opened, from_units
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version, seal
+from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Record
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.seals import Axis
+from bursar.core.queries import Mask, Predicate, Product, Steps
+from bursar.core.seals import PartitionAxis
 from bursar.core.tables import Tables
+from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.core.queries import Mask, Predicate, Product, Steps
 
 BUDGET = Budget.of(epsilon=10.0)
 
@@ -49,7 +49,7 @@ class OneBlock(Bench):
     def __init__(self, blocks: Blocks, preset: Preset, *, sequential: bool) -> None:
         unit, randomness = Unit(neighbours=Neighbours.REPLACE_ONE), SystemRandomness()
         columns = zip(blocks.columns, blocks.shape, strict=True)
-        domain = Domain(tuple(Integers(name=name, lower=0, upper=size - 1, null=0) for name, size in columns))
+        domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=size - 1, null=0) for name, size in columns))
         cells = np.repeat(np.arange(blocks.counts.shape[1]), blocks.counts[0])
         rows = dict(zip(blocks.columns, np.unravel_index(cells, blocks.shape), strict=True))
         frame, most = pd.DataFrame(rows), 10 * blocks.size
@@ -101,10 +101,10 @@ class ManyBlocks(Bench):
     def __init__(self, blocks: Blocks, preset: Preset, *, sealed: int) -> None:
         unit, randomness, source = Unit(neighbours=Neighbours.REPLACE_ONE), SystemRandomness(), Counted(blocks)
         columns = [(BLOCK, blocks.number), *zip(blocks.columns, blocks.shape, strict=True)]
-        domain = Domain(tuple(Integers(name=n, lower=0, upper=size - 1, null=0) for n, size in columns), BLOCK)
+        domain = Domain(tuple(IntegerRange(name=n, lower=0, upper=size - 1, null=0) for n, size in columns), BLOCK)
         facts: Any = {"domain": domain, "unit": unit, "budget": BUDGET, "max_rows": 10 * blocks.size * blocks.number}
         self.ledger = MemoryLedger(charter_of(dataset=blocks.name, **facts))
-        self._axis, self._open = Axis.of(domain, unit), lambda key: source
+        self._axis, self._open = PartitionAxis.of(domain, unit), lambda key: source
         door: Any = {"ledger": self.ledger, "open_source": self._open, "randomness": randomness}
         declare_version(**door, axis=self._axis, through=sealed - 1)
         self.kernel = Kernel(**facts, **door, sequential=preset.sequential)

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.harness import data_folder
-from bursar.core.domain import Attribute, Bins, Categories, Domain, Integers
+from bursar.core.domain import Attribute, Bins, Categories, Domain, IntegerRange
 
 ADULT_ROWS, TAXI_ROWS, FLIGHT_ROWS = 48_842, 10_000, 336_776
 CITY = ((40.49, 40.92), (-74.26, -73.70))
@@ -71,7 +71,7 @@ def adult_ages() -> Data:
     """UCI Adult, 17 to 90 years: 74 cells."""
     found = _adult()
     ages = _stand_in_ages() if found is None else found["age"].to_numpy()
-    domain = Domain((Integers(name="age", lower=17, upper=90, null=0),))
+    domain = Domain((IntegerRange(name="age", lower=17, upper=90, null=0),))
     return Data(domain=domain, frame=pd.DataFrame({"age": ages}), size=ADULT_ROWS, real=found is not None)
 
 
@@ -94,7 +94,7 @@ def taxi_squares() -> Data:
         trips = pd.read_csv(file, usecols=["pickup_latitude", "pickup_longitude"])
         north, east = trips["pickup_latitude"].to_numpy(), trips["pickup_longitude"].to_numpy()
     squares = square_of(north, east)
-    domain = Domain((Integers(name="square", lower=0, upper=4**QUARTERINGS - 1, null=0),))
+    domain = Domain((IntegerRange(name="square", lower=0, upper=4**QUARTERINGS - 1, null=0),))
     return Data(domain=domain, frame=pd.DataFrame({"square": squares}), size=len(squares), real=file is not None)
 
 
@@ -118,7 +118,7 @@ def flights() -> Data:
     names = ["month", "carrier", "origin", "dest", *WIDTHS]
     frame = _stand_in_flights() if file is None else pd.read_csv(file, usecols=names)
     listed = {"carrier": CARRIERS, "origin": ORIGINS, "dest": DESTINATIONS}
-    columns: list[Attribute] = [Integers(name="month", lower=1, upper=12, null=0)]
+    columns: list[Attribute] = [IntegerRange(name="month", lower=1, upper=12, null=0)]
     columns += [_listed(name, values) for name, values in listed.items()]
     columns += [Bins(name=name, edges=edges_of(name)) for name in WIDTHS]
     return Data(domain=Domain(tuple(columns)), frame=frame[names], size=FLIGHT_ROWS, real=file is not None)

@@ -17,24 +17,24 @@ from benchmarks.cachedp_tasks import TASKS, Task, converse
 from benchmarks.harness import peak_mb
 from benchmarks.systems import apex, apex_cache, laplace, pioneer
 from bursar import presets
-from bursar.core.domain import Unit
-from bursar.goal import GoalKind
-from bursar.estimation.estimate import Estimate
-from bursar.views.measurements import products_of
 from bursar.core.accounting import Measured, from_units
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
+from bursar.core.domain import Unit
 from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Record
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.tables import Tables
+from bursar.estimation.estimate import Estimate
+from bursar.goal import GoalKind
+from bursar.papers.cachedp import modules
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
 from bursar.planner.request import Request
-from bursar.papers.cachedp import modules
+from bursar.views.measurements import products_of
 
 SYSTEMS: dict[str, Preset] = {
     "laplace": laplace,

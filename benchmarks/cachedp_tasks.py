@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from benchmarks import cachedp_data as data
 from benchmarks.cachedp_idebench import workflow_questions, workflows
-from bursar.core.domain import Domain, Integers
+from bursar.compile.workload import Workload
+from bursar.core.domain import Domain, IntegerRange
+from bursar.core.queries import Mask, Product, Steps
 from bursar.goal import Goal, GoalKind
 from bursar.planner.request import Request
-from bursar.core.queries import Mask, Product, Steps
-from bursar.compile.workload import Workload
 
 Node = tuple[int, int]
 Client = Generator[Request, NDArray[np.float64], None]
@@ -156,7 +156,7 @@ def rrq(questions: int = 50_000) -> Task:
     """One client. The paper's table is synthetic too, and no figure depends on it."""
     import pandas as pd
 
-    domain = Domain((Integers(name="id", lower=0, upper=RANGE_CELLS - 1, null=0),))
+    domain = Domain((IntegerRange(name="id", lower=0, upper=RANGE_CELLS - 1, null=0),))
     frame = pd.DataFrame({"id": np.arange(100_000) % RANGE_CELLS})
     table = data.Data(domain=domain, frame=frame, size=len(frame), real=False)
     return Task(name="rrq", data=table, clients=lambda seed: [random_ranges(domain, _rng(seed, 0), questions)])

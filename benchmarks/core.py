@@ -15,15 +15,15 @@ import numpy as np
 
 from benchmarks.harness import Figures, options, peak_mb, per_second, report
 from bursar.config import Config
-from bursar.core.domain import Domain, Integers, Unit
-from bursar.engine import Bursar
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
+from bursar.core.domain import Domain, IntegerRange, Unit
 from bursar.core.ledger import MemoryLedger, Purpose, Transaction
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.queries import Mask, Product, Steps
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.engine import Bursar
 
 COLUMNS = [f"c{i:02}" for i in range(15)]
 PAIRS = list(itertools.combinations(COLUMNS, 2))[:100]
@@ -35,7 +35,7 @@ def engine(people: int, seed: int) -> Bursar:
 
     columns = ", ".join(f"(hash(i, {seed}, {n}) % 10)::INT AS {name}" for n, name in enumerate(COLUMNS))
     frame = duckdb.sql(f"SELECT {columns} FROM range({people}) t(i)").df()
-    domain = Domain(tuple(Integers(name=name, lower=0, upper=9, null=0) for name in COLUMNS))
+    domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=9, null=0) for name in COLUMNS))
     config = Config(
         path=Path("core.toml"),
         dataset="core",

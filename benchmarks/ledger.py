@@ -27,21 +27,21 @@ import numpy as np
 
 from benchmarks.harness import Figures, options, report
 from bursar.config import Config
-from bursar.core.domain import Domain, Integers, Unit
-from bursar.engine import Bursar
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
+from bursar.core.domain import Domain, IntegerRange, Unit
 from bursar.core.grant import Grant, new_claim
 from bursar.core.ledger import Purpose, SqliteLedger, Transaction
 from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import Predicate
 from bursar.core.source.source import Source
+from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
-from bursar.core.queries import Predicate
 
-DOMAIN = Domain(tuple(Integers(name=name, lower=0, upper=9, null=0) for name in ("a", "b", "c")))
+DOMAIN = Domain(tuple(IntegerRange(name=name, lower=0, upper=9, null=0) for name in ("a", "b", "c")))
 QUESTIONS = [
     f"SELECT COUNT(*) FROM people WHERE a BETWEEN {low} AND {high} AND b <= {b}"
     for low, high, b in product(range(5), range(4, 10), range(10))

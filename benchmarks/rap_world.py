@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.rap_data import Coded
-from bursar.core.domain import Domain, Integers, Neighbours, Unit
 from bursar.core.accounting import Measured, Noise, NoiseKind, from_units
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
+from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger
@@ -57,7 +57,7 @@ class World:
     def __init__(self, data: Coded, budget: Budget, *, sequential: bool) -> None:
         columns = zip(data.names, data.sizes, strict=True)
         self.data, self.budget, source = data, budget, CodedSource(data)
-        self.domain = Domain(tuple(Integers(name=name, lower=0, upper=size - 1, null=0) for name, size in columns))
+        self.domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=size - 1, null=0) for name, size in columns))
         unit, randomness = Unit(neighbours=NEIGHBOURS), SystemRandomness()
         facts: Any = {"domain": self.domain, "unit": unit, "budget": budget, "max_rows": data.rows}
         self.ledger = MemoryLedger(charter_of(dataset=data.name, **facts))

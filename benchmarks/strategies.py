@@ -18,7 +18,7 @@ from benchmarks.harness import Figures, options, report
 from benchmarks.strategies_online import in_one_thread
 from benchmarks.strategies_systems import SYSTEMS, Case, error
 from benchmarks.strategies_workloads import predicates, two_way
-from bursar.strategies import workloads
+from bursar.strategies import universal as workloads
 from bursar.strategies.measure import svd_bound
 
 CUBE = (8, 8, 8, 4)
@@ -26,7 +26,7 @@ EVERYWHERE = ("default", "eigen", "wavelet", "hierarchical", "identity")
 TIMED = """
 import time
 from bursar.strategies.optimal import optimum
-from bursar.strategies.workloads import all_ranges
+from bursar.strategies.universal import all_ranges
 V = all_ranges({cells})
 start = time.process_time()
 optimum(V, gap=1e-3)

@@ -23,13 +23,13 @@ from benchmarks.strategies_show import Rows
 from benchmarks.strategies_spaces import Spaces
 from bursar.core.accounting import Mode
 from bursar.core.queries import Mask, Product, Steps
-from bursar.strategies import workloads
-from bursar.strategies.best import best_strategy
 from bursar.papers.eigen_design.eigen_design import principal_weights, separated_weights
+from bursar.strategies import universal as workloads
+from bursar.strategies.best import best_strategy
 from bursar.strategies.kronecker import KroneckerStrategy
 from bursar.strategies.measure import svd_bound
-from bursar.strategies.plan import Line, Marginals
-from bursar.strategies.ranges import Family, SineStrategy
+from bursar.strategies.plan import LineWorkload, Marginals
+from bursar.strategies.ranges import RangeFamily, SineStrategy
 from bursar.strategies.residual import ResidualPlan
 from bursar.strategies.weights import query_weights
 
@@ -86,25 +86,25 @@ def ranges_spectrum() -> large.Spectrum:
 
 
 @cache
-def _sines(family: Family) -> SineStrategy:
-    made = best_strategy(Line(family=family, column="x", cells=CELLS, max_rows=2**24), Mode.CONCENTRATED).source
+def _sines(family: RangeFamily) -> SineStrategy:
+    made = best_strategy(LineWorkload(family=family, column="x", cells=CELLS, max_rows=2**24), Mode.CONCENTRATED).source
     assert isinstance(made, SineStrategy)
     return made
 
 
 @cache
-def _line_eigen(family: Family) -> float:
-    spectrum = ranges_spectrum() if family is Family.RANGES else large.prefix_spectrum(CELLS)
+def _line_eigen(family: RangeFamily) -> float:
+    spectrum = ranges_spectrum() if family is RangeFamily.RANGES else large.prefix_spectrum(CELLS)
     return spectrum.completed_error(program_1(spectrum)) / spectrum.bound
 
 
-def line(family: Family, spectrum: large.Spectrum) -> dict[str, float]:
+def line(family: RangeFamily, spectrum: large.Spectrum) -> dict[str, float]:
     sines = _sines(family)
     error = sines.sensitivity * math.sqrt(sines.total_variance)
     return {"default": error / spectrum.bound, "eigen": _line_eigen(family)}
 
 
-def sine_deviations(family: Family) -> large.Deviations:
+def sine_deviations(family: RangeFamily) -> large.Deviations:
     """Of ranges given as rows: where they begin, and how long they are."""
     sines = _sines(family)
 
@@ -119,7 +119,7 @@ def sine_deviations(family: Family) -> large.Deviations:
 def _all_ranges(sizes: tuple[int, ...]) -> dict[str, float]:
     energies = [large.haar_energies(size, large.of_ranges) for size in sizes]
     if len(sizes) == 1:
-        bound, found = ranges_spectrum().bound, line(Family.RANGES, ranges_spectrum())
+        bound, found = ranges_spectrum().bound, line(RangeFamily.RANGES, ranges_spectrum())
     else:
         grams = [workloads.all_ranges(size) for size in sizes]
         bound = math.prod(svd_bound(V) for V in grams)
@@ -149,7 +149,7 @@ def every_range(column: int, size: int) -> Mask:
 
 def _random_ranges(rng: np.random.Generator) -> dict[str, float]:
     W = drawn.random_ranges((CELLS,), rng)
-    return of_rows(W, {"default": sine_deviations(Family.RANGES)}, (CELLS,), rng)
+    return of_rows(W, {"default": sine_deviations(RangeFamily.RANGES)}, (CELLS,), rng)
 
 
 def of_rows(

@@ -15,13 +15,12 @@ import numpy as np
 
 from benchmarks import strategies_workloads as drawn
 from benchmarks.strategies_show import Rows, show
-from bursar.strategies import workloads
-from bursar.papers.eigen_design.fourier import fourier, fourier_basis
-from bursar.strategies.hierarchical import tree
-from bursar.strategies.measure import Reals, pure_error, svd_bound
+from bursar.arrays import Reals
+from bursar.papers.eigen_design.fourier import fourier, fourier_basis, wavelet
+from bursar.strategies import universal as workloads
+from bursar.strategies.hierarchical import identity, tree
+from bursar.strategies.measure import pure_error, svd_bound
 from bursar.strategies.p_identity import p_identity
-from bursar.strategies.simple import identity
-from bursar.papers.eigen_design.wavelet import wavelet
 from bursar.strategies.weights import query_weights
 
 NEEDED = 1e-9

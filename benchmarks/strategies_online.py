@@ -31,25 +31,25 @@ from numpy.typing import NDArray
 from benchmarks.harness import Figures, options, report
 from benchmarks.sheet import sheet
 from bursar import presets
+from bursar.compile.workload import Workload
 from bursar.config import Config
-from bursar.core.domain import Domain, Integers, Unit
-from bursar.engine import Bursar
-from bursar.goal import Goal, GoalKind
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
+from bursar.core.domain import Domain, IntegerRange, Unit
 from bursar.core.grant import Grant
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
+from bursar.engine import Bursar
+from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.reconstruct import Reconstruct
-from bursar.core.queries import Mask, Product, Steps
 from bursar.strategies.optimal import optimum
-from bursar.compile.workload import Workload
 
 Reals = NDArray[np.float64]
 CELLS = 1000
@@ -154,7 +154,7 @@ def engine(preset: Preset) -> Bursar:
     import duckdb
 
     frame = duckdb.sql(f"SELECT (hash(i) % {CELLS})::INT AS value FROM range(100000) t(i)").df()
-    domain = Domain((Integers(name="value", lower=0, upper=CELLS - 1, null=0),))
+    domain = Domain((IntegerRange(name="value", lower=0, upper=CELLS - 1, null=0),))
     facts = {"dataset": "online", "domain": domain, "unit": Unit(), "budget": Budget.of(rho=10.0), "max_rows": 10**6}
     config = Config(path=Path("online.toml"), location=Path("online"), table="people", **facts)
     ledger, randomness = MemoryLedger(charter_of(**facts)), SystemRandomness()

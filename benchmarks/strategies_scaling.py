@@ -10,12 +10,12 @@ from pathlib import Path
 
 from benchmarks.strategies_show import Rows, show
 from bursar.core.accounting import Mode
-from bursar.strategies import workloads
+from bursar.strategies import universal as workloads
 from bursar.strategies.best import best_strategy
 from bursar.strategies.measure import svd_bound
 from bursar.strategies.optimal import optimum
-from bursar.strategies.plan import Line, Marginals
-from bursar.strategies.ranges import Family, SineStrategy
+from bursar.strategies.plan import LineWorkload, Marginals
+from bursar.strategies.ranges import RangeFamily, SineStrategy
 from bursar.strategies.residual import ResidualPlan
 
 VALUES = 10
@@ -46,10 +46,10 @@ def dense() -> Rows:
 
 def lines() -> Rows:
     found: Rows = {}
-    for family in Family:
+    for family in RangeFamily:
         for power in (12, 14, 16, 18, 20):
             start = time.process_time()
-            line = Line(family=family, column="x", cells=2**power, max_rows=2**24)
+            line = LineWorkload(family=family, column="x", cells=2**power, max_rows=2**24)
             plan = best_strategy(line, Mode.CONCENTRATED)
             seconds = time.process_time() - start
             assert isinstance(plan.source, SineStrategy)

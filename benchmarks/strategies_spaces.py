@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.papers.eigen_design.datacube import bmax
-from bursar.strategies.workloads import all_ranges
+from bursar.papers.eigen_design.fourier import bmax
+from bursar.strategies.universal import all_ranges
 
 Reals = NDArray[np.float64]
 Set = tuple[int, ...]

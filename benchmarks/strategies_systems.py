@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.papers.eigen_design.datacube import datacube
 from bursar.papers.eigen_design.eigen_design import eigen_design
-from bursar.papers.eigen_design.fourier import fourier
+from bursar.papers.eigen_design.fourier import datacube, fourier, wavelet
 from bursar.strategies.hierarchical import hierarchical
 from bursar.strategies.measure import trace_error
 from bursar.strategies.optimal import optimum
-from bursar.papers.eigen_design.wavelet import wavelet
 
 Reals = NDArray[np.float64]
 QUOTED = 1e-4

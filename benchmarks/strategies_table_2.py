@@ -29,10 +29,10 @@ from benchmarks.strategies_show import Rows
 from benchmarks.strategies_spaces import Spaces
 from bursar.core.accounting import Mode
 from bursar.core.queries import Product, Stack
-from bursar.strategies import workloads
+from bursar.strategies import universal as workloads
 from bursar.strategies.best import best_strategy
 from bursar.strategies.cells import merged_mask
-from bursar.strategies.ranges import Family
+from bursar.strategies.ranges import RangeFamily
 from bursar.strategies.residual import ResidualPlan, residuals, some_queries
 
 
@@ -40,7 +40,7 @@ def table_2(table: large.Reals, rng: np.random.Generator) -> Rows:
     """Absolute errors over the bound, and relative ones on a census of 16x32x16 cells."""
     found: Rows = {}
     order = rng.permutation(CELLS)
-    absolute = line(Family.RANGES, ranges_spectrum()) | {
+    absolute = line(RangeFamily.RANGES, ranges_spectrum()) | {
         system: large.haar_error((CELLS,), large.haar_energies(CELLS, large.of_ranges, np.argsort(order)), system)
         / ranges_spectrum().bound
         for system in HAAR
@@ -48,14 +48,16 @@ def table_2(table: large.Reals, rng: np.random.Generator) -> Rows:
     found["1-D ranges, permuted"] = absolute
     rows = drawn.box_rows(drawn.some_boxes((CELLS,), (0,), BOXES, rng), (CELLS,))
     found["1-D ranges, permuted, relative"] = _relative_line(
-        Family.RANGES, rows, _unit_ranges(CELLS), table[np.argsort(order)], rng, order
+        RangeFamily.RANGES, rows, _unit_ranges(CELLS), table[np.argsort(order)], rng, order
     )
     spectrum = large.prefix_spectrum(CELLS)
-    found["CDF"] = line(Family.PREFIXES, spectrum) | {
+    found["CDF"] = line(RangeFamily.PREFIXES, spectrum) | {
         system: large.haar_error((CELLS,), large.haar_energies(CELLS, large.of_prefixes), system) / spectrum.bound
         for system in HAAR
     }
-    found["CDF, relative"] = _relative_line(Family.PREFIXES, np.tri(CELLS)[1::2], _unit_prefixes(CELLS), table, rng)
+    found["CDF, relative"] = _relative_line(
+        RangeFamily.PREFIXES, np.tri(CELLS)[1::2], _unit_prefixes(CELLS), table, rng
+    )
     for k in (1, 2):
         sets = workloads.ways(len(CUBE), k)
         found[f"{k}-way range marginals"] = _range_marginals(sets)
@@ -65,7 +67,7 @@ def table_2(table: large.Reals, rng: np.random.Generator) -> Rows:
 
 
 def _relative_line(
-    family: Family,
+    family: RangeFamily,
     rows: large.Reals,
     unit: large.Reals,
     table: large.Reals,

@@ -12,14 +12,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bursar
-from bursar.curate.demo import generate
-from bursar.core.domain import Domain, Integers
 from bursar.core.accounting import AddRemove, Footprint, Noise, NoiseKind
+from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
+from bursar.curate.demo import generate
 from bursar.report.plots import picture_of
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-DOMAIN = Domain((Integers(name="age", lower=0, upper=99, null=0),))
+DOMAIN = Domain((IntegerRange(name="age", lower=0, upper=99, null=0),))
 QUESTIONS = [
     ("age 0-17 within 40", Steps.ranges([0], [18], 100), 13.4),
     ("age 65+ within 30", Steps.ranges([65], [100], 100), 10.0),

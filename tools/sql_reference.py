@@ -19,14 +19,15 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+from bursar.compile import compile as compile_query
+from bursar.compile.compile import MOST_ANSWERS
 from bursar.config import Config, load
 from bursar.curate.demo import generate
 from bursar.errors import QueryError
-from bursar.sql import aggregates, allowed, parse, script, tokens
+from bursar.sql import aggregates, allowed, parse, tokens
+from bursar.sql import tokens as script
 from bursar.sql.accuracy import cut_accuracy
 from bursar.sql.tokens import statement_tokens
-from bursar.compile import compile as compile_query
-from bursar.compile.compile import MOST_ANSWERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "sql.md"

@@ -9,17 +9,16 @@ import numpy as np
 
 from benchmarks.systems.full_tree import FullTree, Reals, full_tree, hopeless
 from benchmarks.systems.laws import DRAWS, believed, largest_scale, passes
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
-from bursar.tails.tails import scale_for
-from bursar.views.measurements import noise_of
 from bursar.core.accounting import Measured, Noise, NoiseKind
-from bursar.core.ledger import Record
-from bursar.core.ledger import chain
+from bursar.core.ledger import Record, chain
+from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
+from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
+from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.core.queries import LinearMap
+from bursar.tails.tails import scale_for
+from bursar.views.measurements import noise_of
 
 ROUNDED = 1 - 1e-12
 CHUNK = 500

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.systems.laws import believed, independent_scale
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import Estimate
-from bursar.estimation.least_squares import Block
-from bursar.views.measurements import Measurements
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.noise.law import LARGEST_SCALE
+from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.core.verbs import Verbs
+from bursar.estimation.estimate import Estimate
+from bursar.estimation.least_squares import Block
+from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.core.queries import LinearMap, Mask, Product, Steps
+from bursar.views.measurements import Measurements
 
 Range = tuple[int, int]
 

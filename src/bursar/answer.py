@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Value
-from bursar.goal import Contract, Goal
-from bursar.estimation.derived import Derived
-from bursar.estimation.estimate import Estimate, error_bars
-from bursar.report import Shown
-from bursar.report.columns import names_of
 from bursar.compile.lazy_rows import Labels, Numbers, read
 from bursar.compile.workload import Workload
+from bursar.core.domain import Value
+from bursar.estimation.derived import Derived
+from bursar.estimation.estimate import Estimate, error_bars
+from bursar.goal import Contract, Goal
+from bursar.report import Shown
+from bursar.report.columns import names_of
 
 Table = tuple[tuple[float, ...], ...] | Numbers
 """One inner tuple per line of the answer, one number per aggregate."""

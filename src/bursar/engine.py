@@ -14,16 +14,18 @@ from bursar.analysts.guarantee import guarantee_of
 from bursar.analysts.policy import policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
+from bursar.compile.remembered import Compiled
+from bursar.compile.workload import Workload
 from bursar.config import Config
-from bursar.errors import Busy, LedgerError, Stale
-from bursar.goal import Goal
-from bursar.estimation.estimate import Estimate
 from bursar.core.accounts import Charge
 from bursar.core.grant import Grant, new_claim
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger
 from bursar.core.noise.system import Randomness
 from bursar.core.source.source import Source
+from bursar.errors import Busy, LedgerError, Stale
+from bursar.estimation.estimate import Estimate
+from bursar.goal import Goal
 from bursar.pace import paced
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
@@ -33,8 +35,6 @@ from bursar.planner.request import Request
 from bursar.report.status import OWNER, payment
 from bursar.synthetic.session import SynthesisDoor
 from bursar.threads import one_thread
-from bursar.compile.remembered import Compiled
-from bursar.compile.workload import Workload
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""

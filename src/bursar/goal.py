@@ -30,7 +30,7 @@ class Contract(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class OutputGoal:
     """The error asked for one output of a question, or for all that are not named."""
 
     amount: float
@@ -52,7 +52,7 @@ class Goal:
     percent: bool = False  # the amount is a percentage of the public size; see `in_counts`
     unit: str = ""  # "epsilon" or "rho" where the kind is SPEND and the analyst named it
     most: float | None = None  # refuse if the price would exceed this, whatever the kind
-    parts: tuple[Part, ...] = ()
+    parts: tuple[OutputGoal, ...] = ()
 
     def __post_init__(self) -> None:
         for amount in (self.amount, *(part.amount for part in self.parts)):
@@ -68,9 +68,9 @@ class Goal:
         """The probability of missing the goal that is tolerated."""
         return 1.0 - self.confidence
 
-    def of(self, output: str) -> Part:
+    def of(self, output: str) -> OutputGoal:
         """What is asked for one output: its own part, or that of all others."""
-        parts = self.parts or (Part(amount=self.amount, percent=self.percent),)
+        parts = self.parts or (OutputGoal(amount=self.amount, percent=self.percent),)
         own = [part for part in parts if part.output == output] or [part for part in parts if part.output is None]
         if not own:
             raise GoalError(f"no error is given for {output}: write WITH ERROR {self.amount:g} ON {output}")
@@ -84,7 +84,7 @@ class Goal:
     def describe(self) -> str:
         """The goal in the words of the SQL clause."""
         name = (self.unit or "epsilon").upper() if self.kind is GoalKind.SPEND else self.kind.name
-        parts = self.parts or (Part(amount=self.amount, percent=self.percent),)
+        parts = self.parts or (OutputGoal(amount=self.amount, percent=self.percent),)
         amounts = [
             f"{part.amount:g}{'%' * part.percent}{'' if part.output is None else f' ON {part.output}'}"
             for part in parts

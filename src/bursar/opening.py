@@ -8,16 +8,16 @@ from typing import Any
 
 from bursar.analysts.shares import EVERYONE, Shares
 from bursar.config import Config, load
-from bursar.engine import Bursar
-from bursar.errors import AnalystError, BursarError, LedgerError
-from bursar.curate.ingest import found
 from bursar.core.budget import charter_of
 from bursar.core.curator import declare_version
 from bursar.core.ledger import Charter, SqliteLedger
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.seals import Axis
+from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.source import Source
+from bursar.curate.ingest import found
+from bursar.engine import Bursar
+from bursar.errors import AnalystError, BursarError, LedgerError
 from bursar.report.status import OWNER
 
 
@@ -65,7 +65,7 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
     source(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
     ledger = SqliteLedger.create(config.ledger_path, _charter(config))
     last = -1 if config.sealing.growing else config.domain.partitions - 1
-    declare_version(ledger, source, randomness, axis=Axis.of(config.domain, config.unit), through=last)
+    declare_version(ledger, source, randomness, axis=PartitionAxis.of(config.domain, config.unit), through=last)
     bursar = Bursar(config, ledger, open_source=source, randomness=randomness)
     bursar.declare_shares()
     bursar.seal_due()

@@ -12,16 +12,16 @@ from typing import Self
 
 from bursar.config import Config
 from bursar.config.partition import cell_named
-from bursar.core.domain import Attribute, Value
-from bursar.errors import AnalystError, ConfigError, QueryError, SourceError
-from bursar.curate.ingest import curating, ingest
 from bursar.core.curator import declare_version, seal
+from bursar.core.domain import Attribute, Value
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Health, Ledger
 from bursar.core.noise.system import Randomness
-from bursar.core.seals import Axis
-from bursar.curate.intake import Taken
+from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import Source
+from bursar.curate.ingest import curating, ingest
+from bursar.curate.intake import Taken
+from bursar.errors import AnalystError, ConfigError, QueryError, SourceError
 from bursar.planner.planner import Planner
 from bursar.report.spending import Spending, spending_of
 from bursar.report.spending.purchases import reader
@@ -72,7 +72,7 @@ class OwnersDoor:
 
     def declare_version(self, *, same_rows: bool = False) -> int:
         """For the data owner: the data have changed, and are what they are now."""
-        axis = Axis.of(self.config.domain, self.config.unit)
+        axis = PartitionAxis.of(self.config.domain, self.config.unit)
         with curating(self.config):
             return declare_version(self.ledger, self._open_source, self._randomness, same_rows=same_rows, axis=axis)
 
@@ -130,7 +130,7 @@ class OwnersDoor:
         return max(sealed, due - 1)
 
     def _seal(self, place: int) -> int:
-        axis = Axis.of(self.config.domain, self.config.unit)
+        axis = PartitionAxis.of(self.config.domain, self.config.unit)
         assert axis is not None
         with curating(self.config):
             return seal(self.ledger, self._open_source, axis=axis, through=place)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bursar.core.domain import Domain
-from bursar.views.multiplicative_weights import Names
-from bursar.estimation.simultaneous import Family
 from bursar.core.accounting import Mode
+from bursar.core.domain import Domain
+from bursar.estimation.simultaneous import Family
+from bursar.papers.cachedp import modules
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Proposer
-from bursar.proposers.partwise import OneByOne
-from bursar.papers.cachedp import modules
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.invest import Invest, Invested
 from bursar.proposers.partitions import ByPartition
+from bursar.proposers.partwise import Partwise
 from bursar.proposers.pmw import PUBLISHED, TIGHT, Pmw
 from bursar.proposers.pmw_windows import PmwWindows
 from bursar.proposers.reconstruct import Reconstruct
@@ -25,6 +24,7 @@ from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse
 from bursar.proposers.strategy import Strategy
 from bursar.proposers.synthetic import Synthetic
 from bursar.proposers.tree import Tree
+from bursar.views.multiplicative_weights import Names
 
 THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4, Mode.RENYI: 0.4}
 """From which share of its price on rent justifies a strategy for all questions; sooner where each one is cheap."""
@@ -41,7 +41,7 @@ default = Preset(
     "default",
     (
         Exact(),
-        OneByOne(),
+        Partwise(),
         Reconstruct(),
         Invested(_INVEST),
         ByPartition(theta=THETA),
@@ -96,7 +96,7 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     Proposers that live on rows of several purchases have no place there: `Reuse` does what can be done with each one.
     """
     estimators = Estimators(family)
-    kinds = Exact | OneByOne | Reconstruct | Invested | ByPartition | Incremental | Tree | Refine
+    kinds = Exact | Partwise | Reconstruct | Invested | ByPartition | Incremental | Tree | Refine
     kinds |= Pmw | PmwWindows | Synthetic
     buying = [one for one in preset.proposers if not isinstance(one, kinds)]
     buying = [Invest(theta=THETA, top_up=False) if isinstance(one, Invest) else one for one in buying]

@@ -34,7 +34,7 @@ def silent(done: int, of: int) -> None:
     """Nobody is told."""
 
 
-class Asked:
+class BatchQuestion:
     """A question of a batch; the answer, and everything that an answer has, once the batch is paid."""
 
     def __init__(self, question: str) -> None:
@@ -69,13 +69,13 @@ class OpenBatch:
     def __init__(self, door: BatchDoor, wanted: Wanted, key: str | None, progress: Progress, place: Any) -> None:
         self._door, self._wanted, self._key, self._progress, self._place = door, wanted, key, progress, place
         self._requests: list[Request] = []
-        self._asked: list[Asked] = []
+        self._asked: list[BatchQuestion] = []
         self._seen: float | None = None  # the price that somebody has looked at
         self._one_by_one: list[float] = []
         self._cancelled = False
         self.result: Batch | None = None
 
-    def query(self, sql: str) -> Asked:
+    def query(self, sql: str) -> BatchQuestion:
         """Add a question; one that cannot be asked is refused here, and the batch stays as it was."""
         if self.result is not None or self._cancelled:
             raise QueryError("the batch is closed; begin another one")
@@ -88,7 +88,7 @@ class OpenBatch:
                 rewrite=sql.lstrip()[len("EXPLAIN") :].lstrip(),
             )
         self._requests.append(request)
-        self._asked.append(Asked(sql))
+        self._asked.append(BatchQuestion(sql))
         self._seen = None
         return self._asked[-1]
 

@@ -10,14 +10,14 @@ from abc import abstractmethod
 from typing import Any, Literal, overload
 
 from bursar.answer import Answer
-from bursar.session import BatchDoor
+from bursar.compile.threshold_rows import Features, thresholds, written
+from bursar.compile.workload import Workload
 from bursar.goal import Goal
 from bursar.pace import paced
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
 from bursar.planner.request import Request
-from bursar.compile.threshold_rows import Features, thresholds, written
-from bursar.compile.workload import Workload
+from bursar.session import BatchDoor
 
 
 class ThresholdDoor(BatchDoor):

@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 
 import bursar.audit
-from bursar.analysts.settings import Seed, Settings
-from bursar.analysts.shares import Shares
+from bursar.analysts.shares import AnalystSettings, Seed, Shares
 from bursar.audit import Audit, audit
 from bursar.audit.bounds import detectable, loss_of, lower_bound
 from bursar.audit.neighbours import raw_value, rows_of_one, write_neighbours
 from bursar.audit.sessions import SESSIONS
-from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Neighbours, Period, Stray, Unit
 from bursar.core.accounting import Failed, Mode, Noise
 from bursar.core.budget import Budget
+from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Neighbours, Period, Stray, Unit
+from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.source.duckdb import DuckDBSource
-from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
@@ -31,7 +30,7 @@ from harness.small import config
 EVERY_KIND = Domain(
     (
         Categories(name="sex", values=("F", "M")),
-        Integers(name="age", lower=0, upper=3, outside=Stray.OTHER),
+        IntegerRange(name="age", lower=0, upper=3, outside=Stray.OTHER),
         Bins(name="income", edges=(0.0, 10.0, 20.0), outside=Stray.OTHER, null=Stray.OTHER),
         Dates(name="day", first=date(2024, 1, 1), last=date(2024, 3, 1), by=Period.MONTH, outside=Stray.OTHER),
         Categories(name="level", values=(1, 2), outside=0, null=1),
@@ -181,9 +180,9 @@ SETTINGS = {
     "replace-one": config(unit=Unit(neighbours=Neighbours.REPLACE_ONE), public_size=31),
     "rho": config(budget=Budget.of(rho=1.0), unit=SEVERAL),
     "renyi": config(budget=Budget.of(epsilon=1.0, delta=1e-6, accountant="rdp")),
-    "shares": config(analysts=Settings(policy="independent", shares=Shares.of({"ana": 0.7, "bo": 0.3}))),
+    "shares": config(analysts=AnalystSettings(policy="independent", shares=Shares.of({"ana": 0.7, "bo": 0.3}))),
     "seeded": config(
-        analysts=Settings(
+        analysts=AnalystSettings(
             policy="seeded-cache",
             scheduler="round-robin",
             shares=Shares.of({"ana": 0.5, "bo": 0.5}),

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.errors import Busy, KeyConflict, LedgerError, Stale
 from bursar.core.accounting.events import Closed, Failed, Measured, Opened, Versioned
-from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.ledger import Claim, Hold, Ledger, MemoryLedger, Purpose, Record, SqliteLedger, Transaction
+from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.errors import Busy, KeyConflict, LedgerError, Stale
 
 CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "columns": ["age", "größe"]}
 KINDS = ["sqlite", "memory"]

@@ -23,10 +23,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray, Unit
-from bursar.errors import QueryError, SourceError
-from bursar.core.source.duckdb import DuckDBSource
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray, Unit
 from bursar.core.queries import Predicate, Quorum, Within
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.errors import QueryError, SourceError
 
 KEY = b"a key that nobody else has......"
 
@@ -112,7 +112,7 @@ def cell(attribute: Attribute, value: object) -> int:
 
 
 def position(attribute: Attribute, read: float) -> float:
-    if isinstance(attribute, Integers):
+    if isinstance(attribute, IntegerRange):
         return read if math.isinf(read) else math.floor(read) - attribute.lower
     assert isinstance(attribute, Bins)
     if read < attribute.edges[0]:
@@ -335,12 +335,12 @@ def columns(size: int) -> st.SearchStrategy[Column]:
 
 @st.composite
 def attributes(draw: st.DrawFn, name: str) -> Attribute:
-    kind = draw(st.sampled_from([Categories, Integers, Bins, Dates]))
+    kind = draw(st.sampled_from([Categories, IntegerRange, Bins, Dates]))
     facts: dict[str, Any] = {"name": name}
     if kind is Categories:
         values = st.sampled_from([texts, whole | st.just(10**30), st.booleans()])
         facts["values"] = tuple(draw(st.lists(draw(values), min_size=1, max_size=8, unique=True)))
-    elif kind is Integers:
+    elif kind is IntegerRange:
         facts["lower"] = draw(st.integers(-(2**53) + 1, 2**53 - 400) | st.integers(-3, 3))
         facts["upper"] = facts["lower"] + draw(st.integers(0, 300))
     elif kind is Bins:
@@ -399,7 +399,7 @@ def people() -> tuple[Table, Domain]:
     }
     domain = Domain(
         (
-            Integers(name="age", lower=0, upper=99),
+            IntegerRange(name="age", lower=0, upper=99),
             Categories(name="town", values=("x", "y")),
             Dates(name="day", first=date(2021, 1, 1), last=date(2021, 4, 1), by=Period.MONTH),
         ),
@@ -448,7 +448,7 @@ def test_any_unit_is_bounded_as_written(rows: list[tuple[str, int, int]], k: int
         "a": Column(type="BIGINT", values=tuple(row[1] for row in rows)),
         "b": Column(type="BIGINT", values=tuple(row[2] for row in rows)),
     }
-    domain = Domain((Integers(name="a", lower=0, upper=3), Integers(name="b", lower=0, upper=2)), partition="b")
+    domain = Domain((IntegerRange(name="a", lower=0, upper=3), IntegerRange(name="b", lower=0, upper=2)), partition="b")
     expected = bounded([row[1:] for row in rows], [row[0] for row in rows], k, 1)
     with opened(arrow_table, table, domain, Unit(column="who", max_contributions=k)) as source:
         counts = source.table(("a", "b"))
@@ -505,7 +505,7 @@ def test_no_rows_are_fine(store: Callable[..., Any]) -> None:
 
 # --- conditions over more columns than a table can have ---------------------------------------------------------
 
-WIDE = Domain(tuple(Integers(name=f"x{place}", lower=0, upper=9) for place in range(12)))
+WIDE = Domain(tuple(IntegerRange(name=f"x{place}", lower=0, upper=9) for place in range(12)))
 WIDE_ROWS = np.random.default_rng(5).integers(0, 11, (300, 12)).tolist()
 """10 stands for NULL."""
 

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from bursar import errors
 from bursar.cli.app import app
-from bursar.config.schema import KEYS
+from bursar.config.section import KEYS
 from bursar.curate.demo import generate
 from harness.warm import warm
 

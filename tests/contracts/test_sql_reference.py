@@ -13,8 +13,8 @@ sys.path.insert(0, str(TOOLS))
 
 import sql_reference  # noqa: E402
 
-from bursar.sql import allowed, parse  # noqa: E402
 from bursar.compile import compile as compile_query  # noqa: E402
+from bursar.sql import allowed, parse  # noqa: E402
 
 
 def test_the_page_is_fresh() -> None:

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from bursar.core.domain import Unit
 from bursar.core.budget import Budget
+from bursar.core.domain import Unit
 from bursar.core.kernel import Kernel
 from bursar.core.queries import LinearMap, Product
 from harness.adversaries import (

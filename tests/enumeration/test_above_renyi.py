@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bursar.core.domain import Unit
 from bursar.core.accounting import Accountant, Mode, NoiseKind, Opened
 from bursar.core.budget import Budget
+from bursar.core.domain import Unit
 from bursar.core.kernel import Kernel
 from harness.adversaries import GROWN, OTHER_ROW, TWO_ROWS, WOMEN, neighbours, once, plus
 from harness.enumeration import ALLOWED, renyi_excess

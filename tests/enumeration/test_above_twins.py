@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from bursar.core.accounting import Accountant, Closed, Failed, Noise, Opened
+from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Transaction
-from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.core.queries import LinearMap, Product
 from harness.adversaries import OTHER_ROW, TWICE, WOMEN, over, plus
 from harness.enumeration import ALLOWED, INFINITE, worst_ratio

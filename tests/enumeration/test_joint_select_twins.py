@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Accountant, Mode, Selected
-from bursar.core.noise.law import UNIT_BITS
 from bursar.core.kernel import Kernel
+from bursar.core.noise.law import UNIT_BITS
 from bursar.core.queries import Stack
 from harness.adversaries import AGES, CONCENTRATED, SEXES, plus
 from harness.cells import Numbers

@@ -8,9 +8,9 @@ from typing import NoReturn, get_type_hints
 
 import pytest
 
-from bursar.core.domain import Unit
 from bursar.core.accounting import NoiseKind
 from bursar.core.budget import Budget
+from bursar.core.domain import Unit
 from bursar.core.grant import Grant
 from bursar.core.verbs import Verbs
 from harness.adversaries import (

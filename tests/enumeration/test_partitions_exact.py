@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import pytest
 
-from bursar.core.domain import Domain, Unit
 from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne
-from bursar.core.extensions.pairs import Change
+from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.replace_one import Change
 from bursar.core.kernel import Kernel
 from harness.adversaries import EITHER, GROWN, OLD_WOMEN, OTHER_ROW, SEXES, TWICE, WOMEN, once, plus, worst
 from harness.enumeration import ALLOWED, worst_ratio

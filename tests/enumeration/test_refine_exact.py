@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from bursar.core.domain import Unit
 from bursar.core.accounting import NoiseKind
 from bursar.core.budget import Budget
+from bursar.core.domain import Unit
 from bursar.core.kernel import Kernel
 from bursar.core.queries import LinearMap
 from harness.adversaries import (

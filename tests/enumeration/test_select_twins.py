@@ -13,11 +13,11 @@ import pytest
 
 from bursar.core.accounting import Accountant, Mode, Selected
 from bursar.core.accounting import events as events_room
-from bursar.core.noise.law import UNIT_BITS
-from bursar.core.extensions.reach import Reach
 from bursar.core.accounts import Charge
+from bursar.core.extensions.select import CandidateReach
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Record
+from bursar.core.noise.law import UNIT_BITS
 from bursar.core.queries import Ceiling, Hull, LinearMap, Mask, Product, Stack, Steps
 from harness.adversaries import AGES, APART, CONCENTRATED, GROWN, OTHER_ROW, SEXES, TWICE, WOMEN, plus
 from harness.cells import Numbers
@@ -77,7 +77,7 @@ def first_pick_only(accountant: Accountant, selected: Selected) -> Fraction:
     return right_price(accountant, selected) / selected.count
 
 
-class ReachOfNobody(Reach):
+class ReachOfNobody(CandidateReach):
     """Rows that agree on the columns that all candidates share are taken to be the same."""
 
     @cached_property
@@ -85,7 +85,7 @@ class ReachOfNobody(Reach):
         return {power: Ceiling(norm.masks, power) for power, norm in super().norms.items()}
 
 
-class FirstPart(Reach):
+class FirstPart(CandidateReach):
     """Only the first of several histograms is looked at."""
 
     @cached_property
@@ -93,7 +93,7 @@ class FirstPart(Reach):
         return super()._parts[:1]
 
 
-class OneSign(Reach):
+class OneSign(CandidateReach):
     one_sign = True
 
 
@@ -169,8 +169,8 @@ def excess(adversary: Adversary, pair: tuple[Versions, Versions] = PAIR, **twin:
     return worst_ratio(played(adversary, **twin), *pair).excess
 
 
-def reaching(monkeypatch: pytest.MonkeyPatch, reach: type[Reach]) -> None:
-    monkeypatch.setattr(events_room, "Reach", reach)
+def reaching(monkeypatch: pytest.MonkeyPatch, reach: type[CandidateReach]) -> None:
+    monkeypatch.setattr(events_room, "CandidateReach", reach)
 
 
 TWINS: dict[str, Callable[[], Decimal]] = {

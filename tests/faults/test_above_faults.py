@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
+from bursar.core.accounting import Closed, Failed, Noise, NoiseKind, Opened
+from bursar.core.extensions.sparse_vector import SparseVectors, Threshold
+from bursar.core.grant import Grant
+from bursar.core.ledger import Purpose, Transaction, database
+from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import Mask, Product, Steps
 from bursar.engine import Bursar
 from bursar.errors import Busy, LedgerError, Stale
-from bursar.core.accounting import Closed, Failed, Noise, NoiseKind, Opened
-from bursar.core.grant import Grant
-from bursar.core.ledger import Purpose, Transaction
-from bursar.core.ledger import database
-from bursar.core.noise.system import SystemRandomness
-from bursar.core.extensions.sparse_vector import SparseVectors, Threshold
-from bursar.core.queries import Mask, Product, Steps
 from harness.cells import Numbers
 from harness.faults import HOUR, KILLED, copied, die, exit_code, found, later, loss, reopened, run, start, steps_of
 from harness.faults import Steps as Interrupted

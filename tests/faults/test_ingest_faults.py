@@ -8,13 +8,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from bursar.core.domain import Categories, Domain, Integers, Unit
-from bursar.errors import SourceError
+from bursar.core.domain import Categories, Domain, IntegerRange, Unit
 from bursar.curate import intake
 from bursar.curate.intake import ASIDE, FILES, Store
+from bursar.errors import SourceError
 from harness.faults import KILLED, die, run
 
-DOMAIN = Domain((Integers(name="week", lower=0, upper=3), Categories(name="kind", values=("a",))), partition="week")
+DOMAIN = Domain((IntegerRange(name="week", lower=0, upper=3), Categories(name="kind", values=("a",))), partition="week")
 
 
 def store(folder: Path) -> Store:

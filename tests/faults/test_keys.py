@@ -11,11 +11,10 @@ import pytest
 
 from bursar import engine
 from bursar.answer import Answer
-from bursar.errors import KeyConflict, LedgerError
 from bursar.core.accounting import Measured
 from bursar.core.grant import CLAIM_SECONDS
-from bursar.core.ledger import Claim
-from bursar.core.ledger import chain
+from bursar.core.ledger import Claim, chain
+from bursar.errors import KeyConflict, LedgerError
 from bursar.planner.goals import Wanted
 from harness.faults import (
     KILLED,

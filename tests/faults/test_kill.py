@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bursar.errors import LedgerError, SourceError
 from bursar.core.accounting import Versioned
 from bursar.core.ledger import SqliteLedger
+from bursar.errors import LedgerError, SourceError
 from harness.faults import (
     KILLED,
     Ask,

@@ -19,21 +19,21 @@ import numpy as np
 import pytest
 
 from bursar import engine as engine_module
-from bursar.engine import Bursar
-from bursar.errors import BudgetError, LedgerError
-from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.accounts import Charge
 from bursar.core.grant import HOLD_SECONDS
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Record, SqliteLedger
 from bursar.core.ledger.sqlite import BUSY_TIMEOUT
+from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
+from bursar.engine import Bursar
+from bursar.errors import BudgetError, LedgerError
+from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.core.queries import LinearMap
 from harness.faults import KILLED, Clock, die, exit_code, found, later, loss, reopened, run, start
 from harness.patience import PATIENCE
 from harness.small import TableSource

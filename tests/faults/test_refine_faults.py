@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bursar.core.accounting import Measured, Noise, NoiseKind, Refined
+from bursar.core.ledger import Purpose
+from bursar.core.public import Blocks
+from bursar.core.queries import Mask, Product, Steps
 from bursar.engine import Bursar
 from bursar.errors import Stale
-from bursar.core.accounting import Measured, Noise, NoiseKind, Refined
-from bursar.core.blocks import Blocks
-from bursar.core.ledger import Purpose
-from bursar.core.queries import Mask, Product, Steps
 from harness.cells import Numbers
 from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of
 from harness.faults import Steps as Interrupted

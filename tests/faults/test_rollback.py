@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from bursar.core.ledger import SqliteLedger
 from bursar.engine import Bursar
 from bursar.errors import LedgerError
-from bursar.core.ledger import SqliteLedger
 from harness.faults import KILLED, Ask, ask_and_die, complaints, copied, found, measured, reopened, run
 
 EARLY = Ask(key="early", text="SELECT COUNT(*) FROM people WHERE age < 5", rows=1)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.engine import Bursar
-from bursar.errors import BudgetError
 from bursar.core.accounting import Selected
 from bursar.core.accounts import Charge
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Stack, Steps
+from bursar.engine import Bursar
+from bursar.errors import BudgetError
 from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of
 from harness.faults import Steps as Interrupted
 

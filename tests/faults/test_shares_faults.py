@@ -14,14 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from bursar.analysts.settings import Settings
-from bursar.analysts.shares import Shares
-from bursar.engine import Bursar
-from bursar.errors import AnalystError, BudgetError
+from bursar.analysts.shares import AnalystSettings, Shares
 from bursar.core import accounts as accounts_module
 from bursar.core.accounting import Allotted, Event, Measured
 from bursar.core.budget import Budget
 from bursar.core.ledger import Record, SqliteLedger
+from bursar.engine import Bursar
+from bursar.errors import AnalystError, BudgetError
 from harness.faults import (
     KILLED,
     PRESETS,
@@ -55,7 +54,7 @@ EPSILON = float(32 * EACH * PRICE)
 
 def opened(place: Path, analyst: str, believed: Mapping[str, Fraction], epsilon: float = EPSILON) -> Bursar:
     """An engine whose config says whatever it says about shares."""
-    settings = config(budget=Budget.of(epsilon=epsilon), analysts=Settings(shares=Shares(believed)))
+    settings = config(budget=Budget.of(epsilon=epsilon), analysts=AnalystSettings(shares=Shares(believed)))
     ledger = SqliteLedger.open(place, charter(settings), busy_timeout=PATIENCE)
     return engine(settings=settings, ledger=ledger, preset=PRESETS["fixed"], analyst=analyst)
 

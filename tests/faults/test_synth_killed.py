@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bursar.errors import BudgetError
 from bursar.core.accounting import Paid
 from bursar.core.grant import HOLD_SECONDS
+from bursar.errors import BudgetError
 from bursar.synthetic.prepared import silent
 from harness.faults import KILLED, Steps, copied, die, found, later, reopened, run, steps_of
 

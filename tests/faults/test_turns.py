@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from bursar.analysts import queue_storage as slips
-from bursar.analysts.queue_state import Rules, State
+from bursar.analysts import queue_state as slips
 from bursar.analysts.queue import TurnQueue
+from bursar.analysts.queue_state import QueueState, Rules
 from bursar.analysts.scheduler import Randomized, RoundRobin
 from bursar.core.ledger import SqliteLedger
 from harness.faults import KILLED, start
@@ -154,7 +154,11 @@ def test_a_client_that_is_killed_in_line_does_not_block_the_rest(tmp_path: Path)
     finish(tmp_path, processes)
     assert notes(tmp_path) == [sign + who for who in "bdefgh" for sign in "+-"]
     board = slips.read(ledger.queue())
-    assert (board.turn, board.turns["c"], [t for t in board.tickets if t.state is not State.WAITING]) == ("a", 1, [])
+    assert (board.turn, board.turns["c"], [t for t in board.tickets if t.state is not QueueState.WAITING]) == (
+        "a",
+        1,
+        [],
+    )
     ledger.close()
 
 

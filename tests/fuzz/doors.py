@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tests/, where this is run as a program
 
+from bursar.compile import compile
 from bursar.config import load
-from bursar.engine import Bursar
-from bursar.errors import BudgetError, BursarError, ConfigError, GoalError, LedgerError, QueryError
 from bursar.core.ledger import record_codec as codec
 from bursar.core.queries import decode, encode
+from bursar.engine import Bursar
+from bursar.errors import BudgetError, BursarError, ConfigError, GoalError, LedgerError, QueryError
 from bursar.sql import parse
-from bursar.compile import compile
 from fuzz import seeds
 from harness.small import engine
 from property.test_sql_junk import DOMAIN, stumbled

@@ -10,10 +10,10 @@ import json
 import numpy as np
 
 from bursar.core.accounting import Measured, Noise, NoiseKind, Versioned
+from bursar.core.extensions.transform import Transform
 from bursar.core.ledger import Claim, Hold, Record
 from bursar.core.ledger import record_codec as codec
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, encode
-from bursar.core.extensions.transform import Transform
 
 NUMBERS = {
     "exponent bomb": "1e999999999",

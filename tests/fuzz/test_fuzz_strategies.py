@@ -9,8 +9,8 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from bursar.errors import LedgerError
 from bursar.core.queries import Product, decode, encode
+from bursar.errors import LedgerError
 from fuzz import seeds
 from fuzz.doors import CODECS, reread
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from bursar.core.domain import Neighbours, Unit
 from bursar.core.accounting import NoiseKind
 from bursar.core.budget import Budget
+from bursar.core.domain import Neighbours, Unit
 from bursar.core.queries import LinearMap, Mask, Predicate, Product, Quorum, Stack, Steps, Within
 from harness.cells import Cell
 from harness.enumeration import Enumerated, worst_ratio

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bursar.engine import Bursar
 from bursar.core.ledger import database
+from bursar.engine import Bursar
 from harness.faults import HOUR, Ask, Clock, loss, measured, note, refusal, reopened
 
 CALLS = ("write", "sync", "read", "truncate")

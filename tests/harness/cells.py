@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Attribute, Bins, Categories, Domain, Integers, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Domain, IntegerRange, Stray
 from bursar.core.queries import LinearMap, Mask, Predicate, Quorum, Stack, Within
 
 Numbers = NDArray[np.int64]
@@ -60,7 +60,7 @@ def _place(attribute: Attribute, value: str | None) -> int:
         case Categories():
             texts = [str(v) for v in attribute.values]
             return texts.index(value) if value in texts else _outside(attribute, side=0)
-        case Integers():
+        case IntegerRange():
             number = _number(value)
             if number is None:
                 return _outside(attribute, side=None)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from bursar.core.domain import Domain
 from bursar.core.accounting import AddRemove, Book, Profile, ReplaceOne, Sequential
+from bursar.core.domain import Domain
 from bursar.core.noise.law import UNIT_BITS
 from harness.cells import Cell
 

@@ -9,35 +9,34 @@ from typing import Any
 import numpy as np
 
 from bursar import presets
-from bursar.analysts.settings import Seed, Settings
-from bursar.analysts.shares import Shares
-from bursar.core.domain import Domain, Integers
+from bursar.analysts.shares import AnalystSettings, Seed, Shares
+from bursar.compile.workload import Workload
+from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
+from bursar.core.queries import Mask, Product, Steps
 from bursar.engine import Bursar
 from bursar.errors import BudgetError
 from bursar.goal import Goal, GoalKind
-from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
-from bursar.core.queries import Mask, Product, Steps
-from bursar.compile.workload import Workload
 from harness.small import Silence, config, engine
 
 CELLS = 8
-LINE = Domain((Integers(name="age", lower=0, upper=CELLS - 1, null=0),))
+LINE = Domain((IntegerRange(name="age", lower=0, upper=CELLS - 1, null=0),))
 
 
 def settings_of(
     shares: Mapping[str, float], *, policy: str = "seeded-cache", fraction: float = 0.25, basis: str = "histogram"
-) -> Settings:
+) -> AnalystSettings:
     seed = Seed(fraction=Fraction(str(fraction)), basis=basis, columns=("age",)) if policy == "seeded-cache" else None
-    return Settings(policy=policy, shares=Shares.of(shares), seed=seed)
+    return AnalystSettings(policy=policy, shares=Shares.of(shares), seed=seed)
 
 
 class Collective:
     """Engines of all analysts over one ledger. Shares are in force from the start."""
 
-    def __init__(self, settings: Settings, *, epsilon: float = 1.0, preset: Preset = presets.default) -> None:
+    def __init__(self, settings: AnalystSettings, *, epsilon: float = 1.0, preset: Preset = presets.default) -> None:
         facts = config(domain=LINE, budget=Budget.of(epsilon=epsilon), analysts=settings)
         table = np.full(CELLS, 1000)
         self.owner = engine(table=table, settings=facts, randomness=Silence(), analyst="owner", preset=preset)

@@ -25,20 +25,20 @@ import numpy as np
 
 import bursar
 from bursar.answer import Answer
-from bursar.engine import Bursar
-from bursar.errors import BursarError, LedgerError
-from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.grant import Grant
-from bursar.core.ledger import Record, SqliteLedger
-from bursar.core.ledger import chain
+from bursar.core.ledger import Record, SqliteLedger, chain
 from bursar.core.ledger import sqlite as sqlite_module
 from bursar.core.ledger.transaction import RowTransaction
 from bursar.core.noise.system import SystemRandomness
+from bursar.core.queries import LinearMap
 from bursar.core.tables import Tables
 from bursar.core.verbs import Verbs
+from bursar.engine import Bursar
+from bursar.errors import BursarError, LedgerError
+from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.planner import Planner
@@ -46,7 +46,6 @@ from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
-from bursar.core.queries import LinearMap
 from harness.patience import PATIENCE
 from harness.small import DOMAIN, TableSource, charter, config, counts, engine
 

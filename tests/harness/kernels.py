@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from bursar.core.domain import Categories, Domain, Integers, Unit
-from bursar.errors import BursarError
 from bursar.core.accounting import Event, Failed, Noise, NoiseKind, Opened
-from bursar.core.noise.law import UNIT_BITS
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version, seal
+from bursar.core.domain import Categories, Domain, IntegerRange, Unit
 from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record
 from bursar.core.ledger.record_codec import encode_record
+from bursar.core.noise.law import UNIT_BITS
 from bursar.core.noise.system import Randomness
-from bursar.core.seals import Axis
 from bursar.core.queries import LinearMap
+from bursar.core.seals import PartitionAxis
+from bursar.errors import BursarError
 from harness.cells import Cell, Numbers, table_of
 from harness.claims import claimed
 from harness.clock import same_clock
@@ -32,7 +32,7 @@ from harness.small import TableSource, charter, config
 DOMAIN = Domain(
     (
         Categories(name="sex", values=("F", "M"), outside=0, null=0),
-        Integers(name="age", lower=0, upper=2, null=0),
+        IntegerRange(name="age", lower=0, upper=2, null=0),
     )
 )
 CELLS: tuple[Cell, ...] = tuple((sex, age) for sex in range(2) for age in range(3))
@@ -146,7 +146,7 @@ class Played:
         def open_source(key: bytes) -> TableSource:
             return TableSource(table_of(DOMAIN, data[declared]), self.domain, content=str(declared))
 
-        axis = Axis.of(self.domain, self.unit)
+        axis = PartitionAxis.of(self.domain, self.unit)
 
         def declare(same_rows: bool) -> None:
             nonlocal declared

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from bursar.core.domain import Categories, Domain
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import Estimate
+from bursar.compile.workload import Workload
 from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Sealed, Versioned
+from bursar.core.domain import Categories, Domain
 from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap, Mask, Product, Steps
+from bursar.estimation.estimate import Estimate
+from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
 from bursar.planner.request import Request
-from bursar.core.queries import LinearMap, Mask, Product, Steps
-from bursar.compile.workload import Workload
 
 UNIT = 2**50
 

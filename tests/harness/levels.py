@@ -8,12 +8,12 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from bursar.core.domain import Categories, Domain, Integers
 from bursar.compile import Level
+from bursar.core.domain import Categories, Domain, IntegerRange
 
 REGION = Categories(name="region", values=("FR", "DE", "JP", "BR", "KR"))
 SHOP = Categories(name="shop", values=(10, 20, 30), outside=0, null=1)
-DOMAIN = Domain((REGION, SHOP, Integers(name="age", lower=0, upper=3)))
+DOMAIN = Domain((REGION, SHOP, IntegerRange(name="age", lower=0, upper=3)))
 LEVELS = (
     Level(
         name="continent",

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain, Integers
+from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 
 Numbers = NDArray[np.int64]
@@ -17,7 +17,7 @@ Numbers = NDArray[np.int64]
 
 def domain_of(**sizes: int) -> Domain:
     """Columns with exactly so many cells each."""
-    return Domain(tuple(Integers(name=name, lower=0, upper=size - 1, null=0) for name, size in sizes.items()))
+    return Domain(tuple(IntegerRange(name=name, lower=0, upper=size - 1, null=0) for name, size in sizes.items()))
 
 
 class Table:

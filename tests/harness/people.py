@@ -11,8 +11,8 @@ from random import Random
 import numpy as np
 
 from bursar.config import Config
-from bursar.core.domain import Bins, Categories, Domain, Integers, Neighbours, Stray, Unit
 from bursar.core.budget import Budget
+from bursar.core.domain import Bins, Categories, Domain, IntegerRange, Neighbours, Stray, Unit
 from bursar.core.source.source import Source
 from harness.cells import Cell, Numbers, Raw, cell_of, table_of
 from harness.small import TableSource, config
@@ -20,7 +20,7 @@ from harness.small import TableSource, config
 DOMAIN = Domain(
     (
         Categories(name="sex", values=("F", "M"), null=Stray.OTHER),
-        Integers(name="age", lower=0, upper=4),
+        IntegerRange(name="age", lower=0, upper=4),
         Bins(name="income", edges=(0.0, 10.0, 20.0, 50.0), outside=Stray.OTHER),
     )
 )

@@ -7,15 +7,15 @@ import math
 import numpy as np
 from scipy.stats import chi2
 
-from bursar.core.domain import Domain
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
+from bursar.core.domain import Domain
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.strategies.plan import Part, Plan
+from bursar.strategies.plan import StrategyPart, StrategyPlan
 from harness.maps import Table, columns_matrix
 from harness.small import TableSource, charter, config
 
@@ -27,13 +27,13 @@ def matrix(linear_map: LinearMap, domain: Domain) -> np.ndarray:
     return np.array(columns_matrix(linear_map, domain), float).T.reshape(linear_map.rows, -1)
 
 
-def stacked(parts: tuple[Part, ...], domain: Domain) -> np.ndarray:
+def stacked(parts: tuple[StrategyPart, ...], domain: Domain) -> np.ndarray:
     """All parts one below the other, each over its noise: rows with noise of one variance."""
     cells = domain.cells(domain.names)
     return np.concatenate([np.zeros((0, cells)), *(matrix(part.map, domain) / part.scale for part in parts)])
 
 
-def least_squares_variances(workload: LinearMap, parts: tuple[Part, ...], domain: Domain) -> np.ndarray:
+def least_squares_variances(workload: LinearMap, parts: tuple[StrategyPart, ...], domain: Domain) -> np.ndarray:
     """The variances of the best linear estimates, by dense linear algebra."""
     A, W = stacked(parts, domain), matrix(workload, domain)
     weights = W @ np.linalg.pinv(A)
@@ -74,14 +74,14 @@ def kernel_over(domain: Domain, source: TableSource, mode: Mode) -> Kernel:
     )
 
 
-def measured(kernel: Kernel, plan: Plan, unit: float) -> list[np.ndarray]:
+def measured(kernel: Kernel, plan: StrategyPlan, unit: float) -> list[np.ndarray]:
     return [
         kernel.measure(strategy, noise, analyst="ana", purpose=Purpose("", "test"), at_most=2**60)[0].values
         for strategy, noise in plan.noises(unit)
     ]
 
 
-def errors_over_predicted(plan: Plan, workload: LinearMap, domain: Domain, runs: int) -> np.ndarray:
+def errors_over_predicted(plan: StrategyPlan, workload: LinearMap, domain: Domain, runs: int) -> np.ndarray:
     """One error per run, of another query each time, over its predicted standard deviation."""
     counts = np.random.default_rng(0).integers(0, 100, domain.sizes(domain.names))
     truth = workload.apply(Table(domain, counts))
@@ -103,7 +103,7 @@ def of_variance_one(scores: np.ndarray) -> bool:
     return bool(low <= np.square(scores).sum() <= high)
 
 
-def check_errors(plan: Plan, workload: LinearMap, domain: Domain, runs: int = 900) -> None:
+def check_errors(plan: StrategyPlan, workload: LinearMap, domain: Domain, runs: int = 900) -> None:
     """The prediction is accepted, and so would not be one that is off by 1.5 in variance (power above .99)."""
     scores = errors_over_predicted(plan, workload, domain, runs)
     assert of_variance_one(scores)

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from bursar.core.domain import Domain
-from bursar.errors import BursarError, LedgerError, SourceError
 from bursar.core.accounting import Book, Event, Failed, Measured, Noise, Opened, Refined, Selected
 from bursar.core.accounts import Charge
+from bursar.core.domain import Domain
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Charter, MemoryLedger, Record, Transaction
 from bursar.core.ledger.record_codec import encode_record
-from bursar.core.source.source import Source
 from bursar.core.queries import LinearMap, Predicate, decode, encode
+from bursar.core.source.source import Source
+from bursar.errors import BursarError, LedgerError, SourceError
 from harness.cells import Numbers, coefficients
 from harness.people import DOMAIN
 

@@ -8,11 +8,11 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from bursar.core.domain import Bins, Categories, Domain, Integers, Stray
+from bursar.core.domain import Bins, Categories, Domain, IntegerRange, Stray
 
 DOMAIN = Domain(
     (
-        Integers(name="age", lower=0, upper=5),
+        IntegerRange(name="age", lower=0, upper=5),
         Bins(name="income", edges=(0.0, 10.0, 20.0, 50.0)),
         Categories(name="sex", values=("F", "M")),
         Categories(name="code", values=(7, 1, 2), outside=0, null=0),

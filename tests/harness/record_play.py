@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 
 from bursar.core.accounting import Closed, Failed, Measured, Mode, NoiseKind, Opened, Refined, Selected
-from bursar.core.noise.law import UNIT_BITS
 from bursar.core.ledger import Record
+from bursar.core.noise.law import UNIT_BITS
 from harness.cells import Cell, Numbers
 from harness.claims import claimed
 from harness.people import Pair, table_faults

@@ -8,21 +8,21 @@ import numpy as np
 
 from bursar import presets
 from bursar.config import Config
-from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
-from bursar.engine import Bursar
 from bursar.core.accounting import Noise
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
+from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
 from bursar.core.ledger import Ledger, MemoryLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
-from bursar.core.seals import Axis
-from bursar.core.source.source import check_columns
-from bursar.planner.choose import Preset
 from bursar.core.queries import Predicate
+from bursar.core.seals import PartitionAxis
+from bursar.core.source.source import check_columns
+from bursar.engine import Bursar
+from bursar.planner.choose import Preset
 
 DOMAIN = Domain(
     (
-        Integers(name="age", lower=0, upper=9, null=0),
+        IntegerRange(name="age", lower=0, upper=9, null=0),
         Categories(name="sex", values=("F", "M"), outside=0, null=0),
         Categories(name="region", values=("north", "south", "east"), outside=0, null=0),
     )
@@ -118,7 +118,7 @@ def engine(
     randomness = randomness or SystemRandomness()
     if ledger is None:
         ledger = MemoryLedger(charter(settings))
-        axis, last = Axis.of(settings.domain, settings.unit), settings.domain.partitions - 1
+        axis, last = PartitionAxis.of(settings.domain, settings.unit), settings.domain.partitions - 1
         declare_version(ledger, lambda key: source, randomness, axis=axis, through=last)
     return Bursar(
         settings, ledger, open_source=lambda key: source, randomness=randomness, analyst=analyst, preset=preset

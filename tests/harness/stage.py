@@ -12,17 +12,17 @@ from unittest.mock import patch
 import numpy as np
 
 from bursar.answer import Answer
-from bursar.engine import Bursar
-from bursar.errors import BursarError
 from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.core.curator import declare_version, seal
 from bursar.core.grant import Grant, new_claim
 from bursar.core.kernel import Kernel
 from bursar.core.ledger.record_codec import encode_record
-from bursar.core.seals import Axis
-from bursar.core.source.source import Source
-from bursar.planner.goals import Wanted
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.core.seals import PartitionAxis
+from bursar.core.source.source import Source
+from bursar.engine import Bursar
+from bursar.errors import BursarError
+from bursar.planner.goals import Wanted
 from harness.cells import Numbers
 from harness.clock import same_clock
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source
@@ -105,8 +105,8 @@ class _Stage:
         self.run.tables.append(counted.table(DOMAIN.names))
         counted.close()
 
-    def _axis(self) -> Axis | None:
-        return Axis.of(self.pair.settings.domain, self.pair.settings.unit)
+    def _axis(self) -> PartitionAxis | None:
+        return PartitionAxis.of(self.pair.settings.domain, self.pair.settings.unit)
 
     def _seal(self, through: int) -> int:
         axis = self._axis()

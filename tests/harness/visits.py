@@ -8,14 +8,14 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Period
+from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period
 
 FIRST, DAYS = date(2023, 12, 20), 60
 DOMAIN = Domain(
     (
         Dates(name="day", first=FIRST, last=FIRST + timedelta(days=DAYS - 1), by=Period.DAY),
         Categories(name="shop", values=("north", "south"), outside=0, null=0),
-        Integers(name="change", lower=-7, upper=8),
+        IntegerRange(name="change", lower=-7, upper=8),
         Bins(name="minutes", edges=(0.0, 5.0, 10.0, 15.0, 30.0), null=0),
     )
 )

@@ -12,16 +12,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.views.learner import Learner, Learning
-from bursar.views.learning import Always, Constant, Never
-from bursar.views.multiplicative_weights import Bins, Histogram
-from bursar.views.size import ALL_ROWS
-from bursar.tails.tails import tail
-from bursar.views.windows import Node, largest_run, shares, split
 from bursar.core.accounting import Noise, NoiseKind, Opened
 from bursar.planner.choose import Preset
-from bursar.proposers.pmw import PRINTED, TIGHT, Pmw, Settings
+from bursar.proposers.pmw import PRINTED, TIGHT, Pmw, PmwSettings
 from bursar.proposers.pmw_calibration import Printed, Tight, passing
+from bursar.tails.tails import tail
+from bursar.views.learner import Learner, Learning
+from bursar.views.learner_tree import Node, largest_run, shares, split
+from bursar.views.learning import Always, ConstantRate, Never
+from bursar.views.measurements import ALL_ROWS
+from bursar.views.multiplicative_weights import Histogram, QueryBins
 from harness.learning import Stage, cells, grid, request
 
 Reals = np.ndarray
@@ -37,9 +37,9 @@ def entropy(p: Reals, h: Reals) -> float:
     return float((p[some] * np.log(p[some] / h[some])).sum())
 
 
-def bins_of(q: Reals) -> Bins:
+def bins_of(q: Reals) -> QueryBins:
     some = np.flatnonzero(q)
-    return Bins(index=(some,), listed=False, values=q[some].astype(np.float32), even=float(q.mean()))
+    return QueryBins(index=(some,), listed=False, values=q[some].astype(np.float32), even=float(q.mean()))
 
 
 # -- Figure 2 --------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def test_the_running_example() -> None:
     domain = grid(2, 4)
     positive, minors = cells(domain, a=[1]), cells(domain, b=[0])
     made = Stage(table=real, preset=Preset("", (Pmw(),)), seed=None)
-    learning = Learning(schedule=Constant(value=1.0), heuristic=Never(), tau=0.0)
+    learning = Learning(schedule=ConstantRate(value=1.0), heuristic=Never(), tau=0.0)
     noise = Noise(kind=LAPLACE, scale=1.0)
 
     def state() -> tuple[Reals, Reals]:
@@ -109,7 +109,7 @@ def test_theorem_a_3(beta: float) -> None:
     assert 0.9 * beta < smaller.honest < 1.05 * beta
 
 
-def failures(settings: Settings, *, error: int, beta: float, shift: float, trials: int) -> int:
+def failures(settings: PmwSettings, *, error: int, beta: float, shift: float, trials: int) -> int:
     """How often an answer is off by `error` or more, where the estimate is off by exactly that; sparse vectors anew."""
     off = np.array([500 + error, 500 - error])
     stage = Stage(table=off, preset=Preset("", (Pmw(settings),)), seed=11, shift=shift)
@@ -133,7 +133,7 @@ def most(trials: int, chance: float) -> int:
 
 def test_accuracy_of_tested_answers() -> None:
     """Theorem A.3, with beta split: a cut that is 20 % too high is noticed."""
-    tested = replace(TIGHT, learning=Learning(schedule=Constant(value=0.1), heuristic=Always()))
+    tested = replace(TIGHT, learning=Learning(schedule=ConstantRate(value=0.1), heuristic=Always()))
     trials, beta = 6000, 0.05
     bound = most(trials, beta)
     assert 0.8 * beta * trials < failures(tested, error=200, beta=beta, shift=1.0, trials=trials) <= bound
@@ -141,7 +141,7 @@ def test_accuracy_of_tested_answers() -> None:
 
 
 def test_the_printed_constants_are_far_on_the_safe_side() -> None:
-    tested = replace(PRINTED, learning=Learning(schedule=Constant(value=0.1), heuristic=Always()))
+    tested = replace(PRINTED, learning=Learning(schedule=ConstantRate(value=0.1), heuristic=Always()))
     assert failures(tested, error=200, beta=0.05, shift=1.0, trials=2000) < 0.05 * 2000 / 4
 
 
@@ -272,7 +272,7 @@ class Tree:
         self.updates += learnt > 0
         self.weighted += learnt / int(self.data.sum())
 
-    def _step(self, nodes: list[Node], place: Bins, gap: float, sizes: dict[Node, int]) -> int:
+    def _step(self, nodes: list[Node], place: QueryBins, gap: float, sizes: dict[Node, int]) -> int:
         for node in nodes:
             self._at(node).update(place, math.copysign(self.rate, gap))
         return sum(sizes[node] for node in nodes)

@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bursar.views.learner import Learning
-from bursar.views.learner_tree import windowed
-from bursar.views.learning import Adaptive, Always, Constant
-from bursar.tails.tails import tail
-from bursar.views.windows import Node, largest_run, split
 from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened
+from bursar.core.queries import Product
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.proposers.pmw import TIGHT
 from bursar.proposers.pmw_calibration import Published, Tight, reach
 from bursar.proposers.pmw_windows import PmwWindows
-from bursar.core.queries import Product
+from bursar.tails.tails import tail
+from bursar.views.learner import Learning
+from bursar.views.learner_tree import Node, largest_run, split, windowed
+from bursar.views.learning import Adaptive, Always, ConstantRate
 from harness.learning import Stage, cells, request
 
 LEVEL = 1e-6
@@ -28,7 +27,7 @@ LAPLACE = NoiseKind.LAPLACE
 
 def eager(**how: object) -> Preset:
     """A node is tested as soon as it has learnt anything."""
-    learning = Learning(schedule=Constant(value=0.1), heuristic=Always())
+    learning = Learning(schedule=ConstantRate(value=0.1), heuristic=Always())
     return Preset("", (PmwWindows(replace(TIGHT, learning=learning), **how),))  # type: ignore[arg-type]
 
 
@@ -47,7 +46,7 @@ def test_lines_4_to_9_and_27_split_and_branches(seed: int) -> None:
     """Every question: what is tested is the largest run of ready nodes of its split, and the others are bought."""
     rng = np.random.default_rng(seed)
     table = rng.integers(50, 150, (16, 2, 4))
-    learning = Learning(schedule=Constant(value=0.1), heuristic=Adaptive(first=2), tau=0.0)
+    learning = Learning(schedule=ConstantRate(value=0.1), heuristic=Adaptive(first=2), tau=0.0)
     preset = Preset("", (PmwWindows(replace(TIGHT, cache=False, learning=learning)),))
     stage = Stage(table=table, preset=preset, seed=seed, partition="a", through=15)
     tests = 0

@@ -12,13 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bursar.arrays import Reals
 from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import Reals
-from bursar.planner.choose import Preset
 from bursar.papers.cachedp import modules
-from bursar.papers.cachedp.accuracy import Analytic, law_of
-from bursar.papers.cachedp.bounds import loose, search
+from bursar.papers.cachedp.accuracy import Analytic, law_of, loose, search
 from bursar.papers.cachedp.full_rank import Nested
+from bursar.planner.choose import Preset
 from bursar.strategies.tree import Box, JointTree, Marked, decompose, nodes, overlap
 from harness.small import config, engine
 
@@ -286,9 +285,9 @@ def test_an_adaptive_analyst_is_not_covered() -> None:
 
     The same question about a leaf that was chosen beforehand does not. Answers say `per-query`.
     """
-    from bursar.core.domain import Domain, Integers
+    from bursar.core.domain import Domain, IntegerRange
 
-    domain = Domain((Integers(name="age", lower=17, upper=90, null=0),))
+    domain = Domain((IntegerRange(name="age", lower=17, upper=90, null=0),))
     table, runs = np.full(74, 660), 80
     chosen, fixed_beforehand = 0, 0
     preset = Preset("cachedp", modules(tails="analytic", proactive=False))

@@ -8,23 +8,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.errors import QueryError
 from bursar.core.accounting import Mode
 from bursar.core.queries import LinearMap, Product
-from bursar.strategies import workloads
+from bursar.errors import QueryError
+from bursar.papers.eigen_design.eigen_design import (
+    eigen_design,
+    eigen_queries,
+    for_relative_error,
+    principal,
+    separated,
+)
+from bursar.papers.eigen_design.fourier import datacube, fourier, fourier_basis, wavelet
+from bursar.strategies import universal as workloads
 from bursar.strategies.best import best_strategy
-from bursar.papers.eigen_design.datacube import datacube
-from bursar.papers.eigen_design.eigen_design import eigen_design, eigen_queries, for_relative_error, principal, separated
-from bursar.papers.eigen_design.fourier import fourier, fourier_basis
-from bursar.strategies.hierarchical import hierarchical, tree
+from bursar.strategies.hierarchical import hierarchical, identity, tree
 from bursar.strategies.measure import pure_error, ratio, rms_error, svd_bound
 from bursar.strategies.optimal import optimum
 from bursar.strategies.p_identity import p_identity
-from bursar.strategies.plan import Line, Marginals
-from bursar.strategies.ranges import Family
+from bursar.strategies.plan import LineWorkload, Marginals
+from bursar.strategies.ranges import RangeFamily
 from bursar.strategies.residual import ResidualPlan
-from bursar.strategies.simple import identity
-from bursar.papers.eigen_design.wavelet import wavelet
 from bursar.strategies.weights import complete, query_weights, weigh_basis
 from harness.maps import Table, domain_of
 from harness.plans import all_ranges, kernel_over, matrix, measured, stacked, tables
@@ -375,4 +378,4 @@ def test_a_billion_cells_with_structure_are_answered_or_refused(mode: Mode) -> N
     else:
         assert [part.scale for part in plan.parts] == pytest.approx([3, 3, 3])
     with pytest.raises(QueryError, match=r"cannot be measured together|are possible"):
-        best_strategy(Line(family=Family.RANGES, column="a", cells=10**9, max_rows=1000), mode)
+        best_strategy(LineWorkload(family=RangeFamily.RANGES, column="a", cells=10**9, max_rows=1000), mode)

@@ -24,9 +24,9 @@ from benchmarks.systems.pmw import MultiplicativeWeights
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.analysts.fairness_bounds import expected_turns, turns_at_most
+from bursar.analysts.guarantee import expected_turns, turns_at_most
+from bursar.papers.eigen_design.fourier import wavelet
 from bursar.strategies.hierarchical import hierarchical
-from bursar.papers.eigen_design.wavelet import wavelet
 
 ALICE, BOB = 0, 1
 ERROR = 100.0  # alpha n

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from bursar.core.domain import Neighbours, Unit
 from bursar.core.accounting import Accountant, Measured, Mode, Noise, NoiseKind, Selected
+from bursar.core.domain import Neighbours, Unit
 from bursar.core.noise.law import UNIT_BITS
 from bursar.core.queries import Mask, Product, Stack, Steps
 from harness.selecting import in_turn

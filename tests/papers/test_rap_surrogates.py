@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bursar.arrays import Reals
 from bursar.errors import QueryError
-from bursar.synthetic.rap.surrogates import Expansion, Floats, expansion, generalized_products, inclusion_exclusion
+from bursar.synthetic.rap.surrogates import Expansion, expansion, generalized_products, inclusion_exclusion
 
 THRESHOLDS = [(k, r) for k in range(1, 6) for r in range(1, k + 1)]
 
 
-def one_hot_rows(k: int) -> list[Floats]:
+def one_hot_rows(k: int) -> list[Reals]:
     """The numbers that a threshold's k variables take on all one-hot rows."""
     return list(np.array(list(product([0.0, 1.0], repeat=k))).T)
 
 
-def predicate(k: int, r: int) -> Floats:
+def predicate(k: int, r: int) -> Reals:
     return np.array([float(sum(row) >= r) for row in product([0, 1], repeat=k)])
 
 
-def relaxed_rows(k: int) -> list[Floats]:
+def relaxed_rows(k: int) -> list[Reals]:
     """Rows that are not one-hot: the powers of an irrational number modulo 1."""
     return [np.modf(np.arange(1, 201) * (0.5 + i) * np.sqrt(5.0))[0] for i in range(k)]
 

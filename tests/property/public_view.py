@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Stray
 
 NAMES = ("age", "Home Town", "sex")
 
@@ -21,7 +21,7 @@ NAMES = ("age", "Home Town", "sex")
 def sql_type(attribute: Attribute) -> str:
     if isinstance(attribute, Categories):
         return {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN"}[type(attribute.values[0])]
-    return {Integers: "BIGINT", Bins: "DOUBLE", Dates: "DATE"}[type(attribute)]
+    return {IntegerRange: "BIGINT", Bins: "DOUBLE", Dates: "DATE"}[type(attribute)]
 
 
 def raw_values(attribute: Attribute) -> list[Any]:
@@ -30,7 +30,7 @@ def raw_values(attribute: Attribute) -> list[Any]:
         case Categories():
             strange: dict[type, list[Any]] = {str: ["zzz"], int: [5], bool: [False]}
             return [None, *attribute.values, *strange[type(attribute.values[0])]]
-        case Integers():
+        case IntegerRange():
             return [None, *range(-4, 6)]
         case Bins():
             return [None, -7.25, -1.5, -1.0, 0.0, 0.05, 0.1, 9.5, 10.0, 10.5]
@@ -43,7 +43,7 @@ def declared_cell(attribute: Attribute, value: Any) -> int | None:
     match attribute:
         case Categories():
             return attribute.values.index(value) if value in attribute.values else None
-        case Integers():
+        case IntegerRange():
             cell = value - attribute.lower
         case Bins():
             edges = attribute.edges

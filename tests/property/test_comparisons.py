@@ -15,18 +15,18 @@ import duckdb
 import pytest
 from public_view import cell_and_view, raw_values, shows_other, sql_type
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.compile.regions import regions
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
 from bursar.sql.render import render_literal
-from bursar.compile.regions import regions
 
 COLUMNS: dict[str, Attribute] = {
     "text": Categories(name="x", values=("F", "it's", "ß")),
     "text with a value other": Categories(name="x", values=("F", "other")),
     "codes": Categories(name="x", values=(1, 2, 7)),
     "flag": Categories(name="x", values=(True,)),
-    "integer": Integers(name="x", lower=-2, upper=3),
+    "integer": IntegerRange(name="x", lower=-2, upper=3),
     "bins": Bins(name="x", edges=(-1.5, 0.0, 0.1, 10.0)),
     "day": Dates(name="x", first=date(2024, 1, 3), last=date(2024, 1, 5), by=Period.DAY),
     "week": Dates(name="x", first=date(2024, 1, 3), last=date(2024, 1, 24), by=Period.WEEK),
@@ -48,7 +48,7 @@ def literals(attribute: Attribute) -> list[str]:
             values = [*attribute.values, *strange[type(attribute.values[0])]]
             named = ["'other'"] * (shows_other(attribute, True) and "other" not in attribute.values)
             return [*map(render_literal, values), *named]
-        case Integers():
+        case IntegerRange():
             return ["-4", "-3", "-2.5", "-2", "-1", "0.5", "3", "3.5", "4", "5"]
         case Bins():
             return ["-7.25", "-2", "-1.5", "-1", "0", "0.05", "0.1", "9.5", "10", "10.5", "12"]
@@ -75,7 +75,7 @@ def rows(attribute: Attribute, *, named: bool) -> list[tuple[int, Any]]:
     match attribute:
         case Dates():
             values += [date(2024, 1, 1) + timedelta(days=n) for n in range(-50, 150)]
-        case Integers():
+        case IntegerRange():
             values += [-10, *range(-6, 7), 12]
         case Bins():
             values += [-99.0, -2.0, -0.5, 0.01, 0.07, 5.0, 12.0, 99.0]

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.views.learner import Learner, Learning
-from bursar.views.learning import Adaptive, Decaying, Penalty
-from bursar.views.multiplicative_weights import Grid, Histogram
-from bursar.views.size import ALL_ROWS
-from bursar.views.windows import split
 from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened, Versioned
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Product, Steps
+from bursar.views.learner import Learner, Learning
+from bursar.views.learner_tree import split
+from bursar.views.learning import Adaptive, Decaying, Penalty
+from bursar.views.measurements import ALL_ROWS
+from bursar.views.multiplicative_weights import Histogram, HistogramGrid
 from harness.learning import cells, grid
 
 SHAPE = (3, 4, 2)
@@ -47,7 +47,7 @@ def written_out(query: Product) -> np.ndarray:
 @given(st.lists(st.tuples(queries(), st.floats(-1, 1)), max_size=25), queries())
 @settings(max_examples=60, deadline=None)
 def test_lazy_weights_are_the_normalised_ones(steps: list[tuple[Product, float]], asked: Product) -> None:
-    lazy, all_columns, h = Histogram(SHAPE), Grid(DOMAIN.names, SHAPE), np.full(SHAPE, 1 / 24)
+    lazy, all_columns, h = Histogram(SHAPE), HistogramGrid(DOMAIN.names, SHAPE), np.full(SHAPE, 1 / 24)
     for query, step in steps:
         lazy.update(all_columns.bins(query), step)
         h = h * np.exp(step * written_out(query))

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.errors import LedgerError
 from bursar.core.accounting.events import Measured, Versioned
-from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.ledger import Claim, Hold, Purpose, SqliteLedger, Transaction
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.database import Database
+from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.queries import Mask, Product, Steps
+from bursar.errors import LedgerError
 
 KEYS = [f"key {number}" for number in range(12)]
 SECRETS = [f"secret {number}" for number in range(5)]

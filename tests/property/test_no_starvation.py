@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.analysts.queue_state import Board, Rules, State, Ticket, first_in_line, settle
+from bursar.analysts.queue_state import Board, QueueState, Rules, Ticket, first_in_line, settle
 from bursar.analysts.scheduler import RoundRobin, Turns
 
 WEIGHTS = st.lists(st.fractions(Fraction(1, 50), 1, max_denominator=50), min_size=1, max_size=5)
@@ -57,13 +57,13 @@ def waits(rules: Rules, events: list[int]) -> list[tuple[str, Counter[str]]]:
             for waited in before.values():
                 waited[ticket.analyst] += 1
             board = replace(board.drop(ticket).heard(ticket.analyst, now), turn=None)
-            if board.of(ticket.analyst, State.WAITING):
+            if board.of(ticket.analyst, QueueState.WAITING):
                 before[ticket.analyst] = Counter()
         else:
             who = names[(event - 1) % len(names)]
             before.setdefault(who, Counter())
             board = replace(board, last=board.last + 1)
-            board = board.put(Ticket(number=board.last, analyst=who, state=State.WAITING, at=now, expires=1e9))
+            board = board.put(Ticket(number=board.last, analyst=who, state=QueueState.WAITING, at=now, expires=1e9))
             board = board.heard(who, now)
         board = settle(board, rules, now)
     assert board.tickets == (), "somebody was never served"

@@ -16,9 +16,6 @@ import pytest
 from hypothesis import Phase, assume, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.core.domain import Neighbours, Unit
-from bursar.errors import BudgetError, QueryError
-from bursar.core.extensions import sparse_vector
 from bursar.core.accounting import (
     Accountant,
     AddRemove,
@@ -34,7 +31,10 @@ from bursar.core.accounting import (
     ReplaceOne,
     Selected,
 )
+from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions import sparse_vector
 from bursar.core.queries import LinearMap, Mask, Norm, Product, Stack, Steps
+from bursar.errors import BudgetError, QueryError
 from harness.divergences import divergence
 from harness.maps import columns_matrix, domain_of, mask_of, masks
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.core.domain import Neighbours, Unit
 from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
+from bursar.core.domain import Neighbours, Unit
 from bursar.core.queries import Product
 from harness.divergences import divergence
 from harness.maps import domain_of, mask_of

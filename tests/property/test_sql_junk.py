@@ -7,10 +7,10 @@ from datetime import date
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
-from bursar.core.domain import Categories, Dates, Domain, Integers, Period, Stray
+from bursar.compile import compile
+from bursar.core.domain import Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
-from bursar.compile import compile
 
 SEEDS = [
     "EXPLAIN SELECT age a, COUNT(*) FILTER (WHERE sex IN ('F', 'M')) FROM people p WHERE p.age IN (3, 9.5) GROUP BY a",
@@ -45,7 +45,7 @@ junk = st.one_of(
 )
 DOMAIN = Domain(
     (
-        Integers(name="age", lower=0, upper=99, outside=Stray.OTHER),
+        IntegerRange(name="age", lower=0, upper=99, outside=Stray.OTHER),
         Categories(name="sex", values=("F", "M"), null=Stray.OTHER),
         Dates(name="Home Town", first=date(2024, 1, 1), last=date(2024, 12, 31), by=Period.MONTH),
     )

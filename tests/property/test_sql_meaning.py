@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from public_view import NAMES, View, shows_other
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.compile import Workload, compile
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse, render
-from bursar.compile import Workload, compile
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
@@ -36,7 +36,7 @@ def attributes(draw: st.DrawFn, name: str) -> Attribute:
         case "flag":
             build, shape = Categories, {**shape, "values": (True,)}
         case "integer":
-            build, shape = Integers, {**shape, "lower": -2, "upper": 3}
+            build, shape = IntegerRange, {**shape, "lower": -2, "upper": 3}
         case "bins":
             build, shape = Bins, {**shape, "edges": (-1.5, 0.0, 0.1, 10.0)}
         case _:
@@ -70,7 +70,7 @@ def literals(attribute: Attribute, named: bool) -> st.SearchStrategy[str]:
             return st.sampled_from(
                 found + ["'other'"] * 2 * (shows_other(attribute, named) or "other" in attribute.values)
             )
-        case Integers():
+        case IntegerRange():
             return st.sampled_from(["-2", "-1", "0", "1", "2", "3", "4", "-3", "7", "1.5", "-2.5", "3.0", "1e0", "- 1"])
         case Bins():
             return st.sampled_from(["-1.5", "0", "0.1", ".1", "10", "-1.5", "0.0", "10", "5", "-9", "11.5"])

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bursar.answer import Answer
-from bursar.core.domain import Attribute, Bins, Categories, Domain, Integers
-from bursar.errors import BudgetError, GoalError
+from bursar.compile.values import Represented
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
-from bursar.compile.values import Represented
+from bursar.core.domain import Attribute, Bins, Categories, Domain, IntegerRange
+from bursar.errors import BudgetError, GoalError
 from harness.small import config, engine
 
 RACES = ("a", "b", "c", "d", "e")
@@ -46,7 +46,7 @@ def asked(door: Any, sql: str, goal: dict[str, Any]) -> Answer | None:
 @pytest.mark.parametrize("goal", [{"within": 50_000}, {"within": 5}, {"rmse": 10_000}, {"spend": 0.1}])
 def test_hours_by_group(mode: Mode, goal: dict[str, Any]) -> None:
     goal = {mode.unit: goal["spend"]} if "spend" in goal else goal
-    door = world(Integers(name="hours", lower=1, upper=99), 5, mode)
+    door = world(IntegerRange(name="hours", lower=1, upper=99), 5, mode)
     answer = asked(door, "SELECT race, SUM(hours) FROM people GROUP BY race", goal)
     assert answer is not None or goal == {"within": 5}
 
@@ -54,7 +54,7 @@ def test_hours_by_group(mode: Mode, goal: dict[str, Any]) -> None:
 def columns() -> st.SearchStrategy[Attribute]:
     small, large = st.integers(-200, 200), st.integers(-(2**30), 2**30)
     ranges = st.tuples(st.one_of(small, large), st.integers(1, 120)).map(
-        lambda ends: Integers(name="x", lower=ends[0], upper=ends[0] + ends[1])
+        lambda ends: IntegerRange(name="x", lower=ends[0], upper=ends[0] + ends[1])
     )
     listed = st.lists(st.one_of(small, large), min_size=2, max_size=8, unique=True).map(
         lambda values: Categories(name="x", values=tuple(values), outside=0)

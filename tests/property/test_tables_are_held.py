@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
-from bursar.engine import Bursar
-from bursar.errors import BudgetError, LedgerError
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Paid, Selected
 from bursar.core.budget import Budget
+from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
 from bursar.core.grant import HOLD_SECONDS, Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Steps
+from bursar.engine import Bursar
+from bursar.errors import BudgetError, LedgerError
 from bursar.synthetic.prepared import silent
 from harness.faults import Clock
 from harness.small import DOMAIN, Silence, config, engine
 
-WIDE = Domain((*DOMAIN.attributes, Integers(name="wage", lower=0, upper=39, null=0)))
+WIDE = Domain((*DOMAIN.attributes, IntegerRange(name="wage", lower=0, upper=39, null=0)))
 LARGE = Domain(tuple(Categories(name=name, values=tuple("abcdefghijklmnop"), outside=0, null=0) for name in "uvwx"))
 """Sets of three columns have more cells than are compared in pairs: what is picked is measured as single cells."""
 

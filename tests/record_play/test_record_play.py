@@ -17,9 +17,6 @@ import pytest
 from bursar import presets
 from bursar.answer import Answer
 from bursar.config import Config
-from bursar.core.domain import Domain, Unit
-from bursar.engine import Bursar
-from bursar.errors import BudgetError
 from bursar.core.accounting import (
     Closed,
     Event,
@@ -33,19 +30,21 @@ from bursar.core.accounting import (
     Selected,
     Versioned,
 )
-from bursar.core.accounting.accountant import Accountant
-from bursar.core.accounting.book import Book
-from bursar.core.extensions.pairs import Change
+from bursar.core.accounting.accountant import Accountant, Book
 from bursar.core.accounts import Charge
-from bursar.core.blocks import Blocks
 from bursar.core.budget import Budget
+from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.replace_one import Change
+from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose, Record, Transaction
-from bursar.core.seals import Axis
-from bursar.core.source.source import Source
-from bursar.core.extensions.sparse_vector import SparseVectors
-from bursar.proposers.invest import Invest
+from bursar.core.public import Blocks
 from bursar.core.queries import LinearMap, Norm, Predicate, Product, Stack, Steps
+from bursar.core.seals import PartitionAxis
+from bursar.core.source.source import Source
+from bursar.engine import Bursar
+from bursar.errors import BudgetError
+from bursar.proposers.invest import Invest
 from harness.cells import Numbers
 from harness.people import DOMAIN, MakeSource, Pair, People, Person, plain_source, stored_source
 from harness.questions import KINDS, Scene, scene
@@ -420,13 +419,13 @@ def crowding_source(settings: Config, people: People, key: bytes) -> Source:
     return plain_source(settings, people, key)
 
 
-def sizes_for_all(domain: Domain, unit: Unit) -> Axis | None:
+def sizes_for_all(domain: Domain, unit: Unit) -> PartitionAxis | None:
     """The sizes of partitions are told, also where they are private."""
     axis = AXIS(domain, unit)
     return None if axis is None else replace(axis, public_sizes=True)
 
 
-AXIS = Axis.of
+AXIS = PartitionAxis.of
 
 
 def first_partition_only(footprint: Footprint, domain: Domain) -> list[tuple[Change, list[int]]]:
@@ -572,7 +571,7 @@ PLANTS = {
         patched=lambda: patch.object(Accountant, "units", rows_of_a_unit_forgotten), kinds=("several rows",)
     ),
     "sizes of partitions in the log": Plant(
-        patched=lambda: patch.object(Axis, "of", staticmethod(sizes_for_all)), kinds=("growing",)
+        patched=lambda: patch.object(PartitionAxis, "of", staticmethod(sizes_for_all)), kinds=("growing",)
     ),
     "only the first partition pays": Plant(
         patched=lambda: patch.object(ReplaceOne, "_changes", staticmethod(first_partition_only)), kinds=("growing",)

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bursar.estimation.derived import Derived
-from bursar.estimation.estimate import error_bars
+from bursar.compile.result_lines import Picked, ResultClauses
 from bursar.core.budget import Budget
 from bursar.core.noise.system import SystemRandomness
+from bursar.estimation.derived import Derived
+from bursar.estimation.estimate import error_bars
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.sql import TRUE
 from bursar.sql.query import leaves
-from bursar.compile.result_lines import After, Picked
 from harness.public import COUNTS, DOMAIN
 from harness.small import TableSource, config, engine
 
@@ -52,7 +52,7 @@ TOO_NARROW = {"averages": 0.002}
 """How much narrower the twin's bars are, where a tenth is not enough: intervals of averages are wide."""
 
 
-def holds(after: After, picked: Picked, candidates: np.ndarray, exact: list[np.ndarray]) -> bool:
+def holds(after: ResultClauses, picked: Picked, candidates: np.ndarray, exact: list[np.ndarray]) -> bool:
     """Whether all claims are true of the exact numbers. `candidates` are the lines that the noisy HAVING kept."""
     claims = list(picked.claims)
     good = True
@@ -77,7 +77,7 @@ def holds(after: After, picked: Picked, candidates: np.ndarray, exact: list[np.n
     return good
 
 
-def chosen(after: After, numbers: list[np.ndarray]) -> np.ndarray:
+def chosen(after: ResultClauses, numbers: list[np.ndarray]) -> np.ndarray:
     """The lines that HAVING keeps."""
     alone = replace(after, order=(), limit=None)
     kept = alone.pick([Derived(one, one, one) for one in numbers], len(numbers[0]), 0.5).lines

@@ -14,10 +14,10 @@ import pytest
 from scipy.stats import binom
 
 from bursar.config import Config
-from bursar.estimation.estimate import error_bars
 from bursar.core.accounting import Noise
 from bursar.core.budget import Budget
 from bursar.core.noise.system import SystemRandomness
+from bursar.estimation.estimate import error_bars
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.request import Request

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bursar.engine import Bursar
 from bursar.core.accounting import Noise
 from bursar.core.budget import Budget
 from bursar.core.noise.system import Randomness, SystemRandomness
+from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Views

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bursar.estimation.sine_columns import Line
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Steps
-from bursar.strategies.ranges import Family, sine_strategy
+from bursar.estimation.sine_columns import SineColumn
+from bursar.strategies.ranges import RangeFamily, sine_strategy
 from harness.maps import domain_of
 from harness.plans import kernel_over
 from harness.small import TableSource
@@ -19,7 +19,7 @@ ALPHA, TIMES, BETA, CELLS = 1e-6, 1000, 0.2, 700
 COUNTS = np.random.default_rng(0).integers(0, 50, CELLS)
 
 
-@pytest.fixture(scope="module", params=list(Family))
+@pytest.fixture(scope="module", params=list(RangeFamily))
 def distances(request: pytest.FixtureRequest) -> np.ndarray:
     """Errors over their half-widths, of a thousand measurements of one range."""
     strategy, domain = sine_strategy(request.param, "x", cells=CELLS, max_rows=10**6), domain_of(x=CELLS)
@@ -30,7 +30,7 @@ def distances(request: pytest.FixtureRequest) -> np.ndarray:
     for _ in range(TIMES):
         record, _ = kernel.measure(strategy.transform, noise, analyst="ana", purpose=Purpose("", "test"), at_most=2**60)
         assert isinstance(record.event, Measured)
-        line = Line.of(record)
+        line = SineColumn.of(record)
         assert line is not None
         estimate = line.answer(wanted)
         assert estimate is not None

@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from bursar.core.extensions.refine import noise_down
 from bursar.core.noise import bulk
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.core.extensions.refine import noise_down
 from harness.masses import finer, mass_of
 
 ALPHA = 1e-6

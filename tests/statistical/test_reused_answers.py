@@ -8,16 +8,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import binom
 
-from bursar.core.domain import Domain, Integers
 from bursar.core.accounting import Noise
 from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
 from bursar.core.noise.system import Randomness, SystemRandomness
 from harness.small import config, engine
 
 RUNS = 40
 CONFIDENCE = 0.8
 ALPHA = 1e-6
-DOMAIN = Domain((Integers(name="age", lower=0, upper=63, null=0),))
+DOMAIN = Domain((IntegerRange(name="age", lower=0, upper=63, null=0),))
 TABLE = np.random.default_rng(5).integers(0, 100, 64)
 ERRORS = (150, 40, 12)
 

@@ -12,13 +12,13 @@ import pytest
 from scipy.stats import binom
 
 from bursar.config import Config
-from bursar.core.domain import Domain, Integers
-from bursar.estimation.simultaneous import Family
 from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
+from bursar.estimation.simultaneous import Family
 from harness.small import config, engine
 
 ALPHA, BETA, TRUTH = 1e-6, 0.05, 660
-ADULT = Domain((Integers(name="age", lower=17, upper=90, null=0),))
+ADULT = Domain((IntegerRange(name="age", lower=17, upper=90, null=0),))
 FAMILY = Family(domain=ADULT, sets=(("age",),))
 BUDGET = Budget.of(epsilon=100.0)
 RUNS, RUNS_OF_PURCHASES = 150, 40

@@ -9,12 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from bursar.answer import Answer, _bar, _digits
-from bursar.core.domain import Bins, Domain, Integers
 from bursar.core.budget import Budget
+from bursar.core.domain import Bins, Domain, IntegerRange
 from harness.small import Silence, config, engine
 from unit.test_answer import ANSWER
 
-BINNED = Domain((Bins(name="income", edges=(0.0, 10.0, 20.0, 50.0)), Integers(name="age", lower=-3, upper=3, null=0)))
+BINNED = Domain(
+    (Bins(name="income", edges=(0.0, 10.0, 20.0, 50.0)), IntegerRange(name="age", lower=-3, upper=3, null=0))
+)
 
 
 def asked(sql: str) -> Answer:

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from bursar.answer import Answer
-from bursar.core.domain import Neighbours, Unit
-from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
+from bursar.core.domain import Neighbours, Unit
 from bursar.core.ledger import SqliteLedger
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.seals import Axis
-from bursar.planner.explain import Explanation
 from bursar.core.queries import Product
+from bursar.core.seals import PartitionAxis
+from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
+from bursar.planner.explain import Explanation
 from harness.small import Silence, TableSource, charter, config, counts, engine
 
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
@@ -252,7 +252,7 @@ RDP = Budget.of(epsilon=1.0, delta=1e-9, accountant="rdp", order=32)
 def test_an_engine_at_one_order_answers_refuses_and_goes_on(tmp_path: Path) -> None:
     settings = config(budget=RDP)
     ledger = SqliteLedger.create(tmp_path / "ledger.sqlite", charter(settings))
-    source, axis = TableSource(counts()), Axis.of(settings.domain, settings.unit)
+    source, axis = TableSource(counts()), PartitionAxis.of(settings.domain, settings.unit)
     declare_version(ledger, lambda key: source, SystemRandomness(), axis=axis, through=0)
     db = engine(settings=settings, ledger=ledger)
     answer = db.query(BY_SEX, within=60)

@@ -15,8 +15,8 @@ import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from bursar.core.domain import Dates, Domain, Integers, Period
 from bursar.core.budget import Budget
+from bursar.core.domain import Dates, Domain, IntegerRange, Period
 from bursar.threads import one_thread
 from harness.small import config, engine
 
@@ -129,7 +129,7 @@ def test_the_watch_sees_two_threads_outside(seen: list[set[int]]) -> None:
 )
 def test_planning_and_answering_take_one(sql: str, seen: list[set[int]]) -> None:
     days = Dates(name="day", first=date(2023, 1, 1), last=date(2023, 3, 31), by=Period("day"))
-    domain = Domain((days, Integers(name="delay", lower=-3, upper=8)))
+    domain = Domain((days, IntegerRange(name="delay", lower=-3, upper=8)))
     table = np.ones(domain.sizes(domain.names), np.int64)
     door = engine(table=table, settings=config(domain=domain, budget=Budget.of(epsilon=5.0, delta=1e-9)))
     door.explain(sql, within=200)

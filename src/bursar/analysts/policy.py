@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bursar.analysts.seeded_cache import Phases, SeededCachePlanner
-from bursar.analysts.settings import Seed, Settings
-from bursar.core.domain import Domain
-from bursar.errors import ConfigError
+from bursar.analysts.shares import AnalystSettings, Seed
 from bursar.core.accounting import Closed, Failed, Mode, Paid
+from bursar.core.domain import Domain
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, Record
+from bursar.errors import ConfigError
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Views
@@ -100,7 +100,7 @@ class SeededCache:
         plant(kernel, self.seed)
 
 
-def policy_of(settings: Settings) -> Policy:
+def policy_of(settings: AnalystSettings) -> Policy:
     """The policy that a config names."""
     if settings.policy == "seeded-cache" and settings.seed is not None:
         return SeededCache(settings.seed)

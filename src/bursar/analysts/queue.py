@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
-from bursar.analysts import queue_storage as slips
-from bursar.analysts.queue_state import Board, Rules, State, Ticket, first_in_line, settle
+from bursar.analysts import queue_state as slips
+from bursar.analysts.queue_state import Board, QueueState, Rules, Ticket, first_in_line, settle
 from bursar.analysts.scheduler import Randomized, RoundRobin, Scheduler
-from bursar.analysts.settings import Settings
-from bursar.errors import AnalystError, LedgerError, Waiting
+from bursar.analysts.shares import AnalystSettings
 from bursar.core.ledger import Ledger, Transaction
+from bursar.errors import AnalystError, LedgerError, Waiting
 
 LEASE_SECONDS = 30.0
 """How long a client may be silent before it counts as dead. It says that it is alive three times as often."""
@@ -73,7 +73,7 @@ class Queue(Protocol):
     def status(self, analyst: str) -> QueueStatus: ...
 
 
-def queue_of(settings: Settings, ledger: Ledger) -> Queue:
+def queue_of(settings: AnalystSettings, ledger: Ledger) -> Queue:
     """The queue that the data owner's settings ask for."""
     if settings.scheduler == "none":
         return NoQueue()
@@ -156,14 +156,14 @@ class TurnQueue:
         drawn: list[Ticket] = []
 
         def enter(board: Board, now: float) -> Board:
-            ticket = Ticket(number=board.last + 1, analyst=asks.analyst, state=State.WAITING, at=now, expires=now)
+            ticket = Ticket(number=board.last + 1, analyst=asks.analyst, state=QueueState.WAITING, at=now, expires=now)
             if asks.ticket is not None:
                 ticket = _redeemed(board, asks.analyst, asks.ticket)
             drawn.append(ticket)
             board = replace(board, last=max(board.last, ticket.number)).heard(asks.analyst, now)
             board = self._stand(board, ticket, now)
             stays = asks.wait or _uses_turn(board, ticket)
-            return board if stays else board.put(replace(ticket, state=State.PARKED))
+            return board if stays else board.put(replace(ticket, state=QueueState.PARKED))
 
         board = self._change(enter)
         ticket = drawn[-1]
@@ -192,9 +192,9 @@ class TurnQueue:
     def _stand(self, board: Board, ticket: Ticket, now: float) -> Board:
         """Say that the client is there, and take the turn if it has come. A ticket that was given up for dead comes
         back to its place."""
-        here = replace(ticket, state=State.WAITING, expires=now + self._lease)
+        here = replace(ticket, state=QueueState.WAITING, expires=now + self._lease)
         board = settle(board.put(here), self._rules, now)
-        return board.put(replace(here, state=State.RUNNING)) if first_in_line(board) == here else board
+        return board.put(replace(here, state=QueueState.RUNNING)) if first_in_line(board) == here else board
 
     @contextmanager
     def _alive(self, ticket: Ticket) -> Iterator[None]:
@@ -268,7 +268,7 @@ def _redeemed(board: Board, analyst: str, number: int) -> Ticket:
             f"{analyst!r} has no ticket {number}: it was never drawn, was used, or its turn came and nobody took it\n"
             "try: the same without the ticket; bursar queue shows the tickets there are"
         )
-    if ticket.state is not State.PARKED:
+    if ticket.state is not QueueState.PARKED:
         raise AnalystError(f"ticket {number} is in use: another client stands in line with it")
     return ticket
 
@@ -293,7 +293,7 @@ def _renewed(board: Board, ticket: Ticket, expires: float) -> Board:
 
 def _stalled(board: Board) -> bool:
     """Whether the turn belongs to somebody who is not there."""
-    return board.turn is not None and board.running is None and not board.of(board.turn, State.WAITING)
+    return board.turn is not None and board.running is None and not board.of(board.turn, QueueState.WAITING)
 
 
 def _silent(text: str) -> None:

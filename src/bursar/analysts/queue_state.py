@@ -6,14 +6,18 @@ refused, when its owner lets it go, when the client that uses it dies (its lease
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from bursar.analysts.scheduler import Scheduler
+from bursar.core.ledger import Transaction
+from bursar.errors import LedgerError
 
 
-class State(StrEnum):
+class QueueState(StrEnum):
     WAITING = "waiting"  # a client stands there and takes the turn when it comes
     PARKED = "parked"  # a place in line; nobody stands there until the ticket is redeemed
     RUNNING = "running"  # the turn is being used
@@ -25,7 +29,7 @@ class Ticket:
 
     number: int
     analyst: str
-    state: State
+    state: QueueState
     at: float  # when it was drawn; seconds since 1970
     expires: float  # when its client counts as dead, unless it is heard of before; a parked ticket has none
 
@@ -58,12 +62,12 @@ class Board:
     def ticket(self, number: int) -> Ticket | None:
         return next((ticket for ticket in self.tickets if ticket.number == number), None)
 
-    def of(self, analyst: str, *states: State) -> tuple[Ticket, ...]:
+    def of(self, analyst: str, *states: QueueState) -> tuple[Ticket, ...]:
         return tuple(t for t in self.tickets if t.analyst == analyst and t.state in states)
 
     @property
     def running(self) -> Ticket | None:
-        return next((ticket for ticket in self.tickets if ticket.state is State.RUNNING), None)
+        return next((ticket for ticket in self.tickets if ticket.state is QueueState.RUNNING), None)
 
     def put(self, ticket: Ticket) -> Board:
         rest = tuple(other for other in self.tickets if other.number != ticket.number)
@@ -102,7 +106,7 @@ def first_in_line(board: Board) -> Ticket | None:
     """The ticket that may use the turn, if its client stands there and nobody is at it already."""
     if board.turn is None or board.running is not None:
         return None
-    return next(iter(board.of(board.turn, State.WAITING)), None)
+    return next(iter(board.of(board.turn, QueueState.WAITING)), None)
 
 
 def _under(board: Board, rules: Rules, now: float) -> Board:
@@ -122,7 +126,7 @@ def _lets_go(board: Board, rules: Rules, who: str, now: float) -> bool:
 def _turn_over(board: Board, rules: Rules, who: str, now: float) -> Board:
     """The turn has not been used. A parked ticket that nobody came to redeem in time has lapsed."""
     lapsed = _passed_over(board, rules, who, now) and who not in board.away
-    board = board.drop(*board.of(who, State.PARKED)) if lapsed else board
+    board = board.drop(*board.of(who, QueueState.PARKED)) if lapsed else board
     return replace(_without_dead(board, who, now), turn=None, passing=board.passing - {who})
 
 
@@ -143,19 +147,56 @@ def _passed_over(board: Board, rules: Rules, who: str, now: float) -> bool:
     """
     if who in board.away:
         return True
-    if rules.idle is None or board.of(who, State.WAITING, State.RUNNING):
+    if rules.idle is None or board.of(who, QueueState.WAITING, QueueState.RUNNING):
         return False
     heard = board.seen.get(who, board.begun)
-    if board.of(who, State.PARKED):
+    if board.of(who, QueueState.PARKED):
         heard = max(heard, board.since if board.turn == who else now)
     return now - heard >= rules.idle
 
 
 def _dead_only(board: Board, who: str, now: float) -> bool:
     """Whether nobody stands there but clients that have died."""
-    waiting = board.of(who, State.WAITING)
-    return bool(waiting) and all(ticket.expires <= now for ticket in waiting) and not board.of(who, State.PARKED)
+    waiting = board.of(who, QueueState.WAITING)
+    return bool(waiting) and all(ticket.expires <= now for ticket in waiting) and not board.of(who, QueueState.PARKED)
 
 
 def _without_dead(board: Board, who: str, now: float) -> Board:
-    return board.drop(*(ticket for ticket in board.of(who, State.WAITING) if ticket.expires <= now))
+    return board.drop(*(ticket for ticket in board.of(who, QueueState.WAITING) if ticket.expires <= now))
+
+
+SCHEDULE = "schedule"
+
+
+def read(rows: Mapping[str, bytes]) -> Board:
+    """The board; an empty one where there are no rows yet."""
+    try:
+        stored = {name: json.loads(body) for name, body in rows.items()}
+        fields = stored.pop(SCHEDULE, {})
+        tickets = [Ticket(**{**ticket, "state": QueueState(ticket["state"])}) for ticket in stored.values()]
+        sets: Any = {key: frozenset(fields.pop(key, ())) for key in ("passing", "away")}
+        return Board(**fields, **sets, tickets=tuple(sorted(tickets, key=lambda ticket: ticket.number)))
+    except (ValueError, TypeError, LookupError, AttributeError) as fault:
+        raise LedgerError("the queue was written by another release of Bursar") from fault
+
+
+def write(transaction: Transaction, stored: Board, board: Board) -> None:
+    """Store what has changed, and nothing where nothing has."""
+    before, after = ({_name(ticket): ticket for ticket in each.tickets} for each in (stored, board))
+    for name in before.keys() - after.keys():
+        transaction.drop_from_queue(name)
+    for name, ticket in after.items():
+        if before.get(name) != ticket:
+            transaction.put_in_queue(name, _bytes(asdict(ticket)))
+    if replace(stored, tickets=()) != replace(board, tickets=()):
+        sets = {"passing": sorted(board.passing), "away": sorted(board.away)}
+        rest = {key: value for key, value in vars(board).items() if key != "tickets"}
+        transaction.put_in_queue(SCHEDULE, _bytes({**rest, **sets}))
+
+
+def _name(ticket: Ticket) -> str:
+    return f"ticket {ticket.number}"
+
+
+def _bytes(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, sort_keys=True).encode("ascii")

@@ -7,25 +7,24 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bursar.analysts.settings import Seed
-from bursar.analysts.shares import EVERYONE
-from bursar.core.domain import Attribute, Domain
-from bursar.errors import BudgetError, Busy
+from bursar.analysts.shares import EVERYONE, Seed
 from bursar.core.accounting import Book, Measured, Mode, from_units
+from bursar.core.domain import Attribute, Domain
 from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.queries import Mask, Product, Steps
+from bursar.errors import BudgetError, Busy
+from bursar.papers.eigen_design.fourier import wavelet
 from bursar.strategies.best import best_strategy
 from bursar.strategies.hierarchical import hierarchical
-from bursar.strategies.plan import Line, Part, Plan
-from bursar.strategies.ranges import Family
-from bursar.papers.eigen_design.wavelet import wavelet
+from bursar.strategies.plan import LineWorkload, StrategyPart, StrategyPlan
+from bursar.strategies.ranges import RangeFamily
 
 PURPOSE = "the seed: measured once for everyone"
 PROPOSER = "seed"
 
 
-def plan_of(seed: Seed, domain: Domain, mode: Mode, *, max_rows: int) -> Plan:
+def plan_of(seed: Seed, domain: Domain, mode: Mode, *, max_rows: int) -> StrategyPlan:
     """What to measure; any question about the seed's columns follows from it, or those of its workload.
 
     `best` is the best strategy known: for the declared workload, else for all ranges of ordered columns and all values
@@ -37,18 +36,23 @@ def plan_of(seed: Seed, domain: Domain, mode: Mode, *, max_rows: int) -> Plan:
     if seed.basis == "best":
         if len(columns) == 1 and columns[0].ordered:
             (column,) = columns
-            line = Line(family=Family.RANGES, column=column.name, cells=column.size, max_rows=max_rows)
+            line = LineWorkload(family=RangeFamily.RANGES, column=column.name, cells=column.size, max_rows=max_rows)
             return best_strategy(line, mode)
         return best_strategy(Product(tuple(_mask(column, _wanted(column)) for column in columns)), mode)
     product = Product(tuple(_mask(column, BASES[seed.basis](column.size)) for column in columns))
     (norm,) = product.norms(1 if mode is Mode.PURE else 2)
     scale = float(norm.largest()) if mode is Mode.PURE else math.sqrt(norm.largest())
-    return Plan(
-        kind=seed.basis, mode=mode, parts=(Part(map=product, scale=scale),), ratio=None, source=None, answers=None
+    return StrategyPlan(
+        kind=seed.basis,
+        mode=mode,
+        parts=(StrategyPart(map=product, scale=scale),),
+        ratio=None,
+        source=None,
+        answers=None,
     )
 
 
-def events_of(plan: Plan, cap: int, *, version: int, empty_book: Callable[[], Book]) -> tuple[Measured, ...]:
+def events_of(plan: StrategyPlan, cap: int, *, version: int, empty_book: Callable[[], Book]) -> tuple[Measured, ...]:
     """The measurements of least noise that cost at most `cap` units of 2^-50 by themselves."""
     unit = plan.unit(from_units(cap))
     while True:

@@ -24,27 +24,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from bursar.core.domain import Domain
-from bursar.errors import BudgetError
-from bursar.views.nodes import Nodes
-from bursar.views.partition_measurements import Shelves
-from bursar.views.measurements import Measurements, Reconstructions
 from bursar.core.accounting import Measured, Mode, from_units, left_of
+from bursar.core.domain import Domain
 from bursar.core.ledger import Ledger, Record
+from bursar.errors import BudgetError
 from bursar.planner.choose import Preset, acceptable, choose, fits
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.planner import Planner, Prices
-from bursar.rewrite.refusal import refusal
-from bursar.views.rents import Rents
 from bursar.planner.request import Request
-from bursar.proposers.partwise import OneByOne
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
+from bursar.proposers.partwise import Partwise
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.strategy import Strategy
+from bursar.rewrite.refusal import refusal
+from bursar.views.measurements import Measurements, Reconstructions
+from bursar.views.nodes import Nodes
+from bursar.views.partition_measurements import PartitionViews
+from bursar.views.rents import Rents
 
-FREE: tuple[Proposer, ...] = (Exact(), OneByOne(), Reconstruct())
+FREE: tuple[Proposer, ...] = (Exact(), Partwise(), Reconstruct())
 
 NO_LIMIT = 2**62
 """Units of 2^-50: what is affordable is judged after the plan is made."""
@@ -109,7 +109,7 @@ class Alone:
             reconstructions=Reconstructions(views.domain, measurements),
             rents=Rents(views.domain, self._prices.empty_book),
             nodes=Nodes(views.domain),
-            shelves=Shelves(views.domain, self._prices.empty_book),
+            shelves=PartitionViews(views.domain, self._prices.empty_book),
             price=self._prices.empty_book().price,
             total=None,
         )

@@ -19,21 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar import presets
-from bursar.audit.bounds import SURE, Reals, detectable, loss_of, lower_bound
+from bursar.arrays import Reals
+from bursar.audit.bounds import SURE, detectable, loss_of, lower_bound
 from bursar.audit.neighbours import Tables, write_neighbours
 from bursar.audit.sessions import SESSIONS, Play, Session, Stage, transcript, written
 from bursar.config import Config
-from bursar.engine import Bursar
 from bursar.core.accounting import Mode, from_units
 from bursar.core.budget import LARGEST_BUDGET, Budget, charter_of
 from bursar.core.curator import declare_version
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
-from bursar.core.seals import Axis
+from bursar.core.queries import Predicate
+from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.source import Source
+from bursar.engine import Bursar
 from bursar.planner.choose import Preset
-from bursar.core.queries import Predicate
 from bursar.report.status import OWNER
 
 SPARE = 2.0
@@ -204,7 +205,7 @@ class _Theater:
         """An engine in front of a made-up table of which nothing was asked yet."""
         config, randomness = self.config, self.randomness
         ledger = MemoryLedger(charter_of(dataset="audit", **config.facts))
-        axis, last = Axis.of(config.domain, config.unit), config.domain.partitions - 1
+        axis, last = PartitionAxis.of(config.domain, config.unit), config.domain.partitions - 1
         declare_version(ledger, lambda key: source, randomness, axis=axis, through=last)
         db = Bursar(
             config,

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import bdtr, betaincinv, ndtr
 
+from bursar.arrays import Reals
 from bursar.core.accounting import Mode
 
-Reals = NDArray[np.float64]
 Score = Callable[[Reals], Reals]
 Loss = Callable[[Reals, Reals], Reals]
 """The least loss, in the unit of the budget, under which an event can have probabilities p and q <= p."""

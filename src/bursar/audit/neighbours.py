@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from bursar.config import Config
-from bursar.core.domain import Attribute, Bins, Dates, Integers, Neighbours, Unit
+from bursar.core.domain import Attribute, Bins, Dates, IntegerRange, Neighbours, Unit
 
 ROWS = 30
 """Rows of others, each a unit of its own."""
@@ -69,7 +69,7 @@ def raw_value(attribute: Attribute, cell: int) -> object:
     if attribute.has_null and cell == attribute.null_cell:
         return ""
     if cell == attribute.other:
-        if isinstance(attribute, Integers):
+        if isinstance(attribute, IntegerRange):
             return attribute.upper + 1
         if isinstance(attribute, Bins):
             return attribute.edges[-1] + 1

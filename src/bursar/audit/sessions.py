@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from bursar.config import Config
-from bursar.core.domain import Attribute, Bins, Integers
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
+from bursar.core.domain import Attribute, Bins, IntegerRange
+from bursar.core.grant import Grant
+from bursar.core.queries import Mask, Product, Steps
+from bursar.core.source.source import Source
 from bursar.engine import Bursar
 from bursar.errors import BursarError, Stale
-from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
-from bursar.core.grant import Grant
-from bursar.core.source.source import Source
-from bursar.core.queries import Mask, Product, Steps
 
 Play = Callable[[Bursar], list[float]]
 """One session: what it lets an analyst see."""
@@ -132,7 +132,7 @@ def _tighter(stage: Stage, db: Bursar) -> Play | None:
 
 def _sums(stage: Stage, db: Bursar) -> Play | None:
     columns = stage.config.domain.attributes
-    numeric = [a for a in columns if isinstance(a, Integers | Bins) and a.name != stage.config.unit.column]
+    numeric = [a for a in columns if isinstance(a, IntegerRange | Bins) and a.name != stage.config.unit.column]
     if not numeric:
         return None
     text = f'SELECT SUM("{min(numeric, key=lambda a: a.size).name}") AS s FROM "{stage.config.table}"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from bursar.cli.stopped import Stopped
+from bursar.cli.opened import Stopped
 from bursar.errors import BursarError
 
 STOPPED = 130

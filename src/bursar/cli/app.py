@@ -9,16 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from bursar import __version__
-from bursar.cli import stopped, working
-from bursar.report.text import answers as outcome
-from bursar.report.text import commands as show
-from bursar.report.text import queue as show_queue
+from bursar.cli import opened as stopped
+from bursar.cli import opened as working
 from bursar.cli.confirm import confirm
 from bursar.cli.init import check, init
-from bursar.cli.opened import opened, read, read_file
-from bursar.cli.options import ANALYST, CONFIG, Analyst, Data, Json
+from bursar.cli.opened import ANALYST, CONFIG, Analyst, Data, Json, opened, read, read_file
 from bursar.cli.synth import synth
 from bursar.errors import ConfigError
+from bursar.report.text import answers as outcome
+from bursar.report.text import commands as show
+from bursar.report.text import commands as show_queue
 
 app = typer.Typer(
     name="bursar",
@@ -179,7 +179,7 @@ def release(
     All of them share one goal, and all error bars hold together. At a terminal the price is shown first, and nothing is
     paid unless you agree. Example: bursar release monday.sql --within 100
     """
-    from bursar.sql.script import questions_of
+    from bursar.sql.tokens import questions_of
 
     questions = questions_of(read_file(file))
     goal: Any = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bursar.cli.options import CONFIG, Data
-from bursar.cli.working import working
+from bursar.cli.opened import CONFIG, Data, working
 from bursar.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
@@ -106,9 +105,8 @@ def _together(data: Path, kind: str, places: list[Place], done: int, of: int, ef
 def _alone(data: Path, place: Place, done: int, of: int, effect: Mapping[str, str]) -> bool:
     """Ask about one guess until it is settled; False to stop."""
     from bursar.config import load_draft
+    from bursar.config.load import label, read_text
     from bursar.curate import edit
-    from bursar.config.confirmed import label
-    from bursar.config.load import read_text
     from bursar.curate.confirm import asks, change, counting, says
 
     config = load_draft(data)
@@ -166,8 +164,8 @@ def _number(prompt: str) -> int:
 
 
 def _lines(data: Path, place: Place) -> str:
-    from bursar.curate import edit
     from bursar.config.load import read_text
+    from bursar.curate import edit
 
     print(f"{edit.keys(read_text(data), place)}\nType all its lines as they should be; an empty line ends them.")
     lines: list[str] = []

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bursar.cli.opened import CONFIG, Data, Json, working
 from bursar.report.text import commands as show
-from bursar.cli.options import CONFIG, Data, Json
-from bursar.cli.working import working
 
 if TYPE_CHECKING:
-    from bursar.curate import Drafted
+    from bursar.curate.draft_from_data import Drafted
 
 
 def init(
@@ -44,7 +43,7 @@ def init(
 
     Example: bursar init people.csv
     """
-    from bursar.curate import init as draft
+    from bursar.curate.draft_from_data import init as draft
 
     with working(f"reading {file or source}") as told:
         made = draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon, copy=copy, told=told)
@@ -57,7 +56,7 @@ def check(data: Data = CONFIG, json: Json = False) -> None:
     How many values each declaration changes is counted exactly, from the rows: it is for your eyes only.
     """
     from bursar.config import load_draft
-    from bursar.curate import check as checked
+    from bursar.curate.check import check as checked
 
     config = load_draft(data)
     with working(f"looking at {config.location.name}"):

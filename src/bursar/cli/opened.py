@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from bursar.report.text import queue as show_queue
+import typer
+
 from bursar.errors import LedgerError, QueryError
+from bursar.report.text import commands as show_queue
 
 if TYPE_CHECKING:
     from bursar import Bursar
+
 
 MOST_STDIN = 2**20
 
@@ -58,3 +65,92 @@ def read(sql: str) -> str:
     if sql != "-":
         return sql
     return "" if sys.stdin is None else sys.stdin.read(MOST_STDIN)
+
+
+CONFIG = Path("bursar.toml")
+ANALYST = "BURSAR_ANALYST"
+"""Names who asks where --as does not."""
+
+Data = Annotated[
+    Path,
+    typer.Option(
+        "-d",
+        "--data",
+        metavar="CONFIG",
+        envvar="BURSAR_CONFIG",
+        help="The config file of the data set.",
+        show_default=True,
+    ),
+]
+Analyst = Annotated[str, typer.Option("--as", metavar="NAME", envvar=ANALYST, help="Who asks; written into the log.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+PATIENCE_SECONDS = 2.0
+"""Work that is done sooner needs no sign."""
+
+STEP_SECONDS = 1.0
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """A line that counts the seconds while the block runs, and is gone afterwards; the block may say what it does."""
+    doing = [what]
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield doing.append
+        return
+    done = threading.Event()
+    counter = threading.Thread(target=_count, args=(doing, done), daemon=True)
+    counter.start()
+    try:
+        yield doing.append
+    finally:
+        done.set()
+        counter.join()
+
+
+def _count(doing: list[str], done: threading.Event) -> None:
+    start, pause, shown = time.monotonic(), PATIENCE_SECONDS, ""
+    while not done.wait(pause):
+        before, shown = shown, f"{doing[-1]}: {time.monotonic() - start:.0f} s"
+        pause = STEP_SECONDS
+        print(f"\r{shown:<{len(before)}}", end="", file=sys.stderr, flush=True)
+    if shown:
+        print(f"\r{' ' * len(shown)}\r", end="", file=sys.stderr, flush=True)
+
+
+def progress(done: int, of: int) -> None:
+    """A percentage, which is gone when the work is done."""
+    if sys.stderr is not None and sys.stderr.isatty() and (done == of or done % max(of // 100, 1) == 0):
+        end = "\r    \r" if done == of else ""
+        print(f"\r{100 * done // of:3}%{end}", end="", file=sys.stderr, flush=True)
+
+
+class Stopped(Exception):
+    """A question was stopped; the text says what was charged."""
+
+
+class Watch:
+    """Knows where the log ended before a question."""
+
+    def __init__(self, bursar: Bursar) -> None:
+        self._bursar = bursar
+        self._position = 0
+
+    @contextmanager
+    def over(self, question: str) -> Iterator[None]:
+        """Turns Ctrl-C inside the block into `Stopped`. What the ledger says is what counts, so it is asked."""
+        records = self._bursar.ledger.records(self._position)
+        self._position = records[-1].position if records else self._position
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise Stopped(self._charged(question)) from None
+
+    def _charged(self, question: str) -> str:
+        unit = self._bursar.budget().unit  # looking is a commit of its own, behind any that was still under way
+        new = [line for line in self._bursar.log() if line.position > self._position]
+        paid = sum(line.paid for line in new if (line.analyst, line.purpose) == (self._bursar.analyst, question))
+        if paid == 0:
+            return "stopped; nothing was charged"
+        return f"stopped; {unit} {paid:.6g} was charged, and what it bought is kept: ask again, it is not paid twice"

@@ -10,14 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from bursar.analysts.settings import Seed
-from bursar.cli.working import progress
+from bursar.analysts.shares import Seed
+from bursar.cli.opened import progress
 from bursar.config import Config, load
 from bursar.errors import AnalystError, QueryError
-from bursar.simulate.compare import Figures, Setting, compare, shares_of
-from bursar.simulate.mix import Asked, Line, expected, replayed
-from bursar.simulate.plot import check_matplotlib, plot
-from bursar.sql.script import LARGEST_SCRIPT, questions_of
+from bursar.simulate.compare import Figures, Setting, check_matplotlib, compare, plot, shares_of
+from bursar.simulate.trial import AnalystQuestion, LoggedQuestion, expected, replayed
+from bursar.sql.tokens import LARGEST_SCRIPT, questions_of
 
 SEED_FRACTION = Fraction(1, 4)
 HEADER = ("policy", "answered", "of", "ratio error", "interference", "steps")
@@ -33,7 +32,9 @@ class Choice:
     plot: Path | None
 
 
-def run(data: Path, choice: Choice, goal: Mapping[str, Any], *, log: Sequence[Line] | None, as_json: bool) -> None:
+def run(
+    data: Path, choice: Choice, goal: Mapping[str, Any], *, log: Sequence[LoggedQuestion] | None, as_json: bool
+) -> None:
     """Compare all policies, print the table, and draw the picture if one is wanted."""
     if choice.plot is not None:
         check_matplotlib()
@@ -54,7 +55,7 @@ def run(data: Path, choice: Choice, goal: Mapping[str, Any], *, log: Sequence[Li
         print("seeded-cache is left out, since there is no seed; try: --seed-on COLUMNS")
 
 
-def _asked(choice: Choice, config: Config, log: Sequence[Line] | None) -> list[Asked]:
+def _asked(choice: Choice, config: Config, log: Sequence[LoggedQuestion] | None) -> list[AnalystQuestion]:
     if log is not None:
         if choice.mix or choice.often:
             raise QueryError("--replay takes the questions from the log; leave --mix and --often out")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bursar.cli import stopped, working
-from bursar.report.text import queue as show_queue
-from bursar.cli.opened import opened, read_file
-from bursar.cli.options import CONFIG, Analyst, Data, Json
+from bursar.cli import opened as stopped
+from bursar.cli import opened as working
+from bursar.cli.opened import CONFIG, Analyst, Data, Json, opened, read_file
+from bursar.report.text import commands as show_queue
 
 if TYPE_CHECKING:
     from bursar.synthetic.prepared import Prepared
@@ -72,7 +72,7 @@ def synth(
     Free without --spend: then it is made of what was measured before. What a stopped run has paid for is kept, and the
     same command goes on from there. Example: bursar synth --out people2.csv --spend 0.2
     """
-    from bursar.synthetic.report import plots as report_plots
+    from bursar.synthetic.report import report as report_plots
     from bursar.synthetic.table import files as rows_file
 
     rows_file.check(out)
@@ -81,7 +81,7 @@ def synth(
     wanted: Any = {"rows": rows, "ways": ways, "marginals": marginals, "history": history, "augment": augment}
     wanted |= {"spend": spend, "method": method, "wait": not no_wait, "ticket": ticket}
     if workload is not None:
-        from bursar.sql.script import questions_of
+        from bursar.sql.tokens import questions_of
 
         wanted["workload"] = questions_of(read_file(workload))
     with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):

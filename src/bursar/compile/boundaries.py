@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from bursar.core.domain import Attribute, Bins, Dates, Integers, Period
+from bursar.core.domain import Attribute, Bins, Dates, IntegerRange, Period
 from bursar.sql import Compare, Name, Op
 
 Bound = int | Decimal | date
@@ -31,7 +31,7 @@ class Boundary:
 def boundary(attribute: Attribute, value: Bound, *, behind: bool) -> Boundary:
     """The cut just before the value, or just behind it."""
     match attribute, value:
-        case Integers(), int() | Decimal():
+        case IntegerRange(), int() | Decimal():
             first = math.floor(value) + 1 if behind else math.ceil(value)  # the least integer on the upper side
             return _in_cell(first - attribute.lower, attribute.declared, at_edge=True)
         case Bins(), int() | Decimal():
@@ -67,7 +67,7 @@ def least(attribute: Attribute) -> Bound:
 def greatest(attribute: Attribute) -> Bound:
     """The greatest value of the declared range."""
     match attribute:
-        case Integers():
+        case IntegerRange():
             return attribute.upper
         case Bins():
             return _number(attribute.edges[-1])
@@ -96,7 +96,7 @@ def nearest(attribute: Attribute, value: Bound, cell: int) -> int:
 
 def _least(attribute: Attribute, cell: int) -> Bound:
     match attribute:
-        case Integers():
+        case IntegerRange():
             return attribute.lower + cell
         case Bins():
             return _number(attribute.edges[cell])

@@ -11,25 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from bursar.core.domain import Attribute, Bins, Domain, Value
-from bursar.errors import QueryError
-from bursar.estimation.derived import Form
-from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse, render
-from bursar.sql.query import aggregates_of, leaves
-from bursar.compile.result_lines import After, Order
 from bursar.compile.groups import Cells, Groups, Reader, groups_of
 from bursar.compile.levels import Level, with_levels, with_pieces, without_levels
 from bursar.compile.masks import count_groups, grouped
-from bursar.compile.resolve_names import doubled, resolve
 from bursar.compile.outputs import Outputs
+from bursar.compile.partition_window import ended, within_sealed
 from bursar.compile.predicates import possible_groups
 from bursar.compile.regions import regions, ties_too_many
-from bursar.rewrite.query import repairs
-from bursar.compile.partition_window import ended, within_sealed
+from bursar.compile.resolve_names import doubled, resolve
+from bursar.compile.result_lines import Order, ResultClauses
 from bursar.compile.shared_rows import SharedRows
 from bursar.compile.three_valued import check_types
 from bursar.compile.values import Represented
 from bursar.compile.workload import Workload
+from bursar.core.domain import Attribute, Bins, Domain, Value
+from bursar.errors import QueryError
+from bursar.estimation.derived import Form
+from bursar.rewrite.query import repairs
+from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse, render
+from bursar.sql.query import aggregates_of, leaves
 
 MOST_ANSWERS = 100_000
 """Most answers of one question: lines times the counts and sums that a line needs, known before anything is built."""
@@ -43,7 +43,7 @@ Read = tuple[list[Value], Cells]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class GroupLines:
     """The lines of one set of groups."""
 
     index: Cells  # (lines, columns) -> row
@@ -113,7 +113,7 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
     sets = query.sets or (tuple(range(len(query.keys))),)
     made = [groups_of([query.keys[place] for place in one], domain) for one in sets]
     _check_size(query, [groups for groups, _ in made], domain)
-    parts: list[Part] = []
+    parts: list[GroupLines] = []
     for places, (groups, readers) in zip(sets, made, strict=True):
         parts.append(_part(query, places, groups, readers, rows, domain))
     first = parts[0]
@@ -135,7 +135,7 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
 
 def _part(
     query: Query, places: tuple[int, ...], groups: Groups, readers: Sequence[Reader], rows: SharedRows, domain: Domain
-) -> Part:
+) -> GroupLines:
     """The lines of one set of groups."""
     lines = _lines(query, groups, domain)
     outputs = Outputs(query.where, groups, lines, domain, rows)
@@ -144,7 +144,7 @@ def _part(
     for place, reader in zip(places, readers, strict=True):
         read[place] = reader.read(lines)
     read += [_flagged(flag, places, len(lines)) for flag in query.flags]
-    return Part(
+    return GroupLines(
         index=outputs.index(),
         forms=forms,
         largest=tuple(outputs.largest),
@@ -175,7 +175,7 @@ def _joined(columns: Sequence[Read]) -> Read:
     return [label for labels, _ in columns for label in labels], np.concatenate([ranks for _, ranks in columns])
 
 
-def _after(query: Query, read: Sequence[Read], domain: Domain) -> After | None:
+def _after(query: Query, read: Sequence[Read], domain: Domain) -> ResultClauses | None:
     """What is done with the answers; None where they are shown as they are."""
     if query.having == TRUE and not query.order:
         return None
@@ -192,7 +192,9 @@ def _after(query: Query, read: Sequence[Read], domain: Domain) -> After | None:
             place = query.names.index(sort.output)
             down, first = sort.descending, sort.nulls_first
             order.append(Order(name=sort.output, output=place, descending=down, nulls_first=first))
-    return After(outputs=query.names, having=query.having, order=tuple(order), limit=query.limit, offset=query.offset)
+    return ResultClauses(
+        outputs=query.names, having=query.having, order=tuple(order), limit=query.limit, offset=query.offset
+    )
 
 
 def _with_total(key: Key, labels: Sequence[Value], ranks: Cells, domain: Domain) -> Cells:

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Attribute, Bins, Dates, Domain, Integers, Period, Value
-from bursar.errors import QueryError
-from bursar.core.queries import LARGEST_JOINT
-from bursar.sql import Cut, Key, Stepped, Trimmed
 from bursar.compile.regions import holds_on, too_many
+from bursar.core.domain import Attribute, Bins, Dates, Domain, IntegerRange, Period, Value
+from bursar.core.queries import LARGEST_JOINT
+from bursar.errors import QueryError
+from bursar.sql import CaseGroups, Key, Stepped, Trimmed
 
 Cells = NDArray[np.int64]
 
@@ -35,7 +35,7 @@ class Coded:
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class GroupAxis:
     """Columns that keys tie together, mostly one, and the group of each of their joint cells."""
 
     attrs: tuple[str, ...]  # in the order of the domain
@@ -57,7 +57,7 @@ class Axis:
 class Groups:
     """What tells the groups of rows apart: axes that share no column, in the order of the domain."""
 
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[GroupAxis, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class Reader:
 
 def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[Reader, ...]]:
     """The groups that keys make, and how each key is read off them."""
-    axes: list[Axis] = []
+    axes: list[GroupAxis] = []
     readers: dict[int, Reader] = {}
     for number, (attrs, places) in enumerate(_tied(keys, domain)):
         position = min(keys[place].position for place in places)
@@ -97,12 +97,12 @@ def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[Reader
             )
         attribute, sizes = domain[attrs[0]], domain.sizes(attrs)
         if all(keys[place].by is None for place in places):
-            axes.append(Axis(attrs, sizes))
+            axes.append(GroupAxis(attrs, sizes))
             readers |= dict.fromkeys(places, Reader(number, attribute))
             continue
         made = [coded(keys[place], domain) for place in places]
         codes, own = _joint([_spread(one.codes, keys[p], attrs, domain) for p, one in zip(places, made, strict=True)])
-        axes.append(Axis(attrs, sizes, codes.reshape(sizes), position))
+        axes.append(GroupAxis(attrs, sizes, codes.reshape(sizes), position))
         readers |= {p: Reader(number, attribute, own[i], made[i]) for i, p in enumerate(places)}
     return Groups(tuple(axes)), tuple(readers[place] for place in range(len(keys)))
 
@@ -142,9 +142,9 @@ def coded(key: Key, domain: Domain) -> Coded:
     match key.by:
         case None:
             return Coded(np.arange(attribute.size), tuple(attribute.label(cell) for cell in range(attribute.size)))
-        case Cut():
+        case CaseGroups():
             return _cut(key.by, key, domain)
-        case Stepped() if isinstance(attribute, Integers) and _exact(attribute, key.by):
+        case Stepped() if isinstance(attribute, IntegerRange) and _exact(attribute, key.by):
             return _steps(attribute, key.by)
         case Stepped():
             known = [_step(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
@@ -163,7 +163,7 @@ def _numbered(known: Sequence[Any], attribute: Attribute) -> Coded:
     return Coded(np.array(codes, np.int64), (*labels, *(attribute.label(cell) for cell in strays)))
 
 
-def _cut(by: Cut, key: Key, domain: Domain) -> Coded:
+def _cut(by: CaseGroups, key: Key, domain: Domain) -> Coded:
     """Labels in the order in which they are written, and NULL for what none of them takes."""
     attrs = domain.ordered(key.columns)
     codes = np.full(domain.sizes(attrs), -1, np.int64)
@@ -183,14 +183,14 @@ def _cut(by: Cut, key: Key, domain: Domain) -> Coded:
     return Coded(codes, tuple(labels))
 
 
-def _exact(attribute: Integers, by: Stepped) -> bool:
+def _exact(attribute: IntegerRange, by: Stepped) -> bool:
     """Whether all quotients can be computed in whole numbers."""
     width = Fraction(by.width)
     largest = max(abs(attribute.lower), abs(attribute.upper)) * width.denominator
     return max(largest, width.numerator) < 2**62 and (not by.towards_zero or width.denominator == 1)
 
 
-def _steps(attribute: Integers, by: Stepped) -> Coded:
+def _steps(attribute: IntegerRange, by: Stepped) -> Coded:
     """The groups of a column of whole numbers, all at once: there may be millions of them."""
     width = Fraction(by.width)
     values = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64) * width.denominator

@@ -12,9 +12,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Reals
 from bursar.core.domain import Value
 
-Reals = NDArray[np.float64]
 Label = tuple[Value, ...]
 
 

@@ -14,14 +14,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bursar.core.domain import Categories, Domain
-from bursar.sql import Compare, Condition, Cut, Function, In, IsNull, Key, Name, Not, Op, Piece, Query, Stepped, Trimmed
-from bursar.sql.query import Leaf, aggregates_of, branches_of
-from bursar.sql.tokens import needs_quotes
 from bursar.compile.groups import coded
 from bursar.compile.resolve_names import change_leaves, change_values
-from bursar.compile.three_valued import OTHER, YES, Kind, Line, check_types, leaf_truth
+from bursar.compile.three_valued import OTHER, YES, StrayKind, ValueLine, check_types, leaf_truth
 from bursar.compile.values import values_of
+from bursar.core.domain import Categories, Domain
+from bursar.sql import (
+    CaseBranch,
+    CaseGroups,
+    Compare,
+    Condition,
+    Function,
+    In,
+    IsNull,
+    Key,
+    Name,
+    Not,
+    Op,
+    Query,
+    Stepped,
+    Trimmed,
+)
+from bursar.sql.query import Leaf, aggregates_of, branches_of
+from bursar.sql.tokens import needs_quotes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,14 +104,16 @@ def _below(leaf: Leaf, level: Level) -> Condition:
     """A comparison of a level as one of the values in its groups: true, false and unknown for the same rows."""
     attribute, column = level.attribute, _column(level, leaf.column.position)
     check_types(attribute, leaf)
-    line = Line(attribute)
+    line = ValueLine(attribute)
     truth = leaf_truth(line, leaf)
     if isinstance(leaf, IsNull):
         return replace(leaf, column=column)
     negated = isinstance(leaf, Compare) and leaf.op is Op.NE
     chosen = (2 - truth if negated else truth) == YES
     literals = [value for (_, values), yes in zip(level.groups, chosen, strict=False) if yes for value in values]
-    if any(kind is Kind.UNLISTED and chosen[place] for place, (kind, _) in enumerate(line.strays, attribute.declared)):
+    if any(
+        kind is StrayKind.UNLISTED and chosen[place] for place, (kind, _) in enumerate(line.strays, attribute.declared)
+    ):
         literals.append(OTHER)
     inside = In(column=column, literals=tuple(literals), position=leaf.position)
     return Not(part=inside, position=leaf.position) if negated else inside
@@ -108,8 +125,8 @@ def _key(key: Key, level: Level) -> Key:
     if isinstance(by, Stepped | Trimmed):
         coded(key, Domain((level.attribute,)))  # refuses: a level holds neither numbers nor days
     if by is None:
-        pieces = [Piece(condition=In(column=column, literals=values), label=name) for name, values in level.groups]
+        pieces = [CaseBranch(condition=In(column=column, literals=values), label=name) for name, values in level.groups]
         if level.column.other is not None:
-            pieces.append(Piece(condition=Compare(column=column, op=Op.EQ, literal=OTHER), label=OTHER))
-        by = Cut(pieces=tuple(pieces))
+            pieces.append(CaseBranch(condition=Compare(column=column, op=Op.EQ, literal=OTHER), label=OTHER))
+        by = CaseGroups(pieces=tuple(pieces))
     return replace(key, column=column, by=by, alias=key.name)

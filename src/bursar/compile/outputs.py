@@ -10,22 +10,21 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
-from bursar.errors import QueryError
-from bursar.estimation.derived import Combination, Form, Quantile, Ratio, Variance, single
-from bursar.core.source.source import MOST_CELLS
-from bursar.sql import Aggregate, And, Condition, Formula, Function, Item, Linear, Name
-from bursar.sql.query import TRUE, all_of, leaves
-from bursar.compile.partwise import MOST_GROUPS, too_many_tied
 from bursar.compile.groups import Cells, Groups
-from bursar.compile.masks import grouped
+from bursar.compile.masks import grouped, prefixes
+from bursar.compile.partwise import MOST_GROUPS, too_many_tied
 from bursar.compile.predicates import group_of, predicate
-from bursar.compile.prefixes import prefixes
 from bursar.compile.recoded import recoded
 from bursar.compile.regions import Region, regions, ties_too_many
 from bursar.compile.shared_rows import SharedRows
 from bursar.compile.values import LARGEST_NUMBER, Represented, Values
 from bursar.compile.weights import Operand, Sum, not_null
+from bursar.core.domain import Domain
+from bursar.core.source.source import MOST_CELLS
+from bursar.errors import QueryError
+from bursar.estimation.derived import Combination, Form, Quantile, Ratio, Variance, single
+from bursar.sql import Aggregate, And, Condition, Formula, Function, Item, Linear, Name
+from bursar.sql.query import TRUE, all_of, leaves
 
 _ROOTS = (Function.STDDEV_POP, Function.STDDEV_SAMP)
 _SAMPLES = (Function.VAR_SAMP, Function.STDDEV_SAMP)
@@ -33,7 +32,7 @@ _QUANTILES = (Function.QUANTILE_CONT, Function.QUANTILE_DISC)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class OutputTerm:
     """A count or a sum inside of an item: its column, what one is there, and what it cannot be below."""
 
     column: int
@@ -79,20 +78,20 @@ class Outputs:
     def _operand(self, item: Aggregate) -> Operand:
         return Operand.of(item, self._where, self._domain)
 
-    def _part(self, item: Aggregate) -> Part:
+    def _part(self, item: Aggregate) -> OutputTerm:
         """The column of a count or a sum."""
         if item.function is Function.SUM:
             return self._sum(self._operand(item).total(lambda numbers: numbers, 1))
         return self._count(self._known(item))
 
-    def _count(self, condition: Condition) -> Part:
+    def _count(self, condition: Condition) -> OutputTerm:
         asked = all_of(self._where, condition)
         if ties_too_many(asked, self._domain):
-            return Part(column=self._added(self._tied(asked), 1))
+            return OutputTerm(column=self._added(self._tied(asked), 1))
         found = regions(asked, self._domain)
         if found is not None and self._looks_at(found) > MOST_CELLS:
-            return Part(column=self._added(self._tied(asked), 1))
-        return Part(column=self._column(found, 1))
+            return OutputTerm(column=self._added(self._tied(asked), 1))
+        return OutputTerm(column=self._column(found, 1))
 
     def _looks_at(self, found: Sequence[Region]) -> int:
         """How many joint cells the columns of regions and groups have."""
@@ -119,10 +118,10 @@ class Outputs:
                 index[place] = self._rows.tied(made, position)
         return index
 
-    def _sum(self, total: Sum) -> Part:
+    def _sum(self, total: Sum) -> OutputTerm:
         self._check_sum(total.found or ())
         column = self._column(total.found, total.largest)
-        return Part(column=column, unit=total.unit, least=total.least, largest=total.largest)
+        return OutputTerm(column=column, unit=total.unit, least=total.least, largest=total.largest)
 
     def _column(self, found: Sequence[Region] | None, largest: int) -> int:
         index = np.full(len(self._lines), -1, np.int64)

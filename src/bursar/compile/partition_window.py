@@ -12,14 +12,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.compile.boundaries import before, from_on
+from bursar.compile.resolve_names import change_leaves
+from bursar.compile.three_valued import YES, ValueLine, leaf_truth
 from bursar.core.domain import Attribute, Categories, Domain
 from bursar.errors import QueryError
 from bursar.sql import And, AtLeast, Compare, Condition, Constant, In, IsNull, IsTrue, Name, Not, Op, Or, Query
 from bursar.sql.query import Leaf, all_of
 from bursar.sql.tokens import needs_quotes
-from bursar.compile.boundaries import before, from_on
-from bursar.compile.resolve_names import change_leaves
-from bursar.compile.three_valued import YES, Line, leaf_truth
 
 
 def within_sealed(query: Query, domain: Domain, sealed: int | None) -> Query:
@@ -78,7 +78,7 @@ def _cells(column: Attribute, leaf: Leaf, negated: bool) -> NDArray[np.bool_]:
     An order says nothing about `other`, which holds values at both ends; what is asked about it is for the whole
     condition to decide.
     """
-    line = Line(column)
+    line = ValueLine(column)
     truth = leaf_truth(line, leaf)
     holds = (2 - truth if negated else truth) == YES
     cells = np.zeros(column.size, np.bool_)

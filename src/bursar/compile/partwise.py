@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from bursar.errors import QueryError
+from bursar.arrays import Integers
 from bursar.core.queries import Counts, LinearMap, Norm, Predicate, Product, Stack
-from bursar.core.queries.linear_map import Integers
+from bursar.errors import QueryError
 
 MOST_GROUPS = 64
 """Most counts of one question that tie too many columns together for a mask: groups times counts.
@@ -21,7 +21,7 @@ Each is counted by the source, and committed, by itself.
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class PartwiseMap:
     """The rows of all parts in order. No verb takes it: what is measured are its parts.
 
     Where `times` are given, the rows are multiples of those of the parts. A part is measured as it is even so, with so
@@ -69,12 +69,12 @@ class Apart:
             picked.append((part.take([row - int(ends[place]) + part.rows]), times))
         if len(picked) == 1 and picked[0][1] == 1:
             return picked[0][0]
-        return Apart(tuple(part for part, _ in picked), tuple(times for _, times in picked) if self.times else ())
+        return PartwiseMap(tuple(part for part, _ in picked), tuple(times for _, times in picked) if self.times else ())
 
 
 def pieces_of(asked: LinearMap) -> tuple[LinearMap, ...]:
     """The products, predicates and others that a map is made of, in the order of its rows."""
-    if isinstance(asked, Apart):
+    if isinstance(asked, PartwiseMap):
         return tuple(piece for part in asked.parts for piece in pieces_of(part))
     return asked.parts if isinstance(asked, Stack) else (asked,)
 
@@ -92,7 +92,7 @@ def put_together(pieces: Iterable[LinearMap]) -> LinearMap:
     if not alone:
         return stacked
     parts = (stacked, *alone) if stacked.parts else alone
-    return parts[0] if len(parts) == 1 else Apart(parts)
+    return parts[0] if len(parts) == 1 else PartwiseMap(parts)
 
 
 def too_many_tied(attrs: Iterable[str], position: int) -> QueryError:
@@ -106,6 +106,6 @@ def too_many_tied(attrs: Iterable[str], position: int) -> QueryError:
 
 def check_batch(asked: LinearMap) -> None:
     """Refuse among questions that are one purchase, as those of a seed are, what has to be bought by itself."""
-    if isinstance(asked, Apart | Predicate):
+    if isinstance(asked, PartwiseMap | Predicate):
         tied = " and ".join(asked.attrs)
         raise QueryError(f"a count that ties {tied} together is asked by itself, not in a batch")

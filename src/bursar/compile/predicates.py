@@ -9,15 +9,15 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.compile.groups import Cells, GroupAxis, Groups
+from bursar.compile.partwise import MOST_GROUPS, too_many_tied
+from bursar.compile.regions import merged, normal, truth_on
+from bursar.compile.three_valued import YES, ValueLine
 from bursar.core.domain import Domain
-from bursar.errors import QueryError
 from bursar.core.queries import Predicate, Quorum, Within
+from bursar.errors import QueryError
 from bursar.sql import FALSE, TRUE, And, AtLeast, Condition, IsTrue, Not, Or
 from bursar.sql.query import leaves
-from bursar.compile.partwise import MOST_GROUPS, too_many_tied
-from bursar.compile.groups import Axis, Cells, Groups
-from bursar.compile.regions import merged, normal, truth_on
-from bursar.compile.three_valued import YES, Line
 
 
 def predicate(condition: Condition, domain: Domain, group: Sequence[Within] = ()) -> Predicate | None:
@@ -42,7 +42,7 @@ def group_of(line: Cells, groups: Groups, domain: Domain) -> tuple[Within, ...]:
     return tuple(Within(axis.attrs[0], _ranges(cells)) for axis, cells in zip(groups.axes, own, strict=True))
 
 
-def _groups(axis: Axis, domain: Domain) -> Cells:
+def _groups(axis: GroupAxis, domain: Domain) -> Cells:
     """The group of each cell of the one column of an axis."""
     if len(axis.attrs) > 1:
         raise QueryError(
@@ -111,7 +111,7 @@ def by_column(condition: And | Or) -> list[Condition]:
 
 
 def _within(condition: Condition, name: str, level: int, below: bool, domain: Domain) -> Within:
-    line = Line(domain[name])
+    line = ValueLine(domain[name])
     truth = truth_on(condition, (name,), [line])
     holds = np.broadcast_to(truth < level if below else truth >= level, [line.size])
     return Within(name, _ranges(merged(holds, 0, line, condition)))

@@ -5,13 +5,13 @@ All of it follows from the config; whether the data hold such values is not look
 
 from __future__ import annotations
 
-from bursar.core.domain import Attribute, Bins, Integers, Stray
+from bursar.core.domain import Attribute, Bins, IntegerRange, Stray
 
 
 def recoded(attribute: Attribute) -> str:
     """How numbers of a column are changed before they are added up; nothing where they never are."""
     told = [_outside(attribute), _null(attribute)]
-    if isinstance(attribute, Integers):
+    if isinstance(attribute, IntegerRange):
         told.append("decimals are rounded down")
     said = [part for part in told if part]
     return f"{attribute.name}: {'; '.join(said)}" if said else ""
@@ -19,7 +19,7 @@ def recoded(attribute: Attribute) -> str:
 
 def _outside(attribute: Attribute) -> str:
     match attribute:
-        case Integers():
+        case IntegerRange():
             low, high = str(attribute.lower), str(attribute.upper)
             ends = f"{low} or {high}"
         case Bins():

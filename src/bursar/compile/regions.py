@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.compile.three_valued import NO, YES, Truth, ValueLine, leaf_truth
 from bursar.core.domain import Domain
-from bursar.errors import QueryError
 from bursar.core.queries import LARGEST_JOINT
+from bursar.errors import QueryError
 from bursar.sql import FALSE, TRUE, And, AtLeast, Condition, Constant, IsTrue, Not, Or
 from bursar.sql.query import leaves
-from bursar.compile.three_valued import NO, YES, Line, Truth, leaf_truth
 
 _MOST_KINDS = 8 * LARGEST_JOINT
 """Most combinations of kinds of value; there are more of them than cells where `other` stands for several."""
@@ -113,7 +113,7 @@ def _groups(whole: Condition) -> list[list[Condition]]:
 
 def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> NDArray[np.bool_]:
     """The cells of the joint grid of the columns where the condition holds; refused where a cell does not decide it."""
-    lines = [Line(domain[name]) for name in attrs]
+    lines = [ValueLine(domain[name]) for name in attrs]
     if too_many(attrs, domain):
         raise QueryError(
             f"a condition that ties {' and '.join(attrs)} together spans {domain.cells(attrs)} cells; {LARGEST_JOINT} "
@@ -129,11 +129,11 @@ def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> N
 
 def too_many(attrs: Collection[str], domain: Domain) -> bool:
     """Whether columns have too many joint cells to look at one by one."""
-    cells, kinds = domain.cells(attrs), math.prod(Line(domain[name]).size for name in attrs)
+    cells, kinds = domain.cells(attrs), math.prod(ValueLine(domain[name]).size for name in attrs)
     return len(attrs) > 1 and (cells > LARGEST_JOINT or kinds > _MOST_KINDS)
 
 
-def truth_on(condition: Condition, attrs: tuple[str, ...], lines: list[Line]) -> Truth:
+def truth_on(condition: Condition, attrs: tuple[str, ...], lines: list[ValueLine]) -> Truth:
     """The three-valued truth on the grid of all kinds of value, with axes of length 1 where it does not depend."""
     match condition:
         case And():
@@ -156,7 +156,7 @@ def truth_on(condition: Condition, attrs: tuple[str, ...], lines: list[Line]) ->
     return leaf_truth(lines[axis], condition).reshape(shape)
 
 
-def merged(holds: NDArray[np.bool_], axis: int, line: Line, condition: Condition) -> NDArray[np.bool_]:
+def merged(holds: NDArray[np.bool_], axis: int, line: ValueLine, condition: Condition) -> NDArray[np.bool_]:
     """From kinds of value to cells along one axis: the kinds behind a cell must agree."""
     first: dict[int, int] = {}
     doubled: list[int] = []

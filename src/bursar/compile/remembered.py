@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from bursar.core.domain import Domain
-from bursar.sql import Query
 from bursar.compile.compile import read
 from bursar.compile.levels import Level
 from bursar.compile.values import representatives_of
 from bursar.compile.workload import Workload
+from bursar.core.domain import Domain
+from bursar.sql import Query
 
 REMEMBERED = 256
 """How many questions are remembered; the one not asked for longest goes first."""

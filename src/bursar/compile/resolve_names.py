@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bursar.core.domain import Domain
 from bursar.errors import QueryError
-from bursar.sql import Aggregate, Branch, Case, Condition, Cut, Key, Name, Piece, Query
+from bursar.sql import Aggregate, Branch, Case, CaseBranch, CaseGroups, Condition, Key, Name, Query
 from bursar.sql.query import Leaf, change_parts, map_leaves
 from bursar.sql.tokens import needs_quotes
 
@@ -59,13 +59,13 @@ def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
             of = replace(of, branches=tuple(map(branch, of.branches)))
         return replace(part, condition=map_leaves(part.condition, change), of=of)
 
-    def piece(one: Piece) -> Piece:
+    def piece(one: CaseBranch) -> CaseBranch:
         return replace(one, condition=map_leaves(one.condition, change))
 
     def key(one: Key) -> Key:
         return (
             replace(one, by=replace(one.by, pieces=tuple(map(piece, one.by.pieces))))
-            if isinstance(one.by, Cut)
+            if isinstance(one.by, CaseGroups)
             else one
         )
 

@@ -44,7 +44,7 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class ChoiceCertainty:
     """What is known of a choice between lines, with the confidence of the error bars."""
 
     words: str
@@ -57,11 +57,11 @@ class Picked:
     """The lines that are shown, in order, and what is known of the choice."""
 
     lines: Lines
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ChoiceCertainty, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class After:
+class ResultClauses:
     """What is done with the answers to a workload."""
 
     outputs: tuple[str, ...]
@@ -122,20 +122,20 @@ class After:
     def _place(self, leaf: Leaf) -> int:
         return self.outputs.index(leaf.column.text)
 
-    def _of_having(self, numbers: Sequence[Derived], lines: int, sure: str) -> Claim:
+    def _of_having(self, numbers: Sequence[Derived], lines: int, sure: str) -> ChoiceCertainty:
         compared = leaves(self.having)
         places = dict.fromkeys(map(self._place, compared))
         margins = {place: margin(numbers[place], np.arange(lines)) for place in places}
         words = f"HAVING chose among {lines} groups by noisy numbers, at no cost"
         if not all(map(math.isfinite, margins.values())):
-            return Claim(words=f"{words}; some error bars have no end, so any group may be misplaced")
+            return ChoiceCertainty(words=f"{words}; some error bars have no end, so any group may be misplaced")
         far = []
         for place, alpha in margins.items():
             bounds = sorted({bound for leaf in compared if self._place(leaf) == place for bound in _bounds(leaf)})
             near = " and ".join(f"{bound:,.10g}" for bound in bounds)
             far.append(f"whose true {self.outputs[place]} is more than {alpha:,.10g} from {near}")
         words += f": {sure}, no group is misplaced {' and '.join(far)}" if far else ""
-        return Claim(words=words, margins=tuple(margins.items()))
+        return ChoiceCertainty(words=words, margins=tuple(margins.items()))
 
 
 def margin(numbers: Derived, lines: Lines) -> float:
@@ -148,7 +148,9 @@ def margin(numbers: Derived, lines: Lines) -> float:
     return math.ceil(widest / grain * (1 - 1e-12)) * grain
 
 
-def _of_order(order: Order, numbers: Sequence[Derived], kept: Lines, shown: tuple[int, int], sure: str) -> list[Claim]:
+def _of_order(
+    order: Order, numbers: Sequence[Derived], kept: Lines, shown: tuple[int, int], sure: str
+) -> list[ChoiceCertainty]:
     """What is known where lines stand in the order of an output."""
     first, cut = shown
     left_out = len(kept) - (cut - first)
@@ -156,7 +158,7 @@ def _of_order(order: Order, numbers: Sequence[Derived], kept: Lines, shown: tupl
         words = f"LIMIT shows {cut} of {len(kept)} groups, by {order.name}; all of them were paid for"
         if first:
             words = f"OFFSET leaves {cut - first} of {len(kept)} groups, by {order.name}; all of them were paid for"
-        return [Claim(words=words)] if left_out else []
+        return [ChoiceCertainty(words=words)] if left_out else []
     name, alpha = order.name, margin(numbers[order.output], kept)
     words = f"ordered by noisy {name}, at no cost"
     if left_out:
@@ -164,26 +166,26 @@ def _of_order(order: Order, numbers: Sequence[Derived], kept: Lines, shown: tupl
         if first:
             words = f"{cut - first} of {len(kept)} groups, from number {first + 1} on by noisy {name}, at no cost"
     if not math.isfinite(alpha):
-        return [Claim(words=f"{words}; some error bars have no end, so any group may be misplaced")]
+        return [ChoiceCertainty(words=f"{words}; some error bars have no end, so any group may be misplaced")]
     if not left_out:
         apart = f"{sure}, groups whose true {name} is more than {2 * alpha:,.10g} apart stand in the right order"
-        return [Claim(words=f"{words}: {apart}", margins=((order.output, alpha),))]
+        return [ChoiceCertainty(words=f"{words}: {apart}", margins=((order.output, alpha),))]
     values = numbers[order.output].value[kept[first:cut]]
     values = values[~np.isnan(values)]  # of what is NULL nothing needs to be said: it stands apart in any case
     if not len(values):
-        return [Claim(words=words)]
+        return [ChoiceCertainty(words=words)]
     last = float(values[-1])
     if first:
         ends = sorted([last, float(values[0])])
         words += f": {sure}, the true {name} of every group here is {ends[0]:,.10g} to {ends[1]:,.10g}, give or take "
-        return [Claim(words=f"{words}{alpha:,.10g}", margins=((order.output, alpha),), cut=last)]
+        return [ChoiceCertainty(words=f"{words}{alpha:,.10g}", margins=((order.output, alpha),), cut=last)]
     above, below = ("below", "above") if not order.descending else ("above", "below")
     words += (
         f": {sure}, every group whose true {name} is more than {alpha:,.10g} {above} {last:,.10g} is here, "
         f"none is here that is more than {alpha:,.10g} {below} it, "
         f"and no group left out is {above} one that is here by more than {2 * alpha:,.10g}"
     )
-    return [Claim(words=words, margins=((order.output, alpha),), cut=last)]
+    return [ChoiceCertainty(words=words, margins=((order.output, alpha),), cut=last)]
 
 
 def _sort_key(order: Order, numbers: Sequence[Derived]) -> NDArray[np.float64] | Lines:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.compile.partwise import MOST_GROUPS, PartwiseMap, too_many_tied
 from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack
-from bursar.compile.partwise import MOST_GROUPS, Apart, too_many_tied
 
 Rows = NDArray[np.int64]
 Box = tuple[Rows, ...]
@@ -37,7 +37,7 @@ class SharedRows:
                 runs.append([part])
         if not self._tied:
             return Stack(tuple(part for part in self._parts if isinstance(part, Product)))
-        return Apart(tuple(_stacked(run) if isinstance(run, list) else run for run in runs))
+        return PartwiseMap(tuple(_stacked(run) if isinstance(run, list) else run for run in runs))
 
     def tied(self, predicate: Predicate, position: int) -> int:
         """The row of a predicate; one that is new is put at the end."""

@@ -28,13 +28,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Attribute, Categories, Dates, Integers, Stray
+from bursar.compile.boundaries import Bound, Boundary, around, boundary, greatest, least
+from bursar.core.domain import Attribute, Categories, Dates, IntegerRange, Stray
 from bursar.errors import QueryError
 from bursar.sql import Between, Compare, In, IsNull, Like, Literal, Op
 from bursar.sql.conditions import read_date
 from bursar.sql.query import Leaf
 from bursar.sql.render import render_literal
-from bursar.compile.boundaries import Bound, Boundary, around, boundary, greatest, least
 
 Truth = NDArray[np.int8]
 NO, UNKNOWN, YES = np.int8(0), np.int8(1), np.int8(2)
@@ -44,7 +44,7 @@ OTHER = "other"
 """The literal that means the cell of unlisted values."""
 
 
-class Kind(Enum):
+class StrayKind(Enum):
     """What a value behind a cell without a declared value can be."""
 
     BELOW = "below"
@@ -54,32 +54,32 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Line:
+class ValueLine:
     """All kinds of value behind the cells of a column: one for each declared cell, then `strays`, in cell order."""
 
     attribute: Attribute
 
     @cached_property
-    def strays(self) -> tuple[tuple[Kind, int], ...]:
+    def strays(self) -> tuple[tuple[StrayKind, int], ...]:
         """The kinds behind `other` and NULL, each with its cell."""
         attribute, other = self.attribute, self.attribute.other
-        found: list[tuple[Kind, int]] = []
+        found: list[tuple[StrayKind, int]] = []
         if other is not None:
             if not attribute.ordered:
-                found.append((Kind.UNLISTED, other))
+                found.append((StrayKind.UNLISTED, other))
             elif attribute.outside is Stray.OTHER:
-                found += [(Kind.BELOW, other), (Kind.ABOVE, other)]
+                found += [(StrayKind.BELOW, other), (StrayKind.ABOVE, other)]
             if attribute.null is Stray.OTHER:
-                found.append((Kind.NULL, other))
+                found.append((StrayKind.NULL, other))
         if attribute.has_null:
-            found.append((Kind.NULL, attribute.null_cell))
+            found.append((StrayKind.NULL, attribute.null_cell))
         return tuple(found)
 
     @property
     def size(self) -> int:
         return self.attribute.declared + len(self.strays)
 
-    def holds(self, kind: Kind) -> bool:
+    def holds(self, kind: StrayKind) -> bool:
         return any(kind is one for one, _ in self.strays)
 
     def kept_together(self) -> str:
@@ -93,13 +93,13 @@ class Line:
         unknown = " and NULL" if attribute.null is Stray.OTHER else ""
         return f"{named}{unknown} are kept together as {OTHER}"
 
-    def spread(self, declared: Truth, answers: dict[Kind, np.int8]) -> Truth:
+    def spread(self, declared: Truth, answers: dict[StrayKind, np.int8]) -> Truth:
         """A truth for every kind of value on the line; NULL is unknown unless it is answered."""
-        answers = {Kind.NULL: UNKNOWN, **answers}
+        answers = {StrayKind.NULL: UNKNOWN, **answers}
         return np.concatenate([declared, np.array([answers[kind] for kind, _ in self.strays], np.int8)])
 
 
-def leaf_truth(line: Line, leaf: Leaf) -> Truth:
+def leaf_truth(line: ValueLine, leaf: Leaf) -> Truth:
     """The truth of a comparison for every kind of value on the line.
 
     Edge cases: a bound that falls inside a bin, a week or a month, or among the values that `other` keeps together, is
@@ -176,14 +176,16 @@ def fits_list(attribute: Categories, literal: Literal) -> bool:
     return isinstance(literal, kind)
 
 
-def _is_null(line: Line, leaf: IsNull) -> Truth:
+def _is_null(line: ValueLine, leaf: IsNull) -> Truth:
     attribute = line.attribute
     if isinstance(attribute.null, int):
         raise QueryError(
             f"NULL counts as {attribute.label(attribute.null)} in {attribute.name}, so it cannot be told apart",
             position=leaf.position,
         )
-    return line.spread(np.full(attribute.declared, NO), {kind: YES if kind is Kind.NULL else NO for kind in Kind})
+    return line.spread(
+        np.full(attribute.declared, NO), {kind: YES if kind is StrayKind.NULL else NO for kind in StrayKind}
+    )
 
 
 def matching(attribute: Categories, leaf: Like) -> tuple[str, ...]:
@@ -195,21 +197,21 @@ def matching(attribute: Categories, leaf: Like) -> tuple[str, ...]:
     return tuple(text for text in texts if whole.fullmatch(text.lower() if leaf.any_case else text))
 
 
-def _like(line: Line, leaf: Like) -> Truth:
+def _like(line: ValueLine, leaf: Like) -> Truth:
     attribute = line.attribute
     assert isinstance(attribute, Categories)  # check_types has seen to it
     anything = set(leaf.pattern) == {"%"}
-    if line.holds(Kind.UNLISTED) and not anything:
+    if line.holds(StrayKind.UNLISTED) and not anything:
         raise QueryError(
             f"{line.kept_together()}, and some of them may match the pattern; list the values you mean with IN",
             position=leaf.position,
         )
     found = set(matching(attribute, leaf))
     declared = np.fromiter((value in found for value in attribute.values), bool, attribute.declared)
-    return line.spread(np.where(declared, YES, NO), {Kind.UNLISTED: YES})
+    return line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES})
 
 
-def _listed(line: Line, attribute: Categories, leaf: Compare | Between | In) -> Truth:
+def _listed(line: ValueLine, attribute: Categories, leaf: Compare | Between | In) -> Truth:
     match leaf:
         case In():
             literals = leaf.literals
@@ -230,14 +232,14 @@ def _listed(line: Line, attribute: Categories, leaf: Compare | Between | In) -> 
             f"it cannot be told from the rest, which is called {OTHER}",
             position=leaf.position,
         )
-    truth = line.spread(np.where(declared, YES, NO), {Kind.UNLISTED: YES if rest else NO})
+    truth = line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES if rest else NO})
     for place, (_, cell) in enumerate(line.strays, attribute.declared):
         if rest and cell == attribute.other:
             truth[place] = YES  # NULL too, where it is sent there: the literal means the cell
     return 2 - truth if isinstance(leaf, Compare) and leaf.op is Op.NE else truth
 
 
-def _less(line: Line, leaf: Leaf, value: Bound, *, behind: bool) -> Truth:
+def _less(line: ValueLine, leaf: Leaf, value: Bound, *, behind: bool) -> Truth:
     """Whether values lie on the lower side of a boundary."""
     edge = boundary(line.attribute, value, behind=behind)
     _check(line, leaf, value, edge)
@@ -246,11 +248,11 @@ def _less(line: Line, leaf: Leaf, value: Bound, *, behind: bool) -> Truth:
     return _along(line, places)
 
 
-def _equal(line: Line, leaf: Leaf, literals: Iterable[Literal]) -> Truth:
+def _equal(line: ValueLine, leaf: Leaf, literals: Iterable[Literal]) -> Truth:
     places = np.zeros(line.attribute.declared + 2, np.int8)
     for literal in literals:
         value = fitting(line.attribute, leaf, literal)
-        if isinstance(line.attribute, Integers) and isinstance(value, Decimal) and math.floor(value) != value:
+        if isinstance(line.attribute, IntegerRange) and isinstance(value, Decimal) and math.floor(value) != value:
             continue  # no whole number is equal to it, wherever it lies
         edges = [boundary(line.attribute, value, behind=behind) for behind in (False, True)]
         for edge in edges:
@@ -259,12 +261,12 @@ def _equal(line: Line, leaf: Leaf, literals: Iterable[Literal]) -> Truth:
     return _along(line, places)
 
 
-def _along(line: Line, places: Truth) -> Truth:
+def _along(line: ValueLine, places: Truth) -> Truth:
     """From below, declared cells, above to the kinds on the line."""
-    return line.spread(places[1:-1], {Kind.BELOW: places[0], Kind.ABOVE: places[-1]})
+    return line.spread(places[1:-1], {StrayKind.BELOW: places[0], StrayKind.ABOVE: places[-1]})
 
 
-def _check(line: Line, leaf: Leaf, value: Bound, edge: Boundary) -> None:
+def _check(line: ValueLine, leaf: Leaf, value: Bound, edge: Boundary) -> None:
     """Refuse a boundary that runs through a place of the line where values are kept together."""
     attribute = line.attribute
     if not edge.cuts:
@@ -279,5 +281,5 @@ def _check(line: Line, leaf: Leaf, value: Bound, edge: Boundary) -> None:
             f"the nearest edges are {low} and {high}",
             position=leaf.position,
         )
-    if line.holds(Kind.BELOW if edge.whole == 0 else Kind.ABOVE):
+    if line.holds(StrayKind.BELOW if edge.whole == 0 else StrayKind.ABOVE):
         raise QueryError(f"{line.kept_together()}, and {shown} lies among them", position=leaf.position)

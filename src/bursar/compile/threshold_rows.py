@@ -7,12 +7,12 @@ from itertools import combinations
 
 import numpy as np
 
-from bursar.core.domain import Domain
-from bursar.errors import QueryError
-from bursar.core.limits import MOST_ROWS
-from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
 from bursar.compile.lazy_rows import Labels
 from bursar.compile.workload import Workload
+from bursar.core.domain import Domain
+from bursar.core.limits import MOST_ROWS
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
+from bursar.errors import QueryError
 
 Features = Sequence[str] | Sequence[Sequence[str]]
 """Columns, of which all sets of k are meant, or these sets themselves."""

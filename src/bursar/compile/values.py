@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Attribute, Bins, Categories, Domain, Integers, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Domain, IntegerRange, Stray
 from bursar.errors import ConfigError, QueryError
 
 LARGEST_NUMBER = 2**31
@@ -68,7 +68,7 @@ class Values:
 
 def holds_numbers(attribute: Attribute) -> bool:
     """Whether the values of a column can be added up."""
-    return isinstance(attribute, Integers | Bins) or (
+    return isinstance(attribute, IntegerRange | Bins) or (
         isinstance(attribute, Categories) and type(attribute.values[0]) is int
     )
 
@@ -76,7 +76,7 @@ def holds_numbers(attribute: Attribute) -> bool:
 def values_of(attribute: Attribute, position: int) -> Values:
     """The numbers of a column; refused where its cells are none."""
     match attribute:
-        case Integers():
+        case IntegerRange():
             found, parts, off = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64), 1, Fraction(0)
             if max(abs(attribute.lower), abs(attribute.upper)) > LARGEST_NUMBER:
                 raise QueryError(f"the numbers in {attribute.name} are too large to be added up", position=position)

@@ -11,17 +11,17 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Integers
+from bursar.compile.regions import Region, regions
+from bursar.compile.three_valued import ValueLine
+from bursar.compile.values import LARGEST_NUMBER, Values, values_of
 from bursar.core.domain import Attribute, Domain
-from bursar.errors import QueryError
 from bursar.core.queries import LARGEST_JOINT
+from bursar.errors import QueryError
 from bursar.sql import FALSE, TRUE, Aggregate, Branch, Condition, IsNull, IsTrue, Name, Not, Or
 from bursar.sql.query import all_of, branches_of
-from bursar.compile.regions import Region, regions
-from bursar.compile.three_valued import Line
-from bursar.compile.values import LARGEST_NUMBER, Values, values_of
 
-Numbers = NDArray[np.int64]
-Change = Callable[[Numbers], Numbers]
+Change = Callable[[Integers], Integers]
 """What is added up in place of a value: itself, its distance from a centre, or the square of that."""
 
 
@@ -137,7 +137,7 @@ class Operand:
         axis = region.attrs.index(name)
         if np.any(_kept(found, name) & value.missing):
             raise QueryError(
-                f"{Line(value.attribute).kept_together()}, and have no value to add up",
+                f"{ValueLine(value.attribute).kept_together()}, and have no value to add up",
                 position=self.aggregate.position,
             )
         shape = [1] * len(region.attrs)
@@ -224,7 +224,7 @@ def _has(regions: Sequence[Region], wanted: Region) -> bool:
     return any(one.attrs == wanted.attrs and np.array_equal(one.cells, wanted.cells) for one in regions)
 
 
-def _spread(region: Region, attrs: tuple[str, ...]) -> Numbers:
+def _spread(region: Region, attrs: tuple[str, ...]) -> Integers:
     """The cells of a region with an axis for each column."""
     shape = [region.cells.shape[region.attrs.index(name)] if name in region.attrs else 1 for name in attrs]
     return region.cells.astype(np.int64).reshape(shape)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Value
-from bursar.estimation.derived import Box, Derived, Form, single
-from bursar.core.queries import LinearMap
-from bursar.compile.result_lines import After
+from bursar.arrays import Reals
 from bursar.compile.lazy_rows import Labels
-
-Reals = NDArray[np.float64]
+from bursar.compile.result_lines import ResultClauses
+from bursar.core.domain import Value
+from bursar.core.queries import LinearMap
+from bursar.estimation.derived import Box, Derived, Form, single
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class Workload:
     forms: tuple[Form, ...] = ()  # how each output follows from columns
     largest: tuple[int, ...] = ()  # per column, the most that one row of the data can change it; 1 for a count
     remarks: tuple[str, ...] = ()  # what an analyst must know about the numbers, whatever they are
-    after: After | None = None  # what is done with the answers
+    after: ResultClauses | None = None  # what is done with the answers
     times: NDArray[np.int64] | None = None  # what each row of the map is a multiple of, where that is not 1
 
     def __post_init__(self) -> None:

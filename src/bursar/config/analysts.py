@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from bursar.analysts.settings import POLICIES, SCHEDULERS, Settings
-from bursar.analysts.shares import EVERYONE, Shares, check_analyst
-from bursar.config.schema import HOMES, KEYS
-from bursar.config.section import Section, shown
-from bursar.config.seed import seed
-from bursar.config.turns import idle, probabilities
-from bursar.core.domain import Domain
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+
+from bursar.analysts.shares import BASES, EVERYONE, POLICIES, SCHEDULERS, AnalystSettings, Seed, Shares, check_analyst
 from bursar.compile import Level
+from bursar.compile import compile as compile_query
+from bursar.compile.partwise import check_batch
+from bursar.config.section import HOMES, KEYS, Section, nearest, shown
+from bursar.core.domain import Domain
+from bursar.core.queries import LinearMap
+from bursar.errors import QueryError
+from bursar.sql import parse
+from bursar.views.measurements import joined
 
 SHARES = "shares = { alice = 0.5, bob = 0.3 }, fractions of the budget"
 
 
-def analysts(top: Section, domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> Settings:
+def analysts(top: Section, domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> AnalystSettings:
     """The settings; those of one common budget where the section is missing."""
     if "analysts" not in top:
-        return Settings()
+        return AnalystSettings()
     section = top.section("analysts", f"[analysts]\n{SHARES}")
     section.only(KEYS["analysts"], HOMES)
     policy = section.word("policy", POLICIES, "shared")
@@ -27,7 +33,7 @@ def analysts(top: Section, domain: Domain, table: str, levels: tuple[Level, ...]
         key, value = ("policy", policy) if policy != "shared" else ("scheduler", scheduler)
         reason = f"analysts.{key} = {shown(value)} needs to know who the analysts are, and analysts.shares is missing"
         section.refuse(key, reason=reason, hint=SHARES)
-    return Settings(
+    return AnalystSettings(
         policy=policy,
         scheduler=scheduler,
         probabilities=probabilities(section, scheduler, shares),
@@ -53,3 +59,117 @@ def _shares(section: Section) -> Shares:
             section.refuse("shares", name, reason=reason, hint="a fraction of the budget, or leave this analyst out")
     with section.located("shares"):
         return Shares.of(listed.entries)
+
+
+PROBABILITIES = 'probabilities = "shares", or "uniform", or { alice = 0.7, bob = 0.3 }'
+IDLE = 'idle = "wait", or idle = "skip-after 10m"'
+LONGEST_IDLE = 366 * 86_400.0
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def probabilities(section: Section, scheduler: str, shares: Shares) -> Mapping[str, Fraction] | None:
+    """How often the lot falls on each analyst; None: by share. Only proportions count."""
+    if "probabilities" not in section:
+        return None
+    if scheduler != "randomized":
+        reason = 'analysts.probabilities belong to scheduler = "randomized", and the scheduler is another one'
+        section.refuse("probabilities", reason=reason, hint='scheduler = "randomized"')
+    if isinstance(section.entries["probabilities"], str):
+        by_share = section.word("probabilities", ("shares", "uniform"), "shares") == "shares"
+        return None if by_share else {name: Fraction(1, len(shares)) for name in shares}
+    listed = section.section("probabilities", PROBABILITIES)
+    for name, value in listed.entries.items():
+        if name not in shares:
+            near = nearest(name, shares)
+            hint = f'did you mean "{near}"?' if near else "name analysts who have a share"
+            section.refuse("probabilities", name, reason=f"{listed.label(name)} has no share", hint=hint)
+        if listed.number(name, value=value, hint=PROBABILITIES) <= 0:
+            reason = f"{listed.label(name)} must be above 0: nobody who has a share is left out for ever"
+            section.refuse("probabilities", name, reason=reason, hint=PROBABILITIES)
+    if missing := [name for name in shares if name not in listed]:
+        reason = f"analysts.probabilities says nothing about {shown(missing[0])}, who has a share"
+        section.refuse("probabilities", reason=reason, hint=PROBABILITIES)
+    return {name: Fraction(str(value)) for name, value in listed.entries.items()}
+
+
+def idle(section: Section, scheduler: str) -> float | None:
+    """After how many seconds without a question an analyst is passed over; None: turns wait for their owners."""
+    if "idle" not in section:
+        return None
+    if scheduler == "none":
+        reason = "analysts.idle says what happens to turns, and there is no scheduler to give any"
+        section.refuse("idle", reason=reason, hint='scheduler = "round-robin"')
+    text = section.text("idle", IDLE)
+    if text == "wait":
+        return None
+    found = re.fullmatch(r"skip-after (\d{1,9})\s?([smhd])", text, re.ASCII)
+    if found is None:
+        section.refuse("idle", reason=f"analysts.idle cannot be {shown(text)}", hint=f"{IDLE} (s, m, h or d)")
+    seconds = float(int(found[1]) * _UNITS[found[2]])
+    if seconds > LONGEST_IDLE:
+        section.refuse("idle", reason="analysts.idle is at most a year", hint=IDLE)
+    return seconds
+
+
+EXAMPLE = 'seed = { fraction = 0.25, basis = "histogram", columns = ["age"] }'
+DECLARED = 'seed = { fraction = 0.25, basis = "best", questions = ["SELECT age, COUNT(*) FROM people GROUP BY age"] }'
+SEEDED = "seeded-cache"
+
+
+def seed(section: Section, policy: str, domain: Domain, table: str, levels: tuple[Level, ...]) -> Seed | None:
+    """The seed; None where the policy has none."""
+    if policy != SEEDED:
+        if "seed" in section:
+            reason = f'analysts.seed says what policy = "{SEEDED}" measures for everyone, and the policy is another one'
+            section.refuse("seed", reason=reason, hint=f'policy = "{SEEDED}"')
+        return None
+    if "seed" not in section:
+        section.refuse("policy", reason=f'analysts.policy = "{SEEDED}" needs analysts.seed', hint=EXAMPLE)
+    inner = section.section("seed", EXAMPLE)
+    inner.only(("fraction", "basis", "columns", "questions"))
+    fraction = inner.positive("fraction", EXAMPLE, most=1.0)
+    if fraction == 1:
+        inner.refuse("fraction", reason="a seed for the whole budget leaves nothing for the analysts", hint=EXAMPLE)
+    basis = inner.word("basis", BASES, "histogram")
+    if "questions" not in inner:
+        return Seed(fraction=Fraction(str(fraction)), basis=basis, columns=_columns(inner, domain))
+    if basis != "best" or "columns" in inner:
+        reason = 'analysts.seed.questions go with basis = "best", and name the columns themselves'
+        inner.refuse("questions", reason=reason, hint=DECLARED)
+    rows = _workload(inner, domain, table, levels)
+    return Seed(fraction=Fraction(str(fraction)), basis=basis, columns=domain.ordered(rows.attrs), workload=rows)
+
+
+def _columns(inner: Section, domain: Domain) -> tuple[str, ...]:
+    names = inner.items("columns", EXAMPLE)
+    if not names:
+        inner.refuse("columns", reason="analysts.seed.columns names no column", hint=EXAMPLE)
+    for place, name in enumerate(names):
+        if not isinstance(name, str) or name not in domain:
+            near = nearest(name, domain.names) if isinstance(name, str) else ""
+            hint = f'did you mean "{near}"?' if near else "name one of the [columns.*]"
+            label = inner.label("columns", place)
+            inner.refuse("columns", place, reason=f"{label} is no declared column: {shown(name)}", hint=hint)
+    columns = domain.ordered(names)
+    if len(columns) < len(names):
+        inner.refuse("columns", reason="analysts.seed.columns names a column twice", hint=EXAMPLE)
+    return columns
+
+
+def _workload(inner: Section, domain: Domain, table: str, levels: tuple[Level, ...]) -> LinearMap:
+    """The rows that the declared questions need, each once."""
+    questions = inner.items("questions", DECLARED)
+    maps: list[LinearMap] = []
+    for place, text in enumerate(questions):
+        label = inner.label("questions", place)
+        if not isinstance(text, str):
+            inner.refuse("questions", place, reason=f"{label} must be SQL in quotes, not {shown(text)}", hint=DECLARED)
+        try:
+            maps.append(compile_query(parse(text), domain, table, None, levels).map)
+            check_batch(maps[-1])
+        except QueryError as fault:
+            inner.refuse("questions", place, reason=f"{label} cannot be asked:\n{fault}")
+    rows = joined(maps)
+    if rows.rows == 0:
+        inner.refuse("questions", reason="analysts.seed.questions ask nothing", hint=DECLARED)
+    return rows

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bursar.config.column_lists import columns_of
-from bursar.config.schema import HOMES, KEYS
-from bursar.config.section import Section
+from bursar.config.section import HOMES, KEYS, Section
+from bursar.config.sections import columns_of
 from bursar.core.domain import Domain
-from bursar.views.multiplicative_weights import MOST_BINS
 from bursar.estimation.simultaneous import Family
+from bursar.views.multiplicative_weights import MOST_BINS
 
 EXAMPLE = 'groups = [["age", "sex"], ["region", "income"]], each a list of columns'
 

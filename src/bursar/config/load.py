@@ -9,25 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bursar.analysts.settings import Settings
-from bursar.config import sections
-from bursar.config.analysts import analysts
-from bursar.config.confirmed import label, unconfirmed
-from bursar.config.histograms import Groups, groups
-from bursar.config.levels import levels
-from bursar.config.toml_lines import Place, line_numbers
-from bursar.config.partition import Sealing, check_together, partition
-from bursar.config.schema import HOMES, KEYS
-from bursar.config.section import Section
-from bursar.config.view import view
-from bursar.core.domain import Domain, Unit
-from bursar.errors import ConfigError
-from bursar.goal import Contract, Goal
-from bursar.estimation.simultaneous import Family
-from bursar.core.budget import Budget
-from bursar.core.seals import Axis
+from bursar.analysts.shares import AnalystSettings
 from bursar.compile import Level
 from bursar.compile.levels import with_levels
+from bursar.config import sections
+from bursar.config.analysts import analysts
+from bursar.config.columns import levels
+from bursar.config.histograms import Groups, groups
+from bursar.config.partition import Sealing, check_together, partition
+from bursar.config.section import HOMES, KEYS, Section, shown
+from bursar.config.toml_lines import Place, line_numbers
+from bursar.config.view import view
+from bursar.core.budget import Budget
+from bursar.core.domain import Domain, Unit
+from bursar.core.seals import PartitionAxis
+from bursar.errors import ConfigError
+from bursar.estimation.simultaneous import Family
+from bursar.goal import Contract, Goal
 
 LARGEST_FILE = 16 * 2**20
 LARGEST_ROWS = 10**12
@@ -61,7 +59,7 @@ class Config:
     groups: Groups = ()  # columns that histograms keep together; none: those that are asked about together
     sealing: Sealing = field(default_factory=Sealing)  # when partitions of the data are complete
     pace: float = 0.0  # seconds; see `bursar.pace`
-    analysts: Settings = field(default_factory=Settings)  # who shares the budget, and how
+    analysts: AnalystSettings = field(default_factory=AnalystSettings)  # who shares the budget, and how
     unconfirmed: tuple[Place, ...] = ()  # sections that are guesses; nothing can be asked while there are any
 
     @property
@@ -128,7 +126,7 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
     domain = sections.domain(top)
     unit = sections.unit(top, public_size=public_size, max_rows=max_rows)
     with top.located("privacy", "neighbours"):
-        Axis.of(domain, unit)
+        PartitionAxis.of(domain, unit)
     goal, family = sections.goal(top, domain, public_size=public_size)
     declared = levels(top, domain)
     sharing = analysts(top, domain, table, declared)
@@ -209,3 +207,29 @@ def _syntax_hint(reason: str) -> str:
     if reason == "Invalid value":
         return 'put text in quotes, as in table = "people"; true and false are lower case'
     return 'lines of the form key = value, and sections of the form [name]; text stands in "quotes"'
+
+
+SECTIONS = ("source", "privacy", "budget")
+
+
+def unconfirmed(top: Section) -> tuple[Place, ...]:
+    """The sections that say `confirmed = false`, in the order in which a person is asked about them.
+
+    Edge cases: a section that says nothing was written by a person, and counts as confirmed.
+    """
+    columns = top.section("columns")
+    sections = [*(top.section(name) for name in SECTIONS), *(columns.section(name) for name in columns.entries)]
+    return tuple(section.place for section in sections if not _confirmed(section))
+
+
+def _confirmed(section: Section) -> bool:
+    value = section.entries.get("confirmed", True)
+    if not isinstance(value, bool):
+        reason = f"{section.label('confirmed')} must be true or false, not {shown(value)}"
+        section.refuse("confirmed", reason=reason, hint="confirmed = true, once somebody has looked at this section")
+    return value
+
+
+def label(place: Place) -> str:
+    """What a person calls a section: `budget`, or `columns.age`."""
+    return ".".join(str(part) for part in place)

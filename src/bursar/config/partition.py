@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
 
-from bursar.analysts.settings import Settings
-from bursar.config.schema import HOMES, KEYS
-from bursar.config.section import Section, nearest, shown
-from bursar.core.domain import Attribute, Dates, Integers
+from bursar.analysts.shares import AnalystSettings
+from bursar.config.section import HOMES, KEYS, Section, nearest, shown
+from bursar.core.domain import Attribute, Dates, IntegerRange
 from bursar.errors import QueryError
 from bursar.estimation.simultaneous import Family
 
@@ -83,7 +82,7 @@ def cell_named(column: Attribute, text: str) -> int:
     try:
         if isinstance(column, Dates):
             found = column.ordinal(date.fromisoformat(text)) - column.ordinal(column.first)
-        elif isinstance(column, Integers):
+        elif isinstance(column, IntegerRange):
             found = int(text) - column.lower
         else:
             found = [str(column.label(cell)) for cell in range(column.declared)].index(text)
@@ -95,7 +94,7 @@ def cell_named(column: Attribute, text: str) -> int:
     return found
 
 
-def check_together(top: Section, sealing: Sealing, family: Family | None, sharing: Settings) -> None:
+def check_together(top: Section, sealing: Sealing, family: Family | None, sharing: AnalystSettings) -> None:
     """Refuse what data that grow do not go together with: what is measured for all of them at once."""
     if not sealing.growing:
         return

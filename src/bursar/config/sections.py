@@ -6,15 +6,14 @@ import re
 from typing import Any
 
 from bursar.config.columns import column
-from bursar.config.family import family
 from bursar.config.partition import check_partition, partition
-from bursar.config.schema import HOMES, KEYS
-from bursar.config.section import Section, shown
-from bursar.core.domain import Domain, Neighbours, Unit
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.simultaneous import Family
-from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
+from bursar.config.section import HOMES, KEYS, Section, nearest, shown
 from bursar.core.budget import LARGEST_BUDGET, Budget
+from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
+from bursar.core.queries.product import MOST_COLUMNS
+from bursar.estimation.simultaneous import LARGEST_FAMILY, Family
+from bursar.goal import Contract, Goal, GoalKind
 
 LARGEST_PACE = 3600.0
 
@@ -157,3 +156,60 @@ def _confidence(section: Section) -> float:
 def _percentage(value: Any) -> float | None:
     found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,15})?)\s*%\s*", value, re.ASCII) if isinstance(value, str) else None
     return float(found[1]) if found is not None else None
+
+
+def columns_of(section: Section, domain: Domain, key: str, place: int, example: str) -> tuple[str, ...]:
+    """The columns that one item of a list names, in the order of the domain; refused where one of them is no column."""
+    item = section.entries[key][place]
+    names = item if isinstance(item, list) else [item]
+    label = section.label(key, place)
+    if not names:
+        section.refuse(key, place, reason=f"{label} names no column", hint=example)
+    for inner, name in enumerate(names):
+        at = (key, place, inner) if isinstance(item, list) else (key, place)
+        if not isinstance(name, str):
+            reason = f"{section.label(*at)} must be the name of a column, not {shown(name)}"
+            section.refuse(*at, reason=reason, hint=example)
+        if name not in domain:
+            near = nearest(name, domain.names)
+            hint = f'did you mean "{near}"?' if near else "name one of the [columns.*]"
+            if "," in name:
+                hint = 'a list of columns for questions about several together: ["age", "sex"]'
+            section.refuse(*at, reason=f"{section.label(*at)} is no declared column: {shown(name)}", hint=hint)
+    columns = domain.ordered(names)
+    if len(columns) < len(names):
+        section.refuse(key, place, reason=f"{label} names a column twice", hint=example)
+    return columns
+
+
+EXAMPLE = 'family = ["age", ["age", "sex"]], each a column or a list of columns'
+
+
+def family(section: Section, domain: Domain) -> Family | None:
+    """The declared family of the simultaneous contract; None under the per-query contract, which has none."""
+    word = section.word("contract", (kind.value for kind in Contract), Contract.PER_QUERY.value)
+    if word == Contract.PER_QUERY.value:
+        if "family" in section:
+            reason = (
+                'goal.family says which questions contract = "simultaneous" covers, and the contract is another one'
+            )
+            section.refuse("family", reason=reason, hint='contract = "simultaneous"')
+        return None
+    if "family" not in section:
+        reason = 'goal.contract = "simultaneous" covers a declared family of questions, and goal.family is missing'
+        section.refuse("contract", reason=reason, hint=EXAMPLE)
+    items = section.items("family", EXAMPLE)
+    if not items:
+        section.refuse("family", reason="goal.family is empty: no question could be asked", hint=EXAMPLE)
+    sets = dict.fromkeys(_columns(section, domain, place) for place in range(len(items)))
+    return Family(domain=domain, sets=tuple(sets))
+
+
+def _columns(section: Section, domain: Domain, place: int) -> tuple[str, ...]:
+    """One set of columns, in the order of the domain."""
+    columns = columns_of(section, domain, "family", place, EXAMPLE)
+    boxes = Family(domain=domain, sets=(columns,)).questions(columns)
+    if len(columns) > MOST_COLUMNS or boxes > LARGEST_FAMILY:
+        reason = f"{section.label('family', place)} has too many questions to cover together"
+        section.refuse("family", place, reason=reason, hint="fewer columns")
+    return columns

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from bursar.errors import AnalystError, BudgetError
 from bursar.core.accounting import Allotted, Book, Event, Footprint, Versioned, from_units, left_of
 from bursar.core.budget import Budget
 from bursar.core.ledger import Record
+from bursar.errors import AnalystError, BudgetError
 
 Owned = tuple[str, Footprint]
 """A loss, and who would cause it."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bursar.core.domain import Domain, Unit
-from bursar.errors import ConfigError
 from bursar.core.accounting import Mode, best_order, rate_of, rho_of, to_units
+from bursar.core.domain import Domain, Unit
 from bursar.core.ledger import Charter
+from bursar.errors import ConfigError
 
 LARGEST_BUDGET = 1000.0
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bursar.errors import ConfigError, LedgerError, SourceError
 from bursar.core.accounting import Event, Sealed, Versioned
 from bursar.core.ledger import Ledger, Purpose, Transaction
 from bursar.core.noise.system import Randomness
-from bursar.core.seals import Axis, Seals, content_names
+from bursar.core.seals import PartitionAxis, Seals, content_names
 from bursar.core.source.source import CHANGED, UNDECLARED, Source
+from bursar.errors import ConfigError, LedgerError, SourceError
 
 KEY_BYTES = 32
 
@@ -24,7 +24,7 @@ class Read(NamedTuple):
     sizes: list[int] | None
 
     @staticmethod
-    def of(source: Source, axis: Axis | None) -> Read:
+    def of(source: Source, axis: PartitionAxis | None) -> Read:
         try:
             public = axis is not None and axis.public_sizes
             sizes = source.table((axis.column,)).tolist() if axis is not None and public else None
@@ -39,7 +39,7 @@ def declare_version(
     randomness: Randomness,
     *,
     same_rows: bool = False,
-    axis: Axis | None = None,
+    axis: PartitionAxis | None = None,
     through: int = -1,
 ) -> int:
     """Read the data as they are now and record them as the next version; returns its number.
@@ -69,7 +69,7 @@ def declare_version(
     return ledger.commit(work)
 
 
-def seal(ledger: Ledger, open_source: Callable[[bytes], Source], *, axis: Axis, through: int) -> int:
+def seal(ledger: Ledger, open_source: Callable[[bytes], Source], *, axis: PartitionAxis, through: int) -> int:
     """Seal the partitions up to the one with this number, as they are now; returns how many are sealed from now on.
 
     Guarantees: the log says which partitions were sealed, and how many rows they have only where that is public.
@@ -98,7 +98,7 @@ def seal(ledger: Ledger, open_source: Callable[[bytes], Source], *, axis: Axis, 
     return ledger.commit(work)
 
 
-def _seal(transaction: Transaction, axis: Axis, before: Seals, through: int, read: Read) -> None:
+def _seal(transaction: Transaction, axis: PartitionAxis, before: Seals, through: int, read: Read) -> None:
     if through >= axis.size:
         raise ConfigError(f"{axis.column} has {axis.size} partitions, counted from 0, and none with number {through}")
     new = range(before.sealed, through + 1)

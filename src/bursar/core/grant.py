@@ -11,14 +11,14 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import Stale
 from bursar.core.accounting import Event, Failed, Measured, Noise, Opened, Refined, Selected
 from bursar.core.accounts import FREE, Charge
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Claim, Hold, Purpose, Record, Transaction
 from bursar.core.noise.system import Randomness
-from bursar.core.verbs import NONE_BARRED, Tested
 from bursar.core.queries import LinearMap
+from bursar.core.verbs import NONE_BARRED, Tested
+from bursar.errors import Stale
 
 HOLD_SECONDS = 600.0
 CLAIM_SECONDS = 60.0

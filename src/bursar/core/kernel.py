@@ -17,8 +17,6 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain, Unit
-from bursar.errors import AnalystError, QueryError, SourceError, Stale
 from bursar.core.accounting import (
     Event,
     Failed,
@@ -35,16 +33,18 @@ from bursar.core.accounting import (
 )
 from bursar.core.accounts import Accounts, Charge, Owned
 from bursar.core.budget import Budget
+from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.sparse_vector import Facts
 from bursar.core.ledger import Claim, Hold, Ledger, Purpose, Record, Transaction
 from bursar.core.limits import LARGEST_ANSWER, check_candidates
-from bursar.core.public import Public
 from bursar.core.noise.system import Randomness
+from bursar.core.public import Public
+from bursar.core.queries import LinearMap
 from bursar.core.seals import check_sealed, content_names
 from bursar.core.source.source import CHANGED, UNDECLARED, Source
-from bursar.core.extensions.sparse_vector import Facts
 from bursar.core.tables import Tables
 from bursar.core.verbs import NONE_BARRED
-from bursar.core.queries import LinearMap
+from bursar.errors import AnalystError, QueryError, SourceError, Stale
 
 
 class Kernel(Public):

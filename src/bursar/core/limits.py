@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
-from bursar.errors import QueryError
+from bursar.arrays import Integers
 from bursar.core.accounting import Opened
 from bursar.core.accounting.profile import columns_of
-from bursar.core.source.source import MOST_CELLS
+from bursar.core.domain import Domain
 from bursar.core.extensions.sparse_vector import check_query
 from bursar.core.queries import LinearMap, Product, Transform
-
-Integers = NDArray[np.int64]
+from bursar.core.source.source import MOST_CELLS
+from bursar.errors import QueryError
 
 LARGEST_ANSWER = 2**61
 """Exact answers and noise (scales end at 2^40) stay far below 64 bits; so do distances from estimates."""

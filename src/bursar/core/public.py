@@ -5,28 +5,34 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
-from bursar.core.domain import Domain, Neighbours, Unit
+import numpy as np
+from numpy.typing import NDArray
+
 from bursar.core.accounting import (
     Accountant,
     AddRemove,
     Book,
     Event,
+    Measured,
     Opened,
     Profile,
+    Refined,
     ReplaceOne,
     Sequential,
     Versioned,
 )
 from bursar.core.accounts import REST, Account, Accounts, Charge
-from bursar.core.blocks import Blocks
 from bursar.core.budget import Budget
+from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.core.ledger import Ledger, Record
 from bursar.core.limits import check_strategy, check_test
-from bursar.core.seals import Axis, Seals
-from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.core.queries import LinearMap, Product
+from bursar.core.seals import PartitionAxis, Seals
+from bursar.errors import LedgerError, Stale
 
 
 class Public:
@@ -41,7 +47,7 @@ class Public:
         self._sequential = sequential
         self._accounts = self._empty_accounts()
         self._blocks, self._vectors = Blocks(), SparseVectors()
-        self._axis, self._seals = Axis.of(domain, unit), Seals()
+        self._axis, self._seals = PartitionAxis.of(domain, unit), Seals()
         self._position = 0
         self._lock = threading.RLock()  # guards what was read of the log; works take it, so no holder of it may commit
         self._version = 0  # the last one declared in the log
@@ -162,3 +168,64 @@ class Public:
             if isinstance(record.event, Versioned):
                 self._version = record.event.version
             self._position = record.position
+
+
+Scales = NDArray[np.float64]
+Values = NDArray[np.int64]
+
+
+@dataclass
+class Blocks:
+    """The measurements of the present version of the data, advanced record by record.
+
+    Guarantees: a lookup costs as much as it asks for rows, whatever the log has seen.
+    """
+
+    measured: dict[int, tuple[Measured, Values]] = field(default_factory=dict)  # by position, as they were bought
+    refined: dict[int, tuple[Scales, Values]] = field(default_factory=dict)  # of those ever refined: how they are now
+
+    def add(self, record: Record) -> None:
+        """Edge cases: a refinement of rows that the log has otherwise raises LedgerError, and changes nothing."""
+        event = record.event
+        if isinstance(event, Versioned):
+            self.measured.clear()
+            self.refined.clear()
+        elif isinstance(event, Measured):
+            self.measured[record.position] = event, record.values
+        elif isinstance(event, Refined):
+            try:
+                self.values(event)
+            except Stale as fault:
+                raise LedgerError(f"record {record.position} refines rows that the log has otherwise") from fault
+            if event.block not in self.refined:
+                measured, values = self.measured[event.block]
+                self.refined[event.block] = np.full(len(values), measured.noise.scale), values.copy()
+            scales, values = self.refined[event.block]
+            scales[event.rows], values[event.rows] = event.after.scale, record.values
+
+    def find(self, block: int) -> Measured:
+        """The measurement at a position of the log, of the present version of the data."""
+        if block not in self.measured:
+            raise Stale("the measurement to refine is not of the present version of the data")
+        return self.measured[block][0]
+
+    def values(self, event: Refined, pending: Iterable[Record] = ()) -> Values:
+        """The values that the rows of a refinement have; `pending` are records that come before it, not added yet.
+
+        Edge cases: Stale where the rows are not the ones of the event, or one of them has not the noise it had there.
+        """
+        measured = self.find(event.block)
+        if event.block in self.refined:
+            scales, values = self.refined[event.block]
+            scales, values = scales[event.rows], values[event.rows]
+        else:
+            values = self.measured[event.block][1][event.rows]
+            scales = np.full(len(values), measured.noise.scale)
+        for record in pending:
+            if isinstance(record.event, Refined) and record.event.block == event.block:
+                shared = np.intersect1d(event.rows, record.event.rows, assume_unique=True, return_indices=True)
+                scales[shared[1]], values[shared[1]] = record.event.after.scale, record.values[shared[2]]
+        known = (measured.strategy.digest, measured.version, measured.noise.kind)
+        if known != (event.measured.digest, event.version, event.before.kind) or np.any(scales != event.before.scale):
+            raise Stale("the rows to refine have become finer meanwhile")
+        return values

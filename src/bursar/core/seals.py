@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bursar.core.domain import Domain, Neighbours, Unit
-from bursar.errors import ConfigError, LedgerError, QueryError
 from bursar.core.accounting import Event, Sealed, Versioned
+from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
+from bursar.errors import ConfigError, LedgerError, QueryError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axis:
+class PartitionAxis:
     """The partition column, with how many cells, and whether the numbers of rows in them are public."""
 
     column: str
@@ -27,7 +27,7 @@ class Axis:
     public_sizes: bool
 
     @staticmethod
-    def of(domain: Domain, unit: Unit) -> Axis | None:
+    def of(domain: Domain, unit: Unit) -> PartitionAxis | None:
         """The axis of the data; None where they have no partitions.
 
         Edge cases: units of several rows cannot be replaced inside one partition, so replace-one takes rows as units.
@@ -40,7 +40,7 @@ class Axis:
                 'a unit with a column may have rows in several partitions, and neighbours = "replace-one" keeps the '
                 'size of each: use neighbours = "add-remove", or unit = "row"'
             )
-        return Axis(column=domain.partition, size=domain.partitions, public_sizes=replaced)
+        return PartitionAxis(column=domain.partition, size=domain.partitions, public_sizes=replaced)
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Seals:
         return seals
 
 
-def content_names(version: int, axis: Axis | None, sealed: int) -> list[str]:
+def content_names(version: int, axis: PartitionAxis | None, sealed: int) -> list[str]:
     """The names of the secrets that hold the content hashes which bind: of the sealed partitions, or of all data."""
     return [f"content {version}"] if axis is None else [f"content {version} {place}" for place in range(sealed)]
 

@@ -11,8 +11,8 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.source.source import Source
 from bursar.core.queries import LinearMap, Predicate
+from bursar.core.source.source import Source
 
 MOST_BYTES = 256 * 2**20
 SUMMED_CELLS = 2**22

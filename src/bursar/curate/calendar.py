@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bursar.curate.identifiers import words_of
+from bursar.curate.guess import words_of
 
 YEARS = range(1800, 2201)
 HOURS, SIXTY = (range(24), range(25)), (range(60), range(61))

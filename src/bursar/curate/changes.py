@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bursar.config.load import Config
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Integers, Stray
-from bursar.curate.effects import Effect, effects
 from bursar.compile.values import Represented
+from bursar.config.load import Config
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Stray
+from bursar.curate.effects import Effect, effects
 
 SAME = 1e-9
 """Sums that differ by no more than this share of themselves differ by the rounding of floats."""
@@ -60,7 +60,7 @@ def _number(attribute: Attribute, cell: int) -> float:
             return numbers[cell]
         case Bins(edges=edges):
             return (edges[cell] + edges[cell + 1]) / 2
-        case Integers(lower=lower):
+        case IntegerRange(lower=lower):
             return lower + cell
     raise AssertionError(attribute)
 

@@ -7,13 +7,12 @@ import textwrap
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bursar.config.confirmed import label
-from bursar.config.load import Config
-from bursar.core.domain import Neighbours
-from bursar.goal import Contract
+from bursar.config.load import Config, label
 from bursar.core.accounting import Mode, epsilon_of
+from bursar.core.domain import Neighbours
 from bursar.curate.changes import Change, changes
-from bursar.curate.prices import Price, prices
+from bursar.curate.prices import ExamplePrice, prices
+from bursar.goal import Contract
 
 USUAL_DELTA = 1e-6
 WIDTH = 100
@@ -27,7 +26,7 @@ class Check:
     dataset: str
     promise: dict[str, str]
     not_promised: tuple[str, ...]
-    prices: tuple[Price, ...]
+    prices: tuple[ExamplePrice, ...]
     unconfirmed: tuple[str, ...]  # guesses: while there are any, nothing can be asked
     changes: tuple[Change, ...] | None = None  # exact numbers from the rows; None: nobody looked at them
 

@@ -8,14 +8,13 @@ import shlex
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from bursar.curate import edit
-from bursar.config.confirmed import SECTIONS, label
-from bursar.curate.draft import toml
+from bursar.config.load import SECTIONS, Config, label, parse_draft, read_text
 from bursar.config.toml_lines import Place
-from bursar.config.load import Config, parse_draft, read_text
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Integers, Stray
-from bursar.errors import ConfigError
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Stray
+from bursar.curate import edit
 from bursar.curate.check import in_total, protected
+from bursar.curate.draft import toml
+from bursar.errors import ConfigError
 
 SHOWN = 20
 ON_A_SCREEN = 15
@@ -117,7 +116,7 @@ def _values(attribute: Attribute, shown: int) -> str:
         case Categories(values=values):
             more = f", and {len(values) - shown} more" if len(values) > shown else ""
             return f"the values {', '.join(toml(value) for value in values[:shown])}{more}"
-        case Integers(lower=lower, upper=upper):
+        case IntegerRange(lower=lower, upper=upper):
             return f"whole numbers from {lower} to {upper}"
         case Bins(edges=edges):
             return f"numbers from {edges[0]:.15g} to {edges[-1]:.15g}, told apart by {attribute.declared} bins"

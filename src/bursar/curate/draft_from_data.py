@@ -8,18 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bursar.config.load import Config, parse_draft
+from bursar.config.section import nearest
+from bursar.curate import guess
 from bursar.curate.calendar import expected
 from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut
 from bursar.curate.edit import save
-from bursar.curate.identifiers import names_identifiers
-from bursar.config.load import Config, parse_draft
-from bursar.curate.private_pgm import read_private_pgm
-from bursar.config.section import nearest
-from bursar.curate.smartnoise import read_smartnoise
-from bursar.errors import ConfigError
+from bursar.curate.guess import names_identifiers
 from bursar.curate.plain_csv import Plain, plain_copy
+from bursar.curate.private_pgm import read_private_pgm
+from bursar.curate.smartnoise import read_smartnoise
 from bursar.curate.survey import survey
-from bursar.curate import guess
+from bursar.errors import ConfigError
 
 ROWS_WHY = (
     "From the data: about twice the number of rows, rounded up. Must be a number that the table will never exceed, and "

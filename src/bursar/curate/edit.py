@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bursar.config.confirmed import label
+from bursar.config.load import label
 from bursar.config.toml_lines import Place, line_numbers
 from bursar.errors import ConfigError
 

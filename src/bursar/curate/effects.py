@@ -13,7 +13,7 @@ from functools import partial
 
 import duckdb
 
-from bursar.core.domain import Attribute, Bins, Integers
+from bursar.core.domain import Attribute, Bins, IntegerRange
 from bursar.core.source.coding import Coding, as_text, coding
 from bursar.core.source.duckdb import SETTINGS
 from bursar.core.source.raw import Connection, attempt, open_raw
@@ -54,12 +54,12 @@ def effects(location: object, table: str | None, view: str | None, columns: Iter
 
 
 def _effect(connection: Connection, attribute: Attribute, place: int, code: Coding) -> Effect:
-    read, numeric = f"rows.r{place}", isinstance(attribute, Integers | Bins)
+    read, numeric = f"rows.r{place}", isinstance(attribute, IntegerRange | Bins)
     if code.keys:
         keys = f"SELECT unnest(CAST(? AS {code.key_type}[])) AS key, unnest(range({len(code.keys)})) AS cell"
         connection.execute(f"CREATE TEMP TABLE keys{place} AS {keys}", [list(code.keys)])
     number = f"isfinite({read})" if numeric else "FALSE"
-    broken = f"NOT {code.outside} AND {read} <> floor({read})" if isinstance(attribute, Integers) else "FALSE"
+    broken = f"NOT {code.outside} AND {read} <> floor({read})" if isinstance(attribute, IntegerRange) else "FALSE"
     which = ("TRUE", f"{read} IS NULL", f"{read} IS NOT NULL AND {code.outside}", broken, number)
     counted = ", ".join(f"CAST(coalesce(sum(n) FILTER ({each}), 0) AS BIGINT)" for each in which)
     total = f"coalesce(sum(n * {read}) FILTER ({number}), 0)" if numeric else "0"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
 
-from bursar.curate.draft import DraftColumn, DraftUnit, LeftOut, listed, numeric, toml
 from bursar.config.section import check_name
+from bursar.curate.draft import DraftColumn, DraftUnit, LeftOut, listed, numeric, toml
+from bursar.curate.survey import FEWEST, MOST_VALUES, SurveyedColumn, SurveyedKind
 from bursar.errors import ConfigError
-from bursar.curate.survey import FEWEST, MOST_VALUES, Kind, Seen
 
 TWINS = "another column has the same name, or one that differs in upper and lower case only; rename it"
 BEYOND = "what lies beyond counts as the nearest end"
@@ -19,14 +21,14 @@ UNIQUE = (
     "and nobody may ask about it."
 )
 REASONS = {
-    Kind.IDENTIFIER: "identifiers: they tell people apart, so a question about them would be about one person",
-    Kind.TEXT: f"free text, or more than {MOST_VALUES} different values; to ask about some of them, list those: "
+    SurveyedKind.IDENTIFIER: "identifiers: they tell people apart, so a question about them would be about one person",
+    SurveyedKind.TEXT: f"free text, or more than {MOST_VALUES} different values; to ask about some of them, list those: "
     'values = ["..."]',
-    Kind.SPARSE: f"no value that at least {FEWEST} rows share; declare the column yourself if you know its values",
+    SurveyedKind.SPARSE: f"no value that at least {FEWEST} rows share; declare the column yourself if you know its values",
 }
 
 
-def columns(seen: Sequence[Seen]) -> list[DraftColumn | LeftOut]:
+def columns(seen: Sequence[SurveyedColumn]) -> list[DraftColumn | LeftOut]:
     """A declaration of each column, or the reason why it has none."""
     exact = Counter(one.name for one in seen)
     first = {one.name.casefold(): one.name for one in reversed(seen)}
@@ -38,7 +40,7 @@ def columns(seen: Sequence[Seen]) -> list[DraftColumn | LeftOut]:
     ]
 
 
-def column(seen: Seen) -> DraftColumn | LeftOut:
+def column(seen: SurveyedColumn) -> DraftColumn | LeftOut:
     """One column by itself."""
     try:
         check_name(seen.name, "the name of a column")
@@ -46,10 +48,10 @@ def column(seen: Seen) -> DraftColumn | LeftOut:
         return LeftOut(name=seen.name, reason="its name has spaces around it or is empty or too long; rename it")
     if seen.kind in REASONS:
         return LeftOut(name=seen.name, reason=REASONS[seen.kind])
-    if seen.kind is Kind.TRUTHS:
+    if seen.kind is SurveyedKind.TRUTHS:
         why = "From the data: true or false. Must be public: that there is nothing else."
         return DraftColumn(name=seen.name, keys=listed([True, False]), why=why)
-    if seen.kind is Kind.VALUES:
+    if seen.kind is SurveyedKind.VALUES:
         why = (
             f"From the data: the values that at least {FEWEST} rows have; all others count as other. Must be public: "
             "this list. Strike out what would give somebody away, and add what can occur and does not."
@@ -60,23 +62,23 @@ def column(seen: Seen) -> DraftColumn | LeftOut:
         return DraftColumn(name=seen.name, keys={"first": seen.low, "last": seen.high, "by": "month"}, why=why)
     assert isinstance(seen.low, Fraction)
     assert isinstance(seen.high, Fraction)
-    if seen.kind is Kind.UNIQUE:
+    if seen.kind is SurveyedKind.UNIQUE:
         lines = ", ".join(f"{key} = {toml(value)}" for key, value in numeric(seen.low, seen.high, whole=True).items())
         return LeftOut(name=seen.name, reason=f"{UNIQUE} If it is an amount instead, declare it: {lines}")
     ends = "the calendar's, by the name of the column" if seen.calendar else "rounded outwards"
     why = f"From the data: the ends, {ends}; {BEYOND}. Must be public: both ends."
-    whole = seen.kind is Kind.WHOLE
+    whole = seen.kind is SurveyedKind.WHOLE
     keys = numeric(seen.low, seen.high, whole=whole, places=seen.places, heaped=seen.heaped)
     why += " In sums a number counts as the middle of its bin." if "edges" in keys else ""
     return DraftColumn(name=seen.name, keys=keys, why=why)
 
 
-def unit(seen: Sequence[Seen], named: str | None = None) -> DraftUnit:
+def unit(seen: Sequence[SurveyedColumn], named: str | None = None) -> DraftUnit:
     """Who is protected: the identifier whose values come up again and again, if there is one; else each row.
 
     Of identifiers, the one that the owner has named comes before all others.
     """
-    known = [one for one in seen if one.kind in (Kind.IDENTIFIER, Kind.UNIQUE)]
+    known = [one for one in seen if one.kind in (SurveyedKind.IDENTIFIER, SurveyedKind.UNIQUE)]
     repeated = [one for one in known if one.name == named] or [one for one in known if one.repeats > 1]
     if not repeated and known:
         names = tuple(one.name for one in known)
@@ -93,3 +95,34 @@ def unit(seen: Sequence[Seen], named: str | None = None) -> DraftUnit:
         'each row is a person of its own: unit = "row".'
     )
     return DraftUnit(column=repeated[0].name, max_contributions=repeated[0].repeats, why=why)
+
+
+IDS = frozenset({
+    "id", "uuid", "guid", "ssn", "key", "identifier", "pid", "uid", "mrn", "nhs", "imei", "iban",
+    "idnum", "idno", "idnr", "pidnum", "patid", "ptid", "subjid", "usubjid", "subjectid", "userid", "caseid", "empid",
+    "rowid", "rownum", "rowname", "rownames",
+})  # fmt: skip
+NUMBERS = ("nr", "no", "num", "number", "nummer", "numero")
+HOLDERS = (
+    "id", "account", "case", "citizen", "client", "contract", "customer", "employee", "insurance", "invoice", "member",
+    "membership", "order", "passport", "patient", "person", "personnel", "policy", "staff", "student", "subject",
+    "ticket", "user", "akte", "auftrag", "ausweis", "fall", "kd", "klient", "konto", "kund", "mitglied", "personal",
+    "rechnung", "steuer", "versicherung", "vertrag",
+)  # fmt: skip
+"""Who or what has numbers, in English and German, and `id` itself; an ending such as -n, -en or -s may follow."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-zß])|[A-Z]?[a-zß]+")
+_NUMBERED = re.compile(rf"(?:{'|'.join(HOLDERS)})(?:e?n|e?s|e)?(?:{'|'.join(NUMBERS)}|id)")
+
+
+def names_identifiers(name: str) -> bool:
+    """Whether a column of this name holds identifiers, if its values look like some."""
+    words = words_of(name)
+    last_two = ("".join(words[-1:]), "".join(words[-2:]))
+    return words[-1:] != [] and (words[-1] in IDS or any(map(_NUMBERED.fullmatch, last_two)))
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name, in small letters and without accents: customerId and Customer-ID have two, the same."""
+    letters = "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one))
+    return [word.casefold() for word in _WORD.findall(letters)]

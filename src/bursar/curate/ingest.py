@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bursar.config import Config
-from bursar.errors import ConfigError, SourceError
 from bursar.curate.intake import SUFFIXES, Store, Taken, digest_of
+from bursar.errors import ConfigError, SourceError
 
 LOCK = "curator.lock"
 DATABASES = (".duckdb", ".db")

@@ -13,9 +13,9 @@ from pathlib import Path
 import duckdb
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Unit
-from bursar.errors import SourceError
 from bursar.core.source.coding import coding
 from bursar.core.source.raw import Connection, Raw, attempt, open_raw, patiently, quoted
+from bursar.errors import SourceError
 
 SETTINGS = {
     "autoinstall_known_extensions": False,

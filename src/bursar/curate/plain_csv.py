@@ -19,9 +19,9 @@ from typing import Any
 
 import duckdb
 
-from bursar.errors import SourceError
 from bursar.core.source.duckdb import SETTINGS
 from bursar.core.source.raw import attempt, literal, quoted
+from bursar.errors import SourceError
 
 MOSTLY = 0.8
 """The share of a column's fields that must be written in some way for it to be a column of them."""

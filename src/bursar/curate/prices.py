@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from bursar.analysts.settings import Settings
+from bursar.analysts.shares import AnalystSettings
 from bursar.config.load import Config
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Integers
-from bursar.engine import Bursar
-from bursar.errors import GoalError, QueryError
-from bursar.goal import GoalKind
 from bursar.core.budget import charter_of
 from bursar.core.curator import declare_version
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.curate.survey import ROUND, rounded_up
+from bursar.engine import Bursar
+from bursar.errors import GoalError, QueryError
+from bursar.goal import GoalKind
 from bursar.simulate.trial import Nobody
 
 LARGEST_HISTOGRAM = 500
@@ -28,7 +28,7 @@ FIRST_SHARE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Price:
+class ExamplePrice:
     """One question with an error, and what it would cost."""
 
     what: str
@@ -45,7 +45,7 @@ class Price:
         return f"{self.what} within {self.within:.6g} costs {self.unit} {self.price:.4g}; {buys}\n    {self.sql}"
 
 
-def prices(config: Config) -> tuple[Price, ...]:
+def prices(config: Config) -> tuple[ExamplePrice, ...]:
     """A count, some histograms, and the most exact histogram that the whole budget buys.
 
     Edge cases: a question that the config does not allow is left out.
@@ -53,7 +53,7 @@ def prices(config: Config) -> tuple[Price, ...]:
     small = sorted(config.domain.attributes, key=lambda one: one.size)
     columns = [one for one in config.domain.attributes if one.size <= LARGEST_HISTOGRAM][:HISTOGRAMS]
     within, whole = typical_error(config), {config.budget.mode.unit: config.budget.amount}
-    found: list[Price | None] = []
+    found: list[ExamplePrice | None] = []
     with _nothing_asked(config) as db:
         for condition in [text for one in small if (text := _condition(one))][:1]:
             sql = f"SELECT COUNT(*) FROM {_quoted(config.table)} WHERE {condition}"
@@ -65,7 +65,7 @@ def prices(config: Config) -> tuple[Price, ...]:
     return tuple(price for price in found if price is not None)
 
 
-def first_question(config: Config) -> Price | None:
+def first_question(config: Config) -> ExamplePrice | None:
     """A count of all rows, with a round error that costs about FIRST_SHARE of the budget; None if it is not allowed."""
     sql = f"SELECT COUNT(*) FROM {_quoted(config.table)}"
     share = {config.budget.mode.unit: FIRST_SHARE * config.budget.amount}
@@ -95,7 +95,7 @@ def typical_error(config: Config) -> float:
 @contextmanager
 def _nothing_asked(config: Config) -> Iterator[Bursar]:
     """The engine over nobody: prices do not depend on rows."""
-    config = replace(config, analysts=Settings(), goal=None, pace=0.0)
+    config = replace(config, analysts=AnalystSettings(), goal=None, pace=0.0)
     ledger = MemoryLedger(charter_of(dataset=config.dataset, **config.facts))
     door: Any = {"open_source": lambda key: Nobody(config.domain), "randomness": SystemRandomness()}
     declare_version(ledger, **door)
@@ -103,7 +103,7 @@ def _nothing_asked(config: Config) -> Iterator[Bursar]:
         yield db
 
 
-def _priced(db: Bursar, what: str, sql: str, **wanted: Any) -> Price | None:
+def _priced(db: Bursar, what: str, sql: str, **wanted: Any) -> ExamplePrice | None:
     try:
         found = db.explain(sql, **wanted)
     except (QueryError, GoalError):
@@ -112,7 +112,7 @@ def _priced(db: Bursar, what: str, sql: str, **wanted: Any) -> Price | None:
     offer = min(fitting, key=lambda line: line.price, default=None)
     if offer is None or not offer.price:
         return None
-    return Price(
+    return ExamplePrice(
         what=what,
         sql=sql,
         within=wanted.get("within", offer.error),
@@ -134,7 +134,7 @@ def _condition(attribute: Attribute) -> str:
     match attribute:
         case Categories(values=values):
             return f"{name} = {_literal(values[0])}"
-        case Integers(lower=lower):
+        case IntegerRange(lower=lower):
             return f"{name} >= {lower + middle}"
         case Bins(edges=edges):
             return f"{name} < {edges[max(middle, 1)]:.15g}" if len(edges) > 2 else ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from bursar.curate.draft import Draft, DraftColumn
 from bursar.config.load import read_text
 from bursar.core.domain.attribute import LARGEST_COLUMN
+from bursar.curate.draft import Draft, DraftColumn
 from bursar.errors import ConfigError
 
 EXAMPLE = '{"age": 85, "sex": 2}: the number of codes of each column'

@@ -13,11 +13,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut, listed, numeric
 from bursar.config.load import LARGEST_ROWS, read_text
 from bursar.config.section import shown
-from bursar.errors import ConfigError, Unsupported
+from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut, listed, numeric
 from bursar.curate.survey import rounded_up
+from bursar.errors import ConfigError, Unsupported
 
 LEVELS = 3
 EXAMPLE = "Database:\n  Schema:\n    People:\n      row_privacy: True\n      age: {type: int, lower: 0, upper: 100}"

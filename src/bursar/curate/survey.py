@@ -26,11 +26,11 @@ from typing import NamedTuple, TypeVar
 
 import duckdb
 
-from bursar.errors import SourceError
 from bursar.core.source.coding import as_text
 from bursar.core.source.duckdb import SETTINGS
-from bursar.curate.plain_csv import MISSING
 from bursar.core.source.raw import Connection, Raw, attempt, open_raw
+from bursar.curate.plain_csv import MISSING
+from bursar.errors import SourceError
 
 T = TypeVar("T")
 FEWEST = 5
@@ -55,7 +55,7 @@ FEW = 20  # as many different values as this are nothing that a name alone makes
 UNKNOWN_PLACES = 16  # behind the point, where a number is written as 1e-5
 
 
-class Kind(Enum):
+class SurveyedKind(Enum):
     """What a column seems to hold."""
 
     VALUES = "a few different texts"
@@ -70,11 +70,11 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class SurveyedColumn:
     """One column: its name, its kind, and what that kind needs to be declared."""
 
     name: str
-    kind: Kind
+    kind: SurveyedKind
     values: tuple[str, ...] = ()  # in the order of the alphabet, which says nothing about how many have them
     low: Fraction | date | None = None  # rounded outwards
     high: Fraction | date | None = None
@@ -89,7 +89,7 @@ class Survey:
     """A public-looking number of rows, about twice the true one, and the columns in their order."""
 
     max_rows: int
-    columns: tuple[Seen, ...]
+    columns: tuple[SurveyedColumn, ...]
 
 
 class _Facts(NamedTuple):
@@ -188,15 +188,15 @@ def _read(connection: Connection, raw: Raw) -> int:
     raise SourceError(f"{raw.unreadable}; line {line or '(unknown)'} is the first that cannot")
 
 
-def _seen(connection: Connection, name: str, column: str, named: bool, expected: Sequence[range]) -> Seen:
+def _seen(connection: Connection, name: str, column: str, named: bool, expected: Sequence[range]) -> SurveyedColumn:
     facts = _facts(connection, column)
     known = _calendar(facts, expected)
     match kind := _kind(named, known is not None, facts):
-        case Kind.WHOLE | Kind.NUMBERS | Kind.UNIQUE:
+        case SurveyedKind.WHOLE | SurveyedKind.NUMBERS | SurveyedKind.UNIQUE:
             assert facts.low is not None
             assert facts.high is not None
-            ends = known or widened(Fraction(facts.low), Fraction(facts.high), whole=kind is not Kind.NUMBERS)
-            return Seen(
+            ends = known or widened(Fraction(facts.low), Fraction(facts.high), whole=kind is not SurveyedKind.NUMBERS)
+            return SurveyedColumn(
                 name=name,
                 kind=kind,
                 low=Fraction(ends[0]),
@@ -205,20 +205,22 @@ def _seen(connection: Connection, name: str, column: str, named: bool, expected:
                 heaped=2 * facts.peak >= facts.numbers,
                 calendar=known is not None,
             )
-        case Kind.DATES:
+        case SurveyedKind.DATES:
             assert facts.first is not None
             assert facts.last is not None
-            return Seen(name=name, kind=kind, low=date(facts.first.year, 1, 1), high=date(facts.last.year, 12, 31))
-        case Kind.VALUES:
+            return SurveyedColumn(
+                name=name, kind=kind, low=date(facts.first.year, 1, 1), high=date(facts.last.year, 12, 31)
+            )
+        case SurveyedKind.VALUES:
             listed = f"{_present('v')} OR lower(trim(v)) = 'none'"  # where words are chosen from, none may be one
             shared = f"SELECT v FROM {_each(column)} WHERE n >= {FEWEST} AND ({listed}) ORDER BY v"
             values = tuple(value for (value,) in connection.execute(shared).fetchall())
-            return Seen(name=name, kind=kind if values else Kind.SPARSE, values=values)
-        case Kind.IDENTIFIER:
+            return SurveyedColumn(name=name, kind=kind if values else SurveyedKind.SPARSE, values=values)
+        case SurveyedKind.IDENTIFIER:
             rows = f"SELECT quantile_disc(n, 0.95) FROM {_each(column)} WHERE {_present('v')}"
             most = connection.execute(rows).fetchone()[0]
-            return Seen(name=name, kind=kind, repeats=int(rounded_up(Fraction(most))))
-    return Seen(name=name, kind=kind)
+            return SurveyedColumn(name=name, kind=kind, repeats=int(rounded_up(Fraction(most))))
+    return SurveyedColumn(name=name, kind=kind)
 
 
 def _calendar(facts: _Facts, expected: Sequence[range]) -> tuple[int, int] | None:
@@ -241,28 +243,28 @@ def _whole(facts: _Facts) -> bool:
     return facts.broken < FEWEST and facts.broken <= (1 - MOSTLY) * facts.numbers
 
 
-def _kind(named: bool, calendar: bool, facts: _Facts) -> Kind:
+def _kind(named: bool, calendar: bool, facts: _Facts) -> SurveyedKind:
     enough = MOSTLY * facts.filled
     numbers, whole = _numbers(facts), _numbers(facts) and _whole(facts)
     many, own = facts.distinct > MOST_VALUES, facts.distinct >= 0.9 * facts.filled
     if facts.filled < FEWEST:
-        return Kind.SPARSE
+        return SurveyedKind.SPARSE
     if named and (many or (own and facts.distinct > FEW)) and (whole or not numbers):
-        return Kind.IDENTIFIER
+        return SurveyedKind.IDENTIFIER
     if facts.truths >= enough and facts.filled - facts.truths < FEWEST:  # nine women in ten are no truth
-        return Kind.TRUTHS
+        return SurveyedKind.TRUTHS
     if numbers:
         if facts.low is None or facts.high is None:
-            return Kind.SPARSE
+            return SurveyedKind.SPARSE
         if whole and many and own and not calendar:
-            return Kind.IDENTIFIER if facts.high - facts.low <= 2 * facts.filled else Kind.UNIQUE
-        return Kind.WHOLE if whole else Kind.NUMBERS
+            return SurveyedKind.IDENTIFIER if facts.high - facts.low <= 2 * facts.filled else SurveyedKind.UNIQUE
+        return SurveyedKind.WHOLE if whole else SurveyedKind.NUMBERS
     if facts.dates >= enough:
-        return Kind.SPARSE if facts.first is None else Kind.DATES
+        return SurveyedKind.SPARSE if facts.first is None else SurveyedKind.DATES
     if many and own and facts.length <= LONG_TEXT:
-        return Kind.IDENTIFIER
+        return SurveyedKind.IDENTIFIER
     written = 2 * facts.sentences >= facts.distinct or facts.length > LONG_TEXT
-    return Kind.TEXT if many or written else Kind.VALUES
+    return SurveyedKind.TEXT if many or written else SurveyedKind.VALUES
 
 
 def _each(column: str) -> str:

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
+from bursar.arrays import Reals
 
 SLACK = 1e-12
 """Ends are moved outwards by this part: more than the few operations that made them can have lost."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
+from bursar.arrays import Reals
 
 IN_SPAN = 1e-8
 """A query is answered by the rows if in every cell they leave less than this share of its largest value open.

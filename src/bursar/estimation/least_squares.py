@@ -14,19 +14,16 @@ from functools import cached_property
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Integers, Reals
+from bursar.core.accounting import Noise
 from bursar.core.domain import Domain
+from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.estimation.estimate import Estimate, WeightedRows
 from bursar.estimation.gaussian_state import GaussianState
-from bursar.estimation.merged_cells import MERGED_CELLS, Classes, Seen, count, first_cells, told_apart
-from bursar.tails.noises import Noises
+from bursar.estimation.merged_cells import MERGED_CELLS, Classes, MergedMask, count, first_cells, told_apart
 from bursar.estimation.prefix_sums import PrefixSums
-from bursar.core.accounting import Noise
-from bursar.core.queries import LinearMap, Mask, Product, Stack
-
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from bursar.tails.noises import Noises
 
 ROW_NUMBERS = 2**24
 """Most numbers that the rows of one reconstruction may take up; rows that come after that are left out."""
@@ -96,7 +93,7 @@ class Reconstruction:
     snapshot: Reconstruction | None = None  # a copy of the present state, which laws refer to
     answers: dict[str, Estimate | None] = field(default_factory=dict)  # to questions asked of the present state
     roots: Reals = field(init=False)  # of the number of cells that each merged cell stands for
-    seen: dict[tuple[object, ...], Seen] = field(default_factory=dict)  # masks over the present classes
+    seen: dict[tuple[object, ...], MergedMask] = field(default_factory=dict)  # masks over the present classes
 
     def __post_init__(self) -> None:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
@@ -292,13 +289,13 @@ class Reconstruction:
         full = [count(labels) for labels in self.classes.values()]
         return np.broadcast_to(result, (len(result), *full)).reshape(len(result), len(self.roots)) * self.roots
 
-    def _seen(self, mask: Mask) -> Seen:
+    def _seen(self, mask: Mask) -> MergedMask:
         steps = mask.steps
         key = (mask.attrs, steps.starts.tobytes(), steps.at.tobytes(), steps.jump.tobytes())
         known = self.seen.get(key)
         if known is not None:
             return known
-        new = Seen(mask, self.classes)
+        new = MergedMask(mask, self.classes)
         if new.numbers <= KEPT_NUMBERS:
             if len(self.seen) >= KEPT_MASKS:
                 self.seen.clear()

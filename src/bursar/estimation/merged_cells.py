@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Integers, Reals
 from bursar.core.queries import Mask, Product
 
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Classes = dict[str, Integers]
 """Per column, in the order of the domain: the class of each of its cells."""
 
@@ -22,7 +20,7 @@ MERGED_CELLS = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class MergedMask:
     """A mask as it is over merged cells; what is asked for is worked out once."""
 
     mask: Mask

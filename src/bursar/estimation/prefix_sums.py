@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.estimation.gaussian_state import IN_SPAN, GaussianState
+from bursar.arrays import Integers, Reals
 from bursar.core.queries import Steps
-
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from bursar.estimation.gaussian_state import IN_SPAN, GaussianState
 
 MOST_CHANGES = 16
 """Most cells at which a question changes: all pairs of them are looked up."""

@@ -9,22 +9,19 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.estimation.least_squares import Block, Reconstruction
-from bursar.estimation.merged_cells import Classes, count, first_cells, told_apart
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Noise
 from bursar.core.queries import Mask, Product, Steps
-
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.estimation.merged_cells import Classes, count, first_cells, told_apart
 
 OPEN = 1e8
 """What is not known at all gets so many times the largest variance, where knowledge is summed up over groups."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Groups:
+class MergedGroups:
     """Merged cells in groups, one number each: what a new row would be made of."""
 
     classes: Classes  # per column: class of each of its cells; groups are the products of classes
@@ -84,7 +81,7 @@ class Rehearsal:
         result: Reals = weights @ np.square(self.known.rows) / self.known.state.cells
         return result
 
-    def groups(self, query: Product, most: int) -> Groups | None:
+    def groups(self, query: Product, most: int) -> MergedGroups | None:
         """The cells that questions with few rows have told apart, this one included; only this one if they are many."""
         for before in (self.known.asked, {name: np.zeros_like(c) for name, c in self.known.asked.items()}):
             classes = told_apart(before, query)
@@ -92,7 +89,7 @@ class Rehearsal:
                 return self._grouped(query, classes)
         return None
 
-    def _grouped(self, query: Product, classes: Classes) -> Groups:
+    def _grouped(self, query: Product, classes: Classes) -> MergedGroups:
         grid: Integers = np.zeros((), np.int64)
         for name, labels in classes.items():
             grid = np.add.outer(grid * count(labels), labels[first_cells(self.known.classes[name])])
@@ -103,7 +100,7 @@ class Rehearsal:
         values[member] = w
         np.maximum.at(losses, member, self.losses())
         information = self._information(member, size)
-        return Groups(classes=classes, member=member, query=values, information=information, losses=losses)
+        return MergedGroups(classes=classes, member=member, query=values, information=information, losses=losses)
 
     def _information(self, member: Integers, size: int) -> Reals:
         """About the sums over groups."""

@@ -30,10 +30,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Reals
 from bursar.core.domain import Domain
-from bursar.estimation.estimate import IndependentRows, Reals, WeightedRows
-from bursar.views.nodes import ranges_of
 from bursar.core.queries import Product
+from bursar.estimation.estimate import IndependentRows, WeightedRows
+from bursar.views.nodes import ranges_of
 
 Cuts = Mapping[str, NDArray[np.int64]]
 """Per column: cell 0, and each cell in front of which some row changes."""

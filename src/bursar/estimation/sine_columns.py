@@ -12,22 +12,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.estimation.estimate import Estimate, NearlyNormal
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Stack, Steps, Transform
+from bursar.estimation.estimate import Estimate, NearlyNormal
 
 if TYPE_CHECKING:
     from bursar.strategies.ranges import SineStrategy
 
-Integers = NDArray[np.int64]
-Reals = NDArray[np.float64]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Line:
+class SineColumn:
     """A measured transform, and what it says about the cells that take part in it."""
 
     transform: Transform
@@ -35,13 +32,13 @@ class Line:
     values: Integers
 
     @staticmethod
-    def of(record: Record) -> Line | None:
+    def of(record: Record) -> SineColumn | None:
         """The line that a record holds; None where it holds another measurement."""
         event = record.event
         if not isinstance(event, Measured) or not isinstance(event.strategy, Transform):
             return None
         gaussian = event.noise.kind is NoiseKind.GAUSSIAN  # the law of the errors is known for it alone
-        return Line(transform=event.strategy, noise=event.noise, values=record.values) if gaussian else None
+        return SineColumn(transform=event.strategy, noise=event.noise, values=record.values) if gaussian else None
 
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries; None where they look at other columns or cells."""
@@ -76,7 +73,7 @@ def law_of(strategy: SineStrategy, lengths: Reals, noise: Noise) -> NearlyNormal
     return NearlyNormal(noise=noise, draws=strategy.transform.rows, lengths=lengths, off=strategy.off)
 
 
-def answers(lines: Mapping[str, Mapping[str, Line]], queries: LinearMap) -> Iterator[Estimate]:
+def answers(lines: Mapping[str, Mapping[str, SineColumn]], queries: LinearMap) -> Iterator[Estimate]:
     """What the measured lines say about the queries; the number of all rows may follow from a line on any column."""
     columns = queries.attrs or tuple(lines)
     if len(queries.attrs) <= 1:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from bursar.errors import GoalError, QueryError
-from bursar.goal import GoalKind
-from bursar.estimation.simultaneous import Family
-from bursar.views.measurements import products_of
-from bursar.planner.request import Request
+from bursar.compile import compile
+from bursar.compile.partwise import PartwiseMap
 from bursar.core.queries import LinearMap, Predicate, Stack, Thresholds
+from bursar.errors import GoalError, QueryError
+from bursar.estimation.simultaneous import Family
+from bursar.goal import GoalKind
+from bursar.planner.request import Request
 from bursar.sql import TRUE, Aggregate, And, Condition, Function, Key, Name, Query, parse, render
 from bursar.sql.query import all_of, change_parts, leaves
-from bursar.compile import compile
-from bursar.compile.partwise import Apart
+from bursar.views.measurements import products_of
 
 NO_MEASURED_SIZE = (
     'under contract = "simultaneous" a percentage is taken of a public size only, and public_size is not declared; '
@@ -45,7 +45,7 @@ Outside = tuple[QueryError, tuple[str, ...]]
 
 def _outside(family: Family, asked: LinearMap) -> Outside | None:
     """What keeps a question out of the family; None where it is in it."""
-    if isinstance(asked, Predicate | Apart):
+    if isinstance(asked, Predicate | PartwiseMap):
         reason = (
             f"the declared family has no questions that tie {' and '.join(asked.attrs)} together; it has conditions "
             "on single columns, joined by AND"

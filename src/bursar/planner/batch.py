@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from bursar.answer import Answer, facts_of
-from bursar.errors import GoalError, QueryError
-from bursar.goal import GoalKind
-from bursar.planner.request import Request
-from bursar.planner.tolerances import balance, least_of, tolerances
-from bursar.core.queries import LinearMap
 from bursar.compile.partwise import pieces_of, put_together
 from bursar.compile.workload import Workload
+from bursar.core.queries import LinearMap
+from bursar.errors import GoalError, QueryError
+from bursar.goal import GoalKind
+from bursar.planner.request import Request, balance, least_of, tolerances
 
 
 @dataclass(frozen=True, kw_only=True)

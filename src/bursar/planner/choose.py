@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bursar.goal import Contract, Goal, GoalKind
+from bursar.compile.lazy_rows import Labels
+from bursar.core.accounting import to_units
+from bursar.core.queries import Stack, Thresholds
 from bursar.estimation.estimate import error_bars, meets
 from bursar.estimation.simultaneous import Family
-from bursar.core.accounting import to_units
+from bursar.goal import Contract, Goal, GoalKind
 from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
-from bursar.core.queries import Stack, Thresholds
-from bursar.compile.lazy_rows import Labels
 
 SPARE = 1.05
 """Errors of several outputs are rounded one by one, and the multiples they are planned in with them."""

@@ -6,15 +6,15 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bursar.estimation.estimate import meets
 from bursar.core.accounting import from_units, left_of
+from bursar.estimation.estimate import meets
 from bursar.planner.choose import Preset, best, offers, widest, within_cap
 from bursar.planner.offer import Views
 from bursar.planner.request import Request
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class OfferLine:
     """One offer as a person sees it."""
 
     proposer: str
@@ -35,7 +35,7 @@ class Explanation:
     goal: str
     contract: str
     unit: str
-    offers: tuple[Line, ...]
+    offers: tuple[OfferLine, ...]
     chosen: int | None  # place in `offers`
     left: float  # of whoever pays
     analyst: str | None = None  # whose account pays; None where the data set's budget does
@@ -52,7 +52,7 @@ class Explanation:
         return {**asdict(self), "offers": offers}
 
     def _repr_html_(self) -> str:
-        from bursar.report.notebook import page
+        from bursar.report.exports import page
 
         whole = () if self.analyst is None else ("of all",)
         head = ("answer from", self.unit, *whole, "error ±", "goal met", "reuses", "buys", "")
@@ -101,7 +101,7 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
     good = [all(facts) for facts in zip(payable, named, [kept or request.synthetic for kept in met], strict=True)]
     winner = best([offer for offer, fit in zip(found, good, strict=True) if fit], request.goal)
     lines = tuple(
-        Line(
+        OfferLine(
             proposer=offer.proposer,
             price=from_units(offer.price.at_most),
             total=None if offer.price.total is None else from_units(offer.price.total),

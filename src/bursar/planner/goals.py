@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from bursar.core.accounting import Mode
 from bursar.errors import GoalError
 from bursar.goal import DEFAULT_CONFIDENCE, LARGEST_AMOUNT, Goal, GoalKind
-from bursar.core.accounting import Mode
 
 
 @dataclass(frozen=True, kw_only=True)

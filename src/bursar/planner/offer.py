@@ -6,18 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from bursar.core.domain import Domain
-from bursar.estimation.estimate import ErrorLaw, Estimate, Reals
-from bursar.views.histograms import Histograms
-from bursar.views.nodes import Nodes
-from bursar.views.partition_measurements import Shelves
-from bursar.views.measurements import Measurements, Reconstructions
+from bursar.arrays import Reals
 from bursar.core.accounting import Event, Measured, Mode
+from bursar.core.domain import Domain
+from bursar.core.queries import LinearMap
 from bursar.core.seals import looked_at
 from bursar.core.verbs import Verbs
-from bursar.views.rents import Rents
+from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.planner.request import Request
-from bursar.core.queries import LinearMap
+from bursar.views.learner import Histograms
+from bursar.views.measurements import Measurements, Reconstructions
+from bursar.views.nodes import Nodes
+from bursar.views.partition_measurements import PartitionViews
+from bursar.views.rents import Rents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ class Views:
     rents: Rents
     nodes: Nodes
     histograms: Histograms
-    shelves: Shelves
+    shelves: PartitionViews
     price: Callable[[tuple[Event, ...]], int]  # what whoever pays would be charged
     analyst: str | None = None  # whose account pays; None where there are no shares, and the data set pays
     total_left: int = 0  # what the data set may still spend, where an account pays

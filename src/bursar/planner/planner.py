@@ -8,24 +8,23 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
-from bursar.core.domain import Domain
-from bursar.errors import GoalError
-from bursar.views.histograms import Histograms
-from bursar.views.nodes import Nodes
-from bursar.views.partition_measurements import Shelves
-from bursar.views.size import measured_size
-from bursar.views.measurements import Measurements, Reconstructions
 from bursar.core.accounting import Book, Event, Mode
 from bursar.core.accounts import Account, Charge
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
+from bursar.errors import GoalError
 from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, SyntheticRows, Views
-from bursar.rewrite.refusal import refusal
-from bursar.views.rents import Rents
 from bursar.planner.request import Request
+from bursar.rewrite.refusal import refusal
 from bursar.threads import one_thread
+from bursar.views.learner import Histograms
+from bursar.views.measurements import Measurements, Reconstructions, measured_size
+from bursar.views.nodes import Nodes
+from bursar.views.partition_measurements import PartitionViews
+from bursar.views.rents import Rents
 
 REMEMBERED = 2**14
 """Most things that are remembered of a log until it grows."""
@@ -78,7 +77,7 @@ class Planner:
         self._rents = Rents(domain, prices.empty_book)
         self._nodes = Nodes(domain)
         self._histograms = Histograms()
-        self._shelves = Shelves(domain, prices.empty_book)
+        self._shelves = PartitionViews(domain, prices.empty_book)
         self._position = 0
         self._remembered: dict[tuple[object, ...], Any] = {}
         self._views: dict[tuple[str, int], Views] = {}  # of the log as it is, by analyst and what is left

@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bursar.errors import BudgetError, GoalError
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
-from bursar.tails.tails import scale_for
+from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
+from bursar.errors import BudgetError, GoalError
+from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
+from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.proposers.buying.several_noises import SeveralNoises
-from bursar.core.queries import LinearMap
-from bursar.compile.partwise import Apart
+from bursar.tails.tails import half_width, scale_for, single_tail
 
 ROUNDED = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
@@ -87,7 +88,7 @@ def _measure(parts: Sequence[Part], noises: Sequence[Noise], law: ErrorLaw, verb
 
 def measured(wanted: LinearMap) -> list[Part]:
     """What one verb can measure at a time."""
-    return wanted.measured if isinstance(wanted, Apart) else [(wanted, 1)]
+    return wanted.measured if isinstance(wanted, PartwiseMap) else [(wanted, 1)]
 
 
 def parts_of(wanted: LinearMap) -> tuple[LinearMap, ...]:
@@ -167,3 +168,28 @@ def _edge(good: Callable[[float], bool], *, good_below: bool) -> float | None:
         middle = math.sqrt(inside * outside)
         inside, outside = (middle, outside) if good(middle) else (inside, middle)
     return inside
+
+
+Drawn = tuple[Noise, int]
+"""A noise, and how many times it is in a row: a row that is m times a measured one errs m times as much."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeveralNoises:
+    """Every row has its own draw of a noise of its own: Pr[some |error_i| >= alpha] = 1 - prod_i (1 - p_i)."""
+
+    rows: tuple[Drawn, ...]
+
+    def tail(self, alpha: float, enough: float) -> float:
+        each = {(noise, times): single_tail(noise, alpha / times) for noise, times in set(self.rows)}
+        if max(each.values(), default=0.0) >= 1:
+            return 1.0
+        return -math.expm1(sum(math.log1p(-each[row]) for row in self.rows))
+
+    def half_widths(self, beta: float) -> NDArray[np.float64]:
+        share = each_of(beta, len(self.rows))
+        each = {(noise, times): times * half_width(noise, share) for noise, times in set(self.rows)}
+        return np.array([each[row] for row in self.rows])
+
+    def mean_square(self) -> float:
+        return float(np.mean([times**2 * noise.variance() for noise, times in self.rows]))

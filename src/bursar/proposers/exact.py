@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bursar.estimation.estimate import Certain, Estimate, IndependentRows
-from bursar.views.measurements import noise_of
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
+from bursar.views.measurements import noise_of
 
 
 class Exact:

@@ -12,21 +12,19 @@ from functools import partial
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Reals
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.core.queries import LARGEST_JOINT, LinearMap, Product
+from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, GoalError, QueryError
-from bursar.goal import Goal, GoalKind
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import FEW_ROWS, Reconstruction
-from bursar.estimation.rehearsal import Groups, Rehearsal
-from bursar.views.measurements import products_of
-from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
-from bursar.core.verbs import Verbs
+from bursar.estimation.rehearsal import MergedGroups, Rehearsal
+from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.core.queries import LARGEST_JOINT, LinearMap, Product
-
-Reals = NDArray[np.float64]
+from bursar.views.measurements import products_of
 
 MOST_ROWS = FEW_ROWS
 """Most queries of a question: each may need a search of milliseconds, and many are better measured by a strategy."""
@@ -54,7 +52,7 @@ INWARD = 1 - 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class RowPlan:
     """Rows to measure, each with its noise, and the weights of the log's rows and theirs in each answer."""
 
     rows: tuple[tuple[Product, Noise], ...]
@@ -103,12 +101,12 @@ class Incremental:
         )
 
 
-def _measure(plan: Plan, verbs: Verbs) -> Estimate:
+def _measure(plan: RowPlan, verbs: Verbs) -> Estimate:
     bought = [verbs.measure(product, noise).values for product, noise in plan.rows]
     return Estimate(values=plan.weights @ np.concatenate([plan.known, *bought]), law=plan.law)
 
 
-def _plan(known: Reconstruction, request: Request) -> Plan | None:
+def _plan(known: Reconstruction, request: Request) -> RowPlan | None:
     """The first of a few targets whose plan keeps the goal."""
     goal, wanted = request.goal, request.workload.map
     for share in SHRINK:
@@ -132,7 +130,7 @@ def _kept(law: WeightedRows, goal: Goal) -> bool:
         return False
 
 
-def _plan_for(known: Reconstruction, wanted: LinearMap, variance: float) -> Plan | None:
+def _plan_for(known: Reconstruction, wanted: LinearMap, variance: float) -> RowPlan | None:
     """One query after the other, each with what is known and planned so far; None where one cannot be bought."""
     rehearsal = Rehearsal(known)
     bought: list[tuple[Product, Noise]] = []
@@ -151,7 +149,7 @@ def _plan_for(known: Reconstruction, wanted: LinearMap, variance: float) -> Plan
     if not bought or weights is None:
         return None
     law = rehearsal.known.law_of(weights)
-    return Plan(rows=tuple(bought), known=known.values, weights=weights, law=law, rounding=rounding)
+    return RowPlan(rows=tuple(bought), known=known.values, weights=weights, law=law, rounding=rounding)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -163,7 +161,9 @@ class _Row:
 
 def _row(rehearsal: Rehearsal, query: Product, variance: float) -> _Row | None:
     """The best row for one query, in whole numbers, with the noise that just keeps the variance."""
-    from bursar.proposers.buying.online import best_row  # linear algebra takes a while to load, and few questions need it
+    from bursar.proposers.buying.online import (
+        best_row,  # linear algebra takes a while to load, and few questions need it
+    )
 
     groups = rehearsal.groups(query, MOST_GROUPS)
     if groups is None:
@@ -190,7 +190,7 @@ def _multiple(blend: Reals, query: Reals) -> bool:
     return bool(np.abs(blend - factor * query).max() <= ALONE * np.abs(blend).max())
 
 
-def _whole(rehearsal: Rehearsal, groups: Groups, blend: Reals) -> tuple[Reals | None, float]:
+def _whole(rehearsal: Rehearsal, groups: MergedGroups, blend: Reals) -> tuple[Reals | None, float]:
     """The row on a grid, towards zero, so that no cell's loss grows by rounding; and how much that moved it."""
     from bursar.strategies.lattice import span_of, towards_zero
 

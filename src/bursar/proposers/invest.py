@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bursar.core.domain import Domain
-from bursar.errors import BudgetError, GoalError
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import Estimate, WeightedRows, meets
-from bursar.views.measurements import noise_of, products_of
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, from_units
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap
+from bursar.errors import BudgetError, GoalError
+from bursar.estimation.estimate import Estimate, WeightedRows, meets
+from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.investment import Investment, by_itself, on_top
 from bursar.proposers.tree import all_nodes
-from bursar.core.queries import LinearMap
+from bursar.views.measurements import noise_of, products_of
 
 if TYPE_CHECKING:
     from bursar.strategies.universal import Universal

@@ -14,18 +14,26 @@ from functools import partial
 
 import numpy as np
 
-from bursar.errors import BudgetError, GoalError
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import Estimate, meets
-from bursar.tails.grouped_rows import GroupedRows, Term
-from bursar.views.partition_measurements import Integers, Reals, Shelf
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Mode, Noise, NoiseKind, from_units
 from bursar.core.verbs import Verbs
+from bursar.errors import BudgetError, GoalError
+from bursar.estimation.estimate import Estimate, meets
+from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.proposers.buying.partition_plan import Basket, basket_of
-from bursar.proposers.buying.partition_pieces import Asked, Piece, law_of, pieces_of, values_of
+from bursar.proposers.buying.partition_plan import (
+    PartitionPiece,
+    PartitionPlan,
+    WeightedPiece,
+    basket_of,
+    law_of,
+    pieces_of,
+    values_of,
+)
 from bursar.strategies.universal import Universal, universal
+from bursar.tails.grouped_rows import DrawTerm, GroupedRows
+from bursar.views.partition_measurements import PartitionMeasurements
 
 TRIED_SETS = 4
 """How many sets of columns are considered for one question: its own, and larger ones that were asked about."""
@@ -50,8 +58,8 @@ class Way:
 
     columns: Columns
     plan: Universal
-    shelf: Shelf
-    asked: tuple[Asked, ...]
+    shelf: PartitionMeasurements
+    asked: tuple[WeightedPiece, ...]
     window: Integers  # the partitions
 
 
@@ -89,7 +97,7 @@ class ByPartition:
             made += [] if offer is None else [offer]
         return sorted(made, key=lambda offer: offer.bid)[:1] if known is None else [known]
 
-    def _ways(self, pieces: Sequence[Piece], views: Views) -> Iterator[Way]:
+    def _ways(self, pieces: Sequence[PartitionPiece], views: Views) -> Iterator[Way]:
         window = np.flatnonzero(np.any([np.any(piece.windows, axis=0) for piece in pieces], axis=0))
         for columns in _candidates(pieces, views):
             plan = self._plan(columns, views)
@@ -143,7 +151,7 @@ class ByPartition:
             views.remembered[key] = bool(events) and views.price(events) > 0
         return bool(views.remembered[key])
 
-    def _alone(self, basket: Basket, views: Views) -> int:
+    def _alone(self, basket: PartitionPlan, views: Views) -> int:
         """What the basket costs by itself: the same for any partitions, so it is worked out once per kind."""
         noises = {(event.before, event.after) for event in basket.refined}
         fresh = None if basket.fresh is None else basket.fresh.noise
@@ -158,7 +166,7 @@ class ByPartition:
             self._plans[key] = universal(views.domain, columns, views.mode)
         return self._plans[key]
 
-    def _weighed(self, piece: Piece, plan: Universal) -> Asked:
+    def _weighed(self, piece: PartitionPiece, plan: Universal) -> WeightedPiece:
         key = (piece.rest.digest, plan.product.digest)
         if key not in self._asked:
             weights = plan.weights(piece.rest)
@@ -166,7 +174,7 @@ class ByPartition:
             sizes = tuple(tuple(zip(size.tolist(), count.tolist(), strict=True)) for size, count in found)
             self._asked[key] = weights, sizes
         weights, sizes = self._asked[key]
-        return Asked(piece=piece, weights=weights, sizes=sizes)
+        return WeightedPiece(piece=piece, weights=weights, sizes=sizes)
 
     def _scale(self, plan: Universal, window: int, request: Request, views: Views) -> float:
         """The noise at which the family's worst question keeps the goal.
@@ -186,7 +194,7 @@ class ByPartition:
         return MARGIN * max(amount - 0.5, amount / 2) * REFERENCE / self._reaches[key]
 
 
-def _candidates(pieces: Sequence[Piece], views: Views) -> list[Columns]:
+def _candidates(pieces: Sequence[PartitionPiece], views: Views) -> list[Columns]:
     """The question's own columns; then all that were asked about, and the sets in between."""
     own = frozenset(name for piece in pieces for name in piece.rest.attrs)
     asked = views.shelves.asked
@@ -197,7 +205,9 @@ def _candidates(pieces: Sequence[Piece], views: Views) -> list[Columns]:
     return [views.domain.ordered(columns) for columns in sets][:TRIED_SETS]
 
 
-def _run(basket: Basket, shelf: Shelf, asked: Sequence[Asked], law: GroupedRows, verbs: Verbs) -> Estimate:
+def _run(
+    basket: PartitionPlan, shelf: PartitionMeasurements, asked: Sequence[WeightedPiece], law: GroupedRows, verbs: Verbs
+) -> Estimate:
     return Estimate(values=values_of(asked, basket.bought(shelf, verbs)), law=law)
 
 
@@ -206,7 +216,7 @@ def _reach(plan: Universal, span: int, beta: float) -> float:
     kind = NoiseKind.LAPLACE if plan.mode is Mode.PURE else NoiseKind.GAUSSIAN
     noise = Noise(kind=kind, scale=REFERENCE)
     size, count = np.unique(np.abs(plan.worst)[plan.worst != 0], return_counts=True)
-    terms = (Term(each, noise, span * number) for each, number in zip(size.tolist(), count.tolist(), strict=True))
+    terms = (DrawTerm(each, noise, span * number) for each, number in zip(size.tolist(), count.tolist(), strict=True))
     law = GroupedRows(rows=(tuple(terms),))
     low = math.sqrt(law.mean_square())
     high = 64 * low

@@ -9,22 +9,22 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import ErrorLaw, Estimate, each_of
-from bursar.tails.tails import single_tail
-from bursar.views.measurements import noise_of
+from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Mode, Noise, NoiseKind
 from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
+from bursar.estimation.estimate import ErrorLaw, Estimate, each_of
+from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.direct import ROUNDED, Part, law_of, noises_of, note_of, price_of
-from bursar.core.queries import LinearMap
-from bursar.compile.partwise import Apart
+from bursar.tails.tails import single_tail
+from bursar.views.measurements import noise_of
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PartwisePlan:
     """For each part of the question the record that answers it, or None where it is measured, and its noise."""
 
     parts: tuple[Part, ...]
@@ -44,7 +44,7 @@ class Plan:
         return Estimate(values=np.concatenate(values).astype(float), law=law)
 
 
-class OneByOne:
+class Partwise:
     """Parts that were measured before, well enough for their even share of the goal, answer again; others are bought.
 
     Where no part was, that is asking directly.
@@ -54,7 +54,7 @@ class OneByOne:
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         wanted, goal = request.workload.map, request.goal
-        if not isinstance(wanted, Apart):
+        if not isinstance(wanted, PartwiseMap):
             return []
         parts = tuple(wanted.measured)
         finest = tuple(views.measurements.finest.get(part.digest) for part, _ in parts)
@@ -62,12 +62,12 @@ class OneByOne:
             record if record is not None and _good(record, goal, wanted.rows, times) else None
             for record, (_, times) in zip(finest, parts, strict=True)
         )
-        plans = [] if None in finest else [Plan(parts, finest, _noises(finest))]
+        plans = [] if None in finest else [PartwisePlan(parts, finest, _noises(finest))]
         kinds = [NoiseKind.LAPLACE] if views.mode is Mode.PURE else [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
         for kind in kinds if None in known and any(record is not None for record in known) else ():
             fresh = noises_of(kind, wanted, goal, views)
             if fresh is not None:
-                plans.append(Plan(parts, known, _noises(known, fresh)))
+                plans.append(PartwisePlan(parts, known, _noises(known, fresh)))
         offers = [_offer(plan, views) for plan in plans]
         return [offer for offer in offers if offer is not None]
 
@@ -84,7 +84,7 @@ def _good(record: Record, goal: Goal, rows: int, times: int) -> bool:
     return goal.kind is GoalKind.RMSE and times**2 * noise_of(record).variance() <= goal.amount**2
 
 
-def _offer(plan: Plan, views: Views) -> Offer | None:
+def _offer(plan: PartwisePlan, views: Views) -> Offer | None:
     bought, noises = [part for part, _ in plan.bought], [noise for _, noise in plan.bought]
     price = price_of(bought, noises, views) if bought else Price()
     if price is None:
@@ -93,7 +93,7 @@ def _offer(plan: Plan, views: Views) -> Offer | None:
     rows, new = sum(part.rows for part, _ in plan.parts), sum(part.rows for part in bought)
     noise = f", {note_of(noises)}" if noises else ""
     return Offer(
-        proposer=OneByOne.name,
+        proposer=Partwise.name,
         price=price,
         law=law,
         run=partial(plan.run, law),

@@ -14,23 +14,22 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from bursar.errors import BudgetError
-from bursar.goal import GoalKind
-from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows
-from bursar.views.learner import Learner, Learning, learnable, rows_of
-from bursar.views.learning import Adaptive, Always, Constant, Decaying, Penalty
-from bursar.views.multiplicative_weights import Names
-from bursar.views.size import ALL_ROWS
-from bursar.views.measurements import noise_of
+from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Failed, Measured, Mode, Noise, NoiseKind, Opened
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.core.queries import LinearMap, Product
 from bursar.core.verbs import Verbs
+from bursar.errors import BudgetError
+from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows
+from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.pmw_calibration import Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, learnt, scope_of
-from bursar.core.queries import LinearMap, Product
-from bursar.compile.partwise import Apart
+from bursar.views.learner import Learner, Learning, learnable, rows_of
+from bursar.views.learning import Adaptive, Always, ConstantRate, Decaying, Penalty
+from bursar.views.measurements import ALL_ROWS, noise_of
+from bursar.views.multiplicative_weights import Names
 
 MOST_ROWS = 256
 """Most queries of a question that are tested one by one."""
@@ -49,7 +48,7 @@ Tests = Sequence[tuple[Product, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class PmwSettings:
     """`least_cells`: no offers are made about columns that have no more joint cells than this. To buy a strategy for
     all questions about them is far cheaper (`invest`), so the default preset sets the most cells that can be bought."""
 
@@ -59,18 +58,18 @@ class Settings:
     least_cells: int = 0
     cache: bool = True  # what was bought is given again to who asks the same with a goal no tighter
 
-    def grouped(self, groups: tuple[Names, ...]) -> Settings:
+    def grouped(self, groups: tuple[Names, ...]) -> PmwSettings:
         """The same with histograms over these groups of columns, whatever is asked about together."""
         return replace(self, learning=replace(self.learning, groups=groups))
 
 
-TIGHT = Settings(learning=Learning(schedule=Decaying(), heuristic=Adaptive()), calibration=Tight())
+TIGHT = PmwSettings(learning=Learning(schedule=Decaying(), heuristic=Adaptive()), calibration=Tight())
 """Algorithm 1 with noise as exact tails allow it, and beta split between test and answer."""
 
-PUBLISHED = Settings(learning=Learning(schedule=Decaying(), heuristic=Adaptive()), calibration=Published())
+PUBLISHED = PmwSettings(learning=Learning(schedule=Decaying(), heuristic=Adaptive()), calibration=Published())
 """The constants behind the published figures (Covid); failures are up to 2 beta."""
 
-PRINTED = Settings(
+PRINTED = PmwSettings(
     learning=Learning(
         schedule=Decaying(), heuristic=Adaptive(penalty=Penalty.PRINTED), spread=4.0, margin_after_failure=False
     ),
@@ -78,8 +77,8 @@ PRINTED = Settings(
 )
 """Algorithm 1 as it is printed."""
 
-VANILLA = Settings(
-    learning=Learning(schedule=Constant(value=ALPHA / 8), heuristic=Always(), margin_after_failure=False),
+VANILLA = PmwSettings(
+    learning=Learning(schedule=ConstantRate(value=ALPHA / 8), heuristic=Always(), margin_after_failure=False),
     calibration=Lemma(),
     cache=False,
 )
@@ -102,7 +101,7 @@ class Pmw:
 
     name = "pmw"
 
-    def __init__(self, settings: Settings = TIGHT) -> None:
+    def __init__(self, settings: PmwSettings = TIGHT) -> None:
         self.settings = settings
 
     def grouped(self, groups: tuple[Names, ...]) -> Pmw:
@@ -116,7 +115,7 @@ class Pmw:
             return []
         if settings.least_cells and views.domain.cells(wanted.attrs) <= settings.least_cells:
             return []
-        if isinstance(wanted, Apart):
+        if isinstance(wanted, PartwiseMap):
             return []
         if settings.least_cells and not learnt(wanted, settings.learning, views.domain):
             return []  # nothing is learnt from it; where everything is bought by this proposer, it is bought untested

@@ -20,13 +20,13 @@ from typing import Protocol
 
 import numpy as np
 
-from bursar.errors import GoalError
-from bursar.estimation.estimate import Reals, any_of, each_of
-from bursar.tails.single_draw import scale_for, single_tail, steps
-from bursar.tails.tails import tail
-from bursar.tails.two_draws import pair_tail
+from bursar.arrays import Reals
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.errors import GoalError
+from bursar.estimation.estimate import any_of, each_of
+from bursar.tails.single_draw import pair_tail, scale_for, single_tail, steps
+from bursar.tails.tails import tail
 
 TEST_SHARE = 6 / 7
 """The part of beta that the test gets: a test costs about six times an answer, so this is the cheapest split."""

@@ -7,22 +7,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.estimation.estimate import ErrorLaw, Estimate, Reals, any_of, each_of
-from bursar.views.learner_tree import LearnerTree
-from bursar.tails.tails import half_widths
-from bursar.views.windows import Node
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Noise, Opened
-from bursar.core.verbs import Verbs
-from bursar.proposers.pmw_calibration import Calibrated, Checked, sum_tail
 from bursar.core.queries import Mask, Product, Stack, Steps
-
-Numbers = NDArray[np.int64]
+from bursar.core.verbs import Verbs
+from bursar.estimation.estimate import ErrorLaw, Estimate, any_of, each_of
+from bursar.proposers.pmw_calibration import Calibrated, Checked, sum_tail
+from bursar.tails.tails import half_widths
+from bursar.views.learner_tree import LearnerTree, Node
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Asked:
+class WindowQuestion:
     """A question about one window, cut into nodes, from left to right; those without rows are left out."""
 
     nodes: Sequence[Node]
@@ -45,7 +42,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class WindowPlan:
     """Nodes whose answers are known, those to be bought, and those estimated: bought too, should the test fail.
 
     The test is about the `tested` nodes together, which are those estimated and perhaps others. Purchases are one for
@@ -56,7 +53,7 @@ class Plan:
     law: ErrorLaw
     guessed: Sequence[Node] = ()
     tested: Sequence[Node] = ()
-    known: Mapping[Node, Numbers] = field(default_factory=dict)
+    known: Mapping[Node, Integers] = field(default_factory=dict)
     bought: Sequence[Node] = ()
     buying: Measured | None = None
     if_failed: Measured | None = None
@@ -69,7 +66,7 @@ class Plan:
     def purchases(self) -> tuple[Measured, ...]:
         return tuple(event for event in (self.buying, self.if_failed) if event is not None)
 
-    def run(self, asked: Asked, tree: LearnerTree, instance: Opened | int | None, verbs: Verbs) -> Estimate:
+    def run(self, asked: WindowQuestion, tree: LearnerTree, instance: Opened | int | None, verbs: Verbs) -> Estimate:
         """Buy, estimate, test, and buy what was estimated where a test is above."""
         values = {node: np.asarray(answer, float) for node, answer in self.known.items()}
         values |= _buy(self.bought, self.buying, verbs)
@@ -78,7 +75,7 @@ class Plan:
             estimates = _buy(self.guessed, self.if_failed, verbs)
         return Estimate(values=sum((values | estimates).values(), np.zeros(asked.rows)), law=self.law)
 
-    def _above(self, values: Mapping[Node, Reals], asked: Asked, instance: Opened | int, verbs: Verbs) -> bool:
+    def _above(self, values: Mapping[Node, Reals], asked: WindowQuestion, instance: Opened | int, verbs: Verbs) -> bool:
         added = sum((values[node] for node in self.tested), np.zeros(asked.rows))
         mask = window_mask(asked.column, asked.partitions, self.window)
         for query, count in zip(asked.queries, added.tolist(), strict=True):

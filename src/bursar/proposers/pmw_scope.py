@@ -7,12 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from bursar.core.accounting import Opened
 from bursar.core.domain import Domain
+from bursar.core.queries import LinearMap, Mask, Predicate, Product, Steps
+from bursar.proposers.pmw_calibration import Calibrated
 from bursar.views.learner import Learning
 from bursar.views.measurements import products_of
-from bursar.core.accounting import Opened
-from bursar.proposers.pmw_calibration import Calibrated
-from bursar.core.queries import LinearMap, Mask, Predicate, Product, Steps
 
 Heights = Mapping[str, int]
 """Per column, the largest value that its conditions take."""

@@ -16,23 +16,23 @@ from itertools import chain
 
 import numpy as np
 
-from bursar.errors import BudgetError
-from bursar.goal import GoalKind
-from bursar.estimation.estimate import Estimate
-from bursar.views.learner import learnable, rows_of
-from bursar.views.learner_tree import Binary, Cut, LearnerTree, windowed
-from bursar.views.multiplicative_weights import Names
-from bursar.views.measurements import products_of
-from bursar.views.windows import Node, largest_run, shares
+from bursar.arrays import Integers
+from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened
+from bursar.core.queries import LinearMap, Product
+from bursar.errors import BudgetError
+from bursar.estimation.estimate import Estimate
+from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.proposers.pmw import MOST_ROWS, SAME, TIGHT, Settings, calibrated
+from bursar.proposers.pmw import MOST_ROWS, SAME, TIGHT, PmwSettings, calibrated
 from bursar.proposers.pmw_calibration import Calibrated, Checked
-from bursar.proposers.pmw_plan import Asked, Numbers, Plan, bought_law, window_mask
+from bursar.proposers.pmw_plan import WindowPlan, WindowQuestion, bought_law, window_mask
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, learnt, scope_of
-from bursar.core.queries import LinearMap, Product
-from bursar.compile.partwise import Apart
+from bursar.views.learner import learnable, rows_of
+from bursar.views.learner_tree import Binary, LearnerTree, Node, WindowTiling, largest_run, shares, windowed
+from bursar.views.measurements import products_of
+from bursar.views.multiplicative_weights import Names
 
 
 class PmwWindows:
@@ -53,10 +53,10 @@ class PmwWindows:
     name = "pmw-windows"
 
     def __init__(
-        self, settings: Settings = TIGHT, *, cut: Cut | None = None, warm: bool = True, whole: bool = False
+        self, settings: PmwSettings = TIGHT, *, cut: WindowTiling | None = None, warm: bool = True, whole: bool = False
     ) -> None:
         self.settings, self._warm, self._whole = settings, warm, whole
-        self._cut: Cut = Binary() if cut is None else cut
+        self._cut: WindowTiling = Binary() if cut is None else cut
 
     def grouped(self, groups: tuple[Names, ...]) -> PmwWindows:
         return PmwWindows(self.settings.grouped(groups), cut=self._cut, warm=self._warm, whole=self._whole)
@@ -67,7 +67,7 @@ class PmwWindows:
             return []
         if settings.answers is NoiseKind.GAUSSIAN and views.mode is Mode.PURE:
             return []
-        if isinstance(wanted, Apart):
+        if isinstance(wanted, PartwiseMap):
             return []
         if settings.least_cells and not learnt(wanted, settings.learning, views.domain):
             return []  # as in `Pmw`
@@ -91,7 +91,7 @@ class PmwWindows:
         make = partial(LearnerTree, views.domain, learning, self._cut, self._warm)
         return views.histograms.of((learning, self._cut, self._warm), make)
 
-    def _asked(self, request: Request, tree: LearnerTree, views: Views) -> Asked | None:
+    def _asked(self, request: Request, tree: LearnerTree, views: Views) -> WindowQuestion | None:
         wanted = request.workload.map
         parts = [part for part in (windowed(one, views.domain) for one in products_of(wanted)) if part is not None]
         windows = {window for window, _ in parts}
@@ -102,7 +102,7 @@ class PmwWindows:
         if not nodes or len(sizes) < len(nodes):
             return None
         queries = [query for _, rest in parts for query in rows_of(rest)] if wanted.rows <= MOST_ROWS else []
-        return Asked(
+        return WindowQuestion(
             nodes=[node for node in nodes if sizes[node] > 0],
             sizes=sizes,
             rest=[rest for _, rest in parts],
@@ -133,11 +133,11 @@ class PmwWindows:
 
     # -- plans -----------------------------------------------------------------------------------------------------
 
-    def _plan(self, asked: Asked, tree: LearnerTree, views: Views) -> Plan | None:
+    def _plan(self, asked: WindowQuestion, tree: LearnerTree, views: Views) -> WindowPlan | None:
         every = self._made(asked, 1.0, 1.0, max(len(asked.nodes), 1))
         if every is None:
             return None
-        untested = Plan(made=every, law=bought_law(every))
+        untested = WindowPlan(made=every, law=bought_law(every))
         if all(self._cached(node, every.bypass, asked, tree) is not None for node in asked.nodes):
             return self._filled(untested, asked.nodes, every.bypass, asked, tree, views)
         guessed = [node for node in asked.nodes if self._guessed(node, every.answer, asked, tree)]
@@ -148,7 +148,7 @@ class PmwWindows:
             return self._filled(untested, others, every.bypass, asked, tree, views)
         if self._whole or not others:
             law = Checked(calibrated=every, chance=every.honest if every.claimed is None else every.claimed)
-            plan = Plan(made=every, law=law, guessed=guessed, tested=asked.nodes)
+            plan = WindowPlan(made=every, law=law, guessed=guessed, tested=asked.nodes)
             return self._filled(plan, others, every.answer, asked, tree, views)
         weights = dict(zip(asked.nodes, shares(asked.nodes, asked.sizes), strict=True))
         tested = self._made(asked, math.fsum(weights[node] for node in guessed), 0.5, len(guessed))
@@ -160,25 +160,31 @@ class PmwWindows:
             chance=asked.beta if tested.claimed is not None else tested.honest + asked.beta / 2,
             beside=rest.parts * rest.bypass.variance(),
         )
-        plan = Plan(made=tested, law=law, guessed=guessed, tested=guessed)
+        plan = WindowPlan(made=tested, law=law, guessed=guessed, tested=guessed)
         return self._filled(plan, others, rest.bypass, asked, tree, views)
 
-    def _made(self, asked: Asked, alpha: float, beta: float, parts: int) -> Calibrated | None:
+    def _made(self, asked: WindowQuestion, alpha: float, beta: float, parts: int) -> Calibrated | None:
         """Noises for these shares of the goal."""
         settings = self.settings
         return calibrated(
             settings.calibration, alpha * asked.amount, beta * asked.beta, asked.rows, settings.answers, parts
         )
 
-    def _guessed(self, node: Node, noise: Noise, asked: Asked, tree: LearnerTree) -> bool:
+    def _guessed(self, node: Node, noise: Noise, asked: WindowQuestion, tree: LearnerTree) -> bool:
         learner = tree.nodes.get(node)
         if learner is None or not asked.queries or self._cached(node, noise, asked, tree) is not None:
             return False
         return all(learnable(q) and learner.histogram.holds(q.attrs) and learner.ready(q) for q in asked.queries)
 
     def _filled(
-        self, plan: Plan, others: Sequence[Node], noise: Noise, asked: Asked, tree: LearnerTree, views: Views
-    ) -> Plan:
+        self,
+        plan: WindowPlan,
+        others: Sequence[Node],
+        noise: Noise,
+        asked: WindowQuestion,
+        tree: LearnerTree,
+        views: Views,
+    ) -> WindowPlan:
         """With answers for the nodes that are not estimated: those bought before with no more noise, else new ones."""
         answers = {node: self._cached(node, noise, asked, tree) for node in others}
         bought = [node for node in others if answers[node] is None]
@@ -190,14 +196,14 @@ class PmwWindows:
             if_failed=asked.purchase(plan.guessed, plan.made.answer, views.version),
         )
 
-    def _cached(self, node: Node, noise: Noise, asked: Asked, tree: LearnerTree) -> Numbers | None:
+    def _cached(self, node: Node, noise: Noise, asked: WindowQuestion, tree: LearnerTree) -> Integers | None:
         """The exact cache of a node: what was bought of it with no more noise than this."""
         found = [tree.answers.get((node, query.digest)) for query in asked.queries] if self.settings.cache else []
         values = [one[0] for one in found if one is not None and _no_more(one[1], noise)]
         return np.array(values) if len(values) == asked.rows else None
 
 
-def _untested(plan: Plan, asked: Asked, tree: LearnerTree, views: Views) -> Offer:
+def _untested(plan: WindowPlan, asked: WindowQuestion, tree: LearnerTree, views: Views) -> Offer:
     events = plan.purchases
     noise = plan.made.bypass
     return Offer(
@@ -211,7 +217,7 @@ def _untested(plan: Plan, asked: Asked, tree: LearnerTree, views: Views) -> Offe
     )
 
 
-def _tested(plan: Plan, asked: Asked, tree: LearnerTree, views: Views) -> Offer:
+def _tested(plan: WindowPlan, asked: WindowQuestion, tree: LearnerTree, views: Views) -> Offer:
     made, heights = plan.made, heights_of(asked.queries)
     live = _live(plan, heights, tree, views)
     opened, opening = _opening(plan, heights, tree, views)
@@ -240,7 +246,7 @@ def _tested(plan: Plan, asked: Asked, tree: LearnerTree, views: Views) -> Offer:
     )
 
 
-def _live(plan: Plan, heights: Heights, tree: LearnerTree, views: Views) -> int | None:
+def _live(plan: WindowPlan, heights: Heights, tree: LearnerTree, views: Views) -> int | None:
     """The open sparse vector of this very window; under shares, the own one."""
     for place, one in tree.live[plan.window].items():
         own = views.analyst is None or views.analyst == one.analyst
@@ -249,7 +255,7 @@ def _live(plan: Plan, heights: Heights, tree: LearnerTree, views: Views) -> int 
     return None
 
 
-def _opening(plan: Plan, heights: Heights, tree: LearnerTree, views: Views) -> tuple[Opened, int]:
+def _opening(plan: WindowPlan, heights: Heights, tree: LearnerTree, views: Views) -> tuple[Opened, int]:
     """The sparse vector for such questions about the window, and its price: the same as long as the log stays."""
     key = (plan.made, plan.window, tuple(heights.items()), views.analyst)
     known: tuple[Opened, int] | None = tree.notes.get(key)
@@ -268,7 +274,7 @@ def _opening(plan: Plan, heights: Heights, tree: LearnerTree, views: Views) -> t
     return known
 
 
-def _columns(wanted: LinearMap, asked: Asked | None, tree: LearnerTree, views: Views) -> tuple[str, ...]:
+def _columns(wanted: LinearMap, asked: WindowQuestion | None, tree: LearnerTree, views: Views) -> tuple[str, ...]:
     """What a question is about, and all that was asked about with it, but for the partitions."""
     own = [name for name in wanted.attrs if name != views.domain.partition]
     learners = [] if asked is None else [tree.nodes[node] for node in asked.nodes if node in tree.nodes]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from bursar.core.queries import Predicate
+from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import Estimate, NearlyNormal, WeightedRows
 from bursar.estimation.least_squares import LaterRows
 from bursar.estimation.sine_columns import answers
-from bursar.core.verbs import Verbs
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.core.queries import Predicate
 
 
 class Reconstruct:

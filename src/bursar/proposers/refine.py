@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bursar.goal import GoalKind
-from bursar.views.nodes import Node, boxes_of
-from bursar.views.measurements import products_of
 from bursar.core.accounting import Mode
+from bursar.core.queries import LinearMap
+from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request
-from bursar.proposers.buying.purchase import Shop, Wish
-from bursar.core.queries import LinearMap
+from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem
+from bursar.views.measurements import products_of
+from bursar.views.nodes import Node, boxes_of
 
 MOST_ROWS = 512
 """Most rows of a question that are looked up one by one."""
@@ -26,7 +26,7 @@ class Refine:
             return []
         nodes = _own(wanted, views)
         known = sum(node is not None for node in nodes)
-        shop = Shop.of(Wish(rows=wanted, nodes=nodes), request, views) if known else None
+        shop = PurchaseProblem.of(CandidateRows(rows=wanted, nodes=nodes), request, views) if known else None
         purchase = None if shop is None else shop.cheapest()
         price = None if shop is None or purchase is None else shop.price(purchase)
         if purchase is None or price is None:

@@ -10,23 +10,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.errors import BudgetError, GoalError, Stale
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import Estimate, IndependentRows, Reals, WeightedRows, any_of, meets
-from bursar.estimation.least_squares import Block, Reconstruction
-from bursar.views.nodes import Nodes
-from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
-from bursar.views.measurements import Measurements, Reconstructions, products_of
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.queries import LinearMap, Product
 from bursar.core.verbs import Verbs
+from bursar.errors import BudgetError, GoalError, Stale
+from bursar.estimation.estimate import Estimate, IndependentRows, WeightedRows, any_of, meets
+from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
+from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.exact import Exact
-from bursar.core.queries import LinearMap, Product
-
-Integers = NDArray[np.int64]
+from bursar.views.measurements import Measurements, Reconstructions, products_of
+from bursar.views.nodes import Nodes
 
 ANY_NOISE = Noise(kind=NoiseKind.LAPLACE, scale=1.0)
 """Least squares over rows with one noise does not depend on which noise that is."""
@@ -48,7 +46,7 @@ LEAST_BETA = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Purchase:
+class MeasuredPurchase:
     """One `Measured` record of this version: its rows, their values, and its number among the purchases."""
 
     products: tuple[Product, ...]
@@ -58,23 +56,23 @@ class Purchase:
     number: int
 
 
-def purchases(measurements: Measurements) -> list[Purchase]:
+def purchases(measurements: Measurements) -> list[MeasuredPurchase]:
     """The purchases of this version, first to last. Rows that were refined since count as they were measured."""
     blocks: dict[int, list[Block]] = {}
     for block in (block for known in measurements.blocks.values() for block in known):
         if isinstance(block, Block):
             blocks.setdefault(block.position, []).append(block)
-    found: list[Purchase] = []
+    found: list[MeasuredPurchase] = []
     for number, position in enumerate(sorted(blocks), start=1):
         parts = sorted(blocks[position], key=lambda block: block.first)
         products, values = tuple(block.product for block in parts), np.concatenate([block.values for block in parts])
         facts = {"position": position, "number": number}
-        found.append(Purchase(products=products, values=values, noise=parts[0].noise, **facts))
+        found.append(MeasuredPurchase(products=products, values=values, noise=parts[0].noise, **facts))
     return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Estimator:
+class RowEstimator:
     """How a question follows from the rows of one purchase: known before anything is drawn."""
 
     weights: Reals | None  # (queries, rows); None where the rows are the queries
@@ -106,7 +104,7 @@ class Turns:
         self._lock = threading.Lock()
         self._last = 0
 
-    def buy(self, event: Measured, estimator: Estimator, number: int, position: int, verbs: Verbs) -> Estimate:
+    def buy(self, event: Measured, estimator: RowEstimator, number: int, position: int, verbs: Verbs) -> Estimate:
         """Measure what was planned when the log ended at `position`, and answer with the share that it has in the log.
 
         Raises Stale, before anything is drawn, where another purchase of this process came first.
@@ -134,7 +132,7 @@ class Estimators:
         self.turns = Turns()
         self._kept: OrderedDict[tuple[str, ...], Reconstruction | None] = OrderedDict()
 
-    def of(self, products: Sequence[Product], wanted: LinearMap) -> Estimator | None:
+    def of(self, products: Sequence[Product], wanted: LinearMap) -> RowEstimator | None:
         """None where the rows do not determine the question."""
         asked, rows = products_of(wanted), sum(product.rows for product in products)
         cuts, needed = cuts_of(products), cuts_of(asked)
@@ -143,13 +141,13 @@ class Estimators:
         same = [part.digest for part in asked] == [part.digest for part in products]
         known = self._reconstruction(products)
         if known is None:
-            return Estimator(weights=None, rows=rows, questions=rows) if same else None
+            return RowEstimator(weights=None, rows=rows, questions=rows) if same else None
         weights = known.weights_of(wanted)
         if weights is None:
             return None
         plain = same and np.array_equal(weights, np.eye(rows))
         questions = self.family.determined(products)
-        return Estimator(weights=None if plain else weights, rows=wanted.rows, questions=questions)
+        return RowEstimator(weights=None if plain else weights, rows=wanted.rows, questions=questions)
 
     def _reconstruction(self, products: Sequence[Product]) -> Reconstruction | None:
         """The rows of a purchase with values of zero; always over all columns of the purchase. None where too many."""
@@ -179,7 +177,7 @@ class Reuse:
         wanted = request.workload.map
         if wanted.rows == 0:
             return Exact().offers(request, views)
-        found: list[tuple[Purchase, Estimator, EveryQuestion]] = []
+        found: list[tuple[MeasuredPurchase, RowEstimator, EveryQuestion]] = []
         for purchase in purchases(views.measurements):
             estimator = self._estimators.of(purchase.products, wanted)
             if estimator is not None:
@@ -187,7 +185,7 @@ class Reuse:
         found.sort(key=lambda known: known[2].mean_square())
         return [self._offer(*known) for known in found[:OFFERED]]
 
-    def _offer(self, purchase: Purchase, estimator: Estimator, law: EveryQuestion) -> Offer:
+    def _offer(self, purchase: MeasuredPurchase, estimator: RowEstimator, law: EveryQuestion) -> Offer:
         how = "measured before" if estimator.weights is None else "least squares over one purchase"
         return Offer(
             proposer=self.name,
@@ -270,7 +268,7 @@ def _bought(plans: Sequence[Offer]) -> list[tuple[Measured, Offer]]:
     return [(event, plan) for event, plan in single if isinstance(event, Measured)]
 
 
-def _noise(estimator: Estimator, noise: Noise, number: int, goal: Goal) -> Noise | None:
+def _noise(estimator: RowEstimator, noise: Noise, number: int, goal: Goal) -> Noise | None:
     """The noise, or somewhat less, at which the question keeps its goal under this contract."""
     try:
         tried = (replace(noise, scale=finer * noise.scale) for finer in FINER)

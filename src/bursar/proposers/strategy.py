@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
-from bursar.errors import BudgetError, GoalError
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import ErrorLaw, Estimate
-from bursar.views.measurements import products_of
+from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Mode, Noise
+from bursar.core.domain import Domain
+from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
+from bursar.errors import BudgetError, GoalError
+from bursar.estimation.estimate import ErrorLaw, Estimate
+from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.explicit_plan import listed
 from bursar.proposers.buying.sine_plan import sines
-from bursar.core.queries import LinearMap
-from bursar.compile.partwise import Apart
+from bursar.views.measurements import products_of
 
 if TYPE_CHECKING:
-    from bursar.strategies.plan import Plan
+    from bursar.strategies.plan import StrategyPlan
 
 MOST_ROWS = 2048
 """Most queries that are planned together."""
@@ -51,7 +51,7 @@ class Planned(Protocol):
     """A plan for one workload. One number, the unit, sets all of its noise."""
 
     @property
-    def plan(self) -> Plan: ...
+    def plan(self) -> StrategyPlan: ...
 
     @property
     def bytes(self) -> int: ...
@@ -78,7 +78,7 @@ class Bid:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class RememberedPlan:
     """A plan that was made before, and what it came to for goals that were asked before: a function of these alone."""
 
     planned: Planned | None
@@ -89,11 +89,11 @@ class Strategy:
     name = "strategy"
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str, Mode], Known] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str, Mode], RememberedPlan] = OrderedDict()
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         wanted = request.workload.map
-        if isinstance(wanted, Apart) or not 2 <= wanted.rows <= MOST_ROWS or _overlap(wanted, views.mode) <= 1:
+        if isinstance(wanted, PartwiseMap) or not 2 <= wanted.rows <= MOST_ROWS or _overlap(wanted, views.mode) <= 1:
             return []  # questions about different people are their own strategy
         if _different_values(wanted) > VALUES_PER_ROW * wanted.rows:
             return []
@@ -123,11 +123,11 @@ class Strategy:
             )
         ]
 
-    def _recall(self, wanted: LinearMap, domain: Domain, mode: Mode) -> Known:
+    def _recall(self, wanted: LinearMap, domain: Domain, mode: Mode) -> RememberedPlan:
         """The plan of a workload; None in it where no plan is known, or none that gains anything."""
         key = (wanted.digest, domain.digest, mode)
         if key not in self._known:
-            self._known[key] = Known(_plan(wanted, domain, mode))
+            self._known[key] = RememberedPlan(_plan(wanted, domain, mode))
             while len(self._known) > 1 and (len(self._known) > REMEMBERED or self._bytes() > REMEMBERED_BYTES):
                 self._known.popitem(last=False)
         self._known.move_to_end(key)

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import ErrorLaw, Estimate, Reals, meets
+from bursar.arrays import Reals
+from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
+from bursar.estimation.estimate import ErrorLaw, Estimate, meets
+from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, SyntheticRows, Views
 from bursar.planner.request import Request
-from bursar.core.queries import LinearMap
 
 INWARD = 1 - 1e-9
 """Answers are kept this much nearer than they must be, for the sake of rounding."""

@@ -12,20 +12,21 @@ from itertools import product as combinations
 
 import numpy as np
 
-from bursar.core.domain import Domain
-from bursar.errors import BudgetError
-from bursar.goal import GoalKind
-from bursar.views.nodes import boxes_of, ranges_of
-from bursar.views.measurements import products_of
+from bursar.arrays import Reals
 from bursar.core.accounting import Mode, from_units
+from bursar.core.domain import Domain
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.errors import BudgetError
+from bursar.estimation.least_squares import Reconstruction
+from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request
+from bursar.proposers.buying.purchase import Bought, CandidateRows, LevelledPurchase, PurchaseProblem, finer
 from bursar.proposers.direct import Direct
-from bursar.proposers.proactive import proactive
-from bursar.proposers.buying.purchase import Purchase, Shop, Wish
-from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.strategies.levels import decompose, is_node, levels
 from bursar.strategies.tree import Box, Range
+from bursar.views.measurements import products_of
+from bursar.views.nodes import boxes_of, ranges_of
 
 Columns = tuple[str, ...]
 
@@ -50,7 +51,7 @@ class Tree:
             return []
         columns = views.domain.ordered(wanted.attrs)
         wish = wish_for(wanted, columns, views)
-        shop = None if wish is None else Shop.of(wish, request, views)
+        shop = None if wish is None else PurchaseProblem.of(wish, request, views)
         if shop is None:
             return []
         theta = self._theta[views.mode]
@@ -59,7 +60,9 @@ class Tree:
         offer = None if purchase is None else self._offer(shop, purchase, columns, rent, theta)
         return [] if offer is None else [offer]
 
-    def _offer(self, shop: Shop, purchase: Purchase, columns: Columns, rent: int, theta: float) -> Offer | None:
+    def _offer(
+        self, shop: PurchaseProblem, purchase: LevelledPurchase, columns: Columns, rent: int, theta: float
+    ) -> Offer | None:
         views, price = shop.views, shop.price(purchase)
         if price is None:
             return None
@@ -77,7 +80,7 @@ class Tree:
         return purchase.offer(self.name, price, more=more, note=note, credit=credit)
 
 
-def _worthwhile(shop: Shop, rent: int, theta: float) -> bool:
+def _worthwhile(shop: PurchaseProblem, rent: int, theta: float) -> bool:
     """Whether the nodes could win at about their least price, before time is spent on finding the exact one."""
     if shop.least is None:
         return False
@@ -85,7 +88,7 @@ def _worthwhile(shop: Shop, rent: int, theta: float) -> bool:
     return not others or math.floor(ABOUT * theta * shop.least) - rent <= min(others)
 
 
-def wish_for(wanted: LinearMap, columns: Columns, views: Views) -> Wish | None:
+def wish_for(wanted: LinearMap, columns: Columns, views: Views) -> CandidateRows | None:
     """The nodes that make up a question; None where it is not about ranges, or is made of too many nodes.
 
     Edge cases: None as well where the nodes are the question's own rows, all new: that is asking directly.
@@ -105,7 +108,7 @@ def wish_for(wanted: LinearMap, columns: Columns, views: Views) -> Wish | None:
     if not any(nodes) and set(boxes) == {box for part in own for box in part or ()}:
         return None
     rows = rows_for(boxes, found[0] if len(parts) == 1 else None, columns, views.domain)
-    return Wish(rows=rows, nodes=nodes, boxes=boxes)
+    return CandidateRows(rows=rows, nodes=nodes, boxes=boxes)
 
 
 def _nodes_of(part: Product, columns: Columns) -> list[list[Range]] | None:
@@ -152,3 +155,58 @@ def all_nodes(strategy: LinearMap) -> bool:
         return False
     rows = [(ranges_of(mask.steps), levels(mask.steps.size)) for mask in masks]
     return all(found is not None and all(is_node(*own, cuts) for own in found) for found, cuts in rows)
+
+
+LONGEST = 2048
+"""Longest column whose levels are bought where that costs nothing."""
+
+WORTH = 0.3
+"""Nodes are bought if there is room for at least this share of the loss that the question's own nodes need."""
+
+STEPS_PER_OCTAVE = 4
+"""Losses come in steps, so that few purchases are needed."""
+
+ROUNDING = 1e-9
+"""Room that is left unused, since prices are rounded up."""
+
+
+def proactive(purchase: LevelledPurchase, columns: tuple[str, ...], views: Views) -> tuple[Bought, ...]:
+    """What fits below the largest loss on one column after the purchase.
+
+    Edge cases: nothing for joint or very long columns; nor with Gaussian noise, where `incremental` fills the room.
+    """
+    if views.mode is not Mode.PURE or len(columns) != 1 or views.domain[columns[0]].size > LONGEST:
+        return ()
+    name, size = columns[0], views.domain[columns[0]].size
+    loss = _losses(purchase.after)[purchase.after.classes[name]]
+    cap = float(loss.max(initial=0.0)) * (1 - ROUNDING)
+    known, taken = views.nodes.over(columns), set(purchase.wish.boxes)
+    events: list[Bought] = []
+    used = [cuts for cuts in levels(size) if any(is_node(low, high, (cuts,)) for ((low, high),) in taken)]
+    for cuts in reversed(used):
+        boxes = [box for box in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True) if (box,) not in taken]
+        if not boxes:
+            continue
+        lows, highs = np.array(boxes).T
+        mask = Mask(columns, (size,), Steps.ranges(lows, highs, size))
+        wish = CandidateRows(rows=Product((mask,)), nodes=[known.get((box,)) for box in boxes])
+        present = wish.losses(views.mode)
+        room = cap - np.array([loss[low:high].max() for low, high in boxes])
+        after = _in_steps(np.minimum(present + np.maximum(room, 0.0), purchase.level), purchase.level)
+        after = np.where((after >= WORTH * purchase.level) & (after > present), after, 0.0)
+        events += finer(wish, after, views)
+        for (low, high), more in zip(boxes, np.where(after > 0, after - present, 0.0), strict=True):
+            loss[low:high] += more
+    return tuple(events)
+
+
+def _in_steps(losses: Reals, level: float) -> Reals:
+    """Rounded down to the level over a power of 2^(1/4)."""
+    steps = np.ceil(STEPS_PER_OCTAVE * np.log2(level / np.maximum(losses, level * 2.0**-10)) - 1e-6)
+    return np.asarray(level * 2.0 ** (-steps / STEPS_PER_OCTAVE))
+
+
+def _losses(after: Reconstruction) -> Reals:
+    """The loss of each merged cell, from everything known on its columns."""
+    each = np.array([1 / noise.scale for noise in after.noises])
+    return np.asarray(each @ np.abs(after.rows / np.sqrt(after.state.cells)))

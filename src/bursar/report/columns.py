@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import Enum
 from itertools import chain, count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from bursar.core.domain import Value
+from bursar.report.libraries import library
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
 
 Numbers = Sequence[tuple[float, ...]]
 NullableNumbers = Sequence[tuple[float | None, ...]]
@@ -61,7 +71,7 @@ class Tabular(Protocol):
         """The small print."""
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What a column holds; NULLs may be in a column of any kind."""
 
     TEXT = "text"
@@ -72,9 +82,9 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class AnswerColumn:
     name: str
-    kind: Kind
+    kind: ColumnKind
     values: tuple[Value, ...]
 
     @property
@@ -82,7 +92,7 @@ class Column:
         return any(value is None for value in self.values)
 
 
-def columns_of(answer: Tabular) -> list[Column]:
+def columns_of(answer: Tabular) -> list[AnswerColumn]:
     """The group columns, then for each aggregate its value, low and high.
 
     Guarantees: names are different. A column whose labels are of several types, such as whole numbers and "other", is
@@ -90,7 +100,7 @@ def columns_of(answer: Tabular) -> list[Column]:
     """
     keys = [typed(name, [label[place] for label in answer.labels]) for place, name in enumerate(answer.keys)]
     numbers = [
-        Column(name=name, kind=Kind.NUMBER, values=tuple(line[place] for line in table))
+        AnswerColumn(name=name, kind=ColumnKind.NUMBER, values=tuple(line[place] for line in table))
         for place, name in enumerate(answer.outputs)
         for table in (answer.values, answer.low, answer.high)
     ]
@@ -111,22 +121,70 @@ def names_of(keys: Sequence[str], outputs: Sequence[str]) -> list[str]:
     return made
 
 
-def typed(name: str, values: Sequence[Value]) -> Column:
+def typed(name: str, values: Sequence[Value]) -> AnswerColumn:
     """A column of the one kind that all its values have, else of text."""
     kinds = {_kind(value) for value in values if value is not None}
-    kind = kinds.pop() if len(kinds) == 1 else Kind.TEXT
-    shown = [str(v) if v is not None and kind is Kind.TEXT else v for v in values]
-    return Column(name=name, kind=kind, values=tuple(shown))
+    kind = kinds.pop() if len(kinds) == 1 else ColumnKind.TEXT
+    shown = [str(v) if v is not None and kind is ColumnKind.TEXT else v for v in values]
+    return AnswerColumn(name=name, kind=kind, values=tuple(shown))
 
 
-def _kind(value: Value) -> Kind:
+def _kind(value: Value) -> ColumnKind:
     match value:
         case bool():
-            return Kind.BOOLEAN
+            return ColumnKind.BOOLEAN
         case int() if -LARGEST_INTEGER <= value < LARGEST_INTEGER:
-            return Kind.INTEGER
+            return ColumnKind.INTEGER
         case float():
-            return Kind.NUMBER
+            return ColumnKind.NUMBER
         case date():
-            return Kind.DATE
-    return Kind.TEXT
+            return ColumnKind.DATE
+    return ColumnKind.TEXT
+
+
+def to_pandas(answer: Tabular) -> pandas.DataFrame:
+    """A pandas data frame; `frame.attrs` has goal, confidence, cost and source."""
+    pd = library("pandas", extra="pandas", what="a pandas data frame")
+    frame = pd.DataFrame({column.name: _pandas_series(pd, column) for column in columns_of(answer)})
+    frame.attrs = answer.facts()
+    return frame
+
+
+def _pandas_series(pd: Any, column: AnswerColumn) -> Any:
+    if column.kind is ColumnKind.DATE:
+        return pd.Series(np.array(column.values, dtype="datetime64[D]").astype("datetime64[s]"))
+    plain = {ColumnKind.NUMBER: "float64", ColumnKind.INTEGER: "int64", ColumnKind.BOOLEAN: "bool"}
+    nullable = {ColumnKind.NUMBER: "float64", ColumnKind.INTEGER: "Int64", ColumnKind.BOOLEAN: "boolean"}
+    return pd.Series(column.values, dtype=(nullable if column.has_null else plain).get(column.kind))
+
+
+def to_polars(answer: Tabular) -> polars.DataFrame:
+    """A polars data frame."""
+    pl = library("polars", extra="polars", what="a polars data frame")
+    kinds = {
+        ColumnKind.TEXT: pl.String,
+        ColumnKind.INTEGER: pl.Int64,
+        ColumnKind.NUMBER: pl.Float64,
+        ColumnKind.BOOLEAN: pl.Boolean,
+        ColumnKind.DATE: pl.Date,
+    }
+    columns = columns_of(answer)
+    data = {column.name: list(column.values) for column in columns}
+    return pl.DataFrame(data, schema={column.name: kinds[column.kind] for column in columns})
+
+
+def to_arrow(answer: Tabular) -> pyarrow.Table:
+    """An Arrow table; the metadata of its schema has goal, confidence, cost and source as JSON under `bursar`."""
+    pa = library("pyarrow", extra="arrow", what="an Arrow table")
+    kinds = {
+        ColumnKind.TEXT: pa.string(),
+        ColumnKind.INTEGER: pa.int64(),
+        ColumnKind.NUMBER: pa.float64(),
+        ColumnKind.BOOLEAN: pa.bool_(),
+        ColumnKind.DATE: pa.date32(),
+    }
+    columns = columns_of(answer)
+    schema = pa.schema(
+        [(column.name, kinds[column.kind]) for column in columns], metadata={"bursar": json.dumps(answer.facts())}
+    )
+    return pa.table([pa.array(c.values, type=kinds[c.kind]) for c in columns], schema=schema)

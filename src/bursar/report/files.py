@@ -11,7 +11,7 @@ from typing import Any
 
 from bursar.core.domain import Value
 from bursar.errors import Unsupported
-from bursar.report import frames
+from bursar.report import columns as frames
 from bursar.report import plots as picture
 from bursar.report.columns import Tabular, columns_of
 from bursar.report.libraries import library

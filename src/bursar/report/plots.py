@@ -9,13 +9,13 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Reals
+from bursar.compile.compile import ALL
 from bursar.core.domain import Value
 from bursar.errors import QueryError
-from bursar.report.columns import Kind, Tabular, typed
+from bursar.report.columns import ColumnKind, Tabular, typed
 from bursar.report.libraries import library
-from bursar.compile.compile import ALL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,6 @@ BEYOND = "▲▼"
 STRAYS = (None, "other", ALL)
 """Groups that stand beside the others and not after the last of them: no line leads there."""
 
-Reals = NDArray[np.float64]
 Series = dict[str, dict[str, int]]
 """What the legend says -> what stands below -> the line of the answer."""
 
@@ -187,7 +186,9 @@ def _series(answer: Tabular) -> Series:
         return {"": {"": 0}}
     columns = [[label[place] for label in answer.labels] for place in range(len(answer.keys))]
     kinds = [typed("", [value for value in column if value not in STRAYS]).kind for column in columns]
-    ordered = [place for place, kind in enumerate(kinds) if kind in (Kind.DATE, Kind.INTEGER, Kind.NUMBER)]
+    ordered = [
+        place for place, kind in enumerate(kinds) if kind in (ColumnKind.DATE, ColumnKind.INTEGER, ColumnKind.NUMBER)
+    ]
     below = ordered[0] if ordered else 0
     texts = list(zip(*map(_texts, columns), strict=True))
     found: Series = {}

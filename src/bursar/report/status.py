@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
-from bursar.core.domain import Domain
 from bursar.core.accounting import (
     Allotted,
     Closed,
@@ -24,6 +23,7 @@ from bursar.core.accounting import (
 )
 from bursar.core.accounts import Account, Charge
 from bursar.core.budget import Budget
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 
 OWNER = "owner"
@@ -141,7 +141,7 @@ class BudgetStatus:
         return [self.statement, *([self.sharing] if self.sharing else [])]
 
     def _repr_html_(self) -> str:
-        from bursar.report.notebook import page
+        from bursar.report.exports import page
 
         return page((), self.lines(), self.promises())
 

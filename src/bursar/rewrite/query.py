@@ -11,8 +11,13 @@ import operator
 from collections.abc import Iterator
 from dataclasses import replace
 
+from bursar.compile.boundaries import before, boundary, from_on, greatest, least, nearest
+from bursar.compile.resolve_names import change_leaves, change_values, guess, resolve, spelt
+from bursar.compile.three_valued import OTHER, fits_list, fitting, matching, means_other
+from bursar.compile.values import holds_numbers
 from bursar.core.domain import Attribute, Categories, Dates, Domain, Stray
 from bursar.errors import QueryError
+from bursar.rewrite.side_by_side import only_counts, plainly, side_by_side
 from bursar.sql import (
     FALSE,
     TRUE,
@@ -21,9 +26,9 @@ from bursar.sql import (
     Between,
     Branch,
     Case,
+    CaseGroups,
     Compare,
     Condition,
-    Cut,
     Function,
     In,
     IsNull,
@@ -39,12 +44,6 @@ from bursar.sql import (
 )
 from bursar.sql.conditions import read_number
 from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, map_leaves, own_name
-from bursar.compile.boundaries import before, boundary, from_on, greatest, least, nearest
-from bursar.compile.resolve_names import change_leaves, change_values, guess, resolve, spelt
-from bursar.rewrite.groups import only_counts, plainly
-from bursar.rewrite.side_by_side import side_by_side
-from bursar.compile.three_valued import OTHER, fits_list, fitting, matching, means_other
-from bursar.compile.values import holds_numbers
 
 _MOST_GUESSES = 10_000
 """Most listed values among which a misspelt one is looked for."""
@@ -107,20 +106,20 @@ def _chosen_after(query: Query, domain: Domain) -> Query:
 
 def _whole_buckets(key: Key, before: Key) -> Key:
     """Buckets whose edges would have to be moved give way to the column itself."""
-    moved = isinstance(key.by, Cut) and key.by.buckets is not None and key.by != before.by
+    moved = isinstance(key.by, CaseGroups) and key.by.buckets is not None and key.by != before.by
     return replace(key, by=None, through=None) if moved else key
 
 
 def _inside(key: Key, domain: Domain) -> Key:
     """A CASE whose pieces are about declared values only."""
-    if not isinstance(key.by, Cut):
+    if not isinstance(key.by, CaseGroups):
         return key
     named = {leaf.column.text: leaf.column for piece in key.by.pieces for leaf in leaves(piece.condition)}
     bound = [one for name, column in named.items() for one in _bounds(domain[name], column)[-1:]]
     pieces = [
         replace(p, condition=p.condition if p.condition == TRUE else all_of(*bound, p.condition)) for p in key.by.pieces
     ]
-    return replace(key, by=Cut(pieces=tuple(pieces)))
+    return replace(key, by=CaseGroups(pieces=tuple(pieces)))
 
 
 def _with_outputs(query: Query, items: tuple[Item, ...]) -> Query:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bursar.core.accounting import from_units, left_of
 from bursar.errors import BudgetError, BursarError, GoalError, QueryError
 from bursar.goal import Goal, GoalKind
-from bursar.core.accounting import from_units, left_of
 from bursar.planner.choose import Preset, choose, fits, spending_cap
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request

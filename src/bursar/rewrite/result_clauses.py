@@ -8,12 +8,11 @@ from decimal import Decimal
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.result_clauses import spoken_of
 from bursar.sql.aggregates import read_item
 from bursar.sql.allowed import COMPARISONS, FLAGS, Node, check_allowed
-from bursar.sql.grouping_filter import holds
 from bursar.sql.conditions import bare, case_parts, operands, read_condition, read_literal, unnamed
 from bursar.sql.query import Literal, Name
+from bursar.sql.result_clauses import holds, spoken_of
 from bursar.sql.statement import read_statement
 
 

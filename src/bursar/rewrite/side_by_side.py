@@ -10,17 +10,37 @@ aggregate as it was, too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
+from bursar.compile.predicates import by_column
+from bursar.compile.regions import ties_too_many
 from bursar.core.domain import Domain
+from bursar.core.source.source import MOST_CELLS
 from bursar.errors import QueryError
 from bursar.goal import Goal
-from bursar.sql import TRUE, Aggregate, Condition, Cut, Flag, Function, IsTrue, Item, Key, Linear, Not, Or, Piece, Query
+from bursar.sql import (
+    TRUE,
+    Aggregate,
+    And,
+    CaseBranch,
+    CaseGroups,
+    Condition,
+    Constant,
+    Flag,
+    Function,
+    IsTrue,
+    Item,
+    Key,
+    Linear,
+    Name,
+    Not,
+    Or,
+    Query,
+)
 from bursar.sql.aggregates import as_formula
-from bursar.sql.query import Formula, aggregates_of, all_of, change_parts, flag_name
-from bursar.rewrite.disjoint import disjoint
-from bursar.compile.regions import ties_too_many
+from bursar.sql.query import Formula, aggregates_of, all_of, change_parts, flag_name, leaves, own_name
 
 NO_GROUP = "no_group"
 """What the column of the rows is called that the CASE gives NULL."""
@@ -84,7 +104,7 @@ def _reflagged(flag: Flag, old: Sequence[Key], new: Sequence[Key], places: Seque
 def _beside(query: Query, place: int, under: Under) -> Query | None:
     """The question with the groups of one key side by side."""
     by = query.keys[place].by
-    assert isinstance(by, Cut)
+    assert isinstance(by, CaseGroups)
     keys = query.keys[:place] + query.keys[place + 1 :]
     found = regrouped(query, keys, [() if old == place else (old - (old > place),) for old in range(len(query.keys))])
     whole = query.aggregates if any(place not in one for one in query.sets) else ()
@@ -103,10 +123,10 @@ def _beside(query: Query, place: int, under: Under) -> Query | None:
     return replace(found, aggregates=(*items, *whole), goal=_spread(query.goal, named))
 
 
-def _groups(pieces: tuple[Piece, ...]) -> list[tuple[str, Condition]]:
+def _groups(pieces: tuple[CaseBranch, ...]) -> list[tuple[str, Condition]]:
     """The name of each group, and its condition: that of one of its pieces, and of no earlier piece of another."""
     if pieces[-1].condition != TRUE:
-        pieces = (*pieces, Piece(condition=TRUE, label=None))
+        pieces = (*pieces, CaseBranch(condition=TRUE, label=None))
     found: list[tuple[str, Condition]] = []
     for label in dict.fromkeys(piece.label for piece in pieces):
         ways = []
@@ -167,3 +187,102 @@ def _summed(item: Item, parts: Sequence[Condition]) -> Item | None:
 
 def _narrowed(part: Aggregate, condition: Condition) -> Aggregate:
     return replace(part, condition=all_of(part.condition, condition))
+
+
+MOST_PARTS = 8
+"""Most parts of one condition: more would make a question that nobody can read."""
+
+Parts = list[tuple[Condition, ...]]
+
+
+def disjoint(condition: Condition) -> tuple[Condition, ...] | None:
+    """Conditions of which exactly one holds wherever the given one does; None where there would be too many."""
+    found = _parts(_where(condition, True, True))
+    return None if len(found) > MOST_PARTS else tuple(all_of(*part) for part in found)
+
+
+def _where(condition: Condition, truth: bool, sure: bool) -> Condition:
+    """ANDs and ORs of single columns that hold where the truth of a condition is the given one; `sure`: and known."""
+    match condition:
+        case Constant(value=value):
+            return Constant(value=value is truth)
+        case And() | Or() if len({leaf.column.text for leaf in leaves(condition)}) > 1:
+            kind = And if isinstance(condition, And) is truth else Or
+            return kind(parts=tuple(_where(part, truth, sure) for part in by_column(condition)))
+        case Not(part=part):
+            return _where(part, not truth, sure)
+        case IsTrue(part=part):
+            return _where(part, truth, truth)
+    wanted = condition if truth is sure else Not(part=condition)
+    return wanted if sure else Not(part=IsTrue(part=wanted))
+
+
+def _parts(condition: Condition) -> Parts:
+    """The parts of what `_where` makes; cut off where there are too many."""
+    found: Parts = []
+    match condition:
+        case And(parts=parts):
+            return _joined(_parts(part) for part in parts)
+        case Or(parts=parts):
+            for place, part in enumerate(parts):
+                before = (_parts(_where(one, False, False)) for one in parts[:place])
+                found = [*found, *_joined((_parts(part), *before))][: MOST_PARTS + 1]
+                if len(found) > MOST_PARTS:
+                    break
+            return found
+        case Constant(value=False):
+            return []
+    return [(condition,)]
+
+
+def _joined(lists: Iterable[Parts]) -> Parts:
+    """One of each list, in every combination."""
+    found: Parts = [()]
+    for one in lists:
+        found = [(*left, *right) for left, right in product(found, one)][: MOST_PARTS + 1]
+    return found
+
+
+def plainly(query: Query) -> Query:
+    """Grouped by the columns themselves; where a key names several, by all of them."""
+    if all(len(key.columns) == 1 for key in query.keys):
+        return replace(query, keys=tuple(replace(key, by=None, through=None) for key in query.keys))
+    named = {leaf.column.text: leaf.column for key in query.keys for leaf in leaves(Or(parts=_tests(key)))}
+    named |= {key.column.text: key.column for key in query.keys}
+    columns = list(dict.fromkeys(name for key in query.keys for name in key.columns))
+    places = [tuple(map(columns.index, key.columns)) for key in query.keys]
+    return regrouped(query, tuple(Key(column=named[name]) for name in columns), places)
+
+
+def _tests(key: Key) -> tuple[Condition, ...]:
+    return tuple(piece.condition for piece in key.by.pieces) if isinstance(key.by, CaseGroups) else ()
+
+
+def only_counts(query: Query, domain: Domain) -> Iterator[Query]:
+    """What can be counted of a question about too many joint cells: in its groups, in fewer, in none."""
+    parts = [part for item in query.aggregates for part in aggregates_of(item)]
+    tied = any(ties_too_many(all_of(query.where, part.condition), domain) for part in parts)
+    if not tied and not any(_looks_at(query, part, domain) > MOST_CELLS for part in parts):
+        return
+    counted = [all(part.function is Function.COUNT for part in aggregates_of(item)) for item in query.aggregates]
+    counts = tuple(item for item, good in zip(query.aggregates, counted, strict=True) if good)
+    condition = next((part.condition for part in parts), TRUE)
+    plain = replace(query, having=TRUE, order=(), limit=None, offset=0)
+    every = plain if all(counted) else replace(plain, aggregates=counts or (_count(condition),))
+    yield every
+    fewer = replace(every, sets=(), unasked=(), flags=())
+    for kept in range(len(query.keys) - 1, -1, -1):
+        yield replace(fewer, keys=query.keys[:kept])
+    yield replace(fewer, aggregates=every.aggregates[:1], keys=())
+
+
+def _looks_at(query: Query, part: Aggregate, domain: Domain) -> int:
+    """How many joint cells the columns have that an aggregate of a column looks at; groups of one column each."""
+    named = [leaf.column.text for leaf in leaves(all_of(query.where, part.condition))]
+    named += [part.of.text] if isinstance(part.of, Name) else []
+    return domain.cells({*named, *(key.column.text for key in query.keys if len(key.columns) == 1)})
+
+
+def _count(condition: Condition) -> Aggregate:
+    made = Aggregate(condition=condition)
+    return replace(made, name=own_name(made))

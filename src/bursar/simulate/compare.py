@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
-from bursar.analysts.scheduler import Randomized, RoundRobin, Scheduler
-from bursar.analysts.settings import Seed
+from bursar.analysts.scheduler import Randomized, RoundRobin, Scheduler, Turns
+from bursar.analysts.shares import Seed
 from bursar.config import Config
-from bursar.errors import AnalystError
-from bursar.simulate.measures import Utilities, interference, ratio_error
-from bursar.simulate.mix import Asked
-from bursar.simulate.order import served
-from bursar.simulate.trial import Policy, utilities
+from bursar.errors import AnalystError, Unsupported
+from bursar.simulate.trial import AnalystQuestion, TrialPolicy, utilities
 
 POLICIES = (
-    Policy(name="one budget", shares=False),
-    Policy(name="shared"),
-    Policy(name="round-robin", scheduler="round-robin"),
-    Policy(name="randomized", scheduler="randomized"),
-    Policy(name="independent", policy="independent"),
-    Policy(name="seeded-cache", policy="seeded-cache"),
+    TrialPolicy(name="one budget", shares=False),
+    TrialPolicy(name="shared"),
+    TrialPolicy(name="round-robin", scheduler="round-robin"),
+    TrialPolicy(name="randomized", scheduler="randomized"),
+    TrialPolicy(name="independent", policy="independent"),
+    TrialPolicy(name="seeded-cache", policy="seeded-cache"),
 )
 """What a config can say. "one budget" has no shares; "round-robin" and "randomized" stand in front of "shared"."""
 
@@ -47,14 +47,14 @@ class Setting:
     """What is compared: the same questions and shares for every policy."""
 
     config: Config
-    arrivals: Sequence[Asked]
+    arrivals: Sequence[AnalystQuestion]
     shares: Mapping[str, Fraction]
     seed: Seed | None = None
     lots: int = 3  # orders by lot that are averaged
     wanted: Mapping[str, Any]
 
     @property
-    def policies(self) -> tuple[Policy, ...]:
+    def policies(self) -> tuple[TrialPolicy, ...]:
         """All of them; without a seed there is nothing to put into its cache."""
         return tuple(one for one in POLICIES if one.policy != "seeded-cache" or self.seed is not None)
 
@@ -85,7 +85,7 @@ def compare(setting: Setting, progress: Progress = lambda done, of: None) -> lis
     return found
 
 
-def _figures(setting: Setting, policy: Policy, alone: Utilities) -> Figures:
+def _figures(setting: Setting, policy: TrialPolicy, alone: Utilities) -> Figures:
     everybody = list(setting.shares)
     joint, steps = _mean(setting, policy, everybody)
     without = {who: _mean(setting, policy, [other for other in everybody if other != who])[0] for who in everybody}
@@ -100,7 +100,7 @@ def _figures(setting: Setting, policy: Policy, alone: Utilities) -> Figures:
     )
 
 
-def _mean(setting: Setting, policy: Policy, members: Sequence[str]) -> tuple[Utilities, float]:
+def _mean(setting: Setting, policy: TrialPolicy, members: Sequence[str]) -> tuple[Utilities, float]:
     """Utilities and steps of a collective, averaged over several lots where the order is drawn."""
     if not members:
         return {}, 0.0
@@ -110,7 +110,7 @@ def _mean(setting: Setting, policy: Policy, members: Sequence[str]) -> tuple[Uti
     return mean, sum(steps for _, steps in tries) / runs
 
 
-def _once(setting: Setting, policy: Policy, members: Sequence[str]) -> tuple[Utilities, int]:
+def _once(setting: Setting, policy: TrialPolicy, members: Sequence[str]) -> tuple[Utilities, int]:
     shares = {who: setting.shares[who] for who in members}
     arrivals = [asked for asked in setting.arrivals if asked.analyst in shares]
     order, steps = served(arrivals, _scheduler(setting, policy, shares))
@@ -118,10 +118,123 @@ def _once(setting: Setting, policy: Policy, members: Sequence[str]) -> tuple[Uti
     return found, steps
 
 
-def _scheduler(setting: Setting, policy: Policy, shares: Mapping[str, Fraction]) -> Scheduler | None:
+def _scheduler(setting: Setting, policy: TrialPolicy, shares: Mapping[str, Fraction]) -> Scheduler | None:
     if policy.scheduler == "none":
         return None
     if policy.scheduler == "round-robin":
         return RoundRobin(weights=shares)
     declared = setting.config.analysts.probabilities
     return Randomized(weights=shares if declared is None else {who: declared[who] for who in shares})
+
+
+Utilities = Mapping[str, float]
+"""The utility of each analyst under one mechanism, one collective and one sequence of questions."""
+
+
+def utility(errors: Iterable[float | None], *, alpha: float) -> int:
+    """Number of questions whose error is at most alpha; None stands for a question that was refused."""
+    return sum(error is not None and error <= alpha for error in errors)
+
+
+def ratio(other: float, joint: float) -> float:
+    """other / joint; above 1 where an analyst would be better off otherwise.
+
+    Edge cases: 0/0 = 1, since nothing was lost; anything else over 0 is infinite.
+    """
+    if joint == 0:
+        return 1.0 if other == 0 else math.inf
+    return other / joint
+
+
+def ratio_error(alone: Utilities, joint: Utilities) -> float:
+    """max_i U_i(M, Q^i, s_i epsilon) / U_i(M, Q, epsilon): at most 1 exactly if everybody gains by sharing.
+
+    `alone[i]` is what analyst i gets from the same mechanism with the own questions and the own share only.
+    Edge cases: 1 where there is no analyst.
+    """
+    _same_people(alone, joint)
+    return max((ratio(alone[who], joint[who]) for who in joint), default=1.0)
+
+
+def interference(without: Mapping[str, Utilities], joint: Utilities) -> float:
+    """max_{i != j} U_i(M, Q without Q^j, (1 - s_j) epsilon) / U_i(M, Q, epsilon): at most 1 if nobody is in the way.
+
+    `without[j]` has the utilities of everybody else where analyst j has stayed away, with share and questions.
+    Edge cases: 1 where there are no two analysts.
+    """
+    _same_people(without, joint)
+    pairs = [(i, j) for j in joint for i in joint if i != j]
+    return max((ratio(without[j][i], joint[i]) for i, j in pairs), default=1.0)
+
+
+def _same_people(one: Mapping[str, object], other: Mapping[str, object]) -> None:
+    if one.keys() != other.keys():
+        raise ValueError("utilities of different analysts are compared")
+
+
+def served(arrivals: Sequence[AnalystQuestion], scheduler: Scheduler | None) -> tuple[list[AnalystQuestion], int]:
+    """The order of answers and the time to completion.
+
+    In each step one question arrives, as long as there are more, and one can be answered. Without a scheduler that is
+    the one that has arrived. In turn, everybody waits until whoever is next has asked; by lot, a step whose lot falls
+    on somebody who has not asked is lost. Analysts who will ask nothing more let their turns go.
+    """
+    if scheduler is None:
+        return list(arrivals), len(arrivals)
+    left = Counter(asked.analyst for asked in arrivals)
+    line: dict[str, deque[AnalystQuestion]] = {who: deque() for who in left}
+    turns: Turns = {}
+    turn: str | None = None
+    done: list[AnalystQuestion] = []
+    steps = 0
+    while len(done) < len(arrivals):
+        if steps < len(arrivals):
+            line[arrivals[steps].analyst].append(arrivals[steps])
+        steps += 1
+        if turn is None or isinstance(scheduler, Randomized):
+            turn, turns = scheduler.next(turns, [who for who, number in left.items() if number])
+        if line[turn]:
+            done.append(line[turn].popleft())
+            left[turn] -= 1
+            turn = None
+    return done, steps
+
+
+PANELS = (
+    ("answered", "questions answered", None),
+    ("ratio_error", "maximum ratio error", 1.0),
+    ("interference", "interference", 1.0),
+    ("steps", "time to completion", None),
+)
+
+
+def check_matplotlib() -> None:
+    """Refuse before anything is computed, where no picture can be drawn."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise Unsupported("a picture needs matplotlib\ntry: pip install matplotlib, or leave --plot out") from None
+
+
+def plot(figures: Sequence[Figures], path: Path) -> None:
+    """Write the picture. Where a measure is infinite its bar ends at the top, and says so."""
+    from matplotlib.figure import Figure
+
+    picture = Figure(figsize=(12, 3.4), layout="constrained")
+    names = [one.policy for one in figures]
+    for axis, (measure, title, limit) in zip(picture.subplots(1, len(PANELS)), PANELS, strict=True):
+        values = [float(getattr(one, measure)) for one in figures]
+        top = 1.15 * max([value for value in values if math.isfinite(value)] + [limit or 0.0, 1.0])
+        axis.bar(range(len(names)), [min(value, top) for value in values], color="#4c72b0")
+        for place, value in enumerate(values):
+            text = f"{value:.4g}" if math.isfinite(value) else "infinite"
+            axis.annotate(text, (place, min(value, top)), ha="center", va="bottom", fontsize=8)
+        if limit is not None:
+            axis.axhline(limit, color="#c44e52", linewidth=1)
+        axis.set_ylim(0, 1.1 * top)
+        axis.set_title(title, fontsize=10)
+        axis.set_xticks(range(len(names)), names, rotation=60, ha="right", rotation_mode="anchor", fontsize=8)
+    try:
+        picture.savefig(path, dpi=120)
+    except (OSError, ValueError) as fault:
+        raise Unsupported(f"the picture cannot be written: {getattr(fault, 'strerror', None) or fault}") from None

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from itertools import groupby
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.analysts.settings import Seed, Settings
-from bursar.analysts.shares import Shares
+from bursar.analysts.scheduler import RoundRobin, Turns
+from bursar.analysts.shares import AnalystSettings, Seed, Shares
 from bursar.config import Config
-from bursar.core.domain import Domain
-from bursar.engine import Bursar
-from bursar.errors import BudgetError, GoalError
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
+from bursar.core.domain import Domain
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.seals import Axis
-from bursar.core.source.source import table_shape
 from bursar.core.queries import Predicate
-from bursar.simulate.mix import Asked
+from bursar.core.seals import PartitionAxis
+from bursar.core.source.source import table_shape
+from bursar.engine import Bursar
+from bursar.errors import AnalystError, BudgetError, GoalError, QueryError
+from bursar.sql.tokens import questions_of
+from bursar.synthetic.plan.task import PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class TrialPolicy:
     """How a collective would share its budget."""
 
     name: str
@@ -35,10 +37,12 @@ class Policy:
     scheduler: str = "none"
     shares: bool = True  # whether each has an own share; else whoever comes first spends the one budget
 
-    def settings(self, shares: Mapping[str, Fraction], seed: Seed | None) -> Settings:
+    def settings(self, shares: Mapping[str, Fraction], seed: Seed | None) -> AnalystSettings:
         """For the engine. Turns are given by the simulation, so that nobody has to wait for them."""
         planted = seed if self.policy == "seeded-cache" else None
-        return Settings(policy=self.policy, shares=Shares(dict(shares)) if self.shares else Shares(), seed=planted)
+        return AnalystSettings(
+            policy=self.policy, shares=Shares(dict(shares)) if self.shares else Shares(), seed=planted
+        )
 
 
 class Nobody:
@@ -65,8 +69,8 @@ class Nobody:
 
 def utilities(
     config: Config,
-    policy: Policy,
-    questions: Sequence[Asked],
+    policy: TrialPolicy,
+    questions: Sequence[AnalystQuestion],
     *,
     shares: Mapping[str, Fraction],
     seed: Seed | None = None,
@@ -84,7 +88,9 @@ def utilities(
     config = replace(config, budget=brought, analysts=policy.settings(own, seed), pace=0.0)
     ledger = MemoryLedger(charter_of(dataset=config.dataset, **config.facts))
     door: Any = {"open_source": lambda key: Nobody(config.domain), "randomness": SystemRandomness()}
-    declare_version(ledger, **door, axis=Axis.of(config.domain, config.unit), through=config.domain.partitions - 1)
+    declare_version(
+        ledger, **door, axis=PartitionAxis.of(config.domain, config.unit), through=config.domain.partitions - 1
+    )
     Bursar(config, ledger, **door).declare_shares()
     engines = {who: Bursar(config, ledger, analyst=who, **door) for who in shares}
     answered = dict.fromkeys(shares, 0)
@@ -98,3 +104,56 @@ def utilities(
             raise GoalError(f"{error}\nin the question of {asked.analyst!r}: {asked.sql}") from None
     ledger.close()
     return answered
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalystQuestion:
+    """One question, and who asks it."""
+
+    analyst: str
+    sql: str
+
+
+class LoggedQuestion(Protocol):
+    """What is read of a line of the log."""
+
+    @property
+    def analyst(self) -> str: ...
+
+    @property
+    def purpose(self) -> str: ...
+
+    @property
+    def rows(self) -> int: ...
+
+
+def expected(
+    scripts: Mapping[str, Sequence[str]], often: Mapping[str, Fraction] | None = None
+) -> list[AnalystQuestion]:
+    """Each analyst's questions in their order, merged: somebody with rate 3 asks three times as often as with rate 1,
+    until nothing is left to ask."""
+    rates = {who: Fraction(1) for who in scripts} | dict(often or {})
+    if unknown := sorted(rates.keys() - scripts.keys()):
+        raise AnalystError(f"{unknown[0]!r} has a rate, and no questions")
+    left = {who: list(questions) for who, questions in scripts.items()}
+    merged: list[AnalystQuestion] = []
+    turns: Turns = {}
+    while asking := [who for who, questions in left.items() if questions]:
+        who, turns = RoundRobin(weights=rates).next(turns, asking)
+        merged.append(AnalystQuestion(analyst=who, sql=left[who].pop(0)))
+    return merged
+
+
+def replayed(log: Iterable[LoggedQuestion], analysts: Iterable[str]) -> list[AnalystQuestion]:
+    """The questions that these analysts have paid for, in their order; free answers are not in a log.
+
+    Several records that one question paid for in a row are one question. Synthetic tables are none, and
+    texts that were erased cannot be asked again.
+    """
+    known = set(analysts)
+    asked_for = [line for line in log if line.rows and line.purpose and not line.purpose.startswith(PREFIX)]
+    paid = [(line.analyst, line.purpose) for line in asked_for if line.analyst in known]
+    asked = [AnalystQuestion(analyst=who, sql=sql) for (who, text), _ in groupby(paid) for sql in questions_of(text)]
+    if not asked:
+        raise QueryError("the log has no question of an analyst who has a share\ntry: --mix NAME=FILE")
+    return asked

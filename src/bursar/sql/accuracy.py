@@ -14,7 +14,7 @@ from decimal import Decimal
 from sqlglot.tokens import TokenType
 
 from bursar.errors import GoalError, QueryError
-from bursar.goal import Goal, GoalKind, Part
+from bursar.goal import Goal, GoalKind, OutputGoal
 from bursar.sql.tokens import Token, depths, tokenize
 
 _KINDS = {
@@ -30,7 +30,7 @@ _CLAUSES = (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORD
 
 
 @dataclass(frozen=True, kw_only=True)
-class Term:
+class AccuracyTerm:
     """One named amount, with the offsets in the text between which its number stands."""
 
     name: str
@@ -45,7 +45,7 @@ class Term:
 class Hint:
     """The terms of a `/*+ */` comment, with the offsets between which it stands."""
 
-    terms: list[Term]
+    terms: list[AccuracyTerm]
     position: int
     end: int
 
@@ -73,8 +73,8 @@ def cut_accuracy(text: str, tokens: list[Token]) -> tuple[list[Token], Goal | No
     return tokens[: withs[0]], _goal(text, terms)
 
 
-def _clause(text: str, tokens: list[Token], start: int) -> list[Term]:
-    terms: list[Term] = []
+def _clause(text: str, tokens: list[Token], start: int) -> list[AccuracyTerm]:
+    terms: list[AccuracyTerm] = []
     at = start + 1
     while at < len(tokens) and _word(tokens[at]) in _NAMES:
         found, at = _terms(tokens, at)
@@ -120,7 +120,7 @@ def _hint(text: str, tokens: list[Token]) -> Hint | None:
     return found
 
 
-def _hinted(comment: str, low: int) -> list[Term]:
+def _hinted(comment: str, low: int) -> list[AccuracyTerm]:
     unclear = QueryError(
         "a /*+ */ comment states an accuracy, for example /*+ error(50) confidence(95%) */", position=low
     )
@@ -128,7 +128,7 @@ def _hinted(comment: str, low: int) -> list[Term]:
         tokens = tokenize(comment[1:])
     except QueryError:
         raise unclear from None
-    terms: list[Term] = []
+    terms: list[AccuracyTerm] = []
     at = 0
     while at + 1 < len(tokens) and _word(tokens[at]) in _NAMES and tokens[at + 1].token_type is TokenType.L_PAREN:
         found, behind = _terms([tokens[at], *tokens[at + 2 :]], 0, offset=low + 3)
@@ -145,7 +145,7 @@ def _hinted(comment: str, low: int) -> list[Term]:
     return terms
 
 
-def _terms(tokens: list[Token], at: int, *, offset: int = 0) -> tuple[list[Term], int]:
+def _terms(tokens: list[Token], at: int, *, offset: int = 0) -> tuple[list[AccuracyTerm], int]:
     """The name at `at` with the amounts behind it, and the place of the token after them."""
     term, behind = _term(tokens, at, at + 1, offset)
     found = [term]
@@ -158,7 +158,7 @@ def _terms(tokens: list[Token], at: int, *, offset: int = 0) -> tuple[list[Term]
     return found, behind
 
 
-def _term(tokens: list[Token], at: int, first: int, offset: int) -> tuple[Term, int]:
+def _term(tokens: list[Token], at: int, first: int, offset: int) -> tuple[AccuracyTerm, int]:
     """The name at `at` with the number at `first`, its % and its ON, and the place of the token after that."""
     name = tokens[at]
     number = first + (first < len(tokens) and tokens[first].token_type is TokenType.DOT)  # .5 is two tokens
@@ -178,7 +178,7 @@ def _term(tokens: list[Token], at: int, first: int, offset: int) -> tuple[Term, 
         if behind + 1 >= len(tokens) or not _is_name(tokens[behind + 1]):
             raise QueryError("after ON comes the name of an output", position=tokens[behind].start + offset)
         output, behind = str(tokens[behind + 1].text), behind + 2
-    term = Term(
+    term = AccuracyTerm(
         name=_word(name),
         amount=amount,
         percent=percent,
@@ -198,7 +198,7 @@ def _word(token: Token) -> str:
     return "" if quoted else str(token.text.upper())
 
 
-def _goal(text: str, terms: list[Term]) -> Goal:
+def _goal(text: str, terms: list[AccuracyTerm]) -> Goal:
     amounts = [term for term in terms if term.name != "CONFIDENCE"]
     confidences = [term for term in terms if term.name == "CONFIDENCE"]
     several = len(amounts) > 1 and any(term.output is not None for term in amounts)
@@ -219,7 +219,8 @@ def _goal(text: str, terms: list[Term]) -> Goal:
             )
     unit = asked.name.lower() if kind is GoalKind.SPEND else ""
     own = [
-        Part(amount=term.amount, percent=term.percent, output=term.output, position=term.position) for term in amounts
+        OutputGoal(amount=term.amount, percent=term.percent, output=term.output, position=term.position)
+        for term in amounts
     ]
     parts = tuple(own) if several or asked.output is not None else ()
     try:
@@ -234,7 +235,7 @@ def bind(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
     if goal is None or not goal.parts:
         return goal
     named = {name.casefold(): name for name in outputs}
-    parts: dict[str | None, Part] = {}
+    parts: dict[str | None, OutputGoal] = {}
     for part in goal.parts:
         output = None if part.output is None else named.get(part.output.casefold())
         if output is None and part.output is not None:
@@ -258,7 +259,7 @@ def usable(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
     if goal is None or not goal.parts:
         return goal
     named = {name.casefold(): name for name in outputs}
-    parts: dict[str | None, Part] = {}
+    parts: dict[str | None, OutputGoal] = {}
     for part in goal.parts:
         output = None if part.output is None else named.get(part.output.casefold())
         if part.output is None or output is not None:

@@ -10,12 +10,12 @@ from sqlglot.errors import ParseError
 
 from bursar.errors import QueryError
 from bursar.goal import Goal
+from bursar.rewrite.statement import repaired
 from bursar.sql.accuracy import bind, cut_accuracy, usable
 from bursar.sql.allowed import Node, check_allowed
 from bursar.sql.flatten import flat, innermost
 from bursar.sql.query import Query
 from bursar.sql.render import render
-from bursar.rewrite.statement import repaired
 from bursar.sql.statement import read_statement
 from bursar.sql.tokens import Token, statement_tokens
 

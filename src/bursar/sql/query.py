@@ -194,7 +194,7 @@ def leaves(condition: Condition) -> list[Leaf]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class CaseBranch:
     """WHEN condition THEN label, of a CASE that rows are grouped by; no label is NULL."""
 
     condition: Condition
@@ -202,10 +202,10 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class CaseGroups:
     """A CASE over one column or more; the first piece that holds counts, and NULL is where none does."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[CaseBranch, ...]
     buckets: tuple[Decimal, Decimal, int] | None = None  # how WIDTH_BUCKET wrote it: ends and number
 
 
@@ -226,7 +226,7 @@ class Trimmed:
     number: bool = False
 
 
-By = Cut | Stepped | Trimmed
+By = CaseGroups | Stepped | Trimmed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +253,7 @@ class Key:
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column that the groups depend on, as it was typed."""
-        pieces = self.by.pieces if isinstance(self.by, Cut) else ()
+        pieces = self.by.pieces if isinstance(self.by, CaseGroups) else ()
         named = [leaf.column.text for piece in pieces for leaf in leaves(piece.condition)]
         return tuple(dict.fromkeys([self.column.text, *named]))
 
@@ -430,7 +430,7 @@ class Query:
         """The WHERE, and every FILTER and WHEN, those of groups last."""
         parts = [part for item in self.aggregates for part in aggregates_of(item)]
         inner = [branch.condition for part in parts for branch in branches_of(part)]
-        cuts = [piece.condition for key in self.keys if isinstance(key.by, Cut) for piece in key.by.pieces]
+        cuts = [piece.condition for key in self.keys if isinstance(key.by, CaseGroups) for piece in key.by.pieces]
         return [self.where, *(part.condition for part in parts), *inner, *cuts]
 
     def columns(self) -> list[Name]:

@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
-from bursar.goal import Goal, GoalKind, Part
+from bursar.goal import Goal, GoalKind, OutputGoal
 from bursar.sql.query import (
     TRUE,
     Aggregate,
@@ -15,10 +15,11 @@ from bursar.sql.query import (
     AtLeast,
     Between,
     Case,
+    CaseBranch,
+    CaseGroups,
     Compare,
     Condition,
     Constant,
-    Cut,
     Flag,
     Formula,
     In,
@@ -33,7 +34,6 @@ from bursar.sql.query import (
     Name,
     Not,
     Or,
-    Piece,
     Query,
     Sort,
     Stepped,
@@ -153,9 +153,9 @@ def _key(key: Key) -> str:
             return text if times == 1 else f"{text} * {render_literal(times)}"
         case Trimmed(period=period, number=number):
             return f"EXTRACT({period} FROM {column})" if number else f"DATE_TRUNC('{period}', {column})"
-        case Cut(buckets=None, pieces=pieces):
+        case CaseGroups(buckets=None, pieces=pieces):
             return f"CASE {' '.join(_piece(piece, pieces) for piece in pieces)} END"
-        case Cut(buckets=(low, high, number)):
+        case CaseGroups(buckets=(low, high, number)):
             return f"WIDTH_BUCKET({column}, {render_literal(low)}, {render_literal(high)}, {number})"
     raise TypeError(f"nothing is grouped by {key.by!r}")
 
@@ -168,7 +168,7 @@ def _own_alias(flag: Flag, query: Query) -> str | None:
     return None if flag.name == flag_name(query.keys, flag.keys) else flag.name
 
 
-def _piece(piece: Piece, pieces: tuple[Piece, ...]) -> str:
+def _piece(piece: CaseBranch, pieces: tuple[CaseBranch, ...]) -> str:
     then = "NULL" if piece.label is None else render_literal(piece.label)
     if piece is pieces[-1] and piece.condition == TRUE:
         return f"ELSE {then}"
@@ -285,7 +285,7 @@ def _name(name: Name) -> str:
 
 def _goal(goal: Goal) -> str:
     kind = goal.unit.upper() or ("EPSILON" if goal.kind is GoalKind.SPEND else goal.kind.name)
-    parts = goal.parts or (Part(amount=goal.amount, percent=goal.percent),)
+    parts = goal.parts or (OutputGoal(amount=goal.amount, percent=goal.percent),)
     amounts = [f"{_amount(part.amount)}{'%' * part.percent}{_on(part.output)}" for part in parts]
     sure = f" CONFIDENCE {goal.confidence!r}" if goal.confidence != 0.95 else ""
     return f"WITH {kind} {', '.join(amounts)}{sure}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,20 +13,26 @@ from sqlglot import exp
 from bursar.errors import QueryError
 from bursar.sql.aggregates import ARITHMETIC, is_aggregate, read_item
 from bursar.sql.allowed import FLAGS, Node, position
-from bursar.sql.grouping_filter import holds
 from bursar.sql.conditions import bare, operands, read_column, read_condition, read_literal
 from bursar.sql.flatten import COLUMN
-from bursar.sql.groups import read_group, read_total
-from bursar.sql.keys import read_flag
+from bursar.sql.groups import read_flag, read_group, read_total
 from bursar.sql.query import (
+    And,
+    AtLeast,
     Between,
     Compare,
     Condition,
+    Constant,
     Flag,
+    In,
+    IsTrue,
     Item,
     Key,
+    Leaf,
     Name,
+    Not,
     Op,
+    Or,
     Query,
     Sort,
     alike,
@@ -252,3 +259,42 @@ def _cut(clause: Node, order: Node, word: str, *, least: int) -> int:
     if order is None:
         raise QueryError(f"{word} needs an ORDER BY that says which groups come first", position=place)
     return number
+
+
+_OPS = {
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
+}
+
+
+def holds(condition: Condition, flags: Sequence[Flag], grouped: Sequence[int]) -> bool:
+    """Whether a condition, whose columns are places of flags, holds for the set that groups by the keys given."""
+    match condition:
+        case And(parts=parts):
+            return all(holds(part, flags, grouped) for part in parts)
+        case Or(parts=parts):
+            return any(holds(part, flags, grouped) for part in parts)
+        case Not(part=part):
+            return not holds(part, flags, grouped)
+        case IsTrue(part=part):
+            return holds(part, flags, grouped)
+        case AtLeast(count=count, parts=parts):
+            return sum(holds(part, flags, grouped) for part in parts) >= count
+        case Constant(value=value):
+            return value
+    return _compared(condition, flags[int(condition.column.text)].number(grouped))
+
+
+def _compared(leaf: Leaf, number: int) -> bool:
+    match leaf:
+        case Compare(literal=int() | Decimal() as literal, op=op):
+            return bool(_OPS[op](number, literal))
+        case Between(low=int() | Decimal() as low, high=int() | Decimal() as high):
+            return low <= number <= high
+        case In(literals=literals) if all(isinstance(literal, int | Decimal) for literal in literals):
+            return number in literals
+    raise QueryError("GROUPING is a number, and is compared with numbers", position=leaf.position)

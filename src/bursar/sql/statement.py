@@ -8,14 +8,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.result_clauses import read_after
 from bursar.sql.aggregates import read_item
 from bursar.sql.allowed import FLAGS, Node, position, reason
 from bursar.sql.conditions import bare, read_condition, read_name
 from bursar.sql.flatten import BESIDE
-from bursar.sql.groups import read_group, read_total
-from bursar.sql.keys import read_flag, read_keys
+from bursar.sql.groups import read_flag, read_group, read_keys, read_total
 from bursar.sql.query import TRUE, Flag, Item, Key, Name, Query, own_name
+from bursar.sql.result_clauses import read_after
 
 
 def read_statement(tree: Node) -> Query:

@@ -16,21 +16,19 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.errors import QueryError
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Mode
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.errors import QueryError
 from bursar.strategies.cells import is_disjoint, merged_mask, merged_products
 from bursar.strategies.kronecker import KroneckerStrategy, kronecker
 from bursar.strategies.laplace_marginals import MeasuredTables, laplace_marginals
-from bursar.strategies.measure import LARGEST_DENSE, Reals
-from bursar.strategies.plan import Answers, Line, Marginals, Part, Plan
-from bursar.strategies.ranges import Family, sine_strategy
-from bursar.strategies.residual import Column, ResidualPlan, every_value, residuals, some_queries
+from bursar.strategies.measure import LARGEST_DENSE
+from bursar.strategies.plan import Answers, LineWorkload, Marginals, StrategyPart, StrategyPlan
+from bursar.strategies.ranges import RangeFamily, sine_strategy
+from bursar.strategies.residual import ResidualColumn, ResidualPlan, every_value, residuals, some_queries
 from bursar.threads import one_thread
-
-Integers = NDArray[np.int64]
 
 SMALL_JOINT = 1024
 """Up to so many merged joint cells the optimum is sought first, also where the residual basis would do."""
@@ -43,14 +41,14 @@ RESIDUAL_BITS = 29
 
 
 @one_thread()
-def best_strategy(workload: LinearMap | Line | Marginals, mode: Mode, *, gap: float = 1e-3) -> Plan:
+def best_strategy(workload: LinearMap | LineWorkload | Marginals, mode: Mode, *, gap: float = 1e-3) -> StrategyPlan:
     """The strategy to measure for a workload: Gaussian noise in concentrated mode, Laplace in pure mode.
 
     `gap` is the relative duality gap to which dense optima are sought.
     Edge cases: an all-zero workload needs nothing. A workload that no structure fits and that spans more than 4096
     merged cells is refused, and says so.
     """
-    if isinstance(workload, Line):
+    if isinstance(workload, LineWorkload):
         return _line(workload, mode, gap)
     if isinstance(workload, Marginals):
         return _marginals(workload, mode)
@@ -67,39 +65,39 @@ def _power(mode: Mode) -> int:
     return 1 if mode is Mode.PURE else 2
 
 
-def _product(product: Product, mode: Mode, gap: float) -> Plan:
+def _product(product: Product, mode: Mode, gap: float) -> StrategyPlan:
     if product.rows == 0 or product.largest() == 0:
         return _nothing(mode, product.rows)
     factors = [mask if is_disjoint(mask) else merged_mask(mask) for mask in product.masks]
     return _kronecker("product", kronecker(factors, power=_power(mode), gap=gap), mode)
 
 
-def _kronecker(kind: str, made: KroneckerStrategy, mode: Mode) -> Plan:
+def _kronecker(kind: str, made: KroneckerStrategy, mode: Mode) -> StrategyPlan:
     def estimate(values: Sequence[Integers]) -> Reals:
         return made.estimate(values[0])
 
-    return Plan(
+    return StrategyPlan(
         kind=kind,
         mode=mode,
-        parts=(Part(map=made.product, scale=made.sensitivity),),
+        parts=(StrategyPart(map=made.product, scale=made.sensitivity),),
         ratio=made.ratio,
         source=made,
         answers=Answers(variances=lambda: made.variances * made.sensitivity**2, estimate=estimate),
     )
 
 
-def _nothing(mode: Mode, rows: int) -> Plan:
+def _nothing(mode: Mode, rows: int) -> StrategyPlan:
     answers = Answers(variances=lambda: np.zeros(rows), estimate=lambda values: np.zeros(rows))
-    return Plan(kind="nothing", mode=mode, parts=(), ratio=1.0, source=None, answers=answers)
+    return StrategyPlan(kind="nothing", mode=mode, parts=(), ratio=1.0, source=None, answers=answers)
 
 
-def _line(line: Line, mode: Mode, gap: float) -> Plan:
+def _line(line: LineWorkload, mode: Mode, gap: float) -> StrategyPlan:
     if mode is not Mode.PURE and line.cells >= LONG_COLUMN:
         made = sine_strategy(
             line.family, line.column, cells=line.cells, max_rows=line.max_rows, first=line.first, size=line.size
         )
-        part = Part(map=made.transform, scale=made.sensitivity)
-        return Plan(kind="sines", mode=mode, parts=(part,), ratio=made.ratio, source=made, answers=None)
+        part = StrategyPart(map=made.transform, scale=made.sensitivity)
+        return StrategyPlan(kind="sines", mode=mode, parts=(part,), ratio=made.ratio, source=made, answers=None)
     if line.cells > LARGEST_DENSE:
         raise QueryError(
             f"all {line.family.value} of {line.cells} cells need Gaussian noise; with Laplace noise {LARGEST_DENSE} "
@@ -108,14 +106,14 @@ def _line(line: Line, mode: Mode, gap: float) -> Plan:
     size = line.first + line.cells if line.size is None else line.size
     highs = 1 + np.arange(line.cells)
     lows = np.zeros(line.cells, np.int64)
-    if line.family is Family.RANGES:
+    if line.family is RangeFamily.RANGES:
         lows, highs = (x.ravel() for x in np.meshgrid(np.arange(line.cells), highs, indexing="ij"))
         lows, highs = lows[lows < highs], highs[lows < highs]
     steps = Steps.ranges(line.first + lows, line.first + highs, size)
     return _product(Product((Mask((line.column,), (size,), steps),)), mode, gap)
 
 
-def _marginals(wanted: Marginals, mode: Mode) -> Plan:
+def _marginals(wanted: Marginals, mode: Mode) -> StrategyPlan:
     if not wanted.sets:
         return _nothing(mode, 0)
     if mode is Mode.PURE:
@@ -128,29 +126,29 @@ def _marginals(wanted: Marginals, mode: Mode) -> Plan:
     return _residual("marginals", found.least_total(), mode, 1.0, None)
 
 
-def _tables(wanted: Marginals, answers: Callable[[MeasuredTables], Answers] | None) -> Plan:
+def _tables(wanted: Marginals, answers: Callable[[MeasuredTables], Answers] | None) -> StrategyPlan:
     made = laplace_marginals(wanted.sizes, wanted.sets)
     masks = [
         Mask((name,), (size,), Steps.identity(size)) for name, size in zip(wanted.names, wanted.sizes, strict=True)
     ]
     parts = tuple(
-        Part(map=Product(tuple(masks[i] for i in table)), scale=float(scale))
+        StrategyPart(map=Product(tuple(masks[i] for i in table)), scale=float(scale))
         for table, scale in zip(made.tables, made.scales, strict=True)
     )
     found = None if answers is None else answers(made)
-    return Plan(kind="marginals", mode=Mode.PURE, parts=parts, ratio=None, source=made, answers=found)
+    return StrategyPlan(kind="marginals", mode=Mode.PURE, parts=parts, ratio=None, source=made, answers=found)
 
 
-def _residual(kind: str, plan: ResidualPlan, mode: Mode, ratio: float | None, answers: Answers | None) -> Plan:
+def _residual(kind: str, plan: ResidualPlan, mode: Mode, ratio: float | None, answers: Answers | None) -> StrategyPlan:
     scales = np.sqrt(plan.noise)
-    parts = tuple(Part(map=plan.product(number), scale=float(scale)) for number, scale in enumerate(scales))
-    return Plan(kind=kind, mode=mode, parts=parts, ratio=ratio, source=plan, answers=answers)
+    parts = tuple(StrategyPart(map=plan.product(number), scale=float(scale)) for number, scale in enumerate(scales))
+    return StrategyPlan(kind=kind, mode=mode, parts=parts, ratio=ratio, source=plan, answers=answers)
 
 
 # -- several products one below the other ------------------------------------------------------------------------
 
 
-def _stack(products: Sequence[Product], mode: Mode, gap: float) -> Plan:
+def _stack(products: Sequence[Product], mode: Mode, gap: float) -> StrategyPlan:
     asked = [product for product in products if product.rows]
     if not any(product.largest() for product in asked):
         return _nothing(mode, sum(product.rows for product in asked))
@@ -180,7 +178,7 @@ def _joint_cells(seen: dict[str, Mask]) -> int:
     return math.prod(len(mask.steps.breaks()) for mask in seen.values())
 
 
-def _stacked_tables(products: Sequence[Product], seen: dict[str, Mask], mode: Mode) -> Plan:
+def _stacked_tables(products: Sequence[Product], seen: dict[str, Mask], mode: Mode) -> StrategyPlan:
     names = tuple(seen)
     sizes = tuple(seen[name].steps.size for name in names)
     sets = [_members(product, names) for product in products]
@@ -204,7 +202,7 @@ def _stacked_tables(products: Sequence[Product], seen: dict[str, Mask], mode: Mo
     )
 
 
-def _stacked_residuals(products: Sequence[Product], seen: dict[str, Mask], mode: Mode, gap: float) -> Plan:
+def _stacked_residuals(products: Sequence[Product], seen: dict[str, Mask], mode: Mode, gap: float) -> StrategyPlan:
     names = tuple(seen)
     widest = max(len(_members(product, names)) for product in products)
     bits = min(RESIDUAL_BITS // max(widest, 1), 16)
@@ -218,8 +216,12 @@ def _stacked_residuals(products: Sequence[Product], seen: dict[str, Mask], mode:
 
 
 def _by_residuals(
-    kind: str, columns: Sequence[Column], products: Sequence[Product], names: tuple[str, ...], ratio: float | None
-) -> Plan:
+    kind: str,
+    columns: Sequence[ResidualColumn],
+    products: Sequence[Product],
+    names: tuple[str, ...],
+    ratio: float | None,
+) -> StrategyPlan:
     sets = [_members(product, names) for product in products]
     plan = residuals(columns, sets).least_total()
 

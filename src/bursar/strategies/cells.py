@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from bursar.errors import QueryError
+from bursar.arrays import Integers, Reals
 from bursar.core.queries import LARGEST_JOINT, Mask, Product, Steps
-from bursar.strategies.measure import LARGEST_DENSE, Reals, checked_size
-from bursar.strategies.merge import merge_workload
-
-Integers = NDArray[np.int64]
+from bursar.errors import QueryError
+from bursar.strategies.measure import LARGEST_DENSE, checked_gram, checked_size
 
 MOST_NUMBERS = 2**26
 """Most numbers of a workload, or of a strategy, that are written out over merged cells."""
@@ -121,3 +120,60 @@ def _over_classes(product: Product, firsts: dict[str, Integers]) -> Reals:
         result = result.reshape(-1, *result.shape[2:])
     full = [len(first) for first in firsts.values()]
     return np.broadcast_to(result, (len(result), *full)).reshape(len(result), -1)
+
+
+UNUSED = -1
+Number = TypeVar("Number", bound=np.generic)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Merging:
+    """Which merged cell every cell belongs to, in the order of first appearance; `UNUSED` where no query looks."""
+
+    group: NDArray[np.int64]
+    first: NDArray[np.int64]  # one cell of each merged cell
+
+    @property
+    def cells(self) -> int:
+        """How many merged cells there are."""
+        return len(self.first)
+
+    def gram(self, gram: ArrayLike) -> Reals:
+        """The Gram matrix over merged cells."""
+        return np.asarray(gram, np.float64)[np.ix_(self.first, self.first)]
+
+    def queries(self, workload: ArrayLike) -> Reals:
+        """The workload's matrix over merged cells."""
+        return np.asarray(workload, np.float64)[:, self.first]
+
+    def spread(self, strategy: NDArray[Number]) -> NDArray[Number]:
+        """A strategy over merged cells, over all cells: columns copied, zero where no query looks."""
+        padded = np.concatenate([strategy, np.zeros((len(strategy), 1), strategy.dtype)], axis=1)
+        return padded[:, self.group]
+
+
+def merge_workload(workload: ArrayLike) -> Merging:
+    """Merge the cells whose columns of W are equal."""
+    columns = np.ascontiguousarray(np.asarray(workload, np.float64).T)
+    return _merge(columns, np.asarray(columns.any(axis=1)))
+
+
+def merge_gram(gram: ArrayLike) -> Merging:
+    """Merge the cells whose rows of V = W^T W are equal: exactly those with equal columns of W.
+
+    Guarantees: numbers are compared as they are. Where V was computed with rounding, equal columns may stay apart,
+    which costs time and no accuracy.
+    """
+    V = checked_gram(gram)
+    return _merge(np.ascontiguousarray(V), V.diagonal() > 0)
+
+
+def _merge(rows: Reals, used: NDArray[np.bool_]) -> Merging:
+    seen: dict[bytes, int] = {}
+    positive = rows + 0.0  # so that -0.0 and 0.0 are one number
+    number = [
+        seen.setdefault(row.tobytes(), len(seen)) if use else UNUSED for row, use in zip(positive, used, strict=True)
+    ]
+    group = np.array(number, np.int64)
+    _, first = np.unique(group[used], return_index=True)
+    return Merging(group=group, first=np.flatnonzero(used)[first])

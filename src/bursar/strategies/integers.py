@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bursar.errors import QueryError
+from bursar.arrays import Reals
 from bursar.core.queries import Mask, Steps
-from bursar.strategies.measure import Reals, checked_gram, full_rank_root, pure_error, rms_error, sensitivity, spectrum
+from bursar.errors import QueryError
+from bursar.strategies.measure import checked_gram, full_rank_root, pure_error, rms_error, sensitivity, spectrum
 
 FEWEST_BITS, MOST_BITS = 8, 24
 """Coarsest and finest grid, in shares of the sensitivity."""

@@ -14,17 +14,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bursar.arrays import Reals
 from bursar.core.queries import Mask, Product
 from bursar.strategies.cells import MergedCells
-from bursar.strategies.measure import Reals
-from bursar.strategies.memory import Remembered, integer_laplace, integer_optimum
+from bursar.strategies.optimal import Remembered, integer_laplace, integer_optimum
 
 NORM_BITS = 58
 """Largest norm of a product's column, as a power of two; the kernel's limit is two bits more."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Factor:
+class WorkloadFactor:
     """One factor of a product workload, with its strategy in whole numbers."""
 
     mask: Mask  # the strategy
@@ -44,7 +44,7 @@ class Factor:
 class KroneckerStrategy:
     """A product of integer strategies, measured as one map with one noise."""
 
-    factors: tuple[Factor, ...]
+    factors: tuple[WorkloadFactor, ...]
     power: int  # 2 for Gaussian noise, 1 for Laplace
 
     @cached_property
@@ -96,13 +96,13 @@ def kronecker(factors: Sequence[Asked], *, power: int = 2, gap: float = 1e-3, lo
     return KroneckerStrategy(factors=tuple(made), power=power)
 
 
-def _itself(mask: Mask) -> Factor:
-    return Factor(mask=mask, weights=None, bound=math.sqrt(mask.rows))
+def _itself(mask: Mask) -> WorkloadFactor:
+    return WorkloadFactor(mask=mask, weights=None, bound=math.sqrt(mask.rows))
 
 
-def _factor(cells: MergedCells, queries: Reals, strategy: Remembered) -> Factor:
+def _factor(cells: MergedCells, queries: Reals, strategy: Remembered) -> WorkloadFactor:
     weights = queries @ np.linalg.pinv(strategy.rows.astype(np.float64))
-    return Factor(mask=cells.mask(strategy.rows), weights=weights, bound=strategy.bound)
+    return WorkloadFactor(mask=cells.mask(strategy.rows), weights=weights, bound=strategy.bound)
 
 
 def _whole(grams: Sequence[Reals], power: int, gap: float, loss: float) -> list[Remembered]:

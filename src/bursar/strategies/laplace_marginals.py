@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bursar.strategies.measure import Reals
+from bursar.arrays import Reals
 
 Set = tuple[int, ...]
 

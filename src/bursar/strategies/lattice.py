@@ -10,11 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.strategies.measure import Reals
-
-Integers = NDArray[np.int64]
+from bursar.arrays import Integers, Reals
 
 IN_SPAN = 1e-9
 """Rows are dependent if less than this share of the largest value is left in every cell."""

@@ -12,9 +12,8 @@ import itertools
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from bursar.arrays import Integers
 
 HALVINGS = 3
 """Halvings between two levels that are measured."""

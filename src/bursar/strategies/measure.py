@@ -10,11 +10,10 @@ import math
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bursar.arrays import Reals
 from bursar.errors import QueryError
-
-Reals = NDArray[np.float64]
 
 LARGEST_DENSE = 4096
 """Most cells of a workload that is treated as a dense matrix."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bursar.arrays import Reals
 from bursar.errors import QueryError
-from bursar.strategies.hierarchical import tree
-from bursar.strategies.measure import Reals, checked_gram, pure_error
-from bursar.strategies.simple import identity
+from bursar.strategies.hierarchical import identity, tree
+from bursar.strategies.measure import checked_gram, pure_error
 
 FEW_CELLS = 16
 """Up to here the identity is as good as anything."""

@@ -15,29 +15,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bursar.errors import QueryError
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Mode, Noise, NoiseKind
 from bursar.core.queries import LinearMap
+from bursar.errors import QueryError
 from bursar.strategies.kronecker import KroneckerStrategy
 from bursar.strategies.laplace_marginals import MeasuredTables
-from bursar.strategies.measure import Reals
-from bursar.strategies.ranges import Family, SineStrategy
+from bursar.strategies.ranges import RangeFamily, SineStrategy
 from bursar.strategies.residual import ResidualPlan
-
-Integers = NDArray[np.int64]
 
 ROUNDING = 1 + 2.0**-18
 """Prices are rounded up by less than this, relatively."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class LineWorkload:
     """All ranges, or all prefix sums, of the cells [first, first + cells) of a column of `size` cells."""
 
-    family: Family
+    family: RangeFamily
     column: str
     cells: int
     max_rows: int  # the data set's public bound; what rounding can lose depends on it
@@ -56,7 +51,7 @@ class Marginals:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class StrategyPart:
     """A map to measure, and the scale of its noise when all parts together have sensitivity one."""
 
     map: LinearMap
@@ -76,7 +71,7 @@ class Answers:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class StrategyPlan:
     """What to measure, with how much noise, and what comes of it.
 
     One number sets all noise: the *unit* u. Part p gets noise of scale `p.scale * u`, all parts together then cost
@@ -86,12 +81,12 @@ class Plan:
     `ratio` certifies the choice: the root mean square error over the workload is at most so many times that of the best
     strategy there is for Gaussian noise at the same L2 sensitivity. None means unknown. (For the largest variance of
     marginals: the root of the largest variance over its least.)
-    `answers` is None for a `Line` or `Marginals`, which have more queries than can be listed: ask `source`.
+    `answers` is None for a `LineWorkload` or `Marginals`, which have more queries than can be listed: ask `source`.
     """
 
     kind: str
     mode: Mode
-    parts: tuple[Part, ...]
+    parts: tuple[StrategyPart, ...]
     ratio: float | None
     source: KroneckerStrategy | SineStrategy | ResidualPlan | MeasuredTables | None
     answers: Answers | None

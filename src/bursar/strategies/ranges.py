@@ -15,15 +15,12 @@ from functools import cached_property
 import numpy as np
 import scipy.fft
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from bursar.errors import QueryError
+from bursar.arrays import Integers, Reals
+from bursar.core.extensions.transform import LARGEST_PERIOD, factors_of, smooth_from
 from bursar.core.queries import Steps, Transform
-from bursar.core.extensions.rounded_fourier import factors_of, smooth_from
-from bursar.core.extensions.transform import LARGEST_PERIOD
-
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from bursar.errors import QueryError
 
 WEIGHT_BITS = 25
 """Weights are rounded to so many bits, which moves the error by less than a millionth."""
@@ -50,7 +47,7 @@ NUMBERS_AT_ONCE = 2**21
 """How many numbers of queries are transformed at once."""
 
 
-class Family(Enum):
+class RangeFamily(Enum):
     """Which queries about one ordered column are all to be answered."""
 
     RANGES = "ranges"
@@ -65,7 +62,7 @@ class SineStrategy:
     that is known: the estimates are the least-squares ones given it.
     """
 
-    family: Family
+    family: RangeFamily
     transform: Transform
 
     @staticmethod
@@ -73,7 +70,7 @@ class SineStrategy:
         """The strategy that a transform belongs to; None for a transform that was made in some other way."""
         period, cells = transform.period, len(transform.cell_weights)
         upper_half = period % 2 == 1 and transform.start > period // 2
-        for family, step, fits in ((Family.RANGES, 1, True), (Family.PREFIXES, 2, upper_half)):
+        for family, step, fits in ((RangeFamily.RANGES, 1, True), (RangeFamily.PREFIXES, 2, upper_half)):
             every = np.arange(1, period, step)
             placed = fits and 0 <= len(every) - cells <= MOST_EMPTY and int(transform.cell_weights.min()) > 0
             if placed and np.array_equal(transform.frequencies, every):
@@ -164,12 +161,12 @@ class SineStrategy:
     def _triangle(self) -> tuple[Reals, Reals]:
         """a and b with V_uv = a_u b_v for u <= v."""
         u = np.arange(1.0, self.cells + 1)
-        return (u if self.family is Family.RANGES else np.ones(self.cells)), self.cells + 1 - u
+        return (u if self.family is RangeFamily.RANGES else np.ones(self.cells)), self.cells + 1 - u
 
     @cached_property
     def _spared(self) -> float:
         """tr(V C E^-1 C^T), with C the covariance between cells and empty positions and E that among the latter."""
-        much_work = self.cells * len(self._empty) > SPARED_WORK and self.family is Family.RANGES
+        much_work = self.cells * len(self._empty) > SPARED_WORK and self.family is RangeFamily.RANGES
         if not len(self._empty) or much_work:
             return 0.0
         a, b = self._triangle
@@ -193,7 +190,7 @@ class SineStrategy:
         """What the sum of variances of no strategy of sensitivity one can be below: (tr V^1/2)^2 / n."""
         n = self.cells
         k = np.arange(1, n + 1)
-        if self.family is Family.RANGES:
+        if self.family is RangeFamily.RANGES:
             roots = math.sqrt(n + 1) / (2 * np.sin(np.pi * k / (2 * (n + 1))))
         else:
             roots = 1 / (2 * np.sin(np.pi * (2 * k - 1) / (2 * (2 * n + 1))))
@@ -207,7 +204,7 @@ class SineStrategy:
     @property
     def _fold(self) -> float:
         """The sines used have squared length M/2 over the circle, the odd ones M/4 over their half of it."""
-        return (2 if self.family is Family.RANGES else 4) / self.transform.period
+        return (2 if self.family is RangeFamily.RANGES else 4) / self.transform.period
 
     @cached_property
     def _row_scale(self) -> Reals:
@@ -222,7 +219,7 @@ class SineStrategy:
     def _empty(self) -> Integers:
         """Positions without a cell; of mirror images under the odd sines, the upper."""
         period = self.transform.period
-        lowest = 1 if self.family is Family.RANGES else period // 2 + 1
+        lowest = 1 if self.family is RangeFamily.RANGES else period // 2 + 1
         return np.setdiff1d(np.arange(lowest, period), self._places)
 
     @cached_property
@@ -258,7 +255,7 @@ class SineStrategy:
 
 
 def sine_strategy(
-    family: Family, column: str, *, cells: int, max_rows: int, first: int = 0, size: int | None = None
+    family: RangeFamily, column: str, *, cells: int, max_rows: int, first: int = 0, size: int | None = None
 ) -> SineStrategy:
     """The strategy for all ranges, or all prefix sums, over `cells` cells of a column of `size` from `first` on.
 
@@ -268,9 +265,9 @@ def sine_strategy(
     cells on, and falls with their number (`ratio` says how far); all rounding is counted.
     Edge cases: more than 2^23 - 1 cells (half as many for prefix sums), or none, are refused.
     """
-    if cells < 1 or (2 if family is Family.PREFIXES else 1) * cells >= LARGEST_PERIOD // 2:
+    if cells < 1 or (2 if family is RangeFamily.PREFIXES else 1) * cells >= LARGEST_PERIOD // 2:
         raise QueryError(f"all {family.value} of {cells} cells cannot be measured together")
-    if family is Family.RANGES:
+    if family is RangeFamily.RANGES:
         period, start, step = smooth_from(cells + 1), 1, 1
     else:
         period = next(m for m in range(2 * cells + 1, 4 * cells + 3, 2) if factors_of(m) is not None)

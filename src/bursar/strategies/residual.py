@@ -19,15 +19,13 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
-from bursar.errors import QueryError
+from bursar.arrays import Integers, Reals
 from bursar.core.queries import Mask, Product, Steps
+from bursar.errors import QueryError
 from bursar.strategies.cells import MergedCells
-from bursar.strategies.measure import Reals
-from bursar.strategies.memory import integer_optimum
+from bursar.strategies.optimal import integer_optimum
 
-Integers = NDArray[np.int64]
 Set = tuple[int, ...]
 
 MOST_PAIRS = 2**24
@@ -38,7 +36,7 @@ STEPS = 2000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Column:
+class ResidualColumn:
     """What is asked about one column wherever it is asked about, and the rows that measure its residual.
 
     W x = W (1 - J/n) x + (W 1/n) (1^T x): the first part comes from the rows H, as W (1 - J/n) H^+, the second from the
@@ -62,11 +60,11 @@ class Column:
         return np.moveaxis(np.tensordot(self.weights, table, (1, axis)), 0, axis)
 
 
-def every_value(name: str, size: int) -> Column:
+def every_value(name: str, size: int) -> ResidualColumn:
     """All values of a column, as in a marginal."""
     two = size == 2
     norm, length = (1, 2.0) if two else (size * (size - 1), float(size * size))  # H^T H = length (1 - J/n)
-    return Column(
+    return ResidualColumn(
         mask=Mask((name,), (size,), Steps.dense([[1, -1]]) if two else _centred(size)),
         norm=norm,
         residual=(size - 1) / length,
@@ -77,7 +75,7 @@ def every_value(name: str, size: int) -> Column:
     )
 
 
-def some_queries(cells: MergedCells, queries: Reals, *, bits: int, gap: float = 1e-3) -> Column:
+def some_queries(cells: MergedCells, queries: Reals, *, bits: int, gap: float = 1e-3) -> ResidualColumn:
     """Any queries about a column, given over its merged cells: the optimum for their residual, in whole numbers.
 
     Merged cells stand for their sums, and the residual is what is left of these after a share of 1/n of the total.
@@ -91,7 +89,7 @@ def some_queries(cells: MergedCells, queries: Reals, *, bits: int, gap: float = 
     flat = float(np.abs(V).max(initial=0.0)) <= 1e-12 * float(np.square(queries).max(initial=0.0))
     rows = np.zeros((1, cells.count), np.int64) if flat else integer_optimum(V, gap=gap, bits=bits).rows
     weights = left @ np.linalg.pinv(rows.astype(np.float64))
-    return Column(
+    return ResidualColumn(
         mask=cells.mask(rows),
         norm=int(np.square(rows).sum(axis=0).max()),
         residual=0.0 if flat else float(np.square(weights).sum()),
@@ -130,7 +128,7 @@ class Residuals:
     coefficients[A, S] is the sum over the queries of marginal A of their variances, per variance of part S.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ResidualColumn, ...]
     marginals: tuple[Set, ...]
     parts: tuple[Set, ...]
     prices: Reals  # p_S: the squared sensitivity of part S
@@ -241,7 +239,7 @@ class ResidualPlan:
         return result.ravel()
 
 
-def residuals(columns: Sequence[Column], marginals: Sequence[Sequence[int]]) -> Residuals:
+def residuals(columns: Sequence[ResidualColumn], marginals: Sequence[Sequence[int]]) -> Residuals:
     """All parts of the given marginals (sets of column numbers, each in increasing order), found once each."""
     sets = tuple(tuple(A) for A in marginals)
     if any(sorted(set(A)) != list(A) or (A and not 0 <= A[0] <= A[-1] < len(columns)) for A in sets):
@@ -302,7 +300,7 @@ def _subsets(members: Set) -> list[Set]:
     return [tuple(i for place, i in enumerate(members) if bits >> place & 1) for bits in chosen]
 
 
-def _own_variance(column: Column) -> Reals:
+def _own_variance(column: ResidualColumn) -> Reals:
     """The variance of each query's residual part at noise of variance one."""
     if column.weights is None:
         return np.full(column.queries, column.residual / column.queries)

@@ -18,7 +18,7 @@ Range = tuple[int, int]
 Box = tuple[Range, ...]
 
 
-class Tree(Protocol):
+class RangeTree(Protocol):
     """Guarantees: the children of a node are disjoint boxes, two or more, that make it up; or there are none."""
 
     @property
@@ -112,7 +112,7 @@ def inside(one: Box, other: Box) -> bool:
     return all(c <= a and b <= d for (a, b), (c, d) in zip(one, other, strict=True))
 
 
-def decompose(tree: Tree, wanted: Box) -> list[Box]:
+def decompose(tree: RangeTree, wanted: Box) -> list[Box]:
     """The fewest nodes of the tree that make up a box (Algorithm 3), from left to right.
 
     Edge cases: what lies in a leaf that the box cuts is left out; the tree that was made for a box has no such leaf.
@@ -130,7 +130,7 @@ def decompose(tree: Tree, wanted: Box) -> list[Box]:
     return found
 
 
-def nodes(tree: Tree) -> Iterator[Box]:
+def nodes(tree: RangeTree) -> Iterator[Box]:
     """Every node, upper levels first."""
     level = deque([tree.root])
     while level:
@@ -142,7 +142,7 @@ def nodes(tree: Tree) -> Iterator[Box]:
 class Marked:
     """Nodes of a tree that are to be bought together, P, and their subtree norms (Definition 5.1)."""
 
-    tree: Tree
+    tree: RangeTree
     paid: frozenset[Box]
 
     @cached_property

@@ -14,14 +14,15 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
+from bursar.arrays import Reals
 from bursar.errors import QueryError
-from bursar.strategies.measure import OUT_OF_SPAN, Reals, checked_gram
+from bursar.strategies.measure import OUT_OF_SPAN, checked_gram
 
 COMPLETE = 1e-12
 """A column whose squared norm is this close to the largest, relatively, needs no completion."""
 
 
-class Table(Protocol):
+class DesignMatrix(Protocol):
     """Anything that multiplies vectors from both sides as a matrix does: dense, or a structure of its own."""
 
     @property
@@ -46,7 +47,9 @@ class Weights:
         return self.value / self.bound - 1 if self.bound > 0 else 0.0
 
 
-def query_weights(costs: Reals, basis: Table, *, power: int = 2, gap: float = 1e-4, most_steps: int = 5000) -> Weights:
+def query_weights(
+    costs: Reals, basis: DesignMatrix, *, power: int = 2, gap: float = 1e-4, most_steps: int = 5000
+) -> Weights:
     """min sum c_i / l_i^2 over l >= 0 with sum_i l_i^p |q_ij|^p <= 1 for every cell j.
 
     `basis` holds |q_ij|^p. Power 2 is Program 1 (u = l^2): the dual is max over v of (sum_i sqrt(c_i (QoQ v)_i))^2 /

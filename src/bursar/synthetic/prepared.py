@@ -9,19 +9,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from bursar.errors import BudgetError
 from bursar.core.accounting import Event, from_units, left_of
 from bursar.core.accounts import Charge
-from bursar.core.ledger import Record
-from bursar.core.ledger import chain
+from bursar.core.ledger import Record, chain
+from bursar.errors import BudgetError
 from bursar.pace import paced
 
 if TYPE_CHECKING:
     from bursar.synthetic.plan.carry_out import Logged
-    from bursar.synthetic.plan.methods import Plan, Task
-    from bursar.synthetic.table.synthetic_data import SyntheticData
-    from bursar.synthetic.plan.task import Evident, Workload
+    from bursar.synthetic.plan.methods import TablePlan, Task
+    from bursar.synthetic.plan.task import EvidentMarginals, MarginalWorkload
     from bursar.synthetic.session import SynthesisDoor
+    from bursar.synthetic.table.synthetic_data import SyntheticData
 
 Progress = Callable[[int, int], None]
 """Hears how much of how much is bought."""
@@ -46,9 +45,9 @@ class Prepared:
 
     door: SynthesisDoor
     task: Task | None  # None where nothing may be spent
-    plan: Plan | None
-    evident: Evident
-    workload: Workload
+    plan: TablePlan | None
+    evident: EvidentMarginals
+    workload: MarginalWorkload
     own: Sequence[Record]  # of the same run before, if it was interrupted
     purpose: str
     why: str

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from bursar.analysts.policy import Policy
 from bursar.analysts.queue import Queue
-from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
 from bursar.core.accounting import from_units, to_units
 from bursar.core.grant import Grant
 from bursar.core.ledger import chain
+from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
 from bursar.report.status import OWNER
 from bursar.synthetic.alone import Turn, alone
 from bursar.synthetic.prepared import Place, Prepared, Progress, silent
 from bursar.synthetic.sight import Sight
 
 if TYPE_CHECKING:
-    from bursar.synthetic.plan.carry_out import Rows, Run
+    from bursar.synthetic.plan.carry_out import Run, TableRows
     from bursar.synthetic.plan.methods import Task
+    from bursar.synthetic.plan.task import EvidentMarginals, TableRequest
     from bursar.synthetic.report.report import Report
     from bursar.synthetic.table.synthetic_data import SyntheticData
-    from bursar.synthetic.plan.task import Evident, Wish
 
 OVERTAKEN = (
     "the table is not finished: the data were changed meanwhile, or the run stood still for so long that the budget "
@@ -43,7 +43,7 @@ class SynthesisDoor(Sight):
         progress: Progress = silent, **wanted: Any,
     ) -> SyntheticData:  # fmt: skip
         """A synthetic table; the arguments are those of `prepare_synthesis`. Also writes files that are named."""
-        from bursar.synthetic.report import plots as report_plots
+        from bursar.synthetic.report import report as report_plots
         from bursar.synthetic.table import files as rows_file
 
         if out is not None:
@@ -80,7 +80,7 @@ class SynthesisDoor(Sight):
         (`history`, with a share `augment` for others). Without `spend` it is free, made of what is in the log; with it,
         up to that much is spent. `method`: "marginals", "rap", "both", or "auto" for the least error to expect.
         """
-        from bursar.synthetic.plan.task import Wish
+        from bursar.synthetic.plan.task import TableRequest
 
         if rows is not None and rows < 1:
             raise QueryError("a synthetic table has at least one row")
@@ -89,17 +89,17 @@ class SynthesisDoor(Sight):
                 "only the data owner may spend on a synthetic table here\ntry: the same without --spend, which is free"
             )
         asked = None if workload is None else self._sets_of(workload)
-        wish = Wish(ways=ways, marginals=marginals, workload=asked, history=history, augment=augment)
+        wish = TableRequest(ways=ways, marginals=marginals, workload=asked, history=history, augment=augment)
         place = Place(analyst=self.analyst, wait=wait, ticket=ticket)
         if spend is None:
             return self._free(wish, rows, place)
         return self._paid(wish, spend, method, rows, place)
 
-    def _free(self, wish: Wish, rows: int | None, place: Place) -> Prepared:
+    def _free(self, wish: TableRequest, rows: int | None, place: Place) -> Prepared:
+        from bursar.synthetic.plan.task import NOTHING, EvidentMarginals, workload_of
         from bursar.synthetic.report.report import counted
-        from bursar.synthetic.plan.task import NOTHING, Evident, workload_of
 
-        evident = Evident.of(self._visible(0), self.config.domain, size=self._size)
+        evident = EvidentMarginals.of(self._visible(0), self.config.domain, size=self._size)
         if not evident.sets:
             raise QueryError(NOTHING)
         workload = workload_of(wish, evident, self.ledger.texts(), self._read, analyst=self._asker, spending=False)
@@ -108,9 +108,9 @@ class SynthesisDoor(Sight):
         again = partial(self._free, wish, rows, place)
         return Prepared(**facts, task=None, plan=None, purpose="", why=why, again=again)
 
-    def _paid(self, wish: Wish, spend: float, method: str, rows: int | None, place: Place) -> Prepared:
+    def _paid(self, wish: TableRequest, spend: float, method: str, rows: int | None, place: Place) -> Prepared:
         from bursar.synthetic.plan.methods import Method, chosen, plans, reasons
-        from bursar.synthetic.plan.task import PREFIX, Evident, workload_of
+        from bursar.synthetic.plan.task import PREFIX, EvidentMarginals, workload_of
 
         named = [each.value for each in Method]
         if method not in ("auto", *named):
@@ -118,13 +118,13 @@ class SynthesisDoor(Sight):
         unit = self.config.budget.mode.unit
         purpose = f"{PREFIX}{wish.text}, {method}, {unit} {spend:.9g}"
         again = partial(self._paid, wish, spend, method, rows, place)
-        now = Evident.of(self._visible(0), self.config.domain, size=self._size)
+        now = EvidentMarginals.of(self._visible(0), self.config.domain, size=self._size)
         question, texts = chain.question(purpose), self.ledger.texts()
         own = [record for record in now.records if (record.analyst, record.question) == (self.analyst, question)]
         begun = [record for record in now.records if not own or record.position < own[0].position]
         found: list[Prepared] = []
         for records in (begun, now.records):  # a run that is finished begins anew where more was asked since
-            then = Evident.of(records, self.config.domain, size=self._size)
+            then = EvidentMarginals.of(records, self.config.domain, size=self._size)
             workload = workload_of(wish, then, texts, self._read, analyst=self._asker, spending=True)
             task = self._task(then, workload, spend)
             made = plans(task)
@@ -157,7 +157,9 @@ class SynthesisDoor(Sight):
         later = self._visible(seen[-1].position if seen else 0)
         return prepared.again() if any((record.analyst, record.question) == whose for record in later) else prepared
 
-    def _bought(self, prepared: Prepared, progress: Progress, stop: Callable[[], bool], turn: Turn) -> tuple[Rows, int]:
+    def _bought(
+        self, prepared: Prepared, progress: Progress, stop: Callable[[], bool], turn: Turn
+    ) -> tuple[TableRows, int]:
         """The rows, and what they cost in units of 2^-50."""
         from bursar.synthetic.plan.task import PROPOSER
 
@@ -192,10 +194,10 @@ class SynthesisDoor(Sight):
 
         return Run(task=task, logged=prepared.logged, rows=prepared.rows, on_step=progress, stop=stop)
 
-    def _finished(self, prepared: Prepared, made: Rows, charged: int) -> SyntheticData:
-        from bursar.synthetic.store import Kept, mark
+    def _finished(self, prepared: Prepared, made: TableRows, charged: int) -> SyntheticData:
+        from bursar.synthetic.plan.task import EvidentMarginals
+        from bursar.synthetic.store import StoredTable, mark
         from bursar.synthetic.table.synthetic_data import SyntheticData
-        from bursar.synthetic.plan.task import Evident
 
         records = self._visible(0)
         shared = None if self.config.analysts.policy == "shared" else self.analyst
@@ -206,12 +208,12 @@ class SynthesisDoor(Sight):
             "analyst": shared,
         }
         domain = self.config.domain
-        self._kept().put(Kept(domain=domain, codes=made.codes, total=made.total, **facts))
-        evident = Evident.of(records, domain, size=self._size)
+        self._kept().put(StoredTable(domain=domain, codes=made.codes, total=made.total, **facts))
+        evident = EvidentMarginals.of(records, domain, size=self._size)
         report = self._report(prepared, made, evident, charged)
         return SyntheticData(domain=domain, codes=made.codes, report=report, charge=from_units(charged))
 
-    def _report(self, prepared: Prepared, made: Rows, evident: Evident, charged: int) -> Report:
+    def _report(self, prepared: Prepared, made: TableRows, evident: EvidentMarginals, charged: int) -> Report:
         from bursar.synthetic.plan.history import future_error
         from bursar.synthetic.report.judge import Judge, picked_cells
         from bursar.synthetic.report.report import Report

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bursar.analysts.policy import own_records
-from bursar.core.domain import Neighbours
 from bursar.core.accounting import Mode
+from bursar.core.domain import Neighbours
 from bursar.core.ledger import Record, SqliteLedger
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import SyntheticRows
@@ -19,15 +19,15 @@ from bursar.report.status import OWNER
 from bursar.thresholding import ThresholdDoor
 
 if TYPE_CHECKING:
-    from bursar.synthetic.store import Shelf
     from bursar.synthetic.plan.methods import Task
-    from bursar.synthetic.plan.task import Evident, Workload
+    from bursar.synthetic.plan.task import EvidentMarginals, MarginalWorkload
+    from bursar.synthetic.store import TableView
 
 
 class Sight(ThresholdDoor):
     """The part of `Bursar` that knows which records its analyst may use, and the table of the last run."""
 
-    _shelf: Shelf | None = None
+    _shelf: TableView | None = None
 
     def synthetic_rows(self) -> SyntheticRows | None:
         """The table of the last run as proposers see it, if there is one that still holds."""
@@ -35,13 +35,13 @@ class Sight(ThresholdDoor):
             return None  # without a table, nothing more is imported or read
         return self._kept().rows()
 
-    def _kept(self) -> Shelf:
-        from bursar.synthetic.store import Shelf
+    def _kept(self) -> TableView:
+        from bursar.synthetic.store import TableView
 
         if self._shelf is None:
             shared = self.config.analysts.policy == "shared"
             facts: Any = {"domain": self.config.domain, "path": self._kept_path, "size": self._size}
-            self._shelf = Shelf(**facts, records=self._visible, analyst=None if shared else self.analyst)
+            self._shelf = TableView(**facts, records=self._visible, analyst=None if shared else self.analyst)
         return self._shelf
 
     @cached_property
@@ -70,7 +70,7 @@ class Sight(ThresholdDoor):
         exact = unit.neighbours is Neighbours.REPLACE_ONE and unit.column is None
         return self.config.public_size if exact else None
 
-    def _task(self, evident: Evident, workload: Workload, spend: float) -> Task:
+    def _task(self, evident: EvidentMarginals, workload: MarginalWorkload, spend: float) -> Task:
         from bursar.synthetic.marginals.choice import Allowance
         from bursar.synthetic.plan.methods import Task
         from bursar.synthetic.plan.spend import Spend

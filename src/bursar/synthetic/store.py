@@ -19,21 +19,20 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
-from bursar.estimation.estimate import Estimate
+from bursar.arrays import Codes, Reals
+from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Versioned
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Stack
-from bursar.synthetic.marginals.estimates import known
-from bursar.tails.variance_law import ByVariance
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.evidence import Evidence, evidence_in
-from bursar.synthetic.table.fit import cell_numbers
+from bursar.estimation.estimate import Estimate
 from bursar.report.files import written
-from bursar.compile.partwise import Apart
+from bursar.synthetic.marginals.consistent import Consistent
+from bursar.synthetic.marginals.estimates import known
+from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
+from bursar.synthetic.table.fit import cell_numbers
+from bursar.tails.marginals import ByVariance
 
-Codes = NDArray[np.int32]
-Reals = NDArray[np.float64]
 Records = Callable[[int], Sequence[Record]]
 
 MOST_CELLS = 2**24
@@ -47,7 +46,7 @@ def mark(record: Record) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kept:
+class StoredTable:
     """Synthetic rows, how many rows of the data they stand for, and where in the log they come from."""
 
     domain: Domain
@@ -73,7 +72,7 @@ class Kept:
                 beside.unlink(missing_ok=True)
 
     @staticmethod
-    def load(path: Path, domain: Domain) -> Kept | None:
+    def load(path: Path, domain: Domain) -> StoredTable | None:
         """The table in a file; None where there is none, or none of this domain that can be read."""
         try:
             with np.load(path, allow_pickle=False) as stored:
@@ -84,11 +83,11 @@ class Kept:
         fits = facts.pop("domain", "") == domain.digest and codes.ndim == 2 and codes.shape[1:] == sizes.shape
         if not fits or codes.dtype != np.int32 or not len(codes) or np.any(codes < 0) or np.any(codes >= sizes):
             return None
-        return Kept(domain=domain, codes=codes, **facts)
+        return StoredTable(domain=domain, codes=codes, **facts)
 
 
 @dataclass
-class Shelf:
+class TableView:
     """The kept table as the log is now, with what is known about its errors; looked at for every question.
 
     `records` is the log as the asker sees it. Without a table, nothing of the log is read.
@@ -99,13 +98,13 @@ class Shelf:
     records: Records
     size: int | None  # the number of rows, where that is public
     analyst: str | None  # whose measurements the asker sees; None where everybody's
-    _held: Kept | None = None
+    _held: StoredTable | None = None
     _stamp: object = None
     _position: int = 0
-    _evidence: list[Evidence] = field(default_factory=list)
-    _rows: SyntheticTable | None = None
+    _evidence: list[LogEvidence] = field(default_factory=list)
+    _rows: TableAnswers | None = None
 
-    def put(self, kept: Kept) -> None:
+    def put(self, kept: StoredTable) -> None:
         """Keep a table in the place of any other."""
         if self.path is None:
             self._begin(kept)
@@ -113,7 +112,7 @@ class Shelf:
             kept.save(self.path)
             self._stamp = None
 
-    def rows(self) -> SyntheticTable | None:
+    def rows(self) -> TableAnswers | None:
         """The table, if there is one that is of this log and version, and that the asker may see."""
         self._look()
         if self._held is None:
@@ -125,7 +124,7 @@ class Shelf:
             return None  # of a longer log than this one
         if self._rows is None and self._held is not None:
             consistent = Consistent(self.domain, self._evidence, size=self.size)
-            self._rows = SyntheticTable(kept=self._held, consistent=consistent)
+            self._rows = TableAnswers(kept=self._held, consistent=consistent)
         return self._rows
 
     def _held_position(self) -> int:
@@ -143,9 +142,9 @@ class Shelf:
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         if stamp != self._stamp:
             self._stamp = stamp
-            self._begin(Kept.load(self.path, self.domain))
+            self._begin(StoredTable.load(self.path, self.domain))
 
-    def _begin(self, kept: Kept | None) -> None:
+    def _begin(self, kept: StoredTable | None) -> None:
         mine = kept is not None and kept.analyst in (None, self.analyst)
         self._held, self._rows, self._position, self._evidence = kept if mine else None, None, 0, []
 
@@ -163,10 +162,10 @@ class Shelf:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SyntheticTable:
+class TableAnswers:
     """What proposers see: answers of the table, and unbiased estimates where measured marginals give them."""
 
-    kept: Kept
+    kept: StoredTable
     consistent: Consistent
 
     @property
@@ -175,8 +174,8 @@ class SyntheticTable:
 
     def answers(self, wanted: LinearMap) -> Reals | None:
         """The rows of a map on the table, in rows of the data; None where that would take too many joint cells."""
-        if isinstance(wanted, Stack | Apart):
-            times = wanted.times if isinstance(wanted, Apart) and wanted.times else (1,) * len(wanted.parts)
+        if isinstance(wanted, Stack | PartwiseMap):
+            times = wanted.times if isinstance(wanted, PartwiseMap) and wanted.times else (1,) * len(wanted.parts)
             parts = [self.answers(part) for part in wanted.parts]
             rows = [part * factor for part, factor in zip(parts, times, strict=True) if part is not None]
             return None if len(rows) < len(parts) else np.concatenate([*rows, np.zeros(0)])
@@ -200,6 +199,6 @@ class SyntheticTable:
 
     def unmeasured(self, wanted: LinearMap) -> tuple[str, ...]:
         """Columns that a question ties together and that were never measured together; none where that is not it."""
-        parts: Sequence[LinearMap] = wanted.parts if isinstance(wanted, Stack | Apart) else (wanted,)
+        parts: Sequence[LinearMap] = wanted.parts if isinstance(wanted, Stack | PartwiseMap) else (wanted,)
         sets = [self.kept.domain.ordered(part.attrs) for part in parts]
         return next((columns for columns in sets if self.consistent.variance(columns) is None), ())

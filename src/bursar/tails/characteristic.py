@@ -19,31 +19,30 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.tails.noises import Noises
+from bursar.arrays import Reals
 from bursar.core.noise.law import Noise
-
-Array = NDArray[np.float64]
+from bursar.tails.noises import Noises
 
 
 class Law(Protocol):
     """One draw X, as a function of its scale; all arguments broadcast, u >= 0."""
 
-    def variance(self, scale: Array) -> Array:
+    def variance(self, scale: Reals) -> Reals:
         """At least the variance of X."""
 
-    def reach(self, scale: Array) -> Array:
+    def reach(self, scale: Reals) -> Reals:
         """E exp(u X) is finite for u below this."""
 
-    def log_mgf(self, u: Array, scale: Array) -> Array:
+    def log_mgf(self, u: Reals, scale: Reals) -> Reals:
         """log E exp(u X), or a little more."""
 
-    def mean(self, u: Array, scale: Array) -> Array:
+    def mean(self, u: Reals, scale: Reals) -> Reals:
         """The derivative of `log_mgf` in u: the mean of the tilted draw."""
 
-    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+    def log_modulus(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         """Logarithm of the modulus of E exp((u + i angle) X) / exp(log_mgf(u))."""
 
-    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+    def phase(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         """Its phase."""
 
 
@@ -53,30 +52,30 @@ class Laplace:
     The same as (1-a)^2 / ((1 - a e^z)(1 - a e^-z)) with a = e^-c, in a form that does not cancel for large scales.
     """
 
-    def variance(self, scale: Array) -> Array:
+    def variance(self, scale: Reals) -> Reals:
         return 0.5 / np.sinh(0.5 / scale) ** 2
 
-    def reach(self, scale: Array) -> Array:
+    def reach(self, scale: Reals) -> Reals:
         return 1.0 / scale
 
-    def log_mgf(self, u: Array, scale: Array) -> Array:
+    def log_mgf(self, u: Reals, scale: Reals) -> Reals:
         return -np.log1p(-((np.sinh(0.5 * u) / np.sinh(0.5 / scale)) ** 2))
 
-    def mean(self, u: Array, scale: Array) -> Array:
+    def mean(self, u: Reals, scale: Reals) -> Reals:
         return np.sinh(u) / self._gap(u, scale)
 
-    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+    def log_modulus(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         gap, square = self._gap(u, scale), np.square(np.sin(0.5 * angle))
         real = 1.0 + (2.0 * np.cosh(u) / gap) * square
         imaginary_square = (2.0 * np.sinh(u) / gap) ** 2 * square * (1.0 - square)
         return np.asarray(-0.5 * np.log(real * real + imaginary_square))
 
-    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+    def phase(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         gap, sine, cosine = self._gap(u, scale), np.sin(0.5 * angle), np.cos(0.5 * angle)
         real = 1.0 + (2.0 * np.cosh(u) / gap) * sine * sine
         return np.asarray(np.arctan2((2.0 * np.sinh(u) / gap) * sine * cosine, real))
 
-    def _gap(self, u: Array, scale: Array) -> Array:
+    def _gap(self, u: Reals, scale: Reals) -> Reals:
         """cosh c - cosh u."""
         return 2.0 * np.sinh(0.5 / scale + 0.5 * u) * np.sinh(0.5 / scale - 0.5 * u)
 
@@ -88,19 +87,19 @@ class WideGaussian:
     With the angle reduced to [-pi, pi], the terms |k| >= 2 are below 1e-19 and those with |k| = 1 too from scale 3.
     """
 
-    def variance(self, scale: Array) -> Array:
+    def variance(self, scale: Reals) -> Reals:
         return scale**2
 
-    def reach(self, scale: Array) -> Array:
+    def reach(self, scale: Reals) -> Reals:
         return np.full_like(scale, np.inf)
 
-    def log_mgf(self, u: Array, scale: Array) -> Array:
+    def log_mgf(self, u: Reals, scale: Reals) -> Reals:
         return 0.5 * (scale * u) ** 2
 
-    def mean(self, u: Array, scale: Array) -> Array:
+    def mean(self, u: Reals, scale: Reals) -> Reals:
         return scale**2 * u
 
-    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+    def log_modulus(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         near = _wrapped(angle)
         size = -0.5 * (scale * near) ** 2
         if np.min(scale) < 3.0:
@@ -108,12 +107,12 @@ class WideGaussian:
             size = size + np.log(np.abs(self._others(u, scale, near))) - whole
         return size
 
-    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+    def phase(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         near = _wrapped(angle)
         found = scale**2 * u * near
         return found + np.angle(self._others(u, scale, near)) if np.min(scale) < 3.0 else found
 
-    def _others(self, u: Array, scale: Array, near: Array) -> NDArray[np.complex128]:
+    def _others(self, u: Reals, scale: Reals, near: Reals) -> NDArray[np.complex128]:
         """The terms |k| <= 1, relative to that with k = 0."""
         turn = np.exp(2j * np.pi * scale**2 * u)
         fall, swing = -2.0 * (np.pi * scale) ** 2, 2.0 * np.pi * scale**2 * near
@@ -130,31 +129,31 @@ class NarrowGaussian:
 
     steps = range(-10, 11)
 
-    def variance(self, scale: Array) -> Array:
+    def variance(self, scale: Reals) -> Reals:
         return scale**2
 
-    def reach(self, scale: Array) -> Array:
+    def reach(self, scale: Reals) -> Reals:
         return np.full_like(scale, np.inf)
 
-    def log_mgf(self, u: Array, scale: Array) -> Array:
+    def log_mgf(self, u: Reals, scale: Reals) -> Reals:
         centre = scale**2 * u
         masses, around = self._masses(centre - np.rint(centre), scale), self._masses(0.0 * centre, scale)
         return 0.5 * (scale * u) ** 2 + np.log(_total(masses)) - np.log(_total(around))
 
-    def mean(self, u: Array, scale: Array) -> Array:
+    def mean(self, u: Reals, scale: Reals) -> Reals:
         centre = scale**2 * u
         masses = self._masses(centre - np.rint(centre), scale)
         return np.rint(centre) + _total(d * p for d, p in zip(self.steps, masses, strict=True)) / _total(masses)
 
-    def log_modulus(self, u: Array, scale: Array, angle: Array) -> Array:
+    def log_modulus(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         return np.asarray(np.log(np.abs(self._series(u, scale, _wrapped(angle)))))
 
-    def phase(self, u: Array, scale: Array, angle: Array) -> Array:
+    def phase(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         near = _wrapped(angle)
         first = np.rint(scale**2 * u) + self.steps[0]
         return np.asarray(np.angle(self._series(u, scale, near)) + first * near)
 
-    def _series(self, u: Array, scale: Array, near: Array) -> NDArray[np.complex128]:
+    def _series(self, u: Reals, scale: Reals, near: Reals) -> NDArray[np.complex128]:
         """The transform, but for the rotation of its first step."""
         centre = scale**2 * u
         masses = self._masses(centre - np.rint(centre), scale)
@@ -164,16 +163,16 @@ class NarrowGaussian:
             total = total * rotation + mass / whole
         return total
 
-    def _masses(self, y: Array, scale: Array) -> list[Array]:
+    def _masses(self, y: Reals, scale: Reals) -> list[Reals]:
         return [np.exp(-0.5 * ((d - y) / scale) ** 2) for d in self.steps]
 
 
-def _wrapped(angle: Array) -> Array:
+def _wrapped(angle: Reals) -> Reals:
     """The angle in [-pi, pi]."""
     return angle - 2.0 * np.pi * np.rint(angle / (2.0 * np.pi))
 
 
-def _total(arrays: Iterable[Array]) -> Array:
+def _total(arrays: Iterable[Reals]) -> Reals:
     return reduce(operator.add, arrays)
 
 
@@ -181,13 +180,13 @@ LAWS: tuple[Law, ...] = (Laplace(), WideGaussian(), NarrowGaussian())
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class LawTerms:
     """The terms of some sums that follow one law: `weight[i, j]` times `count[j]` draws of scale `scale[j]`."""
 
     law: Law
-    weight: Array
-    count: Array
-    scale: Array
+    weight: Reals
+    count: Reals
+    scale: Reals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,10 +196,10 @@ class Sums:
     Methods take one s for each row; or, where there is one row, as many as one likes.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[LawTerms, ...]
 
     @staticmethod
-    def of(weights: Array, noises: Sequence[Noise], counts: Array | None = None) -> Sums:
+    def of(weights: Reals, noises: Sequence[Noise], counts: Reals | None = None) -> Sums:
         """Sums of `weights[i, j]` times a draw of `noises[j]`, or times `counts[j]` independent draws of it."""
         drawn = Noises.of(noises)
         scales, draws = drawn.scales, np.ones(len(drawn)) if counts is None else counts
@@ -210,7 +209,7 @@ class Sums:
             columns = np.flatnonzero(laws == place)
             if columns.size:
                 weight = np.abs(weights[:, columns])
-                parts.append(Part(law=law, weight=weight, count=draws[columns], scale=scales[columns]))
+                parts.append(LawTerms(law=law, weight=weight, count=draws[columns], scale=scales[columns]))
         return Sums(parts=tuple(parts))
 
     def rows(self, which: slice) -> Sums:
@@ -230,7 +229,7 @@ class Sums:
             count, weight, scale = np.add.reduceat(part.count[order], first), weight[first], scale[first]
             strongest = np.argsort(-count * weight**2 * part.law.variance(scale))
             weight, count, scale = weight[None, strongest], count[strongest], scale[strongest]
-            parts.append(Part(law=part.law, weight=weight, count=count, scale=scale))
+            parts.append(LawTerms(law=part.law, weight=weight, count=count, scale=scale))
         return Sums(parts=tuple(parts))
 
     def terms(self) -> float:
@@ -242,30 +241,30 @@ class Sums:
         return sum(part.count.size for part in self.parts)
 
     @cached_property
-    def variance(self) -> Array:
+    def variance(self) -> Reals:
         """At least the variance."""
         return _total(part.weight**2 @ (part.count * part.law.variance(part.scale)) for part in self.parts)
 
-    def spread(self) -> Array:
+    def spread(self) -> Reals:
         """The sum of the standard deviations of the terms."""
         return _total(part.weight @ (part.count * np.sqrt(part.law.variance(part.scale))) for part in self.parts)
 
     @cached_property
-    def limit(self) -> Array:
+    def limit(self) -> Reals:
         """E exp(s S) is finite for s below this."""
         with np.errstate(divide="ignore"):
             limits = [np.min(part.law.reach(part.scale) / part.weight, axis=1) for part in self.parts]
         return np.asarray(np.min(limits, axis=0), dtype=np.float64)
 
-    def log_mgf(self, s: Array) -> Array:
+    def log_mgf(self, s: Reals) -> Reals:
         """At least log E exp(s S), but for rounding."""
         return _total(p.law.log_mgf(s[:, None] * p.weight, p.scale) @ p.count for p in self.parts)
 
-    def mean(self, s: Array) -> Array:
+    def mean(self, s: Reals) -> Reals:
         """The derivative of `log_mgf`."""
         return _total((p.weight * p.law.mean(s[:, None] * p.weight, p.scale)) @ p.count for p in self.parts)
 
-    def log_spared(self, s: Array) -> Array:
+    def log_spared(self, s: Reals) -> Reals:
         """At least log(c / E exp(s w X)), and at most 0, for the widest Laplace draw X of each row, c as below.
 
         Let R be the rest of S. Pr[w X >= t] <= c exp(-s t) for every t, so Pr[S >= alpha] <= c E exp(s (R - alpha)):

@@ -8,15 +8,13 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Reals
+from bursar.core.accounting import Noise
 from bursar.tails.characteristic import Sums
 from bursar.tails.inversion import Inversion, chernoff_exponent, chernoff_width
 from bursar.tails.single_draw import outward
 from bursar.tails.tails import half_widths
-from bursar.core.accounting import Noise
-
-Reals = NDArray[np.float64]
 
 REMEMBERED = 1 << 16
 
@@ -24,7 +22,7 @@ MOST_DRAWS = 4096
 """Up to so many draws in a row its width is the exact one; beyond, Chernoff's."""
 
 
-class Term(NamedTuple):
+class DrawTerm(NamedTuple):
     """`draws` independent draws of a noise, each times the weight."""
 
     weight: float
@@ -33,7 +31,7 @@ class Term(NamedTuple):
     bounded: bool = False  # the noise is a stand-in, no lighter in its moments than what was drawn
 
 
-Terms = tuple[Term, ...]
+Terms = tuple[DrawTerm, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

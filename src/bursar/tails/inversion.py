@@ -10,7 +10,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.tails.characteristic import Array, Sums
+from bursar.arrays import Reals
+from bursar.tails.characteristic import Sums
 from bursar.tails.single_draw import outward
 
 SMOOTHING = 0.002
@@ -38,7 +39,7 @@ UNIT = 2.0**-50
 """Eight rounding errors."""
 
 
-def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -> Array:
+def tilt(sums: Sums, threshold: Callable[[Reals, Reals], Reals], start: Reals) -> Reals:
     """For each row, the s > 0 that comes close to the best Chernoff bound for `threshold(s, log_mgf(s))`.
 
     That is where mean(s) = threshold. Each step fits mean(s) = V s / (1 - (s/limit)^2), exact for a Gaussian and nearly
@@ -61,30 +62,30 @@ def tilt(sums: Sums, threshold: Callable[[Array, Array], Array], start: Array) -
     return s
 
 
-def chernoff_exponent(sums: Sums, alpha: Array) -> tuple[Array, Array]:
+def chernoff_exponent(sums: Sums, alpha: Reals) -> tuple[Reals, Reals]:
     """For each row, a tilt s and an x with Pr[S >= alpha] <= E exp(s (S - alpha)) <= exp(-x); alpha > 0."""
     target = np.maximum(alpha, 1e-3 * np.sqrt(sums.variance))
     s = tilt(sums, lambda _, __: target, target)
     return s, _exponent(sums, alpha, s)
 
 
-def quick_exponent(sums: Sums, alpha: Array) -> Array:
+def quick_exponent(sums: Sums, alpha: Reals) -> Reals:
     """An x as in `chernoff_exponent` at the first tilt that is tried there: a fraction of the work, a looser bound."""
     return _exponent(sums, alpha, _fitted(sums.variance, alpha, sums.limit * CLEAR))
 
 
-def _exponent(sums: Sums, alpha: Array, s: Array) -> Array:
+def _exponent(sums: Sums, alpha: Reals, s: Reals) -> Reals:
     rise, fall = sums.log_mgf(s), s * alpha
     return fall - rise - 2.0**-40 * (fall + rise) - UNIT * (64.0 + sums.terms())
 
 
-def _fitted(strength: Array, alpha: Array, limit: Array) -> Array:
+def _fitted(strength: Reals, alpha: Reals, limit: Reals) -> Reals:
     """The s with V s / (1 - (s/limit)^2) = alpha, V the strength."""
     with np.errstate(divide="ignore", over="ignore"):
         return 2.0 * alpha / (strength + np.hypot(strength, 2.0 * alpha / limit))
 
 
-def chernoff_width(sums: Sums, beta: float) -> Array:
+def chernoff_width(sums: Sums, beta: float) -> Reals:
     """For each row, an h with Pr[|S| >= h] <= beta: the least of (log_mgf(s) + log(2/beta)) / s."""
     need = math.log(2.0 / beta) + UNIT * (64.0 + sums.terms())
     s = tilt(sums, lambda s, rise: (rise + need) / s, np.sqrt(2.0 * need * sums.variance))
@@ -110,9 +111,9 @@ class Inversion:
 
     tilt: float
     log_peak: float
-    frequency: Array
-    size: Array
-    phase: Array
+    frequency: Reals
+    size: Reals
+    phase: Reals
     pitch: float | None
     shift: float
     covered: float
@@ -176,7 +177,7 @@ def _on_lattice(row: Sums, s: float, period: float, pitch: float) -> Inversion:
     period = (2 * half + 1) * pitch
     frequency = np.arange(half + 1, dtype=np.float64) * (2.0 * math.pi / period)
 
-    def kernel(frequency: Array) -> NDArray[np.complex128]:
+    def kernel(frequency: Reals) -> NDArray[np.complex128]:
         return np.asarray(-pitch / np.expm1(-pitch * (s + 1j * frequency)))
 
     weight = np.abs(kernel(frequency))
@@ -190,7 +191,7 @@ def _smoothed(row: Sums, s: float, period: float, tau: float, nodes: int) -> Inv
     last = (tau * float(frequency[-1])) ** 2
     error = math.exp(-0.5 * last) / (math.pi * last)
 
-    def phase(kept: Array) -> Array:
+    def phase(kept: Reals) -> Reals:
         return np.asarray(tau**2 * s * kept - np.arctan2(kept, s))
 
     return _multiplied(row, s, period, frequency, weight, phase, tau=tau, error=error)
@@ -200,9 +201,9 @@ def _multiplied(
     row: Sums,
     s: float,
     period: float,
-    frequency: Array,
-    weight: Array,
-    phase: Callable[[Array], Array],
+    frequency: Reals,
+    weight: Reals,
+    phase: Callable[[Reals], Reals],
     *,
     pitch: float | None = None,
     tau: float = 0.0,
@@ -244,7 +245,7 @@ def _multiplied(
     )
 
 
-def _turned(row: Sums, s: float, frequency: Array, phase: Array) -> Array:
+def _turned(row: Sums, s: float, frequency: Reals, phase: Reals) -> Reals:
     """A phase with those of all terms added."""
     size = max(1, BLOCK // max(frequency.size, 1))
     for part in row.parts:

@@ -19,11 +19,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from bursar.tails.characteristic import Array, Sums
+from bursar.arrays import Reals
+from bursar.core.noise.law import Noise
+from bursar.tails.characteristic import Sums
 from bursar.tails.inversion import chernoff_exponent, chernoff_width
 from bursar.tails.noises import Noises
 from bursar.tails.single_draw import steps
-from bursar.core.noise.law import Noise
 
 FINEST = 12
 """The strongest weight is taken for so many pitches at most."""
@@ -43,11 +44,11 @@ class NearLattice:
     """One sum as L + D."""
 
     pitch: float
-    whole: Array  # weights of L, multiples of the pitch
+    whole: Reals  # weights of L, multiples of the pitch
     rest: Sums  # D
 
     @staticmethod
-    def of(weights: Array, noises: Sequence[Noise], spreads: Array) -> NearLattice | None:
+    def of(weights: Reals, noises: Sequence[Noise], spreads: Reals) -> NearLattice | None:
         """None where no lattice is near, and where the sum is on one already; weights are not negative."""
         pitch = float(pitches(weights[None], spreads)[0])
         if pitch == 0.0 or weights.max() >= 2.0**20 * pitch:
@@ -75,7 +76,7 @@ class NearLattice:
         return float(chernoff_width(self.rest, beta)[0])
 
 
-def pitches(weights: Array, spreads: Array) -> Array:
+def pitches(weights: Reals, spreads: Reals) -> Reals:
     """For each row of weights, all of them >= 0, the pitch of a lattice that its sum hardly ever leaves; 0 for none.
 
     `spreads` has the standard deviation of each draw. The coarsest of a few pitches is taken: parts of the weight that
@@ -96,11 +97,11 @@ def pitches(weights: Array, spreads: Array) -> Array:
     return found
 
 
-def _rounded(pitch: Array) -> Array:
+def _rounded(pitch: Reals) -> Reals:
     short = _to_bits(pitch, SHORT)
     return np.asarray(np.where(np.abs(pitch - short) <= ROUND * pitch, short, _to_bits(pitch, LONG)))
 
 
-def _to_bits(numbers: Array, bits: int) -> Array:
+def _to_bits(numbers: Reals, bits: int) -> Reals:
     mantissa, exponent = np.frexp(numbers)
     return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits), np.float64)

@@ -10,10 +10,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Integers, Reals
 from bursar.core.noise.law import Noise, NoiseKind
-
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,9 @@ import math
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Reals
 from bursar.core.accounting import NoiseKind
-
-Reals = NDArray[np.float64]
 
 STEPS = 30
 ROUNDS = 15

@@ -23,8 +23,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bursar.arrays import Reals
+from bursar.core.noise.law import Noise
 from bursar.errors import GoalError
-from bursar.tails.characteristic import Array, Sums
+from bursar.tails.characteristic import Sums
 from bursar.tails.inversion import Inversion, chernoff_exponent, chernoff_width, quick_exponent
 from bursar.tails.near_lattice import NearLattice
 from bursar.tails.noises import Kinds, Noises
@@ -38,21 +40,20 @@ from bursar.tails.single_draw import (
     single_tail,
     steps,
 )
-from bursar.core.noise.law import Noise
 
 __all__ = ["chernoff_tail", "half_width", "half_widths", "scale_for", "single_tail", "tail", "union_tail"]
 
-DEEP = 1e-30
+CHERNOFF_ONLY_BELOW = 1e-30
 """Chernoff's bound is not improved below this: it moves a threshold by less than 3 %."""
-NEAR = 2.0**-20
+SHARED_BOUND_SHIFT = 2.0**-20
 """Rows whose weights agree to 2^-36 share one bound, at a threshold that is lower by this part."""
-SLIGHT = 2.0**-14
+REMAINDER_SHARE_OF_TAIL = 2.0**-14
 """What a sum has beside its lattice may take up this part of a tail, or of a failure probability."""
-NARROW = 0.001
+REMAINDER_SHARE_OF_WIDTH = 0.001
 """And this part of a half-width."""
 KEPT, KEPT_TERMS = 4096, 64
 """How many bounds are remembered, each a function of its sum alone, and of how many kinds of terms at most."""
-SPARED = 2.0**-40
+ROUNDING_OF_SPARED_TAILS = 2.0**-40
 """For the rounding of what is spared: far more than a dozen operations can have lost."""
 LARGEST_WEIGHT = 2.0**300
 BLOCK = 1 << 18
@@ -67,7 +68,7 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float) -> float:
     return union_tail(np.atleast_2d(np.asarray(weights, dtype=np.float64)), noises, alpha, enough=0.0)
 
 
-def chernoff_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float) -> Array:
+def chernoff_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float) -> Reals:
     """For each row of a matrix of weights, a bound on Pr[|S_i| >= alpha]: at most 2 min_s E exp(s (S_i - alpha)).
 
     Guarantees: at least the truth, often 1.5 to 10 times that; it costs a few passes over the matrix.
@@ -100,10 +101,10 @@ def union_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough
     if enough > 0.0 and (quick := _quick(some, noises, alpha)) <= enough:
         return outward(quick)
     rows = _Rows.of(some, noises)
-    alphas = alpha * np.where(rows.equal, 1.0, 1.0 - NEAR)
+    alphas = alpha * np.where(rows.equal, 1.0, 1.0 - SHARED_BOUND_SHIFT)
     s, exponents, bounds = _chernoff(rows.sums, alphas)
     # Rows that are only nearly equal differ by a D with E exp(2^35 s D) <= E exp(sS): this is its own Chernoff bound.
-    strays = np.exp(-np.clip(exponents + (2.0**35 * NEAR - 1.0) * s * alphas, 0.0, 700.0))
+    strays = np.exp(-np.clip(exponents + (2.0**35 * SHARED_BOUND_SHIFT - 1.0) * s * alphas, 0.0, 700.0))
     strays = np.where(rows.equal, 0.0, 2.0 * strays)
     order = np.argsort(-rows.count * bounds)
     rest = np.append(np.cumsum((rows.count * (bounds + strays))[order][::-1])[::-1], 0.0)
@@ -115,7 +116,7 @@ def union_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough
     return outward(known)
 
 
-def half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: float) -> Array:
+def half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: float) -> Reals:
     """For each of the m rows of a matrix of weights, the least h_i with Pr[|S_i| > h_i] <= beta/m.
 
     Guarantees: all intervals value_i +- h_i, ends included, cover together with chance 1 - beta. Within 1 % of the
@@ -131,7 +132,7 @@ def half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: float) -> Arr
     outer = np.concatenate([chernoff_width(rows.sums.rows(block), share) for block in _blocks(rows.sums)])
     distinct = np.array([rows.width(i, share, float(outer[i])) for i in range(len(outer))])
     # As in `union_tail`; here the chance that |D| > NEAR outer is below share / 2^30000.
-    distinct = np.where(rows.equal, distinct, np.nextafter(distinct + NEAR * outer, np.inf))
+    distinct = np.where(rows.equal, distinct, np.nextafter(distinct + SHARED_BOUND_SHIFT * outer, np.inf))
     widths[rows.place >= 0] = distinct[rows.place[rows.place >= 0]]
     return widths
 
@@ -140,15 +141,15 @@ def half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: float) -> Arr
 class _Rows:
     """The distinct sums of a workload: rows with equal sizes of weights on equal noises have one law."""
 
-    matrix: Array
+    matrix: Reals
     noises: Noises
     sums: Sums
-    count: Array
+    count: Reals
     equal: NDArray[np.bool_]  # False where some of the rows only agree to 2^-36
     place: NDArray[np.int64]  # of each row of the workload among the distinct ones; -1 where all weights are zero
 
     @staticmethod
-    def of(weights: Array, noises: Sequence[Noise]) -> _Rows:
+    def of(weights: Reals, noises: Sequence[Noise]) -> _Rows:
         drawn = Noises.of(noises)
         columns = [np.flatnonzero(drawn.which == kind) for kind in dict.fromkeys(drawn.which.tolist())]
         by_noise = [np.sort(np.abs(weights[:, block]), axis=1) for block in columns]
@@ -173,18 +174,18 @@ class _Rows:
         )
 
     @cached_property
-    def spreads(self) -> Array:
+    def spreads(self) -> Reals:
         return np.sqrt(self.noises.variances)
 
     def tail(self, i: int, alpha: float, chernoff: float) -> float:
         """The tightest bound on Pr[|S_i| >= alpha]."""
         weights = self.matrix[i]
         if np.count_nonzero(weights) > 1:
-            if chernoff < DEEP:
+            if chernoff < CHERNOFF_ONLY_BELOW:
                 return chernoff
             near = NearLattice.of(weights, self.noises, self.spreads)
             place, beside = (alpha, 1.0) if near is None else near.split(alpha)
-            if near is not None and beside <= SLIGHT * chernoff:
+            if near is not None and beside <= REMAINDER_SHARE_OF_TAIL * chernoff:
                 return min(chernoff, outward(_tail(near.whole, self.noises, place) + beside))
         return min(chernoff, _tail(weights, self.noises, alpha))
 
@@ -192,23 +193,23 @@ class _Rows:
         """The least h, or a little more, with Pr[|S_i| > h] <= beta; `outer` is Chernoff's."""
         weights = self.matrix[i]
         if np.count_nonzero(weights) > 1:
-            if beta < DEEP:
+            if beta < CHERNOFF_ONLY_BELOW:
                 return outer
             near = NearLattice.of(weights, self.noises, self.spreads)
-            beside = math.inf if near is None else near.reach(SLIGHT * beta)
-            if near is not None and beside <= NARROW * outer:
-                width = _width(near.whole, self.noises, (1.0 - SLIGHT) * beta)
+            beside = math.inf if near is None else near.reach(REMAINDER_SHARE_OF_TAIL * beta)
+            if near is not None and beside <= REMAINDER_SHARE_OF_WIDTH * outer:
+                width = _width(near.whole, self.noises, (1.0 - REMAINDER_SHARE_OF_TAIL) * beta)
                 return min(outer, math.nextafter(width + beside, math.inf))
         return _width(weights, self.noises, beta)
 
 
-def _tail(weights: Array, noises: Noises, alpha: float) -> float:
+def _tail(weights: Reals, noises: Noises, alpha: float) -> float:
     """The tightest bound on Pr[|S| >= alpha] for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
     return (_tail_of if len(terms) <= KEPT_TERMS else _tail_of.__wrapped__)(terms, alpha)
 
 
-def _width(weights: Array, noises: Noises, beta: float) -> float:
+def _width(weights: Reals, noises: Noises, beta: float) -> float:
     """The least h, or a little more, with Pr[|S| > h] <= beta, for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
     return (_width_of if len(terms) <= KEPT_TERMS else _width_of.__wrapped__)(terms, beta)
@@ -218,7 +219,7 @@ Terms = tuple[tuple[float, Noise, int], ...]
 """A sum: weights, none of them zero, each with the noise that it weighs and the number of such terms."""
 
 
-def _terms(weights: Array, noises: Noises) -> Terms:
+def _terms(weights: Reals, noises: Noises) -> Terms:
     present = np.flatnonzero(weights)
     counts = Counter(zip(weights[present].tolist(), noises.which[present].tolist(), strict=True))
     return tuple((weight, noises.kinds.noises[kind], count) for (weight, kind), count in counts.items())
@@ -264,7 +265,7 @@ def _multiple(k: int, unit: float) -> float:
     return product if Fraction(product) >= k * Fraction(unit) else math.nextafter(product, math.inf)
 
 
-def _chernoff(sums: Sums, alphas: Array) -> tuple[Array, Array, Array]:
+def _chernoff(sums: Sums, alphas: Reals) -> tuple[Reals, Reals, Reals]:
     """For each row the tilt, the exponent and a bound on both tails, a block of rows at a time.
 
     The bound is Chernoff's, but for the widest draw of a row, which has a tail of its own.
@@ -276,10 +277,10 @@ def _chernoff(sums: Sums, alphas: Array) -> tuple[Array, Array, Array]:
         found.append((s, exponent, own.log_spared(s)))
     s, exponent, spared = (np.concatenate(parts) for parts in zip(*found, strict=True))
     bound = np.where(exponent > 0.0, np.exp(np.minimum(spared - exponent, 0.0)), 1.0)
-    return s, exponent, np.clip(2.0 * (1.0 + SPARED) * bound, TINY, 1.0)
+    return s, exponent, np.clip(2.0 * (1.0 + ROUNDING_OF_SPARED_TAILS) * bound, TINY, 1.0)
 
 
-def _quick(weights: Array, noises: Sequence[Noise], alpha: float) -> float:
+def _quick(weights: Reals, noises: Sequence[Noise], alpha: float) -> float:
     """The sum over the rows, none of them zero, of a bound that takes one pass over the matrix."""
     sums = Sums.of(weights, noises)
     exponents = [quick_exponent(sums.rows(block), np.array([alpha])) for block in _blocks(sums)]
@@ -292,7 +293,7 @@ def _blocks(sums: Sums) -> list[slice]:
     return [slice(start, start + size) for start in range(0, rows, size)]
 
 
-def _matrix(weights: ArrayLike, noises: Sequence[Noise]) -> Array:
+def _matrix(weights: ArrayLike, noises: Sequence[Noise]) -> Reals:
     matrix = np.asarray(weights, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] != len(noises):
         raise GoalError("weights must be a matrix with one column for each noise")

@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain
-from bursar.views.multiplicative_weights import MOST_BINS, Bins, Grid, Histogram, Names, Scalar
 from bursar.core.queries import Product
+from bursar.views.multiplicative_weights import MOST_BINS, Histogram, HistogramGrid, Names, QueryBins, Scalar
 
-Grids = dict[Names, Grid]
+Grids = dict[Names, HistogramGrid]
 """Where the bins of queries are found, per group of columns: the same for all histograms over one domain."""
 
 
-class Factor:
+class HistogramFactor:
     """The histogram of one group of columns."""
 
-    def __init__(self, names: Names, histogram: Histogram, grid: Grid | None = None) -> None:
+    def __init__(self, names: Names, histogram: Histogram, grid: HistogramGrid | None = None) -> None:
         self.names, self.histogram = names, histogram
-        self._grid = Grid(names, histogram.shape) if grid is None else grid
+        self._grid = HistogramGrid(names, histogram.shape) if grid is None else grid
 
-    def bins(self, query: Product) -> Bins:
+    def bins(self, query: Product) -> QueryBins:
         return self._grid.bins(query)
 
 
@@ -59,7 +59,7 @@ class Factored:
         many."""
         return self._domain.cells(self.group(columns)) <= self._most
 
-    def single(self, columns: Iterable[str]) -> Factor | None:
+    def single(self, columns: Iterable[str]) -> HistogramFactor | None:
         """The factor that holds all these columns; None where there are several."""
         touched = self._touched(columns)
         return touched[0] if len(touched) == 1 else None
@@ -76,7 +76,7 @@ class Factored:
         joined = self._joined(touched)
         return joined.histogram.estimate(joined.bins(query))
 
-    def join(self, columns: Iterable[str]) -> Factor | None:
+    def join(self, columns: Iterable[str]) -> HistogramFactor | None:
         """The one factor that these columns have from now on; None where it would have too many bins."""
         touched = self._touched(columns)
         if len(touched) == 1:
@@ -112,11 +112,11 @@ class Factored:
             first._of.update(dict.fromkeys(names, first._factor(names, mean)))
         return first
 
-    def _touched(self, columns: Iterable[str]) -> list[Factor]:
+    def _touched(self, columns: Iterable[str]) -> list[HistogramFactor]:
         found = {id(factor): factor for factor in map(self._of.__getitem__, columns)}
         return list(found.values()) or [next(iter(self._of.values()))]
 
-    def _joined(self, factors: Sequence[Factor]) -> Factor:
+    def _joined(self, factors: Sequence[HistogramFactor]) -> HistogramFactor:
         names = self._domain.ordered(name for factor in factors for name in factor.names)
         made = Histogram(self._domain.sizes(names))
         own = [factor.histogram for factor in factors]
@@ -139,8 +139,8 @@ class Factored:
         made.steps = sum(one.steps for one in own)
         return self._factor(names, made)
 
-    def _factor(self, names: Names, histogram: Histogram) -> Factor:
-        return Factor(names, histogram, self._grids.setdefault(names, Grid(names, histogram.shape)))
+    def _factor(self, names: Names, histogram: Histogram) -> HistogramFactor:
+        return HistogramFactor(names, histogram, self._grids.setdefault(names, HistogramGrid(names, histogram.shape)))
 
 
 def _spread(array: NDArray[Scalar], own: Names, names: Names) -> NDArray[Scalar]:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from bursar.core.domain import Domain
-from bursar.views.factors import Factor, Factored, Grids
-from bursar.views.learning import Heuristic, Schedule
-from bursar.views.multiplicative_weights import MOST_BINS, Histogram, Names
-from bursar.tails.single_draw import half_width, single_tail
-from bursar.views.size import ALL_ROWS
-from bursar.views.measurements import products_of
 from bursar.core.accounting import Closed, Failed, Measured, Noise, Opened, Versioned
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product
+from bursar.tails.single_draw import half_width, single_tail
+from bursar.views.factors import Factored, Grids, HistogramFactor
+from bursar.views.learning import Heuristic, Schedule
+from bursar.views.measurements import ALL_ROWS, products_of
+from bursar.views.multiplicative_weights import MOST_BINS, Histogram, Names
 
 MOST_ROWS = 1024
 """Measurements of more rows than this are not learnt from: whoever bought so many has better ways to reuse them."""
@@ -25,7 +24,7 @@ MOST_ROWS = 1024
 RECENT = 64
 """How many of the last answers say how good the estimates are by now."""
 
-NOTHING = Factor((), Histogram(()))
+NOTHING = HistogramFactor((), Histogram(()))
 """What is known of columns that were never asked about together."""
 
 
@@ -177,7 +176,7 @@ class Learner:
         pairs = zip(rows_of(event.strategy), record.values.tolist(), strict=False) if few else ()
         self.learn(pairs, event.noise)
 
-    def _joined(self, query: Product) -> Factor | None:
+    def _joined(self, query: Product) -> HistogramFactor | None:
         """The factor that learns from a query; None where none can, or groups are declared that it spans."""
         if not (learnable(query) and self.learning.together(query.attrs)):
             return None
@@ -212,3 +211,39 @@ def learnable(query: Product) -> bool:
     """Whether a query of one row has values of one sign, not all zero: divided by the largest they lie in [0, 1]."""
     levels = [mask.steps.levels for mask in query.masks]
     return all(len(own) > 0 and own.min() >= 0 and own.max() > 0 for own in levels) and query.attrs != ()
+
+
+class Advanced(Protocol):
+    """A view of the log."""
+
+    def advance(self, records: Iterable[Record]) -> None: ...
+
+
+View = TypeVar("View", bound=Advanced)
+
+
+@dataclass
+class Histograms:
+    """Keeps the records of the current version and advances a view only when it is asked for.
+
+    Guarantees: a view has seen every record of the version, in the order of the log, whenever it was first asked for.
+    """
+
+    records: list[Record] = field(default_factory=list)
+    kept: dict[Hashable, tuple[int, Any]] = field(default_factory=dict)
+
+    def advance(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if isinstance(record.event, Versioned):
+                self.records.clear()  # what was learnt of other data is of no use
+                self.kept.clear()
+            self.records.append(record)
+
+    def of(self, key: Hashable, make: Callable[[], View]) -> View:
+        """The view that stands under a key, made if there is none; equal keys mean equal views."""
+        seen, view = self.kept.get(key, (0, None))
+        view = make() if view is None else view
+        if seen < len(self.records):
+            view.advance(self.records[seen:])
+        self.kept[key] = (len(self.records), view)
+        return view

@@ -8,22 +8,22 @@ from typing import Protocol
 
 import numpy as np
 
-from bursar.views.multiplicative_weights import Bins, Histogram
+from bursar.views.multiplicative_weights import Histogram, QueryBins
 
 
 class Schedule(Protocol):
     """How large a step to take. A value: it keeps no state, and two with equal settings are equal."""
 
-    def rate(self, histogram: Histogram, bins: Bins) -> float: ...
+    def rate(self, histogram: Histogram, bins: QueryBins) -> float: ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constant:
+class ConstantRate:
     """The same for every update; alpha/8 is what vanilla PMW hard-codes."""
 
     value: float
 
-    def rate(self, histogram: Histogram, bins: Bins) -> float:
+    def rate(self, histogram: Histogram, bins: QueryBins) -> float:
         return self.value
 
 
@@ -37,7 +37,7 @@ class Decaying:
     rates: tuple[tuple[int, float], ...] = ((50, 0.25), (100, 0.0625))
     last: float = 0.025
 
-    def rate(self, histogram: Histogram, bins: Bins) -> float:
+    def rate(self, histogram: Histogram, bins: QueryBins) -> float:
         least = histogram.least_updates(bins)
         return next((rate for below, rate in self.rates if least < below), self.last)
 
@@ -45,13 +45,13 @@ class Decaying:
 class Heuristic(Protocol):
     """ISHISTOGRAMREADY and PENALIZE of Algorithm 1. Free, as it looks at the histogram only. A value, as above."""
 
-    def ready(self, histogram: Histogram, bins: Bins) -> bool:
+    def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
         """Whether the estimate is likely to pass the test."""
 
-    def failed(self, histogram: Histogram, bins: Bins) -> None:
+    def failed(self, histogram: Histogram, bins: QueryBins) -> None:
         """A test that was thought to pass came out above."""
 
-    def corrected(self, histogram: Histogram, bins: Bins) -> None:
+    def corrected(self, histogram: Histogram, bins: QueryBins) -> None:
         """The histogram has learnt from the answer that was bought after a failed test."""
 
 
@@ -77,7 +77,7 @@ class Adaptive:
     step: int = 5
     penalty: Penalty = Penalty.PUBLISHED
 
-    def ready(self, histogram: Histogram, bins: Bins) -> bool:
+    def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
         if histogram.updates is None:
             return self.first <= 0
         if histogram.thresholds is None:
@@ -85,14 +85,14 @@ class Adaptive:
         thresholds = np.maximum(bins.of(histogram.thresholds), self.first)
         return bool(np.all(bins.of(histogram.updates) >= thresholds))
 
-    def failed(self, histogram: Histogram, bins: Bins) -> None:
+    def failed(self, histogram: Histogram, bins: QueryBins) -> None:
         self._raise(histogram, bins)
 
-    def corrected(self, histogram: Histogram, bins: Bins) -> None:
+    def corrected(self, histogram: Histogram, bins: QueryBins) -> None:
         if self.penalty is Penalty.PUBLISHED:
             self._raise(histogram, bins)
 
-    def _raise(self, histogram: Histogram, bins: Bins) -> None:
+    def _raise(self, histogram: Histogram, bins: QueryBins) -> None:
         if histogram.thresholds is None:
             histogram.thresholds = np.zeros(histogram.shape, np.int32)
         least = histogram.least_updates(bins)
@@ -109,13 +109,13 @@ class Adaptive:
 class Always:
     """Vanilla PMW: every question is tested."""
 
-    def ready(self, histogram: Histogram, bins: Bins) -> bool:
+    def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
         return True
 
-    def failed(self, histogram: Histogram, bins: Bins) -> None:
+    def failed(self, histogram: Histogram, bins: QueryBins) -> None:
         pass
 
-    def corrected(self, histogram: Histogram, bins: Bins) -> None:
+    def corrected(self, histogram: Histogram, bins: QueryBins) -> None:
         pass
 
 
@@ -123,5 +123,5 @@ class Always:
 class Never(Always):
     """Every question is bought; the histogram learns and is never asked."""
 
-    def ready(self, histogram: Histogram, bins: Bins) -> bool:
+    def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
         return False

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bursar.core.domain import Domain
-from bursar.errors import QueryError
-from bursar.estimation.least_squares import Block, Finer, Reconstruction
-from bursar.estimation.sine_columns import Line
 from bursar.core.accounting import Measured, Noise, Refined, Versioned
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Predicate, Product, Stack
+from bursar.errors import QueryError
+from bursar.estimation.least_squares import Block, Finer, Reconstruction
+from bursar.estimation.sine_columns import SineColumn
+from bursar.tails.tails import half_width
 
 Columns = tuple[str, ...]
 
@@ -32,7 +33,7 @@ class Measurements:
     domain: Domain
     finest: dict[str, Record] = field(default_factory=dict)  # strategy digest -> its most accurate measurement
     blocks: dict[Columns, list[Block | Finer]] = field(default_factory=dict)
-    lines: dict[str, dict[str, Line]] = field(default_factory=dict)  # column -> transform digest -> the finest
+    lines: dict[str, dict[str, SineColumn]] = field(default_factory=dict)  # column -> transform digest -> the finest
     version: int = 0
     seen: int = 0  # how many records there were
     above: dict[Columns, list[Columns]] = field(default_factory=dict)  # what `sets_above` has found in these records
@@ -56,7 +57,7 @@ class Measurements:
         known = self.finest.get(digest)
         if known is None or event.noise.variance() < noise_of(known).variance():
             self.finest[digest] = record
-            line = Line.of(record)
+            line = SineColumn.of(record)
             if line is not None:
                 self.lines.setdefault(line.transform.column, {})[digest] = line
         start = 0
@@ -93,7 +94,7 @@ class Measurements:
 
 
 @dataclass
-class Kept:
+class ReconstructionState:
     """A reconstruction, and how much of the log is in it."""
 
     version: int
@@ -108,7 +109,7 @@ class Reconstructions:
 
     domain: Domain
     measurements: Measurements
-    kept: OrderedDict[Columns, Kept] = field(default_factory=OrderedDict)
+    kept: OrderedDict[Columns, ReconstructionState] = field(default_factory=OrderedDict)
 
     def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
         """Reconstructions that might determine the queries."""
@@ -122,7 +123,7 @@ class Reconstructions:
         """What is known about the joint cells of these columns; to be copied by those who want to change it."""
         known, log = self.kept.get(names), self.measurements
         if known is None or known.version != log.version:
-            known = self.kept[names] = Kept(log.version, Reconstruction(self.domain, names))
+            known = self.kept[names] = ReconstructionState(log.version, Reconstruction(self.domain, names))
         self.kept.move_to_end(names)
         if known.seen == log.seen:
             return known.reconstruction
@@ -159,3 +160,20 @@ def joined(maps: Iterable[LinearMap]) -> Stack:
 def noise_of(record: Record) -> Noise:
     assert isinstance(record.event, Measured)
     return record.event.noise
+
+
+ALL_ROWS = Product(())
+"""The one query that counts everything."""
+
+
+def measured_size(measurements: Measurements, reconstructions: Reconstructions, beta: float) -> float | None:
+    """A number that the true size falls short of with probability at most beta; None where nothing tells it."""
+    record = measurements.finest.get(ALL_ROWS.digest)
+    if record is not None:
+        return float(record.values[0]) - half_width(noise_of(record), beta)
+    estimates = [found.answer(ALL_ROWS) for found in reconstructions.over(ALL_ROWS)]
+    known = [estimate for estimate in estimates if estimate is not None]
+    if not known:
+        return None
+    best = min(known, key=lambda estimate: estimate.law.mean_square())
+    return float(best.values[0] - best.law.half_widths(beta)[0])

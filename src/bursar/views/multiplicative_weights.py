@@ -15,12 +15,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Codes
 from bursar.core.queries import Mask, Product
 
 Names = tuple[str, ...]
 Shape = tuple[int, ...]
 Weights = NDArray[np.float32]
-Whole = NDArray[np.int32]
 Index = slice | NDArray[np.intp]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -41,7 +41,7 @@ MOST_PLACES, MOST_LISTED = 2**16, 2**23
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Bins:
+class QueryBins:
     """Where a query is not zero on a grid, and its values there, divided by the largest."""
 
     index: tuple[Index, ...]  # one slice or list of cells per column; or one list of bins, numbered through
@@ -76,8 +76,8 @@ class Histogram:
     shape: Shape
     weights: Weights | None = None
     total: float = 0.0
-    updates: Whole | None = None
-    thresholds: Whole | None = None  # of readiness; 0 where a bin's was never raised
+    updates: Codes | None = None
+    thresholds: Codes | None = None  # of readiness; 0 where a bin's was never raised
     steps: int = 0
 
     @property
@@ -88,7 +88,7 @@ class Histogram:
     def bytes(self) -> int:
         return sum(0 if one is None else one.nbytes for one in (self.weights, self.updates, self.thresholds))
 
-    def estimate(self, bins: Bins) -> float:
+    def estimate(self, bins: QueryBins) -> float:
         """q . h."""
         if self.weights is None:
             return bins.even
@@ -96,7 +96,7 @@ class Histogram:
         weighted = own if bins.values is None else own * bins.values
         return min(1.0, float(weighted.sum(dtype=np.float64)) / self.total)
 
-    def update(self, bins: Bins, step: float) -> None:
+    def update(self, bins: QueryBins, step: float) -> None:
         """h(v) <- h(v) e^(step q(v)), normalised (Algorithm 1, lines 3 and 4)."""
         if self.weights is None or self.updates is None:
             self.weights, self.total = np.ones(self.shape, np.float32), float(self.size)
@@ -112,7 +112,7 @@ class Histogram:
         if self.steps % REFRESHED == 0 or not 1 / LARGEST_MEAN <= self.total / self.size <= LARGEST_MEAN:
             self._refresh(self.weights)
 
-    def least_updates(self, bins: Bins) -> int:
+    def least_updates(self, bins: QueryBins) -> int:
         """How often the bin of the query that was updated least was updated."""
         return 0 if self.updates is None else int(bins.of(self.updates).min(initial=np.iinfo(np.int32).max))
 
@@ -155,7 +155,7 @@ def _copy(array: NDArray[Scalar] | None) -> NDArray[Scalar] | None:
     return None if array is None else array.copy()
 
 
-def _mean(shape: Shape, arrays: Sequence[Whole | None]) -> Whole:
+def _mean(shape: Shape, arrays: Sequence[Codes | None]) -> Codes:
     whole = np.zeros(shape, np.int64)
     for array in arrays:
         if array is not None:
@@ -164,15 +164,15 @@ def _mean(shape: Shape, arrays: Sequence[Whole | None]) -> Whole:
 
 
 @dataclass(eq=False)
-class Grid:
+class HistogramGrid:
     """The joint cells of some columns, and the bins of queries about them, which are found once."""
 
     names: Names
     shape: Shape
-    known: OrderedDict[str, Bins] = field(default_factory=OrderedDict, repr=False)
+    known: OrderedDict[str, QueryBins] = field(default_factory=OrderedDict, repr=False)
     listed: int = 0
 
-    def bins(self, query: Product) -> Bins:
+    def bins(self, query: Product) -> QueryBins:
         """The bins of a query of one row, all of whose columns are the grid's and no value of which is negative."""
         found = self.known.get(query.digest)
         if found is not None:
@@ -185,7 +185,7 @@ class Grid:
             self.listed -= self.known.popitem(last=False)[1].remembered
         return made
 
-    def _bins(self, query: Product) -> Bins:
+    def _bins(self, query: Product) -> QueryBins:
         if any(len(mask.attrs) > 1 for mask in query.masks):
             return self._joint(query.masks)
         index: list[Index] = [slice(None)] * len(self.names)
@@ -207,9 +207,9 @@ class Grid:
                 for one, size in zip(index, self.shape, strict=True)
             ]
             index = list(np.ix_(*lists))
-        return Bins(index=tuple(index), listed=False, values=values, even=even)
+        return QueryBins(index=tuple(index), listed=False, values=values, even=even)
 
-    def _joint(self, masks: Sequence[Mask]) -> Bins:
+    def _joint(self, masks: Sequence[Mask]) -> QueryBins:
         """For conditions that do not fall apart into columns: every bin, one by one."""
         whole = np.ones(self.shape, np.float32)
         for mask in masks:
@@ -220,7 +220,7 @@ class Grid:
         values = whole.reshape(-1)[cells]
         even = float(values.sum(dtype=np.float64)) / whole.size
         ones = bool(values.min(initial=1) == 1)
-        return Bins(index=(cells,), listed=True, values=None if ones else values, even=even)
+        return QueryBins(index=(cells,), listed=True, values=None if ones else values, even=even)
 
 
 def _values(mask: Mask) -> Weights:

@@ -10,12 +10,12 @@ from itertools import product as combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
-from bursar.views.measurements import Columns, products_of
 from bursar.core.accounting import Measured, Noise, Refined, Versioned
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Steps
 from bursar.strategies.tree import Box, Range
+from bursar.views.measurements import Columns, products_of
 
 MOST_ROWS = 2**17
 """Blocks with more rows than this are not looked at box by box."""

@@ -9,18 +9,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Book, Measured, Noise, NoiseKind, Refined, Versioned
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Steps
 
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Columns = frozenset[str]
 
 
 @dataclass(eq=False)
-class Shelf:
+class PartitionMeasurements:
     """Measurements of one strategy, partition by partition; the scale is infinite where there is none.
 
     With Laplace noise the finest measurement of a partition counts. Gaussian ones are put together by their precisions;
@@ -35,8 +34,8 @@ class Shelf:
     merged: NDArray[np.bool_]  # (partitions,): whether several measurements were put together
 
     @staticmethod
-    def empty(strategy: Product, partitions: int) -> Shelf:
-        return Shelf(
+    def empty(strategy: Product, partitions: int) -> PartitionMeasurements:
+        return PartitionMeasurements(
             strategy,
             np.zeros((partitions, strategy.rows)),
             np.full(partitions, math.inf),
@@ -45,9 +44,9 @@ class Shelf:
             np.zeros(partitions, bool),
         )
 
-    def copy(self) -> Shelf:
+    def copy(self) -> PartitionMeasurements:
         places = (self.blocks.copy(), self.firsts.copy())
-        return Shelf(self.strategy, self.values.copy(), self.scales.copy(), *places, self.merged.copy())
+        return PartitionMeasurements(self.strategy, self.values.copy(), self.scales.copy(), *places, self.merged.copy())
 
     def add(self, partitions: Integers, values: Integers, noise: Noise, *, block: int) -> None:
         """A measurement of the strategy on some partitions."""
@@ -83,14 +82,16 @@ def taken_apart(strategy: LinearMap, column: str) -> tuple[Integers, Product] | 
 
 
 @dataclass
-class Shelves:
+class PartitionViews:
     """A view of the log: the shelves by strategy, and what questions have cost each partition by themselves."""
 
     domain: Domain
     empty_book: Callable[[], Book]
-    known: dict[str, Shelf] = field(default_factory=dict)  # by the digest of the strategy
+    known: dict[str, PartitionMeasurements] = field(default_factory=dict)  # by the digest of the strategy
     asked: list[Columns] = field(default_factory=list)  # the columns of questions that were paid for, in order
-    _homes: dict[int, tuple[Shelf, Integers, LinearMap]] = field(default_factory=dict)  # shelf, partitions, measured
+    _homes: dict[int, tuple[PartitionMeasurements, Integers, LinearMap]] = field(
+        default_factory=dict
+    )  # shelf, partitions, measured
     _paid: list[tuple[Columns, Reals, str | None]] = field(default_factory=list)
     _kept: dict[tuple[Columns, str], tuple[int, Reals]] = field(default_factory=dict)
 
@@ -111,8 +112,8 @@ class Shelves:
                 case Refined() as event if event.block in self._homes:
                     self._refined(record, event)
 
-    def shelf(self, strategy: Product) -> Shelf:
-        return self.known.get(strategy.digest) or Shelf.empty(strategy, self.partitions)
+    def shelf(self, strategy: Product) -> PartitionMeasurements:
+        return self.known.get(strategy.digest) or PartitionMeasurements.empty(strategy, self.partitions)
 
     def measured(self, block: int) -> LinearMap:
         """What the measurement at a position of the log measured."""
@@ -142,7 +143,7 @@ class Shelves:
             self.asked.append(about)
         if apart is not None:
             partitions, strategy = apart
-            shelf = self.known.setdefault(strategy.digest, Shelf.empty(strategy, self.partitions))
+            shelf = self.known.setdefault(strategy.digest, PartitionMeasurements.empty(strategy, self.partitions))
             self._homes[record.position] = shelf, partitions, event.strategy
             shelf.add(partitions, record.values, event.noise, block=record.position)
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from bursar.core.domain import Domain
-from bursar.views.measurements import products_of
 from bursar.core.accounting import Book, Measured, Refined, Versioned
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask
+from bursar.views.measurements import products_of
 
 Columns = tuple[str, ...]
 Rule = Callable[[LinearMap], bool]

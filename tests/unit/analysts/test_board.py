@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from bursar.analysts import queue_storage as slips
-from bursar.analysts.queue_state import Board, Rules, State, Ticket, first_in_line, settle
+from bursar.analysts import queue_state as slips
+from bursar.analysts.queue_state import Board, QueueState, Rules, Ticket, first_in_line, settle
 from bursar.analysts.scheduler import RoundRobin
 from bursar.errors import LedgerError
 
@@ -17,7 +17,7 @@ WAIT = Rules(scheduler=RoundRobin(weights={"a": THIRD, "b": THIRD, "c": THIRD}))
 SKIP = replace(WAIT, idle=600.0)
 
 
-def ticket(number: int, analyst: str, state: State = State.WAITING, expires: float = 1e9) -> Ticket:
+def ticket(number: int, analyst: str, state: QueueState = QueueState.WAITING, expires: float = 1e9) -> Ticket:
     return Ticket(number=number, analyst=analyst, state=state, at=0.0, expires=expires)
 
 
@@ -61,21 +61,21 @@ def test_nobody_at_all_is_left() -> None:
 
 
 def test_the_first_ticket_whose_client_is_there_takes_the_turn() -> None:
-    tickets = (ticket(3, "b"), ticket(4, "a", State.PARKED), ticket(5, "a"), ticket(6, "a"))
+    tickets = (ticket(3, "b"), ticket(4, "a", QueueState.PARKED), ticket(5, "a"), ticket(6, "a"))
     first = first_in_line(board(*tickets, turn="a"))
     assert first is not None
     assert first.number == 5
-    assert first_in_line(board(*tickets, ticket(2, "a", State.RUNNING), turn="a")) is None
+    assert first_in_line(board(*tickets, ticket(2, "a", QueueState.RUNNING), turn="a")) is None
     assert first_in_line(board(ticket(1, "a"))) is None
 
 
 def test_a_running_turn_is_not_disturbed() -> None:
-    running = board(ticket(1, "a", State.RUNNING, expires=50.0), ticket(2, "b"), turn="a", passing=frozenset("a"))
+    running = board(ticket(1, "a", QueueState.RUNNING, expires=50.0), ticket(2, "b"), turn="a", passing=frozenset("a"))
     assert settle(running, SKIP, 49.0) == running
 
 
 def test_the_turn_of_a_client_that_died_at_it_is_over() -> None:
-    after = settle(board(ticket(1, "a", State.RUNNING, expires=50.0), ticket(2, "b"), turn="a"), WAIT, 50.0)
+    after = settle(board(ticket(1, "a", QueueState.RUNNING, expires=50.0), ticket(2, "b"), turn="a"), WAIT, 50.0)
     assert (after.turn, [t.number for t in after.tickets]) == ("b", [2])
 
 
@@ -87,7 +87,7 @@ def test_a_client_that_died_in_line_uses_up_one_turn_and_blocks_nobody() -> None
 
 
 def test_a_dead_client_is_forgotten_where_another_of_the_same_analyst_stands() -> None:
-    for other in (State.WAITING, State.PARKED):
+    for other in (QueueState.WAITING, QueueState.PARKED):
         after = settle(board(ticket(1, "a", expires=50.0), ticket(2, "a", other), turn="a"), WAIT, 60.0)
         assert (after.turn, [t.number for t in after.tickets]) == ("a", [2])
 
@@ -109,7 +109,7 @@ def test_who_is_away_is_passed_over_until_heard_of() -> None:
 
 
 def test_a_parked_ticket_has_as_long_as_the_idle_rule_from_when_its_turn_came() -> None:
-    parked = board(ticket(1, "a", State.PARKED), ticket(2, "b"), seen={"a": 0.0, "b": 9e3, "c": 9e3})
+    parked = board(ticket(1, "a", QueueState.PARKED), ticket(2, "b"), seen={"a": 0.0, "b": 9e3, "c": 9e3})
     came = settle(parked, SKIP, 10_000.0)
     assert (came.turn, came.since) == ("a", 10_000.0)
     assert settle(came, SKIP, 10_599.0).turn == "a"
@@ -119,7 +119,7 @@ def test_a_parked_ticket_has_as_long_as_the_idle_rule_from_when_its_turn_came() 
 
 def test_a_parked_ticket_outlasts_a_turn_that_its_owner_lets_go() -> None:
     for how in ({"passing": frozenset("a")}, {"away": frozenset("a")}):
-        after = settle(board(ticket(1, "a", State.PARKED), ticket(2, "b"), turn="a", **how), SKIP, 1.0)
+        after = settle(board(ticket(1, "a", QueueState.PARKED), ticket(2, "b"), turn="a", **how), SKIP, 1.0)
         assert (after.turn, [t.number for t in after.tickets]) == ("b", [1, 2])
 
 
@@ -136,7 +136,7 @@ def test_the_board_comes_back_from_its_rows() -> None:
         drop_from_queue = dict.__delitem__
 
     rows = Rows()
-    first = board(ticket(1, "ä", State.PARKED), ticket(12, "b"), turn="a", away=frozenset("bc"), seen={"a": 1 / 3})
+    first = board(ticket(1, "ä", QueueState.PARKED), ticket(12, "b"), turn="a", away=frozenset("bc"), seen={"a": 1 / 3})
     slips.write(rows, Board(), first)
     assert slips.read(rows) == first
     second = replace(first.drop(first.tickets[0]), turn=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.analysts.fairness_bounds import expected_turns, turns_at_most
+from bursar.analysts.guarantee import expected_turns, turns_at_most
 from bursar.errors import QueryError
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from bursar.analysts.guarantee import Guarantee, guarantee_of
-from bursar.analysts.settings import POLICIES, SCHEDULERS, Settings
-from bursar.analysts.shares import Shares
+from bursar.analysts.shares import POLICIES, SCHEDULERS, AnalystSettings, Shares
 from bursar.core.budget import Budget
 
 INCENTIVE, INTERFERENCE, MONOTONE = "sharing incentive", "non-interference", "analyst monotonicity"
 
 
 def promised(policy: str, scheduler: str = "none", **shares: float) -> Guarantee:
-    settings = Settings(policy=policy, scheduler=scheduler, shares=Shares.of(shares or {"ana": 0.5, "bob": 0.3}))
+    settings = AnalystSettings(policy=policy, scheduler=scheduler, shares=Shares.of(shares or {"ana": 0.5, "bob": 0.3}))
     return guarantee_of(settings, Budget.of(epsilon=2.0))
 
 

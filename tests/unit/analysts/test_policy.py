@@ -8,7 +8,7 @@ import pytest
 
 from bursar import presets
 from bursar.analysts.policy import Independent, SeededCache, Shared, policy_of
-from bursar.analysts.settings import Settings
+from bursar.analysts.shares import AnalystSettings
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
 from harness.collective import LINE, Collective, settings_of
@@ -19,7 +19,7 @@ FREE = ("exact", "reconstruct")
 
 
 def test_the_config_names_the_policy() -> None:
-    assert isinstance(policy_of(Settings()), Shared)
+    assert isinstance(policy_of(AnalystSettings()), Shared)
     assert isinstance(policy_of(settings_of(HALVES, policy="independent")), Independent)
     assert isinstance(policy_of(settings_of(HALVES)), SeededCache)
 
@@ -68,7 +68,7 @@ def test_budget_and_explain_say_what_is_promised() -> None:
     assert "analyst monotonicity" in ana.budget().sharing
     sql = "SELECT COUNT(*) FROM people WHERE age < 3"
     assert "seeded-cache" in str(ana.explain(sql, within=50))
-    bare = Collective(replace(settings_of(HALVES, policy="shared"), shares=Settings().shares))
+    bare = Collective(replace(settings_of(HALVES, policy="shared"), shares=AnalystSettings().shares))
     assert bare.owner.budget().sharing == ""
     assert "sharing" not in str(bare.owner.explain(sql, within=50))
 
@@ -80,7 +80,7 @@ def test_explain_never_tells_what_others_have_asked() -> None:
     shown = str(people.engines["bob"].explain("SELECT COUNT(*) FROM people WHERE age < 3", within=ERROR / 2))
     assert "rent" not in shown
     assert "answers many questions at once" in shown
-    bare = Collective(replace(settings_of(HALVES, policy="shared"), shares=Settings().shares))
+    bare = Collective(replace(settings_of(HALVES, policy="shared"), shares=AnalystSettings().shares))
     for ages in ("0", "1, 2", "0, 1, 3"):
         bare.owner.query(f"SELECT COUNT(*) FROM people WHERE age IN ({ages})", within=3 * ERROR)
     assert "rent so far" in str(bare.owner.explain("SELECT COUNT(*) FROM people WHERE age < 3", within=ERROR))

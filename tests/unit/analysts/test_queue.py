@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 
 from bursar.analysts import queue as module
-from bursar.analysts import queue_storage as slips
-from bursar.analysts.queue_state import Rules, State
+from bursar.analysts import queue_state as slips
 from bursar.analysts.queue import NoQueue, TurnQueue, queue_of
+from bursar.analysts.queue_state import QueueState, Rules
 from bursar.analysts.scheduler import Randomized, RoundRobin
-from bursar.analysts.settings import Settings
-from bursar.analysts.shares import Shares
-from bursar.errors import AnalystError, LedgerError, Waiting
+from bursar.analysts.shares import AnalystSettings, Shares
 from bursar.core.ledger import Ledger, MemoryLedger, SqliteLedger
+from bursar.errors import AnalystError, LedgerError, Waiting
 from harness.patience import PATIENCE, until
 
 HALF = Fraction(1, 2)
@@ -101,7 +100,7 @@ def test_who_will_not_wait_gets_a_ticket_that_is_redeemed_later(queue: TurnQueue
     with pytest.raises(Waiting) as again:
         at_once(Question(analyst="bob", ticket=1), queue)
     assert again.value.ticket == 1
-    assert [ticket.state for ticket in queue.status("bob").own] == [State.PARKED]
+    assert [ticket.state for ticket in queue.status("bob").own] == [QueueState.PARKED]
     at_once(Question(analyst="ann"), queue)
     at_once(Question(analyst="bob", ticket=1), queue)
     assert queue.status("bob").own == ()
@@ -272,7 +271,7 @@ def test_a_ledger_that_cannot_be_written_does_not_hide_what_was_answered(
 
 
 def test_without_a_scheduler_nobody_waits() -> None:
-    queue = queue_of(Settings(), MemoryLedger({}))
+    queue = queue_of(AnalystSettings(), MemoryLedger({}))
     assert isinstance(queue, NoQueue)
     with queue.turn(Question(analyst="anybody")), queue.turn(Question(analyst="anybody")):
         pass
@@ -286,13 +285,13 @@ def test_without_a_scheduler_nobody_waits() -> None:
 def test_queues_as_the_settings_say() -> None:
     shares = Shares.of({"ann": 0.3, "bob": 0.6})
     ledger = MemoryLedger({})
-    turns = queue_of(Settings(scheduler="round-robin", shares=shares, idle=7.0), ledger)
+    turns = queue_of(AnalystSettings(scheduler="round-robin", shares=shares, idle=7.0), ledger)
     assert isinstance(turns, TurnQueue)
     assert turns._rules == Rules(scheduler=RoundRobin(weights=dict(shares)), idle=7.0)
-    lots = queue_of(Settings(scheduler="randomized", shares=shares), ledger)
+    lots = queue_of(AnalystSettings(scheduler="randomized", shares=shares), ledger)
     assert isinstance(lots, TurnQueue)
     assert lots._rules.scheduler == Randomized(weights=dict(shares))
     even = {"ann": HALF, "bob": HALF}
-    lots = queue_of(Settings(scheduler="randomized", shares=shares, probabilities=even), ledger)
+    lots = queue_of(AnalystSettings(scheduler="randomized", shares=shares, probabilities=even), ledger)
     assert isinstance(lots, TurnQueue)
     assert lots._rules.scheduler.weights == even

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from bursar.analysts.seed_measurements import PURPOSE, events_of, plan_of, plant
-from bursar.analysts.settings import BASES, Seed, Settings
-from bursar.analysts.shares import EVERYONE, Shares
-from bursar.core.domain import Neighbours, Unit
-from bursar.errors import Busy
+from bursar.analysts.shares import BASES, EVERYONE, AnalystSettings, Seed, Shares
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
+from bursar.core.domain import Neighbours, Unit
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import chain
 from bursar.core.queries import Mask, Product, Steps
+from bursar.errors import Busy
 from harness.collective import Collective, settings_of
 from harness.small import DOMAIN, Silence, config, engine
 
@@ -25,7 +24,7 @@ HALVES = {"ana": 0.5, "bob": 0.5}
 
 
 def kernel_of(seed: Seed, **changes: Any) -> Kernel:
-    settings = Settings(policy="seeded-cache", shares=Shares.of(HALVES), seed=seed)
+    settings = AnalystSettings(policy="seeded-cache", shares=Shares.of(HALVES), seed=seed)
     bursar = engine(settings=config(analysts=settings, **changes), randomness=Silence(), analyst="owner")
     bursar.declare_shares()
     return bursar.kernel
@@ -87,7 +86,7 @@ def test_the_seed_costs_what_everyone_has(basis: str, changes: dict[str, Any]) -
 
 def test_nothing_is_measured_before_shares_are_given_out() -> None:
     seed = Seed(fraction=Fraction(1, 4), columns=("age",))
-    settings = Settings(policy="seeded-cache", shares=Shares.of(HALVES), seed=seed)
+    settings = AnalystSettings(policy="seeded-cache", shares=Shares.of(HALVES), seed=seed)
     bursar = engine(settings=config(analysts=settings), analyst="owner")
     plant(bursar.kernel, seed)
     assert bursar.kernel.spent() == 0

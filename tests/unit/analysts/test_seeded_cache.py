@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from bursar import presets
 from bursar.analysts.seeded_cache import Phases
+from bursar.core.accounting import NoiseKind, to_units
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.core.accounting import NoiseKind, to_units
 from harness.collective import CELLS, Collective, request_of, rmse, settings_of
 
 HALVES = {"ana": 0.5, "bob": 0.5}

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from bursar.analysts.settings import Seed, Settings
-from bursar.analysts.shares import EVERYONE, Shares
+from bursar.analysts.shares import EVERYONE, AnalystSettings, Seed, Shares
 from bursar.errors import ConfigError
 
 
@@ -46,7 +45,7 @@ def test_refusals(numbers: dict[str, float], reason: str) -> None:
 def test_a_seed_is_the_account_of_everyone() -> None:
     shares = Shares.of({"ann": 0.5, "bob": 0.5})
     seed = Seed(fraction=Fraction(1, 4), columns=("age",))
-    accounts = Settings(policy="seeded-cache", shares=shares, seed=seed).accounts
+    accounts = AnalystSettings(policy="seeded-cache", shares=shares, seed=seed).accounts
     assert dict(accounts) == {"ann": Fraction(3, 8), "bob": Fraction(3, 8), EVERYONE: Fraction(1, 4)}
     assert accounts.total == 1
-    assert Settings(shares=shares).accounts == shares
+    assert AnalystSettings(shares=shares).accounts == shares

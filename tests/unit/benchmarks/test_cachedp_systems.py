@@ -16,13 +16,13 @@ from benchmarks.systems.full_tree import full_tree, hopeless
 from benchmarks.systems.laws import Believed, independent_scale, passes
 from benchmarks.systems.pioneer import Past, plan, spans_of, target
 
-from bursar.core.domain import Domain, Integers
-from bursar.goal import Goal, GoalKind
 from bursar.core.accounting import from_units
-from bursar.planner.choose import Preset
+from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
+from bursar.goal import Goal, GoalKind
+from bursar.planner.choose import Preset
 
-DOMAIN = Domain((Integers(name="id", lower=0, upper=7, null=0),))
+DOMAIN = Domain((IntegerRange(name="id", lower=0, upper=7, null=0),))
 LEVEL = [(0, 2), (2, 4), (4, 6), (6, 8)]
 
 
@@ -95,7 +95,9 @@ def test_the_tree_is_the_one_of_the_paper() -> None:
 
 
 def test_a_tree_over_two_columns_hangs_the_second_from_the_leaves_of_the_first() -> None:
-    domain = Domain((Integers(name="a", lower=0, upper=3, null=0), Integers(name="b", lower=0, upper=1, null=0)))
+    domain = Domain(
+        (IntegerRange(name="a", lower=0, upper=3, null=0), IntegerRange(name="b", lower=0, upper=1, null=0))
+    )
     tree = full_tree(domain, ("a", "b"))
     assert tree is not None
     assert tree.rows.shape == (3 + 4 * 3, 8)
@@ -227,7 +229,9 @@ def test_pioneer_starts_anew_with_another_log() -> None:
 
 
 def test_pioneer_does_not_take_one_column_for_another() -> None:
-    domain = Domain((Integers(name="a", lower=0, upper=7, null=0), Integers(name="b", lower=0, upper=7, null=0)))
+    domain = Domain(
+        (IntegerRange(name="a", lower=0, upper=7, null=0), IntegerRange(name="b", lower=0, upper=7, null=0))
+    )
     frame = pd.DataFrame({"a": np.arange(8), "b": np.arange(8)})
     table = Data(domain=domain, frame=frame, size=8, real=False)
     on = Bench(Task(name="two", data=table, clients=lambda seed: []), SYSTEMS["pioneer"], sequential=True)

@@ -11,10 +11,10 @@ from benchmarks.cachedp import figures
 from benchmarks.cachedp_run import Trace
 from benchmarks.cachedp_tasks import breadth_first, children, converse, depth_first, ranges, request
 
-from bursar.core.domain import Domain, Integers
+from bursar.core.domain import Domain, IntegerRange
 from bursar.goal import Goal, GoalKind
 
-DOMAIN = Domain((Integers(name="id", lower=0, upper=7, null=0),))
+DOMAIN = Domain((IntegerRange(name="id", lower=0, upper=7, null=0),))
 GOAL = Goal(kind=GoalKind.ERROR, amount=10.0)
 COUNTS = np.array([0, 0, 5, 100, 40, 40, 0, 3])
 

@@ -6,12 +6,12 @@ from datetime import date
 
 import pytest
 
-from bursar.cli.complete import Completer, described
-from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
+from bursar.cli.shell import Completer, described
+from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 
 DOMAIN = Domain(
     (
-        Integers(name="age", lower=0, upper=9),
+        IntegerRange(name="age", lower=0, upper=9),
         Categories(name="region", values=("north", "north east", "it's"), outside=Stray.OTHER),
         Categories(name="member", values=(True, False), outside=0, null=0),
         Bins(name="income", edges=(0.0, 10.0, 20.5)),

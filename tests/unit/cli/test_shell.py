@@ -11,8 +11,8 @@ import pytest
 import bursar
 from bursar.cli import shell as shell_module
 from bursar.cli.shell import Shell, default_history
-from bursar.errors import Unsupported
 from bursar.core.ledger import SqliteLedger
+from bursar.errors import Unsupported
 from harness.patience import until
 from harness.small import engine
 from harness.terminal import Terminal

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bursar.analysts.settings import Seed, Settings
-from bursar.analysts.shares import Shares
+from bursar.analysts.shares import AnalystSettings, Seed, Shares
 from bursar.errors import ConfigError
 from harness.configs import head, read
 
@@ -40,10 +39,10 @@ def test_everything_is_read(tmp_path: Path) -> None:
 
 def test_all_of_it_is_optional(tmp_path: Path) -> None:
     lines = TEXT.splitlines(keepends=True)
-    assert read(tmp_path, "".join(lines[:13] + lines[19:])).analysts == Settings()
-    assert read(tmp_path, "".join(lines[:14] + lines[18:])).analysts == Settings()
+    assert read(tmp_path, "".join(lines[:13] + lines[19:])).analysts == AnalystSettings()
+    assert read(tmp_path, "".join(lines[:14] + lines[18:])).analysts == AnalystSettings()
     shares = read(tmp_path, "".join([*lines[:14], "shares.alice = 1\n", *lines[18:]])).analysts
-    assert shares == Settings(shares=Shares.of({"alice": 1}))
+    assert shares == AnalystSettings(shares=Shares.of({"alice": 1}))
     seeded = read(tmp_path, TEXT.replace('basis = "wavelet", ', "")).analysts.seed
     assert seeded is not None
     assert seeded.basis == "histogram"

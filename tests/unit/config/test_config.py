@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import bursar.config
 from bursar.config import load
 from bursar.config.partition import Seal, Sealing, cell_named
-from bursar.config.schema import KEYS
-from bursar.core.domain import Bins, Categories, Dates, Integers, Neighbours, Period, Stray
+from bursar.config.section import KEYS
+from bursar.core.accounting import Mode
+from bursar.core.domain import Bins, Categories, Dates, IntegerRange, Neighbours, Period, Stray
 from bursar.errors import ConfigError, QueryError
 from bursar.goal import Contract, Goal, GoalKind
-from bursar.core.accounting import Mode
 
 GOOD = """\
 dataset = "people"            # a comment with "quotes" and [brackets] = 1
@@ -117,7 +117,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert config.sealing == Sealing(seal=Seal.CALENDAR, grace_days=2)
     assert config.domain.attributes == (
         Categories(name="sex", values=("F", "M")),
-        Integers(name="age", lower=0, upper=99),
+        IntegerRange(name="age", lower=0, upper=99),
         Bins(name="income", edges=(0.0, 10_000.0, 20_000.5)),
         Dates(name="joined", first=date(2020, 1, 1), last=date(2023, 12, 31), by=Period.MONTH),
     )
@@ -568,7 +568,7 @@ def test_a_period_is_sealed_when_it_is_over(today: date, grace: int, sealed: int
 
 
 def test_partitions_are_named_by_their_values() -> None:
-    numbers, words = Integers(name="n", lower=-2, upper=3), Categories(name="w", values=("b", "a"))
+    numbers, words = IntegerRange(name="n", lower=-2, upper=3), Categories(name="w", values=("b", "a"))
     bins = Bins(name="x", edges=(0.0, 1.0, 2.5))
     assert [cell_named(WEEKS, day) for day in ("2024-01-01", "2024-01-07", "2024-01-08", "2024-02-04")] == [0, 0, 1, 4]
     assert [cell_named(numbers, text) for text in ("-2", "3")] == [0, 5]

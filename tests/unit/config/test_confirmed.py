@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bursar.config import load, load_draft
-from bursar.curate import edit
 from bursar.config.load import parse_draft
+from bursar.curate import edit
 from bursar.errors import ConfigError
 
 DRAFT = """\

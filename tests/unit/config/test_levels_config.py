@@ -8,11 +8,11 @@ import duckdb
 import pytest
 
 import bursar
+from bursar.compile import Level
 from bursar.config import load
 from bursar.core.domain import Categories
-from bursar.errors import BursarError, ConfigError, QueryError, SourceError
 from bursar.curate.check import check
-from bursar.compile import Level
+from bursar.errors import BursarError, ConfigError, QueryError, SourceError
 from harness.configs import head
 
 LEVELS = (

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import bursar
+from bursar.compile import compile as compile_query
+from bursar.compile.remembered import Compiled
+from bursar.compile.values import Represented
 from bursar.config import load
 from bursar.core.domain import Bins, Domain
 from bursar.errors import ConfigError
 from bursar.sql import parse
-from bursar.compile import compile as compile_query
-from bursar.compile.remembered import Compiled
-from bursar.compile.values import Represented
 from harness.configs import head
 
 CONFIG = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.errors import BudgetError, GoalError, QueryError
 from bursar.core.budget import Budget
+from bursar.errors import BudgetError, GoalError, QueryError
 from harness.small import Silence, config, counts, engine
 
 QUESTIONS = [

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.core.accounting import Noise, NoiseKind
+from bursar.estimation.estimate import Estimate, IndependentRows
+from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset, best, choose
 from bursar.planner.explain import explain
 from bursar.planner.goals import Wanted

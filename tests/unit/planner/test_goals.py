@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bursar.core.accounting import Mode
 from bursar.errors import GoalError
 from bursar.goal import Goal, GoalKind
-from bursar.core.accounting import Mode
 from bursar.planner.goals import Wanted, in_counts, resolve
 
 DEFAULT = Goal(kind=GoalKind.ERROR, amount=10)

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from bursar.errors import GoalError, QueryError
-from bursar.goal import Goal, GoalKind, Part
 from bursar.estimation.simultaneous import Family
+from bursar.goal import Goal, GoalKind, OutputGoal
 from bursar.planner.admit import admit
 from bursar.planner.choose import choose
 from bursar.planner.goals import Wanted, in_counts
-from bursar.planner.request import Request
-from bursar.planner.tolerances import LARGEST_RATIO, balance, tolerances
+from bursar.planner.request import LARGEST_RATIO, Request, balance, tolerances
 from harness.small import DOMAIN, Silence, config, counts, engine
 
 AGES = counts().sum(axis=(1, 2))
@@ -84,7 +83,9 @@ def test_nothing_at_all() -> None:
 
 def test_percentages_of_parts() -> None:
     goal = Goal(
-        kind=GoalKind.ERROR, amount=5, parts=(Part(amount=5, output="n"), Part(amount=2, percent=True, output="t"))
+        kind=GoalKind.ERROR,
+        amount=5,
+        parts=(OutputGoal(amount=5, output="n"), OutputGoal(amount=2, percent=True, output="t")),
     )
     found = in_counts(goal, 1000, lambda beta: None)
     assert [(part.amount, part.percent) for part in found.parts] == [(5, False), (20, False)]

@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
-from bursar.engine import Bursar
-from bursar.views.partition_measurements import Shelves, placed, taken_apart
 from bursar.core.accounting import Event, Measured, Refined
 from bursar.core.budget import Budget
+from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
+from bursar.core.queries import Mask, Product, Steps
+from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.partitions import ByPartition
-from bursar.core.queries import Mask, Product, Steps
+from bursar.views.partition_measurements import PartitionViews, placed, taken_apart
 from harness.small import Silence, config, engine
 
 DOMAIN = Domain(
     (
         Categories(name="sex", values=("F", "M")),
-        Integers(name="week", lower=0, upper=7),
-        Integers(name="age", lower=0, upper=9),
+        IntegerRange(name="week", lower=0, upper=7),
+        IntegerRange(name="age", lower=0, upper=9),
     ),
     partition="week",
 )
@@ -157,7 +157,7 @@ def test_shelves_rebuilt_from_the_log_are_the_same() -> None:
     ask_until_bought(db, 100)
     ask_until_bought(db, 50)
     live = db.planner.views().shelves
-    again = Shelves(DOMAIN, db.kernel.empty_book)
+    again = PartitionViews(DOMAIN, db.kernel.empty_book)
     again.advance(db.ledger.records())
     assert live.known.keys() == again.known.keys()
     for digest, shelf in live.known.items():

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from bursar.core.domain import Domain, Integers
+from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
+from bursar.core.grant import Grant
 from bursar.engine import Bursar
 from bursar.estimation.estimate import WeightedRows, meets
-from bursar.core.budget import Budget
-from bursar.core.grant import Grant
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer
@@ -25,7 +25,7 @@ from bursar.proposers.reconstruct import Reconstruct
 from harness.small import config, counts, engine
 
 PRESET = Preset("one at a time", (Reconstruct(), Incremental(), Direct()))
-LINE = Domain((Integers(name="x", lower=0, upper=39, null=0),))
+LINE = Domain((IntegerRange(name="x", lower=0, upper=39, null=0),))
 
 
 def small(**changes: object) -> Bursar:

@@ -7,20 +7,20 @@ import itertools
 import numpy as np
 import pytest
 
-from bursar.core.domain import Categories, Domain, Integers
-from bursar.engine import Bursar
-from bursar.estimation.estimate import WeightedRows, meets
 from bursar.core.accounting import Measured, Mode, from_units
 from bursar.core.budget import Budget
+from bursar.core.domain import Categories, Domain, IntegerRange
+from bursar.core.queries import Mask, Product, Stack, Steps
+from bursar.engine import Bursar
+from bursar.estimation.estimate import WeightedRows, meets
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
+from bursar.proposers.buying.investment import Together, on_top
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.invest import Invest, Invested
-from bursar.proposers.buying.investment import Together, on_top
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.tree import all_nodes
-from bursar.core.queries import Mask, Product, Stack, Steps
 from bursar.strategies.universal import MOST_CELLS, Universal, universal
 from harness.small import DOMAIN, config, engine
 
@@ -147,7 +147,7 @@ def test_the_worst_question_keeps_the_goal_and_so_do_the_others() -> None:
 def test_weights_recover_every_query(mode: Mode, size: int) -> None:
     domain = Domain(
         (
-            Integers(name="x", lower=0, upper=size - 1, null=0),
+            IntegerRange(name="x", lower=0, upper=size - 1, null=0),
             Categories(name="c", values=("a", "b", "d"), null=0, outside=0),
         )
     )
@@ -169,7 +169,7 @@ def test_weights_recover_every_query(mode: Mode, size: int) -> None:
 
 
 def test_the_worst_range_is_the_worst() -> None:
-    plan = universal(Domain((Integers(name="x", lower=0, upper=39, null=0),)), ("x",), Mode.CONCENTRATED)
+    plan = universal(Domain((IntegerRange(name="x", lower=0, upper=39, null=0),)), ("x",), Mode.CONCENTRATED)
     assert plan is not None
     boxes = list(itertools.combinations(range(41), 2))
     every = Product((Mask(("x",), (40,), Steps.ranges([a for a, _ in boxes], [b for _, b in boxes], 40)),))
@@ -178,7 +178,7 @@ def test_the_worst_range_is_the_worst() -> None:
 
 
 def test_too_many_cells_have_no_universal_strategy() -> None:
-    domain = Domain((Integers(name="x", lower=0, upper=MOST_CELLS, null=0),))
+    domain = Domain((IntegerRange(name="x", lower=0, upper=MOST_CELLS, null=0),))
     assert universal(domain, ("x",), Mode.PURE) is None
     assert universal(domain, (), Mode.PURE) is None
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.core.domain import Domain, Integers
+from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
 from bursar.engine import Bursar
 from bursar.errors import GoalError
-from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from harness.small import config, engine
 
 SIZE = 10**6
-DOMAIN = Domain((Integers(name="id", lower=0, upper=SIZE - 1, null=0),))
+DOMAIN = Domain((IntegerRange(name="id", lower=0, upper=SIZE - 1, null=0),))
 TABLE = np.zeros(SIZE, np.int64)
 TABLE[::1000] = 7
 BUDGETS = [Budget.of(epsilon=50.0), Budget.of(rho=5.0)]

@@ -10,12 +10,12 @@ import pytest
 
 from bursar import presets
 from bursar.answer import Answer
-from bursar.core.domain import Domain, Integers
+from bursar.core.accounting import Measured, Mode
+from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
 from bursar.engine import Bursar
 from bursar.errors import BudgetError, GoalError, QueryError
 from bursar.estimation.simultaneous import EveryQuestion, Family, share
-from bursar.core.accounting import Measured, Mode
-from bursar.core.budget import Budget
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer
@@ -146,7 +146,7 @@ def test_a_strategy_for_overlapping_questions_is_one_purchase() -> None:
 
 
 def test_a_histogram_too_large_for_least_squares_answers_itself() -> None:
-    domain = Domain((Integers(name="x", lower=0, upper=2999, null=0),))
+    domain = Domain((IntegerRange(name="x", lower=0, upper=2999, null=0),))
     settings = config(domain=domain, family=Family(domain=domain, sets=(("x",),)))
     db = engine(table=np.full(3000, 30), settings=settings)
     text = "SELECT x, COUNT(*) FROM people GROUP BY x"

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.errors import BudgetError
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import IndependentRows, error_bars, meets
-from bursar.views.learner import Learning
-from bursar.views.learning import Adaptive, Always, Constant, Never
-from bursar.views.size import ALL_ROWS
 from bursar.core.accounting import Event, Failed, Measured, Mode, NoiseKind, Opened
+from bursar.core.queries import Mask, Product, Steps
+from bursar.errors import BudgetError
+from bursar.estimation.estimate import IndependentRows, error_bars, meets
+from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset, acceptable
 from bursar.planner.offer import Offer
 from bursar.proposers.direct import Direct
-from bursar.proposers.pmw import PRINTED, PUBLISHED, TIGHT, VANILLA, Pmw, Settings
+from bursar.proposers.pmw import PRINTED, PUBLISHED, TIGHT, VANILLA, Pmw, PmwSettings
 from bursar.proposers.pmw_calibration import Checked
-from bursar.core.queries import Mask, Product, Steps
+from bursar.views.learner import Learning
+from bursar.views.learning import Adaptive, Always, ConstantRate, Never
+from bursar.views.measurements import ALL_ROWS
 from harness.learning import Stage, cells, grid, request
 
 TABLE = np.array([[300, 100, 100], [100, 200, 200]])
@@ -29,13 +29,15 @@ EVERY = cells(DOMAIN, a=[0, 1])
 GOAL = {"within": 300.0, "beta": 0.05}
 
 
-def settings(**changes: object) -> Settings:
+def settings(**changes: object) -> PmwSettings:
     """Every question is tested, unless it is said otherwise."""
-    learning = Learning(schedule=Constant(value=0.1), heuristic=Always())
+    learning = Learning(schedule=ConstantRate(value=0.1), heuristic=Always())
     return replace(TIGHT, **{"learning": learning, **changes})  # type: ignore[arg-type]
 
 
-def stage(chosen: Settings | None = None, *others: object, seed: int | None = None, table: np.ndarray = TABLE) -> Stage:
+def stage(
+    chosen: PmwSettings | None = None, *others: object, seed: int | None = None, table: np.ndarray = TABLE
+) -> Stage:
     """Without noise unless there is a seed."""
     return Stage(table=table, preset=Preset("test", (*others, Pmw(chosen or settings()))), seed=seed)  # type: ignore[arg-type]
 
@@ -110,7 +112,7 @@ def test_a_test_that_fails_is_bought_and_learnt_from() -> None:
 
 
 def test_not_ready_means_bought_without_a_test() -> None:
-    made = known(stage(settings(learning=Learning(schedule=Constant(value=0.1), heuristic=Never()))))
+    made = known(stage(settings(learning=Learning(schedule=ConstantRate(value=0.1), heuristic=Never()))))
     for query in (B0, cells(DOMAIN, b=[1])):
         offer, _ = made.ask(query, **GOAL)
         assert [type(event) for event in offer.price.events] == [Measured]
@@ -120,7 +122,7 @@ def test_not_ready_means_bought_without_a_test() -> None:
 
 def test_the_heuristic_decides_question_by_question() -> None:
     heuristic = Adaptive(first=2, step=1)
-    learning = Learning(schedule=Constant(value=0.5), heuristic=heuristic, tau=0.01)
+    learning = Learning(schedule=ConstantRate(value=0.5), heuristic=heuristic, tau=0.01)
     made = known(stage(settings(learning=learning, cache=False)))
     kinds = [type(made.ask(B0, **GOAL)[0].price.events[0]) for _ in range(4)]
     assert kinds[0] is Measured
@@ -202,7 +204,7 @@ def test_where_everything_can_be_bought_there_is_no_offer() -> None:
 
 
 def test_too_many_cells_are_bought_without_a_test() -> None:
-    learning = Learning(schedule=Constant(value=0.1), heuristic=Always(), most_bins=5)
+    learning = Learning(schedule=ConstantRate(value=0.1), heuristic=Always(), most_bins=5)
     made = known(stage(settings(learning=learning)))
     assert isinstance(made.ask(cells(DOMAIN, a=[0], b=[0]), **GOAL)[0].price.events[0], Measured)
     assert isinstance(made.ask(B0, **GOAL)[0].price.events[0], Opened)
@@ -227,7 +229,7 @@ def test_a_bid_is_what_questions_cost_in_the_long_run() -> None:
 @pytest.mark.parametrize(("table", "good"), [(np.full((2, 3), 200), True), (np.diag([900, 100, 0])[:2], False)])
 def test_it_is_preferred_where_its_bid_is_lower(table: np.ndarray, good: bool) -> None:
     """Beside `direct`: tests win once the answers that were bought say that estimates are good, and else never."""
-    learning = Learning(schedule=Constant(value=0.001), heuristic=Always())
+    learning = Learning(schedule=ConstantRate(value=0.001), heuristic=Always())
     made = stage(settings(learning=learning, cache=False), Direct(), seed=4, table=table)
     made.ask(ALL_ROWS, **GOAL)
     names = [
@@ -240,7 +242,7 @@ def test_it_is_preferred_where_its_bid_is_lower(table: np.ndarray, good: bool) -
 @pytest.mark.parametrize(
     "preset", [PUBLISHED, PRINTED, VANILLA, TIGHT], ids=["published", "printed", "vanilla", "tight"]
 )
-def test_every_setting_is_accepted_at_its_own_goals(preset: Settings) -> None:
+def test_every_setting_is_accepted_at_its_own_goals(preset: PmwSettings) -> None:
     made = stage(replace(preset, learning=replace(preset.learning, heuristic=Always())))
     for query in (A0, B0, A0, EVERY):
         (offer,) = offers(made, query)
@@ -261,7 +263,7 @@ def test_what_is_claimed_and_what_holds_stand_side_by_side() -> None:
 
 
 def test_a_restart_finds_the_same_offers() -> None:
-    learning = Learning(schedule=Constant(value=0.2), heuristic=Adaptive(first=3, step=1))
+    learning = Learning(schedule=ConstantRate(value=0.2), heuristic=Adaptive(first=3, step=1))
     made = stage(settings(learning=learning, cache=False), seed=7)
     rng = np.random.default_rng(1)
     for _ in range(150):

@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from bursar.estimation.estimate import error_bars, meets
-from bursar.tails.single_draw import single_tail
 from bursar.core.accounting import Noise, NoiseKind
+from bursar.estimation.estimate import error_bars, meets
 from bursar.proposers.pmw_calibration import (
     RATIO,
     Calibrated,
@@ -21,6 +20,7 @@ from bursar.proposers.pmw_calibration import (
     Tight,
     passing,
 )
+from bursar.tails.single_draw import single_tail
 from harness.learning import cells, grid, request
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN

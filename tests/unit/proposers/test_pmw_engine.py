@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.core.domain import Neighbours, Unit
-from bursar.views.learner import Learning
-from bursar.views.learning import Adaptive, Constant
 from bursar.core.accounting import Failed, Measured, Opened
 from bursar.core.budget import Budget
+from bursar.core.domain import Neighbours, Unit
 from bursar.planner.choose import Preset
 from bursar.proposers.exact import Exact
 from bursar.proposers.pmw import TIGHT, Pmw
+from bursar.views.learner import Learning
+from bursar.views.learning import Adaptive, ConstantRate
 from harness.small import DOMAIN, Silence, config, engine
 
 SIZES = DOMAIN.sizes(DOMAIN.names)
 EVEN = np.full(SIZES, 100)
-LEARNING = Learning(schedule=Constant(value=0.3), heuristic=Adaptive(first=1, step=2), tau=0.001)
+LEARNING = Learning(schedule=ConstantRate(value=0.3), heuristic=Adaptive(first=1, step=2), tau=0.001)
 PRESET = Preset("test", (Exact(), Pmw(replace(TIGHT, learning=LEARNING))))
 EAGER = Preset("test", (Exact(), Pmw(replace(TIGHT, learning=replace(LEARNING, heuristic=Adaptive(first=0))))))
 """Tested from the first question on for which the number of rows is known."""

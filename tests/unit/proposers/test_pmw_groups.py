@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.core.domain import Domain, Neighbours, Unit
-from bursar.engine import Bursar
-from bursar.views.learner import Learner, Learning
-from bursar.views.learning import Adaptive, Always, Constant
 from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.queries import Mask, Product, Steps
+from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.pmw import TIGHT, Pmw
 from bursar.proposers.pmw_windows import PmwWindows
-from bursar.core.queries import Mask, Product, Steps
+from bursar.views.learner import Learner, Learning
+from bursar.views.learning import Adaptive, Always, ConstantRate
 from harness.small import DOMAIN, Silence, config, engine
 
 GROUPS = (("age", "sex"),)
-LEARNING = Learning(schedule=Constant(value=0.3), heuristic=Adaptive(first=0))
+LEARNING = Learning(schedule=ConstantRate(value=0.3), heuristic=Adaptive(first=0))
 WITH_OTHERS = replace(TIGHT, learning=LEARNING, least_cells=1)
 PRESET = Preset("test", (Exact(), Pmw(WITH_OTHERS), Direct()))
 INSIDE = "SELECT COUNT(*) FROM people WHERE sex = 'F' AND age < 5"

@@ -8,20 +8,19 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.goal import GoalKind
-from bursar.estimation.estimate import meets
-from bursar.views.learner import Learning
-from bursar.views.learner_tree import Flat, Overlapping, windowed
-from bursar.views.learning import Adaptive, Always, Constant, Never
-from bursar.tails.tails import tail
-from bursar.views.windows import Node, split
 from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened
+from bursar.core.queries import Mask, Product, Steps
+from bursar.estimation.estimate import meets
+from bursar.goal import GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
-from bursar.proposers.pmw import PUBLISHED, TIGHT, Settings
+from bursar.proposers.pmw import PUBLISHED, TIGHT, PmwSettings
 from bursar.proposers.pmw_plan import Added
 from bursar.proposers.pmw_windows import PmwWindows
-from bursar.core.queries import Mask, Product, Steps
+from bursar.tails.tails import tail
+from bursar.views.learner import Learning
+from bursar.views.learner_tree import Flat, Node, Overlapping, split, windowed
+from bursar.views.learning import Adaptive, Always, ConstantRate, Never
 from harness.learning import Stage, cells, grid, request
 
 DOMAIN = grid(8, 2, 3, partition="a")
@@ -31,7 +30,7 @@ GOAL = {"within": 400.0, "beta": 0.05}
 
 
 def learning(heuristic: object) -> Learning:
-    return Learning(schedule=Constant(value=0.1), heuristic=heuristic)  # type: ignore[arg-type]
+    return Learning(schedule=ConstantRate(value=0.1), heuristic=heuristic)  # type: ignore[arg-type]
 
 
 TESTING = replace(TIGHT, learning=learning(Always()))
@@ -43,7 +42,7 @@ def over(low: int, high: int, query: Product) -> Product:
     return Product((*cells(DOMAIN, a=range(low, high + 1)).masks, *query.masks))
 
 
-def stage(settings: Settings = TESTING, *, table: np.ndarray = TABLE, through: int = 7, **how: object) -> Stage:
+def stage(settings: PmwSettings = TESTING, *, table: np.ndarray = TABLE, through: int = 7, **how: object) -> Stage:
     """Without noise."""
     preset = Preset("test", (PmwWindows(settings, **how),))  # type: ignore[arg-type]
     return Stage(table=table, preset=preset, seed=None, partition="a", through=through)
@@ -213,7 +212,7 @@ def test_a_stream_starts_warm() -> None:
 @pytest.mark.parametrize(
     ("settings", "changes"), [(replace(TESTING, least_cells=2), {}), (TESTING, {"kind": GoalKind.RMSE})]
 )
-def test_where_no_offer_is_made(settings: Settings, changes: dict[str, object]) -> None:
+def test_where_no_offer_is_made(settings: PmwSettings, changes: dict[str, object]) -> None:
     made = stage(settings)
     asked = request(over(0, 3, B0), **GOAL)
     asked = replace(asked, goal=replace(asked.goal, **changes))  # type: ignore[arg-type]

@@ -14,30 +14,30 @@ import numpy as np
 import pytest
 
 from bursar import presets
-from bursar.core.domain import Categories, Domain, Integers, Neighbours, Unit
-from bursar.engine import Bursar
-from bursar.views.learner import Learning
-from bursar.views.learning import Always, Constant
 from bursar.core import grant as granting
 from bursar.core.accounting import Closed, Failed, Measured, Opened, from_units
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version, seal
+from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
 from bursar.core.ledger import Ledger, MemoryLedger, SqliteLedger
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.seals import Axis
+from bursar.core.seals import PartitionAxis
+from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.pmw import TIGHT
 from bursar.proposers.pmw_windows import PmwWindows
+from bursar.views.learner import Learning
+from bursar.views.learning import Always, ConstantRate
 from harness.faults import later
 from harness.learning import cells
 from harness.small import Silence, TableSource, charter, config, engine
 
 DOMAIN = Domain(
     (
-        Integers(name="week", lower=0, upper=7),
+        IntegerRange(name="week", lower=0, upper=7),
         Categories(name="sex", values=("F", "M")),
-        Integers(name="age", lower=0, upper=4),
+        IntegerRange(name="age", lower=0, upper=4),
     ),
     partition="week",
 )
@@ -46,7 +46,7 @@ TABLE = np.full(SHAPE, 100)
 SETTINGS = config(
     domain=DOMAIN, unit=Unit(neighbours=Neighbours.REPLACE_ONE), budget=Budget.of(epsilon=20.0), max_rows=10**6
 )
-LEARNING = Learning(schedule=Constant(value=0.1), heuristic=Always())
+LEARNING = Learning(schedule=ConstantRate(value=0.1), heuristic=Always())
 TESTING = Preset("test", (PmwWindows(replace(TIGHT, learning=LEARNING)),))
 """A node is tested as soon as it has learnt anything."""
 
@@ -59,8 +59,8 @@ QUESTIONS = [ask(sex, low, high) for low, high in ((0, 3), (4, 5), (0, 5), (1, 6
 GOAL: Any = {"within": 250, "confidence": 0.95}
 
 
-def axis() -> Axis:
-    found = Axis.of(DOMAIN, SETTINGS.unit)
+def axis() -> PartitionAxis:
+    found = PartitionAxis.of(DOMAIN, SETTINGS.unit)
     assert found is not None
     return found
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.estimation.estimate import IndependentRows, meets
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.budget import Budget
+from bursar.estimation.estimate import IndependentRows, meets
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct

@@ -8,24 +8,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.core.domain import Categories, Domain, Integers
-from bursar.engine import Bursar
-from bursar.tails import tails
-from bursar.estimation.estimate import meets
-from bursar.tails.inversion import Inversion
+from bursar.compile import remembered
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
+from bursar.core.domain import Categories, Domain, IntegerRange
+from bursar.engine import Bursar
+from bursar.estimation.estimate import meets
 from bursar.planner.goals import Wanted
 from bursar.proposers import direct
+from bursar.proposers.buying.purchase import PurchaseProblem
 from bursar.proposers.direct import Direct
-from bursar.proposers.buying.purchase import Shop
 from bursar.proposers.tree import wish_for
-from bursar.compile import remembered
+from bursar.tails import tails
+from bursar.tails.inversion import Inversion
 from harness.small import config, engine
 
 DOMAIN = Domain(
     (
-        Integers(name="age", lower=0, upper=99, null=0),
+        IntegerRange(name="age", lower=0, upper=99, null=0),
         Categories(name="sex", values=("F", "M"), outside=0, null=0),
     )
 )
@@ -50,12 +50,12 @@ def small(mode: Mode) -> Bursar:
     return engine(table=TABLE, settings=config(domain=DOMAIN, budget=BUDGETS[mode]))
 
 
-def shop(db: Bursar, text: str, **wanted: float) -> Shop:
+def shop(db: Bursar, text: str, **wanted: float) -> PurchaseProblem:
     request = db.prepare(text, Wanted(**wanted), None)
     views, asked = db.planner.views(), request.workload.map
     wish = wish_for(asked, views.domain.ordered(asked.attrs), views)
     assert wish is not None
-    found = Shop.of(wish, request, views)
+    found = PurchaseProblem.of(wish, request, views)
     assert found is not None
     return found
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from bursar.core.domain import Domain, Integers
-from bursar.engine import Bursar
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import meets
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
+from bursar.core.queries import Mask, Product, Steps
+from bursar.engine import Bursar
+from bursar.estimation.estimate import meets
+from bursar.goal import Goal, GoalKind
 from bursar.planner.batch import Batch, together
 from bursar.planner.goals import Wanted
+from bursar.proposers.buying.sine_plan import SinePlan, sines
 from bursar.proposers.direct import Direct
-from bursar.proposers.buying.sine_plan import Sines, sines
 from bursar.proposers.strategy import Strategy
-from bursar.core.queries import Mask, Product, Steps
-from bursar.strategies.ranges import Family
+from bursar.strategies.ranges import RangeFamily
 from harness.maps import domain_of
 from harness.small import config, engine
 
@@ -49,7 +49,7 @@ def between(low: int, high: int) -> str:
 def asked() -> Asked:
     """500 ranges, all within 3,000 with a chance of at least 1 - 1e-6."""
     numbers = np.random.default_rng(0)
-    domain = Domain((Integers(name="x", lower=0, upper=VALUES - 1),))
+    domain = Domain((IntegerRange(name="x", lower=0, upper=VALUES - 1),))
     assert domain["x"].size == VALUES + 1  # NULL has a cell
     table = numbers.poisson(5, VALUES + 1)
     lows = numbers.integers(0, VALUES, ASKED)
@@ -96,7 +96,7 @@ def ranges(rows: list[tuple[int, int]], size: int) -> Product:
     return Product((Mask(("x",), (size,), Steps.ranges(lows, highs, size)),))
 
 
-def planned(rows: list[tuple[int, int]], size: int) -> Sines | None:
+def planned(rows: list[tuple[int, int]], size: int) -> SinePlan | None:
     return sines(ranges(rows, size), domain_of(x=size))
 
 
@@ -104,13 +104,13 @@ def test_the_cells_are_those_that_the_queries_look_at() -> None:
     part = planned([(100 + i, 1000 - i) for i in range(300)], 5000)
     assert part is not None
     transform = part.strategy.transform
-    assert (transform.first, len(transform.cell_weights), part.strategy.family) == (100, 900, Family.RANGES)
+    assert (transform.first, len(transform.cell_weights), part.strategy.family) == (100, 900, RangeFamily.RANGES)
     nearly_all = planned([(20 + i, 1980 - i) for i in range(300)], 2000)
     assert nearly_all is not None
     assert len(nearly_all.strategy.transform.cell_weights) == 2000
     running = planned([(300, 301 + i) for i in range(600)], 5000)
     assert running is not None
-    assert running.strategy.family is Family.PREFIXES
+    assert running.strategy.family is RangeFamily.PREFIXES
     to_the_end = planned([(4000, 5000), *((4000 + i, 4990 - i) for i in range(300))], 5000)
     assert to_the_end is not None
     assert len(to_the_end.strategy.transform.cell_weights) == 1000
@@ -128,7 +128,7 @@ GOALS = [{"within": 400}, {"rmse": 150.0}, {"rho": 0.01}]
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: next(iter(goal)))
 def test_goals_are_kept_at_a_lower_price(goal: dict[str, float]) -> None:
-    domain = Domain((Integers(name="x", lower=0, upper=1999, null=0),))
+    domain = Domain((IntegerRange(name="x", lower=0, upper=1999, null=0),))
     db = engine(
         settings=config(domain=domain, budget=Budget.of(rho=900.0)), table=np.random.default_rng(1).integers(0, 9, 2000)
     )
@@ -147,7 +147,7 @@ def test_goals_are_kept_at_a_lower_price(goal: dict[str, float]) -> None:
 
 
 def test_pure_mode_has_no_sines() -> None:
-    domain = Domain((Integers(name="x", lower=0, upper=1999, null=0),))
+    domain = Domain((IntegerRange(name="x", lower=0, upper=1999, null=0),))
     db = engine(settings=config(domain=domain, budget=Budget.of(epsilon=9.0)), table=np.zeros(2000, int))
     assert db.config.budget.mode is Mode.PURE
     request = together([db.prepare(between(3 * i, 1999 - i), Wanted(within=400), None) for i in range(300)], None)

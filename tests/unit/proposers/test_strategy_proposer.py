@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.estimation.estimate import WeightedRows, meets
 from bursar.core.accounting import Noise
 from bursar.core.budget import Budget
 from bursar.core.grant import Grant
+from bursar.estimation.estimate import WeightedRows, meets
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.proposers.strategy import Strategy
-from bursar.strategies import memory
+from bursar.strategies import optimal as memory
 from harness.small import config, counts, engine
 
 RUNNING = "SELECT " + ", ".join(f"COUNT(*) FILTER (WHERE age <= {i}) AS a{i}" for i in range(10)) + " FROM people"

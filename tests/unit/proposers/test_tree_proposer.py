@@ -5,25 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.core.domain import Categories, Domain, Integers
-from bursar.engine import Bursar
-from bursar.views.nodes import boxes_of
 from bursar.core.accounting import Measured, Mode, Refined
 from bursar.core.budget import Budget
+from bursar.core.domain import Categories, Domain, IntegerRange
+from bursar.core.queries import Mask, Product, Steps
+from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
+from bursar.proposers.buying.purchase import finer
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
-from bursar.proposers.buying.purchase import finer
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.refine import Refine
 from bursar.proposers.tree import Tree, all_nodes, wish_for
-from bursar.core.queries import Mask, Product, Steps
+from bursar.views.nodes import boxes_of
 from harness.small import Silence, config, engine
 
 DOMAIN = Domain(
     (
-        Integers(name="age", lower=0, upper=99, null=0),
+        IntegerRange(name="age", lower=0, upper=99, null=0),
         Categories(name="sex", values=("F", "M"), outside=0, null=0),
     )
 )

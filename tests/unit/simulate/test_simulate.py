@@ -10,15 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from bursar.analysts.scheduler import Randomized, RoundRobin
-from bursar.analysts.settings import Seed, Settings
-from bursar.analysts.shares import Shares
-from bursar.errors import AnalystError, GoalError, QueryError, Unsupported
+from bursar.analysts.shares import AnalystSettings, Seed, Shares
 from bursar.core.budget import Budget
-from bursar.simulate.compare import POLICIES, Figures, Setting, compare, shares_of
-from bursar.simulate.mix import Asked, expected, replayed
-from bursar.simulate.order import served
-from bursar.simulate.plot import check_matplotlib, plot
-from bursar.simulate.trial import Policy, utilities
+from bursar.errors import AnalystError, GoalError, QueryError, Unsupported
+from bursar.simulate.compare import POLICIES, Figures, Setting, check_matplotlib, compare, plot, served, shares_of
+from bursar.simulate.trial import AnalystQuestion, TrialPolicy, expected, replayed, utilities
 from harness.small import config
 
 HALF = Fraction(1, 2)
@@ -26,20 +22,20 @@ EVEN = {"ann": HALF, "bob": HALF}
 WITHIN = {"within": 100}
 
 
-def point(age: int, who: str = "ann") -> Asked:
-    return Asked(analyst=who, sql=f"SELECT COUNT(*) FROM people WHERE age = {age}")
+def point(age: int, who: str = "ann") -> AnalystQuestion:
+    return AnalystQuestion(analyst=who, sql=f"SELECT COUNT(*) FROM people WHERE age = {age}")
 
 
-def up_to(age: int, who: str = "ann") -> Asked:
-    return Asked(analyst=who, sql=f"SELECT COUNT(*) FROM people WHERE age <= {age}")
+def up_to(age: int, who: str = "ann") -> AnalystQuestion:
+    return AnalystQuestion(analyst=who, sql=f"SELECT COUNT(*) FROM people WHERE age <= {age}")
 
 
-def names(asked: list[Asked]) -> str:
+def names(asked: list[AnalystQuestion]) -> str:
     return "".join(one.analyst for one in asked)
 
 
-def arriving(order: str) -> list[Asked]:
-    return [Asked(analyst=who, sql=str(place)) for place, who in enumerate(order)]
+def arriving(order: str) -> list[AnalystQuestion]:
+    return [AnalystQuestion(analyst=who, sql=str(place)) for place, who in enumerate(order)]
 
 
 # -- what is asked ------------------------------------------------------------------------------------------
@@ -99,9 +95,9 @@ def test_utility_counts_answers_within_their_goal() -> None:
     """Laplace noise of one point within 100 costs about .03; points of different ages cost the dearest of them."""
     settings = config(budget=Budget.of(epsilon=0.07))
     asked = [up_to(age) for age in range(10)]
-    alone = utilities(settings, Policy(name="one", shares=False), asked, shares={"ann": Fraction(1)}, **WITHIN)
+    alone = utilities(settings, TrialPolicy(name="one", shares=False), asked, shares={"ann": Fraction(1)}, **WITHIN)
     assert 0 < alone["ann"] < 10
-    half = utilities(settings, Policy(name="one", shares=False), asked, shares={"ann": HALF}, **WITHIN)
+    half = utilities(settings, TrialPolicy(name="one", shares=False), asked, shares={"ann": HALF}, **WITHIN)
     assert half["ann"] < alone["ann"]
 
 
@@ -109,7 +105,7 @@ def test_independent_analysts_do_not_profit_from_each_other_and_others_do() -> N
     settings = config(budget=Budget.of(epsilon=0.07))
     asked = [up_to(5, "ann"), up_to(5, "bob"), up_to(3, "ann"), up_to(3, "bob")]
     found = {
-        name: utilities(settings, Policy(name=name, policy=name), asked, shares=EVEN, **WITHIN)
+        name: utilities(settings, TrialPolicy(name=name, policy=name), asked, shares=EVEN, **WITHIN)
         for name in ("shared", "independent")
     }
     assert found["independent"] == {"ann": 1, "bob": 1}
@@ -118,7 +114,7 @@ def test_independent_analysts_do_not_profit_from_each_other_and_others_do() -> N
 
 def test_a_goal_that_makes_no_sense_is_told_with_its_question() -> None:
     with pytest.raises(GoalError, match="in the question of 'ann': SELECT COUNT"):
-        utilities(config(), Policy(name="x", shares=False), [point(1)], shares={"ann": HALF}, within="2%")
+        utilities(config(), TrialPolicy(name="x", shares=False), [point(1)], shares={"ann": HALF}, within="2%")
 
 
 # -- policies side by side ----------------------------------------------------------------------------------
@@ -156,8 +152,8 @@ def test_what_is_promised_is_seen(figures: dict[str, Figures]) -> None:
 
 def test_who_comes_first_takes_it_all_from_one_budget() -> None:
     """Ann spends nearly everything (.088 of .1) on one answer; from half the budget Bob could have paid his (.03)."""
-    dear = Asked(analyst="ann", sql="SELECT COUNT(*) FROM people WHERE age >= 1 WITH ERROR 34")
-    cheap = Asked(analyst="bob", sql="SELECT COUNT(*) FROM people WHERE sex = 'F' WITH ERROR 100")
+    dear = AnalystQuestion(analyst="ann", sql="SELECT COUNT(*) FROM people WHERE age >= 1 WITH ERROR 34")
+    cheap = AnalystQuestion(analyst="bob", sql="SELECT COUNT(*) FROM people WHERE sex = 'F' WITH ERROR 100")
     small = config(budget=Budget.of(epsilon=0.1))
     seen = compare(Setting(config=small, arrivals=[dear, cheap], shares=EVEN, wanted={}))
     assert [one.policy for one in seen] == ["one budget", "shared", "round-robin", "randomized", "independent"]
@@ -169,7 +165,7 @@ def test_who_comes_first_takes_it_all_from_one_budget() -> None:
 
 def test_shares_are_those_of_the_config_or_equal() -> None:
     assert shares_of(config(), ["ann", "bob"]) == EVEN
-    declared = config(analysts=Settings(shares=Shares.of({"ann": 0.5, "bob": 0.3, "cat": 0.2})))
+    declared = config(analysts=AnalystSettings(shares=Shares.of({"ann": 0.5, "bob": 0.3, "cat": 0.2})))
     assert shares_of(declared, ["bob", "cat"]) == {"bob": Fraction(3, 10), "cat": Fraction(1, 5)}
     with pytest.raises(AnalystError, match="'eve' has no share in the config"):
         shares_of(declared, ["eve"])

@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 import pytest
 
-from bursar.core.domain import Bins, Categories, Dates, Domain, Integers, Period, Stray
-from bursar.errors import QueryError
-from bursar.sql import parse
 from bursar.compile import compile
 from bursar.compile.compile import read
+from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
+from bursar.errors import QueryError
+from bursar.sql import parse
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src" / "bursar"
 PEOPLE = Domain(
     (
-        Integers(name="age", lower=0, upper=99, outside=Stray.OTHER),
-        Integers(name="height", lower=100, upper=220),
+        IntegerRange(name="age", lower=0, upper=99, outside=Stray.OTHER),
+        IntegerRange(name="height", lower=100, upper=220),
         Bins(name="income", edges=(0.0, 10.0, 20.0, 50.0)),
         Bins(name="weight", edges=(0.5, 60.0, 90.0), outside=Stray.OTHER),
         Categories(name="sex", values=("F", "M")),
@@ -41,7 +41,7 @@ PEOPLE = Domain(
             null=Stray.OTHER,
         ),
         Dates(name="born", first=date(1900, 1, 1), last=date(2024, 12, 31), by=Period.MONTH, null=0),
-        Integers(name="Zip Code", lower=0, upper=999999),
+        IntegerRange(name="Zip Code", lower=0, upper=999999),
     )
 )
 

@@ -1,7 +1,6 @@
 """TRUSTED. What happened (events), what it cost (accountants), who it was learnt about (profiles)."""
 
-from bursar.core.accounting.accountant import Accountant, Mode, from_units, left_of, to_units
-from bursar.core.accounting.book import Book
+from bursar.core.accounting.accountant import Accountant, Book, Mode, from_units, left_of, to_units
 from bursar.core.accounting.conversion import best_order, epsilon_at, epsilon_of, rate_of, rho_of
 from bursar.core.accounting.events import (
     Allotted,
@@ -18,11 +17,11 @@ from bursar.core.accounting.events import (
     same_purchase,
     stands_in,
 )
-from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.accounting.profile import AddRemove, Footprint, Profile
-from bursar.core.extensions.replace_one import ReplaceOne
 from bursar.core.accounting.rows import rows_of
+from bursar.core.extensions.replace_one import ReplaceOne
 from bursar.core.extensions.sequential import Sequential
+from bursar.core.noise.law import Noise, NoiseKind
 
 __all__ = [
     "Accountant",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from bursar.errors import ConfigError
 from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
+from bursar.errors import ConfigError
 
 OUTWARD = 1e-12
 """Slack relative to each term of the formula, thousands of times what floating point can lose in it."""

@@ -10,11 +10,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import ConfigError, QueryError, Unsupported
-from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, UNIT_BITS, Noise, NoiseKind
-from bursar.core.extensions.reach import Reach
 from bursar.core.accounting.rows import gathered, rows_of
+from bursar.core.extensions.select import CandidateReach
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, UNIT_BITS, Noise, NoiseKind
 from bursar.core.queries import Ceiling, LinearMap, Product, Stack, Thresholds, Transform
+from bursar.errors import ConfigError, QueryError, Unsupported
 
 MOST_PARTS = 10**60
 """Largest denominator of a share."""
@@ -229,14 +229,14 @@ class Selected:
             raise QueryError("a selection has digests of its estimates and of the rows that are barred")
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> CandidateReach:
         """Priced over and over while a plan is made, so computed once for all selections from the same candidates."""
         return _reach(self.candidates)  # type: ignore[arg-type]  # maps of these kinds are hashed by who they are
 
 
 @lru_cache(maxsize=16)
-def _reach(candidates: LinearMap) -> Reach:
-    return Reach(candidates)
+def _reach(candidates: LinearMap) -> CandidateReach:
+    return CandidateReach(candidates)
 
 
 def check_row(row: LinearMap, number: int) -> Product:

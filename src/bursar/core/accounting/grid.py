@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Integers
 from bursar.core.domain import Domain
 from bursar.core.queries import Norm
 
@@ -22,8 +22,6 @@ FINEST = 2**17
 
 LARGEST_SUM = 2**61
 """In units of 2^-50: sums of losses stop here, above every budget, so that they cannot wrap around."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

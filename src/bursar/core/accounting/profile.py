@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
-from bursar.errors import BudgetError, QueryError
+from bursar.arrays import Integers
 from bursar.core.accounting.grid import LARGEST_SUM, Grid, added
+from bursar.core.domain import Domain
 from bursar.core.noise.law import UNIT_BITS
 from bursar.core.queries import MOST_COLUMNS, Norm
+from bursar.errors import BudgetError, QueryError
 
-Integers = NDArray[np.int64]
 Columns = tuple[str, ...]
 
 LARGEST_LOSS = 2**60

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.errors import Unsupported
+from bursar.arrays import Integers
 from bursar.core.queries import LinearMap, Product, Stack, Thresholds
-
-Integers = NDArray[np.int64]
+from bursar.errors import Unsupported
 
 
 def rows_of(linear_map: LinearMap, rows: Integers) -> LinearMap:

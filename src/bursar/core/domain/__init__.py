@@ -3,7 +3,7 @@
 Everything here is declared by the data owner and known to everyone; nothing is ever learnt from the rows.
 """
 
-from bursar.core.domain.attribute import Attribute, Bins, Categories, Dates, Integers, Period, Stray, Value
+from bursar.core.domain.attribute import Attribute, Bins, Categories, Dates, IntegerRange, Period, Stray, Value
 from bursar.core.domain.domain import Domain
 from bursar.core.domain.unit import Neighbours, Unit
 
@@ -13,7 +13,7 @@ __all__ = [
     "Categories",
     "Dates",
     "Domain",
-    "Integers",
+    "IntegerRange",
     "Neighbours",
     "Period",
     "Stray",

@@ -141,7 +141,7 @@ class Categories(Attribute):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Integers(Attribute):
+class IntegerRange(Attribute):
     """Every whole number from lower to upper, both included."""
 
     lower: int

@@ -16,8 +16,9 @@ from itertools import accumulate
 
 import numpy as np
 
+from bursar.arrays import Integers
+from bursar.core.extensions.select import below, classes_of, kept, places_of
 from bursar.core.noise.exact_sampler import Words, powers, system_words
-from bursar.core.extensions.select import Integers, below, classes_of, kept, places_of
 
 SPARE = 20
 """So many layers beyond the one from which all picks together weigh less than the best; then the rest is one layer."""

@@ -15,13 +15,13 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.errors import QueryError
-from bursar.core.queries.linear_map import Counts, Integers, LinearMap
+from bursar.arrays import Flags, Integers
+from bursar.core.queries.linear_map import Counts, LinearMap
 from bursar.core.queries.mask import Mask
 from bursar.core.queries.norm import Hull, Norm
 from bursar.core.queries.steps import Steps
+from bursar.errors import QueryError
 
 MOST_PIECES = 4096
 """Most parts and ranges of cells of one condition, all together."""
@@ -31,8 +31,6 @@ DEEPEST = 64
 
 LARGEST_HULL = 2**26
 """Most joint cells of the columns that a hull is about."""
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,9 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Integers
 from bursar.core.noise.bulk import TABLES_KEPT, Geometric
 from bursar.core.noise.exact_sampler import Cuts, Words, agreed, exp_between, system_words
-
-Integers = NDArray[np.int64]
 
 
 def noise_down(current: Integers, *, before: float, after: float, words: Words = system_words) -> Integers:

@@ -8,13 +8,19 @@ replaced by one of its own partition.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
+import numpy as np
+
+from bursar.arrays import Integers
+from bursar.core.accounting.grid import LARGEST_SUM, added
+from bursar.core.accounting.profile import AddRemove, Columns, Footprint, columns_of
 from bursar.core.domain import Domain
-from bursar.core.extensions.pairs import Change, Pairs
-from bursar.core.accounting.profile import AddRemove, Footprint
+from bursar.core.queries import MOST_COLUMNS, Norm
+from bursar.core.queries.norm import PAIR_CELLS
 
 KEPT_PAIRS = 2**25
 """Most numbers that the pairs of all column sets and partitions take up; what comes later keeps only its largest."""
@@ -95,3 +101,89 @@ class ReplaceOne:
     @cached_property
     def _nothing(self) -> Pairs:
         return Pairs(self.domain, KEPT_PAIRS // self.domain.partitions)
+
+
+class Change(NamedTuple):
+    """What a footprint adds on its columns: the loss of every pair of cells, if they are few, and of the worst one."""
+
+    columns: Columns
+    loss: Integers | None
+    largest: int
+
+    @staticmethod
+    def of(footprint: Footprint, domain: Domain) -> Change:
+        """The pair losses of a footprint, with cells numbered in the order of the domain."""
+        norm = footprint.norm
+        columns, matrix = columns_of(norm, domain), norm.pairs()
+        if matrix is None:
+            return Change(columns, None, footprint.of(_largest_pair(norm)))
+        numbers = np.arange(len(matrix)).reshape(domain.sizes(norm.columns))
+        place = numbers.transpose([norm.columns.index(name) for name in columns]).ravel()
+        ordered = matrix if columns == norm.columns else matrix[np.ix_(place, place)]
+        # A footprint loses at most 2^60 in a cell, hence at most 2^62 in a pair: the product cannot wrap around.
+        loss: Integers = np.minimum(footprint.loss(ordered), LARGEST_SUM)
+        return Change(columns, loss, footprint.of(int(matrix.max(initial=0))))
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pair losses of one partition, or of all data where there are none; never changed, only built upon.
+
+    `room` is how many numbers may be kept; column sets that come later keep only their largest loss. `joint` is the
+    largest loss of a pair of joint cells of all columns; None where there are too many to compare.
+    """
+
+    domain: Domain
+    room: int
+    kept: Mapping[Columns, Integers] = field(default_factory=dict)  # column sets whose pairs are all kept
+    large: Mapping[Columns, int] = field(default_factory=dict)  # what is not in `kept`: bounds on the largest loss
+    columns: Columns = ()
+    total: Integers | None = None  # the sum of `kept` over the pairs of joint cells, where there is room for it
+    joint: int | None = 0
+
+    def plus(self, changes: Iterable[Change]) -> Pairs:
+        kept, large = dict(self.kept), dict(self.large)
+        new: list[tuple[Columns, Integers]] = []
+        for columns, loss, largest in changes:
+            if loss is not None and columns in kept:
+                kept[columns] = added(kept[columns], loss)
+                new.append((columns, loss))
+            elif loss is not None and loss.size + sum(matrix.size for matrix in kept.values()) <= self.room:
+                kept[columns] = loss
+                new.append((columns, loss))
+            else:
+                large[columns] = large.get(columns, 0) + largest
+        names = self.domain.ordered(name for columns in [*kept, *large] for name in columns)
+        if large or len(names) > MOST_COLUMNS or self.domain.cells(names) > PAIR_CELLS:
+            return replace(self, kept=kept, large=large, columns=names, total=None, joint=None)
+        if self.total is None or names != self.columns:
+            total = _summed(self.domain, names, kept.items(), np.zeros((self.domain.cells(names),) * 2, np.int64))
+        else:
+            total = _summed(self.domain, names, new, self.total)
+        joint, fits = int(total.max(initial=0)), total.size <= self.room
+        return replace(self, kept=kept, columns=names, total=total if fits else None, joint=joint)
+
+    @cached_property
+    def by_set(self) -> int:
+        """The sum over column sets of each one's largest pair loss."""
+        return sum(int(matrix.max(initial=0)) for matrix in self.kept.values()) + sum(self.large.values())
+
+
+def _largest_pair(norm: Norm) -> int:
+    """A pair of cells loses at most so much. One row of one sign differs by no more than its largest value.
+
+    Other kinds of norm have masks that are not their rows, and know themselves.
+    """
+    single = type(norm) is Norm and norm.one_sign and all(mask.rows == 1 for mask in norm.masks)
+    return norm.largest() if single else norm.largest_pair()
+
+
+def _summed(domain: Domain, columns: Columns, losses: Iterable[tuple[Columns, Integers]], total: Integers) -> Integers:
+    """The total with losses on fewer columns added to it, at every pair of joint cells."""
+    numbers = np.arange(domain.cells(columns)).reshape(domain.sizes(columns))
+    for names, matrix in losses:
+        cells = np.unravel_index(numbers.ravel(), numbers.shape or (1,))
+        own = [cells[columns.index(name)] for name in names]
+        place = np.ravel_multi_index(own, domain.sizes(names)) if names else np.zeros(len(total), np.int64)
+        total = added(total, matrix[np.ix_(place, place)])
+    return total

@@ -17,13 +17,13 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.core.accounting import Closed, Failed, Opened, Versioned
 from bursar.core.accounting.events import DIGEST_NUMBERS, check_row
 from bursar.core.ledger import Purpose, Record, Transaction
 from bursar.core.ledger.record_codec import from_json, to_json
 from bursar.core.noise.system import Randomness
 from bursar.core.queries import LinearMap, Mask, Product
+from bursar.errors import Busy, LedgerError, QueryError, Stale
 
 KEY_BYTES = 64
 """So many more than a digest has that every threshold is as likely behind every digest."""

@@ -11,11 +11,12 @@ from itertools import combinations
 
 import numpy as np
 
-from bursar.errors import QueryError
-from bursar.core.queries.linear_map import Counts, Integers
+from bursar.arrays import Integers
+from bursar.core.queries.linear_map import Counts
 from bursar.core.queries.mask import LARGEST_JOINT, Mask
 from bursar.core.queries.norm import PAIR_CELLS, Norm, outer
 from bursar.core.queries.steps import Steps
+from bursar.errors import QueryError
 
 LARGEST_TABLE = 2**26
 """Most joint cells of the columns, whose table is read as a whole."""

@@ -18,8 +18,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from bursar.errors import LedgerError
 from bursar.core.ledger.chain import seal
+from bursar.errors import LedgerError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,12 +16,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from bursar.errors import LedgerError
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.ledger import Charter
 from bursar.core.ledger.transaction import TABLES
 from bursar.core.queries import LinearMap
+from bursar.errors import LedgerError
 
 MOST_DECODED = 4096
 """How many decoded strategies are kept for the next record that refers to them."""
@@ -62,7 +62,7 @@ _MEANING = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class LedgerState:
     """Where a ledger stands; written with every commit."""
 
     commits: int  # how many commits have written something
@@ -181,7 +181,7 @@ class Database:
             self.run(statement)
         self.charter_hash = chain.genesis(charter)
         self.write("meta", "charter", charter)
-        self.put_state(State(commits=0, fence=0, position=0, chain=self.charter_hash))
+        self.put_state(LedgerState(commits=0, fence=0, position=0, chain=self.charter_hash))
         self.run("COMMIT")
 
     def upgrade(self) -> None:
@@ -219,11 +219,11 @@ class Database:
         charter: Charter = codec.from_json(self._must_read("charter"))
         return charter
 
-    def state(self) -> State:
+    def state(self) -> LedgerState:
         fields = codec.from_json(self._must_read("state"))
-        return State(**{**fields, "chain": bytes.fromhex(fields["chain"])})
+        return LedgerState(**{**fields, "chain": bytes.fromhex(fields["chain"])})
 
-    def put_state(self, state: State) -> None:
+    def put_state(self, state: LedgerState) -> None:
         self.write("meta", "state", codec.to_json({**vars(state), "chain": state.chain.hex()}))
 
     # -- sealed rows ----------------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class Database:
             raise self._damaged()
         return rows[0][0]
 
-    def walk(self, start: int, hash_: bytes, end: State) -> Iterator[tuple[int, bytes]]:
+    def walk(self, start: int, hash_: bytes, end: LedgerState) -> Iterator[tuple[int, bytes]]:
         """Positions and bodies after `start`, whose hash is given, up to `end`, each checked against the chain.
 
         Guarantees: it ends normally only if the chain leads from the first hash to the last without a gap.

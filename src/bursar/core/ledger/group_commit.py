@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from bursar.errors import LedgerError
 from bursar.core.ledger.ledger import Transaction
 from bursar.core.ledger.transaction import Medium, RowTransaction
+from bursar.errors import LedgerError
 
 T = TypeVar("T")
 

@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import BursarError, LedgerError
 from bursar.core.accounting.events import (
     DIGEST_NUMBERS,
     Allotted,
@@ -36,10 +35,11 @@ from bursar.core.accounting.events import (
     Selected,
     Versioned,
 )
-from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.ledger import chain
 from bursar.core.ledger.ledger import UNKNOWN, Claim, Hold, Record
+from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.queries import LinearMap, Product, decode, encode
+from bursar.errors import BursarError, LedgerError
 
 T = TypeVar("T")
 Strategies = Callable[[str], LinearMap]

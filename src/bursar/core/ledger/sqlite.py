@@ -14,17 +14,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self, TypeVar
 
-from bursar.errors import LedgerError
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.anchor import Anchor, advance_anchor, anchor_path, read_anchor
-from bursar.core.ledger.database import Database, State
+from bursar.core.ledger.database import Database, LedgerState
 from bursar.core.ledger.group_commit import GroupCommit
 from bursar.core.ledger.ledger import Charter, Health, Record, Transaction
-from bursar.core.ledger.checked_log import Log
-from bursar.core.ledger.medium import SqliteMedium
+from bursar.core.ledger.medium import Log, SqliteMedium
 from bursar.core.ledger.transaction import drop_expired, erase_texts, stored_answer
 from bursar.core.ledger.verify import check_everything
 from bursar.core.queries import LinearMap
+from bursar.errors import LedgerError
 
 T = TypeVar("T")
 
@@ -262,7 +261,7 @@ class SqliteLedger:
         if anchor is None or anchor.commits < state.commits:
             self._write_anchor(state, durable=anchor is None)
 
-    def _write_anchor(self, state: State, durable: bool = False) -> None:
+    def _write_anchor(self, state: LedgerState, durable: bool = False) -> None:
         anchor = Anchor(commits=state.commits, position=state.position, chain=state.chain)
         try:
             advance_anchor(anchor_path(self._path), anchor, self._charter_hash, durable=durable)

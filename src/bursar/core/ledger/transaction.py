@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.errors import Busy, KeyConflict, LedgerError, Stale
 from bursar.core.accounting.events import Event
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.ledger import Claim, Hold, Purpose, Record
 from bursar.core.queries import LinearMap
+from bursar.errors import Busy, KeyConflict, LedgerError, Stale
 
 TABLES = ("holds", "claims", "answers", "secrets", "queue", "texts")
 
@@ -21,7 +21,7 @@ Read = Callable[[str, str], bytes | None]
 """Gives the body of the row of a table and a name, None where there is none."""
 
 
-class Rows(Protocol):
+class TransactionRows(Protocol):
     """Named rows in the tables, and strategies by digest, as one open transaction sees them."""
 
     def read(self, table: str, name: str) -> bytes | None: ...
@@ -40,7 +40,7 @@ class Medium(Protocol):
     """
 
     @property
-    def rows(self) -> Rows: ...
+    def rows(self) -> TransactionRows: ...
 
     def begin(self) -> None: ...
     def mark(self) -> None: ...

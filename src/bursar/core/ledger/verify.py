@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bursar.errors import LedgerError
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.database import SEALED, Database, State
+from bursar.core.ledger.database import SEALED, Database, LedgerState
 from bursar.core.ledger.ledger import Health
+from bursar.errors import LedgerError
 
 
-def check_everything(database: Database, state: State) -> Health:
+def check_everything(database: Database, state: LedgerState) -> Health:
     """Pages, schema, chain, strategies and seals, and that nothing is missing; LedgerError at the first fault."""
     if database.run("PRAGMA integrity_check") != [("ok",)]:
         raise LedgerError("the pages of the ledger do not fit together: the ledger is damaged")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from bursar.errors import GoalError
 from bursar.core.extensions.renyi import laplace_divergence
+from bursar.errors import GoalError
 
 UNIT_BITS = 50
 """Losses are integers in units of 2^-50, always rounded up."""

@@ -8,11 +8,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.noise import bulk
-from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.extensions.joint_selection import select_jointly
 from bursar.core.extensions.refine import noise_down
 from bursar.core.extensions.select import select
+from bursar.core.noise import bulk
+from bursar.core.noise.law import Noise, NoiseKind
 
 
 class Randomness(Protocol):

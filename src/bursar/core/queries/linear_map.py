@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from bursar.arrays import Integers
 
 if TYPE_CHECKING:
     from bursar.core.queries.norm import Norm
 
-Integers = NDArray[np.int64]
 Counts = Callable[[tuple[str, ...]], Integers]
 """Gives the table of exact counts over the named columns, one axis each, in the order of the names."""
 

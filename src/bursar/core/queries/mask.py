@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bursar.errors import QueryError
-from bursar.core.queries.linear_map import Integers
+from bursar.arrays import Integers
 from bursar.core.queries.steps import Steps
+from bursar.errors import QueryError
 
 LARGEST_JOINT = 2**20
 """Most joint cells of a mask over several columns."""

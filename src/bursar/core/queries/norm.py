@@ -8,9 +8,9 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from bursar.errors import QueryError
-from bursar.core.queries.linear_map import Integers
+from bursar.arrays import Integers
 from bursar.core.queries.mask import Mask
+from bursar.errors import QueryError
 
 LARGEST_NORM = 2**60
 """A pair can lose four times as much as a cell, which still fits in 64 bits."""

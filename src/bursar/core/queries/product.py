@@ -10,10 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from bursar.errors import QueryError
-from bursar.core.queries.linear_map import Counts, Integers, LinearMap
+from bursar.arrays import Integers
+from bursar.core.queries.linear_map import Counts, LinearMap
 from bursar.core.queries.mask import Mask
 from bursar.core.queries.norm import Norm
+from bursar.errors import QueryError
 
 MOST_COLUMNS = 32
 """Most columns of one product: tables have one axis each."""

@@ -10,11 +10,12 @@ from itertools import groupby
 
 import numpy as np
 
-from bursar.errors import QueryError
-from bursar.core.queries.linear_map import Counts, Integers, LinearMap
+from bursar.arrays import Integers
+from bursar.core.extensions.thresholds import Thresholds
+from bursar.core.queries.linear_map import Counts, LinearMap
 from bursar.core.queries.norm import Norm
 from bursar.core.queries.product import Product
-from bursar.core.extensions.thresholds import Thresholds
+from bursar.errors import QueryError
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from bursar.arrays import Integers
 from bursar.errors import QueryError
-
-Integers = NDArray[np.int64]
 
 LARGEST_COEFFICIENT = 2**60
 MOST_ROWS = 2**31

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Integers, Period, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Period, Stray
 from bursar.errors import ConfigError
 
 # Every other storage type is read through its text: some of DuckDB's rarer casts misread values or fail.
@@ -64,7 +64,7 @@ def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Codin
             keys, key_type = tuple(_text(v) for v in attribute.values), "VARCHAR"
             join = f"LEFT JOIN keys{place} ON {read} = keys{place}.key"
             below, above, inside = f"{found} IS NULL", "FALSE", found
-        case Integers():
+        case IntegerRange():
             if max(abs(attribute.lower), abs(attribute.upper)) >= EXACT_FLOATS:
                 raise ConfigError(f"column {attribute.name}: lower and upper must lie within 2^53; list the values")
             reading = _number(value)

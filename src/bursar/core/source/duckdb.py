@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain, Unit
-from bursar.errors import SourceError
+from bursar.core.queries import Predicate, Quorum, Within
 from bursar.core.source.coding import Coding, as_text, coding
 from bursar.core.source.raw import Connection, Raw, attempt, open_raw
 from bursar.core.source.source import check_columns, table_shape
-from bursar.core.queries import Predicate, Quorum, Within
+from bursar.errors import SourceError
 
 FAILED = "the data could not be counted; ask the data owner to look at the source"
 SETTINGS = {

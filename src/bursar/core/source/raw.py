@@ -30,7 +30,7 @@ SUFFIXES = ".csv, .csv.gz, .parquet, .duckdb or .db"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class StoredColumn:
     """One stored column: SQL for its raw value, and the DuckDB type that it is stored in."""
 
     sql: str
@@ -43,10 +43,10 @@ class Raw:
 
     name: str
     relation: str
-    columns: tuple[tuple[str, Column], ...]
+    columns: tuple[tuple[str, StoredColumn], ...]
     unreadable: str
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> StoredColumn:
         """The stored column of exactly this name. Other names are not shown: a file without a header has data there."""
         found = [column for stored, column in self.columns if stored == name]
         if len(found) != 1:
@@ -120,7 +120,7 @@ def _csv(path: Path) -> Raw:
     options = f"compression = '{'gzip' if _zipped(path) else 'none'}', auto_detect = false, header = true"
     dialect = "delim = ',', quote = '\"', escape = '\"', nullstr = ''"
     relation = f"read_csv({_file(path)}, columns = {{{columns}}}, {options}, {dialect})"
-    fields = tuple((name, Column(sql=f"c{place}", storage="VARCHAR")) for place, name in enumerate(names))
+    fields = tuple((name, StoredColumn(sql=f"c{place}", storage="VARCHAR")) for place, name in enumerate(names))
     return Raw(name=str(path), relation=relation, columns=fields, unreadable=text)
 
 
@@ -203,5 +203,5 @@ def _frame(connection: Connection, frame: object) -> Raw:
 
 def _described(connection: Connection, name: str, relation: str, text: str) -> Raw:
     lines = attempt(lambda: connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall(), text)
-    columns = tuple((line[0], Column(sql=quoted(line[0]), storage=line[1])) for line in lines)
+    columns = tuple((line[0], StoredColumn(sql=quoted(line[0]), storage=line[1])) for line in lines)
     return Raw(name=name, relation=relation, columns=columns, unreadable=text)

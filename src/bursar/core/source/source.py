@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain
-from bursar.errors import QueryError
 from bursar.core.queries import Predicate
+from bursar.errors import QueryError
 
 MOST_CELLS = 2**26
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from bursar.core.noise.exact_sampler import Words, system_words
-from bursar.planner.offer import Proposer
 from bursar.papers.cachedp.accuracy import Analytic, MonteCarlo
-from bursar.papers.cachedp.instant import Estimator
+from bursar.papers.cachedp.instant import InstantEstimator
 from bursar.papers.cachedp.modules import Expander, Mmm, Relax
+from bursar.planner.offer import Proposer
 
 Tails = Literal["monte-carlo", "analytic"]
 
@@ -39,7 +39,7 @@ def modules(
     rows. rowwise: RP refines single rows, wherever they were bought. words: where simulations get their randomness.
     """
     accuracy = MonteCarlo(words=words) if tails == "monte-carlo" else Analytic()
-    shared = Estimator(branching=branching, quads=quads, accuracy=accuracy, gls=gls)
+    shared = InstantEstimator(branching=branching, quads=quads, accuracy=accuracy, gls=gls)
     found: list[Proposer] = [Mmm(shared, proactive=proactive)]
     if expander:
         found.append(Expander(shared, proactive=proactive))

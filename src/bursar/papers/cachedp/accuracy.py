@@ -13,11 +13,14 @@ from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bursar.goal import Goal, GoalKind
-from bursar.estimation.estimate import ErrorLaw, Reals, WeightedRows, meets
+from bursar.arrays import Reals
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.noise.exact_sampler import Words, system_words
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.estimation.estimate import ErrorLaw, WeightedRows, meets
+from bursar.goal import Goal, GoalKind
 
 DRAWS = 10_000
 """N of Algorithm 2, line 19."""
@@ -32,7 +35,7 @@ ROUNDED = 1 - 1e-12
 """A hair below the goal, so that the same figure computed in another order cannot exceed it."""
 
 
-class Accuracy(Protocol):
+class AccuracyCheck(Protocol):
     """A check that either returns the law of the errors, which then keeps the goal, or None."""
 
     def check(self, weights: Reals, scales: Reals, goal: Goal) -> ErrorLaw | None:
@@ -153,3 +156,70 @@ def _small(weights: Reals, scales: Reals, goal: Goal) -> bool:
     variances = 0.5 / np.square(np.sinh(0.5 / own))
     mean = float(np.square(picked).sum(axis=0) @ variances) / len(weights)
     return mean <= ROUNDED * goal.amount**2
+
+
+CLOSE = {GoalKind.ERROR: 1e-3, GoalKind.RMSE: 1e-9}
+"""To which share b_P is searched."""
+
+Weights = Callable[[Reals], Reals | None]
+"""How rows with noise of the given scales are weighted; None where they do not answer the workload."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bound:
+    """Noise that keeps a goal: b_P, the scale of each row, and the answers as sums of the rows."""
+
+    paid: float
+    scales: Reals
+    weights: Reals
+    law: ErrorLaw
+
+
+def loose(weights: Reals, goal: Goal) -> float:
+    """b_L, which keeps the goal by Chebyshev whatever is cached.
+
+    alpha sqrt(beta/2) / |W A^+|_F (Theorem 2.2); for an expected squared error alpha / (sqrt(2) |W A^+|_F).
+
+    Differs: the variance of a row is 2 b^2; Proposition 4.2 has b^2.
+    """
+    size = math.sqrt(float(np.square(weights).sum()))
+    if goal.kind is GoalKind.ERROR:
+        return goal.amount * math.sqrt(goal.beta / 2) / size
+    return goal.amount * math.sqrt(len(weights) / 2) / size
+
+
+def search(
+    weights: Weights, cached: Reals, payable: NDArray[np.bool_], start: float, goal: Goal, accuracy: AccuracyCheck
+) -> Bound | None:
+    """The largest b_P that keeps the goal, from b_L on; infinite where the cached rows do by themselves.
+
+    `cached` has the scale of each row in the cache, infinite for those that are not there; rows that are not `payable`
+    keep it.
+
+    Edge cases: None where not even the least noise that can be drawn keeps the goal.
+    Differs: F has c.b <= b_P, as Equation (8) says; lines 14 and 18 have c.b < b_P.
+    """
+
+    def at(paid: float) -> Bound | None:
+        scales = np.where(payable, np.minimum(cached, paid), cached)
+        found = weights(scales)
+        law = None if found is None else accuracy.check(found, scales, goal)
+        return None if found is None or law is None else Bound(paid=paid, scales=scales, weights=found, law=law)
+
+    everything = bool(np.isfinite(cached).all())
+    free = at(math.inf)
+    if free is not None:
+        return free
+    low = min(max(start, SMALLEST_SCALE), LARGEST_SCALE)
+    while (best := at(low)) is None:
+        if low == SMALLEST_SCALE:
+            return None
+        low = max(low / 2, SMALLEST_SCALE)
+    high = float(cached.max()) if everything else min(2 * low, LARGEST_SCALE)
+    while not everything and low < high and (better := at(high)) is not None:
+        best, low, high = better, high, min(2 * high, LARGEST_SCALE)
+    while high > (1 + CLOSE[goal.kind]) * low:
+        middle = math.sqrt(low * high)
+        better = at(middle)
+        best, low, high = (best, low, middle) if better is None else (better, middle, high)
+    return best

@@ -14,10 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Flags, Reals
 from bursar.strategies.tree import Box
-
-Reals = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +25,7 @@ class Nested:
     boxes: tuple[Box, ...]
 
     @cached_property
-    def contains(self) -> Bools:
+    def contains(self) -> Flags:
         """At [i, j], whether box i contains box j; every box contains itself."""
         return containment(self.boxes, self.boxes)
 
@@ -94,7 +92,7 @@ class Nested:
         return matrix
 
 
-def containment(outer: Sequence[Box], inner: Sequence[Box]) -> Bools:
+def containment(outer: Sequence[Box], inner: Sequence[Box]) -> Flags:
     """At [i, j], whether box i of the one list contains box j of the other."""
     (low, high), (lows, highs) = _ends(outer), _ends(inner)
     result = np.ones((len(outer), len(inner)), np.bool_)
@@ -104,7 +102,7 @@ def containment(outer: Sequence[Box], inner: Sequence[Box]) -> Bools:
     return result
 
 
-def meeting(one: Sequence[Box], other: Sequence[Box]) -> Bools:
+def meeting(one: Sequence[Box], other: Sequence[Box]) -> Flags:
     """At [i, j], whether box i of the one list and box j of the other have a cell in common."""
     (low, high), (lows, highs) = _ends(one), _ends(other)
     result = np.ones((len(one), len(other)), np.bool_)

@@ -10,19 +10,18 @@ from itertools import product as combinations
 
 import numpy as np
 
-from bursar.core.domain import Domain
-from bursar.goal import Goal
-from bursar.estimation.estimate import Reals
-from bursar.views.nodes import Node, sums_of
-from bursar.views.measurements import Columns, products_of
+from bursar.arrays import Reals
 from bursar.core.accounting import Mode
+from bursar.core.domain import Domain
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.goal import Goal
+from bursar.papers.cachedp.accuracy import AccuracyCheck, Bound, loose, search
+from bursar.papers.cachedp.full_rank import Nested, containment, meeting
 from bursar.planner.offer import Views
 from bursar.planner.request import Request
-from bursar.papers.cachedp.accuracy import Accuracy
-from bursar.papers.cachedp.bounds import Bound, loose, search
-from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.papers.cachedp.full_rank import Nested, containment, meeting
-from bursar.strategies.tree import Box, JointTree, QuadTree, Range, Tree, decompose
+from bursar.strategies.tree import Box, JointTree, QuadTree, Range, RangeTree, decompose
+from bursar.views.measurements import Columns, products_of
+from bursar.views.nodes import Node, sums_of
 
 MOST_WEIGHTS = 2**24
 """Most weights, queries times rows, of one workload."""
@@ -36,7 +35,7 @@ class Instant:
     """A workload as sums of boxes: W = D A, with the boxes of A and D in `answers`; and the cache over its columns."""
 
     columns: Columns
-    tree: Tree
+    tree: RangeTree
     boxes: tuple[Box, ...]
     answers: Reals
     cache: dict[Box, Node]
@@ -93,11 +92,11 @@ class Estimated:
         return np.flatnonzero(np.isfinite(self.bound.scales) & (self.bound.scales < self.instant.cached)).tolist()
 
 
-class Estimator:
+class InstantEstimator:
     """What the modules share: how trees are shaped and how goals are checked. The last estimate is remembered, since
     all modules begin with it."""
 
-    def __init__(self, *, branching: int, quads: Iterable[Sequence[str]], accuracy: Accuracy, gls: bool) -> None:
+    def __init__(self, *, branching: int, quads: Iterable[Sequence[str]], accuracy: AccuracyCheck, gls: bool) -> None:
         self.branching, self.accuracy, self.gls = branching, accuracy, gls
         self._quads = {frozenset(pair) for pair in quads}
         self._last: tuple[Request, Views, Estimated | None] | None = None
@@ -163,7 +162,7 @@ class Estimator:
             answers[query, [places[box] for box in part]] = 1.0
         return Instant(columns, tree, tuple(places), answers, views.nodes.over(columns))
 
-    def _tree(self, columns: Columns, asked: Sequence[Box], domain: Domain) -> Tree:
+    def _tree(self, columns: Columns, asked: Sequence[Box], domain: Domain) -> RangeTree:
         sizes = domain.sizes(columns)
         if len(sizes) == 2 and frozenset(columns) in self._quads:
             return QuadTree((sizes[0], sizes[1]))

@@ -10,17 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bursar.errors import BudgetError
-from bursar.goal import GoalKind
-from bursar.estimation.estimate import ErrorLaw, Estimate, Reals
-from bursar.views.nodes import Node
+from bursar.arrays import Reals
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Refined
 from bursar.core.verbs import Verbs
+from bursar.errors import BudgetError
+from bursar.estimation.estimate import ErrorLaw, Estimate
+from bursar.goal import GoalKind
+from bursar.papers.cachedp.instant import Estimated, Instant, InstantEstimator, strategy_of
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.papers.cachedp.instant import Estimated, Estimator, Instant, strategy_of
 from bursar.proposers.exact import Exact
 from bursar.strategies.tree import Box, Marked, decompose
+from bursar.views.nodes import Node
 
 MOST_EXTRA = 10
 """lambda of Algorithm 5, line 4; the paper does not say which."""
@@ -37,7 +38,7 @@ class Mmm:
 
     name = "mmm"
 
-    def __init__(self, estimator: Estimator, *, proactive: bool) -> None:
+    def __init__(self, estimator: InstantEstimator, *, proactive: bool) -> None:
         self._estimator, self._proactive = estimator, proactive
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
@@ -54,7 +55,7 @@ class Expander:
 
     name = "se"
 
-    def __init__(self, estimator: Estimator, *, proactive: bool, most: int = MOST_EXTRA) -> None:
+    def __init__(self, estimator: InstantEstimator, *, proactive: bool, most: int = MOST_EXTRA) -> None:
         self._estimator, self._proactive, self._most = estimator, proactive, most
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
@@ -76,7 +77,7 @@ class Relax:
 
     name = "rp"
 
-    def __init__(self, estimator: Estimator, *, rowwise: bool) -> None:
+    def __init__(self, estimator: InstantEstimator, *, rowwise: bool) -> None:
         self._estimator, self._rowwise = estimator, rowwise
 
     def offers(self, request: Request, views: Views) -> list[Offer]:

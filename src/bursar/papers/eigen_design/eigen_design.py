@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bursar.arrays import Reals
 from bursar.errors import QueryError
-from bursar.strategies.measure import Reals, checked_gram, spectrum
+from bursar.strategies.measure import checked_gram, spectrum
 from bursar.strategies.weights import complete, query_weights
 
 

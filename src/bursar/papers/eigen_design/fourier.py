@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
+from bursar.arrays import Reals
 from bursar.errors import QueryError
-from bursar.strategies.measure import OUT_OF_SPAN, Reals, checked_gram, checked_size
-from bursar.strategies.simple import product
+from bursar.strategies.hierarchical import identity, product, total
+from bursar.strategies.measure import OUT_OF_SPAN, checked_gram, checked_size
 
 
 def fourier_basis(*sizes: int) -> Reals:
@@ -38,3 +41,82 @@ def _basis(size: int) -> Reals:
     waves = np.concatenate([np.cos(turns), np.sin(turns)])
     kept = waves[np.square(waves).sum(axis=1) > 0.25]  # sin 0, and sin of the half turn, are no functions
     return np.asarray(kept * np.sqrt(size / np.square(kept).sum(axis=1, keepdims=True)))
+
+
+def wavelet(*sizes: int) -> Reals:
+    """The strategy of Xiao et al., with entries 1 and -1 (Eigen-Design, Fig. 2); over several columns the product.
+
+    A node of odd size has the larger half in front.
+    Guarantees: as many rows as cells, and of full rank; for a power of two the rows are orthogonal.
+    """
+    return product(*(_haar(size) for size in sizes))
+
+
+def _haar(size: int) -> Reals:
+    rows = [np.ones(checked_size(size))]
+    nodes = [(0, size)]
+    while nodes:
+        low, high = nodes.pop(0)
+        if high - low < 2:
+            continue
+        middle = (low + high + 1) // 2
+        row = np.zeros(size)
+        row[low:middle], row[middle:high] = 1.0, -1.0
+        rows.append(row)
+        nodes += [(low, middle), (middle, high)]
+    return np.array(rows)
+
+
+MOST_COLUMNS = 12
+
+
+def bmax(sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Which marginals to measure so that the largest variance over the wanted ones is small.
+
+    k measured marginals have L2 sensitivity sqrt k, so S has variance k (cells summed). For a bound theta on the cells
+    summed, marginals are measured greedily, each time the one that covers most of what is left; theta takes all
+    its possible values, and the best product of k and what was summed at most wins.
+    Edge cases: no wanted marginals need no measured ones; more than `MOST_COLUMNS` columns are refused.
+    """
+    wanted = sorted({tuple(sorted(set(columns))) for columns in sets})
+    if len(sizes) > MOST_COLUMNS:
+        raise QueryError(f"{len(sizes)} columns have too many marginals to choose from; {MOST_COLUMNS} are possible")
+    if any(not set(s) <= set(range(len(sizes))) for s in wanted):
+        raise QueryError("a marginal names a column that is not there")
+    if not wanted:
+        return []
+    candidates = [t for k in range(len(sizes) + 1) for t in itertools.combinations(range(len(sizes)), k)]
+    summed = {t: {s: _summed(sizes, s, t) for s in wanted if set(s) <= set(t)} for t in candidates}
+    bounds = sorted({cells for covers in summed.values() for cells in covers.values()})
+    choices = [_greedy(wanted, summed, bound) for bound in bounds]
+    return min(choices, key=lambda chosen: (len(chosen) * _worst(wanted, summed, chosen), len(chosen)))
+
+
+def datacube(sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> Reals:
+    """The marginals of `bmax`, one below the other, as a strategy; inference then uses all of them together."""
+    cells = checked_size(math.prod(sizes))
+    rows = [
+        product(*(identity(size) if i in chosen else total(size) for i, size in enumerate(sizes)))
+        for chosen in bmax(sizes, sets)
+    ]
+    return np.concatenate(rows) if rows else np.zeros((0, cells))
+
+
+Covers = dict[tuple[int, ...], dict[tuple[int, ...], int]]
+
+
+def _summed(sizes: Sequence[int], small: tuple[int, ...], large: tuple[int, ...]) -> int:
+    return math.prod(sizes[i] for i in large if i not in small)
+
+
+def _greedy(wanted: list[tuple[int, ...]], summed: Covers, bound: int) -> list[tuple[int, ...]]:
+    left, chosen = set(wanted), []
+    while left:
+        best = max(summed, key=lambda t: (sum(s in left for s, cells in summed[t].items() if cells <= bound), -len(t)))
+        chosen.append(best)
+        left -= {s for s, cells in summed[best].items() if cells <= bound}
+    return chosen
+
+
+def _worst(wanted: list[tuple[int, ...]], summed: Covers, chosen: list[tuple[int, ...]]) -> int:
+    return max(min(summed[t][s] for t in chosen if s in summed[t]) for s in wanted)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from numpy.random import Generator
 
 from bursar.errors import QueryError
-from bursar.synthetic.rap.workload_answers import relaxed_counts
-from bursar.synthetic.plan.buyer import Buyer
-from bursar.synthetic.rap.defaults import Adaptivity
 from bursar.synthetic.entropy import entropy
+from bursar.synthetic.plan.buyer import Buyer
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.defaults import Adaptivity
 from bursar.synthetic.rap.projection import Stop, never
 from bursar.synthetic.rap.rap import Projected, rap
-from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+from bursar.synthetic.rap.workload_answers import relaxed_counts
 
 ROUNDS = (1, 4, 16, 64)
 PICKS = (4, 16, 64, 256)

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
-from bursar.errors import GoalError, QueryError
-from bursar.goal import Goal
-from bursar.estimation.estimate import WeightedRows, meets
-from bursar.estimation.least_squares import Block, Reconstruction
-from bursar.tails.saddlepoint import near_threshold
-from bursar.views.measurements import products_of
+from bursar.arrays import Reals
 from bursar.core.accounting import Mode, Noise
+from bursar.core.domain import Domain
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Product
+from bursar.errors import GoalError, QueryError
+from bursar.estimation.estimate import WeightedRows, meets
+from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.goal import Goal
+from bursar.tails.saddlepoint import near_threshold
+from bursar.views.measurements import products_of
 
 if TYPE_CHECKING:
-    from bursar.strategies.plan import Plan
+    from bursar.strategies.plan import StrategyPlan
 
-Reals = NDArray[np.float64]
 
 AROUND = (0.997, 0.985, 0.96, 0.92, 0.85, 0.7, 0.5, 0.25, 0.125)
 """Shares of the unit that would be right for continuous noise: the first that keeps the goal is taken."""
@@ -39,10 +39,10 @@ TRIAL = 2.0**16
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class ExplicitPlan:
     """A plan for one workload, and how its answers are weighted from what it measures."""
 
-    plan: Plan
+    plan: StrategyPlan
     weights: Reals  # (queries, measured rows)
 
     @property
@@ -93,7 +93,7 @@ class Listed:
         return np.asarray(np.abs(self.weights).max(axis=0, initial=0) > 0)
 
 
-def listed(wanted: LinearMap, domain: Domain, mode: Mode) -> Listed | None:
+def listed(wanted: LinearMap, domain: Domain, mode: Mode) -> ExplicitPlan | None:
     """The best strategy for the queries; None where none is known."""
     from bursar.strategies.best import best_strategy  # linear algebra takes a while to load, and few questions need it
 
@@ -104,10 +104,10 @@ def listed(wanted: LinearMap, domain: Domain, mode: Mode) -> Listed | None:
     if plan.answers is None or not plan.parts:
         return None
     weights = _weights(plan, wanted, domain)
-    return None if weights is None else Listed(plan, weights)
+    return None if weights is None else ExplicitPlan(plan, weights)
 
 
-def _weights(plan: Plan, wanted: LinearMap, domain: Domain) -> Reals | None:
+def _weights(plan: StrategyPlan, wanted: LinearMap, domain: Domain) -> Reals | None:
     """How least squares weighs the plan's rows; found by reconstructing from rows that all came out as zero."""
     columns = domain.ordered([*wanted.attrs, *(name for part in plan.parts for name in part.map.attrs)])
     rehearsal = Reconstruction(domain, columns)
@@ -123,7 +123,7 @@ def _weights(plan: Plan, wanted: LinearMap, domain: Domain) -> Reals | None:
     return rehearsal.weights_of(wanted)
 
 
-def _trial_unit(plan: Plan) -> float | None:
+def _trial_unit(plan: StrategyPlan) -> float | None:
     """A unit at which every part's noise can be drawn, large where possible: there noise is as good as continuous.
 
     Edge cases: None where the scales of the parts lie too far apart for any unit.

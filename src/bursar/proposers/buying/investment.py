@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.goal import Goal, GoalKind
+from bursar.arrays import Reals
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.queries import LinearMap
+from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, WeightedRows
 from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.goal import Goal, GoalKind
 from bursar.views.measurements import products_of
-from bursar.core.accounting import Noise, NoiseKind
-from bursar.core.verbs import Verbs
-from bursar.core.queries import LinearMap
 
 if TYPE_CHECKING:
     from bursar.strategies.universal import Universal
 
-Reals = NDArray[np.float64]
 
 MOST_CELLS = 1024
 """Most merged cells over which what is known and what is bought are put together beforehand."""

@@ -15,8 +15,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
+from bursar.arrays import Reals
 from bursar.errors import QueryError
-from bursar.strategies.measure import Reals, checked_gram
+from bursar.strategies.measure import checked_gram
 from bursar.threads import one_thread
 
 NO_SLACK = 1e-12
@@ -35,7 +36,7 @@ MOST_STEPS = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Purchase:
+class RowPurchase:
     """A row to buy: a multiple of `blend` = query - M k for some k, which is what M lacks to answer the query."""
 
     row: Reals  # to be measured with noise of variance one
@@ -88,7 +89,7 @@ def best_row(
     *,
     before: float = math.inf,
     losses: ArrayLike | None = None,
-) -> Purchase:
+) -> RowPurchase:
     """The row after which the query has at most the given variance, at the least cap that can be found.
 
     `before` is the variance that the information gives it now: infinite where it is not determined.
@@ -124,7 +125,7 @@ class _Search:
         self.p = np.full(len(w), 1 / len(w))
         self.steps = 0
 
-    def found(self) -> Purchase:
+    def found(self) -> RowPurchase:
         if self.cap > self.present:
             row = self._within_slack()
             if row is not None:
@@ -132,8 +133,8 @@ class _Search:
             self._least_cap()
         return self._purchase(self.row, self.cap, free=self.cap <= self.present)
 
-    def _purchase(self, row: Reals, cap: float, *, free: bool) -> Purchase:
-        return Purchase(row=row, blend=self.blend, cap=cap, bound=min(self.bound, cap), free=free, steps=self.steps)
+    def _purchase(self, row: Reals, cap: float, *, free: bool) -> RowPurchase:
+        return RowPurchase(row=row, blend=self.blend, cap=cap, bound=min(self.bound, cap), free=free, steps=self.steps)
 
     def _within_slack(self) -> Reals | None:
         """A row that keeps the target at the present cap, or None as soon as it is certain that there is none."""

@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Reals
 from bursar.core.accounting import Mode
-from bursar.strategies.measure import Reals
 
 UNKNOWN = 1e-9
 """Precision, as a share of what the questions need, that directions nobody has measured are given."""
@@ -35,7 +35,7 @@ FARTHEST = 1e6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Market:
+class PrecisionSearch:
     """What is known, what is asked, what can be bought: everything over the same merged cells."""
 
     mode: Mode
@@ -53,13 +53,13 @@ class Market:
         some finer than others costs as much as making all of them as fine.
         """
 
-        def excess(after: After) -> float:
+        def excess(after: Posterior) -> float:
             each = after.variances()
             return _log((each.mean() if mean else each.max(initial=0.0)) / variance)
 
         return self.level_by(excess, variance)
 
-    def level_by(self, excess: Callable[[After], float], variance: float) -> float | None:
+    def level_by(self, excess: Callable[[Posterior], float], variance: float) -> float | None:
         """The least loss at which an excess is not positive; `variance` says about where to look. None as for `level`.
 
         The excess falls as the loss grows: the logarithm of something that is about a power of it, best of its inverse.
@@ -73,18 +73,18 @@ class Market:
         def at(place: float) -> float:
             total = self._precision(np.maximum(self.present, math.exp(place)))
             # A Gaussian row is bought beside the one that is there; a Laplace row becomes the finer one.
-            return excess(After(held=held, more=total - before, own=total))
+            return excess(Posterior(held=held, more=total - before, own=total))
 
         low, start, high = (math.log(self._loss(need * times)) for times in (1 / FARTHEST, 1.0, FARTHEST))
         least = math.log(max(self.present.min(initial=math.inf), math.exp(low)))  # below it nothing changes
         return _root(at, least, min(max(start, least), high), max(high, least))
 
-    def _held(self, variance: float) -> Held:
+    def _held(self, variance: float) -> PriorCovariance:
         least = max(UNKNOWN / variance, ROUNDING * float(self.information.diagonal().max(initial=0.0)))
         known = self.information + least * np.eye(len(self.information))
         solved = np.linalg.solve(known, np.concatenate([self.candidates, self.asked]).T)
         own, asked = solved[:, : len(self.candidates)], solved[:, len(self.candidates) :]
-        return Held(
+        return PriorCovariance(
             base=np.einsum("ij,ji->i", self.asked, asked),
             among=self.candidates @ own,
             shared=self.candidates @ asked,
@@ -98,7 +98,7 @@ class Market:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Held:
+class PriorCovariance:
     """What is known before a purchase, as far as it takes part in what will be known after it."""
 
     base: Reals  # variances of the questions
@@ -107,10 +107,10 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class After:
+class Posterior:
     """What is known after candidates gained precision, by Woodbury's formula."""
 
-    held: Held
+    held: PriorCovariance
     more: Reals  # (rows,) precision that each candidate gains
     own: Reals  # (rows,) precision of what is measured of it by then
 

@@ -10,26 +10,24 @@ from functools import cached_property, partial
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Integers, Reals
+from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Refined, rows_of
+from bursar.core.queries import LinearMap
+from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, GoalError
-from bursar.goal import GoalKind
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
-from bursar.tails.near_lattice import pitches
-from bursar.views.nodes import Node
-from bursar.tails.saddlepoint import near_tails
-from bursar.views.measurements import products_of
-from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Refined, rows_of
-from bursar.core.verbs import Verbs
+from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.core.queries import LinearMap
-from bursar.proposers.buying.precision_search import After, Market
+from bursar.proposers.buying.precision_search import Posterior, PrecisionSearch
 from bursar.strategies.tree import Box
+from bursar.tails.near_lattice import pitches
+from bursar.tails.saddlepoint import near_tails
+from bursar.views.measurements import products_of
+from bursar.views.nodes import Node
 
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Bought = Measured | Refined
 
 MOST_CELLS = 1024
@@ -44,7 +42,7 @@ ABOVE = 1e-3
 STEP = 2e-3
 """By how much the second level that is tried differs from the first; twice as much from each to the next one."""
 
-ROOM = 0.01
+SLACK_NOT_WORTH_A_TRY = 0.01
 """Room that is not worth another try, as a share of the level."""
 
 COARSE = 1.5
@@ -58,7 +56,7 @@ NEARLY = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Wish:
+class CandidateRows:
     """Rows that would answer a question, and where each stands in the log, if it does."""
 
     rows: LinearMap
@@ -73,10 +71,10 @@ class Wish:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Purchase:
+class LevelledPurchase:
     """Events that bring the rows of a wish to one level, and what will be known after them."""
 
-    wish: Wish
+    wish: CandidateRows
     level: float  # the loss per unit that no row of the wish is below
     events: tuple[Bought, ...]
     places: tuple[Integers, ...]  # for each event, where its values go
@@ -114,17 +112,17 @@ def _carried_out(event: Bought, verbs: Verbs) -> Integers:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Shop:
+class PurchaseProblem:
     """One wish for one question: to which level its rows must be brought, and what that does to the question."""
 
-    wish: Wish
+    wish: CandidateRows
     request: Request
     views: Views
     known: Reconstruction
-    market: Market
+    market: PrecisionSearch
 
     @staticmethod
-    def of(wish: Wish, request: Request, views: Views) -> Shop | None:
+    def of(wish: CandidateRows, request: Request, views: Views) -> PurchaseProblem | None:
         """None where question and rows tell too many cells apart."""
         wanted = request.workload.map
         known = views.reconstructions.on(views.domain.ordered([*wanted.attrs, *wish.rows.attrs])).copy()
@@ -132,14 +130,14 @@ class Shop:
         if not all(known.split_by(part) for part in parts) or len(known.state.cells) > MOST_CELLS:
             return None
         root = np.sqrt(known.state.cells)
-        market = Market(
+        market = PrecisionSearch(
             mode=views.mode,
             information=known.state.information / np.outer(root, root),
             asked=np.concatenate([known.coordinates(part) for part in products_of(wanted)]) / root,
             candidates=np.concatenate([known.coordinates(part) for part in products_of(wish.rows)]) / root,
             present=wish.losses(views.mode),
         )
-        return Shop(wish=wish, request=request, views=views, known=known, market=market)
+        return PurchaseProblem(wish=wish, request=request, views=views, known=known, market=market)
 
     @cached_property
     def level(self) -> float | None:
@@ -151,10 +149,10 @@ class Shop:
         found = self.market.level_by(self._excess, (goal.amount / z) ** 2)
         return None if found is None else (1 + ABOVE) * found
 
-    def cheapest(self) -> Purchase | None:
+    def cheapest(self) -> LevelledPurchase | None:
         """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide."""
         level, step, fails = self.level, STEP, 0.0
-        best: Purchase | None = None
+        best: LevelledPurchase | None = None
         for _ in range(TRIES):
             made = None if level is None else self._purchase(level)
             if level is None or made is None:
@@ -169,7 +167,7 @@ class Shop:
                 level, step = level * (1 + step), 2 * step
             elif fails == 0:
                 level, step = level / (1 + step), 2 * step
-            elif best.level > (1 + ROOM) * fails:
+            elif best.level > (1 + SLACK_NOT_WORTH_A_TRY) * fails:
                 level = math.sqrt(fails * best.level)
             else:
                 break
@@ -191,14 +189,14 @@ class Shop:
         except BudgetError:
             return None
 
-    def price(self, made: Purchase) -> int | None:
+    def price(self, made: LevelledPurchase) -> int | None:
         """What a purchase costs; None where that is beyond any budget."""
         try:
             return self.least if made.level == self.level else self.views.price(made.events)
         except BudgetError:
             return None
 
-    def _excess(self, after: After) -> float:
+    def _excess(self, after: Posterior) -> float:
         """How far about the failure probability p is from the goal's, in log(-log p): that is linear in the log loss.
 
         What is not bought counts as one more draw.
@@ -219,7 +217,7 @@ class Shop:
         aim = self.request.goal.beta / len(weights)
         return math.log(math.log(aim) / math.log(min(max(each, 1e-300), 1 - 1e-6)))
 
-    def _purchase(self, level: float) -> Purchase | None:
+    def _purchase(self, level: float) -> LevelledPurchase | None:
         events = self.events(level)
         if events is None:
             return None
@@ -240,7 +238,7 @@ class Shop:
         weights = after.weights_of(self.request.workload.map)
         if weights is None:
             return None
-        return Purchase(
+        return LevelledPurchase(
             wish=self.wish,
             level=level,
             events=events,
@@ -251,7 +249,7 @@ class Shop:
         )
 
 
-def finer(wish: Wish, level: float | Reals, views: Views) -> tuple[Bought, ...]:
+def finer(wish: CandidateRows, level: float | Reals, views: Views) -> tuple[Bought, ...]:
     """What brings every row of the wish that is coarser to a level, or each to its own: refinements, then purchases."""
     present = wish.losses(views.mode)
     wanted = np.broadcast_to(level, present.shape)

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
-from bursar.errors import QueryError
-from bursar.goal import Goal
-from bursar.estimation.estimate import NearlyNormal, meets
-from bursar.estimation.sine_columns import Line, law_of, rows_on, within
+from bursar.arrays import Reals
 from bursar.core.accounting import Mode
+from bursar.core.domain import Domain
+from bursar.core.extensions.transform import LARGEST_ROWS
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Steps
-from bursar.core.extensions.transform import LARGEST_ROWS
+from bursar.errors import QueryError
+from bursar.estimation.estimate import NearlyNormal, meets
+from bursar.estimation.sine_columns import SineColumn, law_of, rows_on, within
+from bursar.goal import Goal
 
 if TYPE_CHECKING:
-    from bursar.strategies.plan import Plan
+    from bursar.strategies.plan import StrategyPlan
     from bursar.strategies.ranges import SineStrategy
 
-Reals = NDArray[np.float64]
 
 MOST_WORK = 2**28
 """Most cells, times queries, for which the errors are worked out one by one."""
@@ -38,10 +38,10 @@ NEARLY_ALL = 15 / 16
 
 
 @dataclass(frozen=True, eq=False)
-class Sines:
+class SinePlan:
     """A sine strategy, and the queries over its cells that are to be answered now."""
 
-    plan: Plan
+    plan: StrategyPlan
     strategy: SineStrategy
     rows: Steps
 
@@ -67,7 +67,7 @@ class Sines:
     def estimate(self, values: Sequence[NDArray[np.int64]], unit: float) -> Reals:
         ((_, noise),) = self.plan.noises(unit)
         (measured,) = values
-        return Line(transform=self.strategy.transform, noise=noise, values=measured).estimates(self.rows)
+        return SineColumn(transform=self.strategy.transform, noise=noise, values=measured).estimates(self.rows)
 
     def unit_for_rmse(self, amount: float) -> float:
         """From mean |a_i|^2 (s^2 + off^2), as `NearlyNormal` has it."""
@@ -85,15 +85,15 @@ class Sines:
         return low
 
 
-def sines(wanted: LinearMap, domain: Domain) -> Sines | None:
+def sines(wanted: LinearMap, domain: Domain) -> SinePlan | None:
     """A plan where all queries are about one column and cut it into many pieces; None elsewhere.
 
     It is over the cells from the first to the last that a query looks at, or over all if these are nearly all; and made
     for the largest table that can be declared, whatever has been.
     """
     from bursar.strategies.best import LONG_COLUMN, best_strategy  # linear algebra takes a while to load
-    from bursar.strategies.plan import Line as Asked
-    from bursar.strategies.ranges import Family, SineStrategy
+    from bursar.strategies.plan import LineWorkload as Asked
+    from bursar.strategies.ranges import RangeFamily, SineStrategy
 
     if len(wanted.attrs) != 1:
         return None
@@ -105,7 +105,7 @@ def sines(wanted: LinearMap, domain: Domain) -> Sines | None:
     first, end = _hull(rows)
     if end - first >= NEARLY_ALL * size:
         first, end = 0, size
-    family = Family.PREFIXES if _prefixes(rows, first) else Family.RANGES
+    family = RangeFamily.PREFIXES if _prefixes(rows, first) else RangeFamily.RANGES
     asked = Asked(family=family, column=column, cells=end - first, max_rows=LARGEST_ROWS, first=first, size=size)
     try:
         plan = best_strategy(asked, Mode.CONCENTRATED)
@@ -113,7 +113,7 @@ def sines(wanted: LinearMap, domain: Domain) -> Sines | None:
         return None
     assert isinstance(plan.source, SineStrategy)
     own = within(rows, plan.source.transform)
-    return None if own is None else Sines(plan, plan.source, own)
+    return None if own is None else SinePlan(plan, plan.source, own)
 
 
 def _hull(rows: Steps) -> tuple[int, int]:

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import Any
 
-from bursar.core.domain import Domain
 from bursar.core.accounting import Measured, Opened, Paid, Refined, Selected, from_units
 from bursar.core.accounts import Charge
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.report.spending.people import Used, used_by_people
 from bursar.report.spending.purchases import Books, Entries, own_entries, paid_by

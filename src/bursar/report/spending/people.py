@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.core.domain import Attribute, Domain
+from bursar.arrays import Integers
 from bursar.core.accounting import AddRemove, Book, Profile, ReplaceOne, from_units
 from bursar.core.accounting.grid import Grid, added
+from bursar.core.domain import Attribute, Domain
 
 SHOWN = 3
 """How many values are named per column."""
 
 MOST_JOINT = 2**17
 """Up to so many joint cells the losses are added up cell by cell, as the budget itself is."""
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

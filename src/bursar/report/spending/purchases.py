@@ -7,20 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bursar.core.domain import Domain
-from bursar.errors import BursarError
-from bursar.goal import Goal, GoalKind
-from bursar.core.accounting import Allotted, Book, Paid, Sealed, Versioned
-from bursar.core.accounts import Charge
-from bursar.core.ledger import Record
-from bursar.core.seals import Seals
-from bursar.planner.batch import together
-from bursar.planner.request import Request
-from bursar.sql import parse
-from bursar.sql.script import questions_of
-from bursar.report.status import OWNER, Money
 from bursar.compile import Level
 from bursar.compile import compile as compile_query
+from bursar.core.accounting import Allotted, Book, Paid, Sealed, Versioned
+from bursar.core.accounts import Charge
+from bursar.core.domain import Domain
+from bursar.core.ledger import Record
+from bursar.core.seals import Seals
+from bursar.errors import BursarError
+from bursar.goal import Goal, GoalKind
+from bursar.planner.batch import together
+from bursar.planner.request import Request
+from bursar.report.status import OWNER, Money
+from bursar.sql import parse
+from bursar.sql.tokens import questions_of
 
 Read = Callable[[str, int], Request | None]
 """From the text of a question, and how many partitions were sealed then, to the question, if it is one."""
@@ -39,7 +39,7 @@ class Books(Money, Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Purchase:
+class QuestionPurchase:
     """Everything that one plan paid for."""
 
     records: tuple[Record, ...]
@@ -59,7 +59,7 @@ def paid_by(analyst: str) -> Callable[[Charge], int]:
     return lambda charge: charge.total if analyst == OWNER else charge.account
 
 
-def purchases_of(history: Entries, texts: Mapping[str, str]) -> list[Purchase]:
+def purchases_of(history: Entries, texts: Mapping[str, str]) -> list[QuestionPurchase]:
     """What was bought, by the run that paid, in the order in which the runs ended.
 
     Edge cases: where the log does not tell the run, records of one question that follow each other are one purchase.
@@ -77,7 +77,7 @@ def purchases_of(history: Entries, texts: Mapping[str, str]) -> list[Purchase]:
     for entries in sorted(runs.values(), key=lambda entries: entries[-1][0].position):
         records, charges = zip(*entries, strict=True)
         made.append(
-            Purchase(
+            QuestionPurchase(
                 records=records,
                 charge=Charge(total=sum(c.total for c in charges), account=sum(c.account for c in charges)),
                 text=texts.get(records[0].question),

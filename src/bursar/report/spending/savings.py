@@ -8,21 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from bursar.core.domain import Domain
-from bursar.goal import Goal, GoalKind
-from bursar.views.measurements import Measurements, Reconstructions
 from bursar.core.accounting import Book, Event, Measured, Versioned, from_units
 from bursar.core.accounts import Account, Charge
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
+from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Views
 from bursar.planner.planner import Planner
 from bursar.planner.request import Request
-from bursar.proposers.partwise import OneByOne
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
+from bursar.proposers.partwise import Partwise
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.report.spending.purchases import Books, Read, own_entries, paid_by, purchases_of
+from bursar.views.measurements import Measurements, Reconstructions
 
 Progress = Callable[[int, int], None]
 
@@ -143,7 +143,7 @@ def _mean_square(request: Request, bought: Sequence[Record], views: Views) -> fl
     own = Measurements(views.domain, version=views.version)
     own.advance(record for record in bought if isinstance(record.event, Measured))
     alone = replace(views, measurements=own, reconstructions=Reconstructions(views.domain, own))
-    for proposer, seen in ((Exact(), views), (OneByOne(), views), (Reconstruct(), alone), (Reconstruct(), views)):
+    for proposer, seen in ((Exact(), views), (Partwise(), views), (Reconstruct(), alone), (Reconstruct(), views)):
         for offer in proposer.offers(request, seen):
             return offer.law.mean_square()
     return None

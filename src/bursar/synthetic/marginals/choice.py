@@ -9,19 +9,19 @@ from enum import Enum
 
 import numpy as np
 
-from bursar.core.domain import Domain, Neighbours
-from bursar.errors import GoalError, QueryError
 from bursar.core.accounting import Noise, NoiseKind
-from bursar.core.noise.law import SMALLEST_SCALE
+from bursar.core.domain import Domain, Neighbours
 from bursar.core.limits import MOST_ROWS
+from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Stack
 from bursar.core.queries.norm import PAIR_CELLS
-from bursar.synthetic.marginals.consistent import Accuracy
-from bursar.synthetic.marginals.evidence import Names, Source, marginal_map, source_of
-from bursar.tails.marginals import HALF, Cells, largest_error
-from bursar.synthetic.plan.spend import Spend
+from bursar.errors import GoalError, QueryError
 from bursar.strategies.plan import ROUNDING
 from bursar.strategies.residual import every_value, residuals
+from bursar.synthetic.marginals.consistent import MarginalAccuracy
+from bursar.synthetic.marginals.evidence import MarginalSource, Names, marginal_map, source_of
+from bursar.synthetic.plan.spend import Spend
+from bursar.tails.marginals import HALF, Cells, largest_error
 
 AT_ONCE = 2**20
 """Marginals are measured together up to so many cells: what a measurement takes in memory grows with them."""
@@ -65,17 +65,17 @@ class Allowance:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Purchase:
+class MarginalPurchase:
     """One measurement of a plan, and what it will say about marginals."""
 
     strategy: LinearMap
     noise: Noise
-    sources: tuple[Source, ...]
+    sources: tuple[MarginalSource, ...]
 
 
 def plan_marginals(
     domain: Domain, sets: Sequence[Names], allowance: Allowance, *, size: int | None = None
-) -> tuple[Purchase, ...]:
+) -> tuple[MarginalPurchase, ...]:
     """What to measure: whole marginals or the residual basis, whichever promises the smaller largest error.
 
     Guarantees: the purchases cost the allowance together, at most. The data are not looked at.
@@ -98,7 +98,7 @@ class Aim(Enum):
 
 def whole_marginals(
     domain: Domain, sets: Sequence[Names], allowance: Allowance, aim: Aim = Aim.LARGEST
-) -> tuple[Purchase, ...]:
+) -> tuple[MarginalPurchase, ...]:
     """Every marginal, with noise by how many cells it has.
 
     LARGEST: the chance that some cell of N is wrong by u is 2N exp(-x), with x = u^2 / (2 sigma^2) or u / b, and the
@@ -125,13 +125,15 @@ def whole_marginals(
         for first in range(0, len(members), step):
             parts = tuple(maps[first : first + step])
             sources = tuple(source_of(columns, noise) for columns in members[first : first + step])
-            made.append(Purchase(strategy=parts[0] if len(parts) == 1 else Stack(parts), noise=noise, sources=sources))
+            made.append(
+                MarginalPurchase(strategy=parts[0] if len(parts) == 1 else Stack(parts), noise=noise, sources=sources)
+            )
     return tuple(made)
 
 
 def _residual_basis(
     domain: Domain, sets: Sequence[Names], allowance: Allowance, *, sized: bool
-) -> list[tuple[Purchase, ...]]:
+) -> list[tuple[MarginalPurchase, ...]]:
     """The least largest variance by the residual basis, at the prices of these neighbours; none where it cannot be."""
     names = domain.ordered(name for columns in sets for name in columns)
     basis = [every_value(name, domain[name].size) for name in names]
@@ -147,14 +149,14 @@ def _residual_basis(
             if prices[number] > 0:
                 noise = allowance.part(prices[number] / plan.noise[number]).noise(prices[number])
                 source = source_of(tuple(names[i] for i in part), noise, residual=bool(part))
-                made.append(Purchase(strategy=plan.product(number), noise=noise, sources=(source,)))
+                made.append(MarginalPurchase(strategy=plan.product(number), noise=noise, sources=(source,)))
     except (QueryError, GoalError):
         return []
     return [tuple(made)]
 
 
-def _promised(domain: Domain, sets: Sequence[Names], plan: Sequence[Purchase], *, sized: bool) -> float:
-    accuracy = Accuracy(domain, (source for purchase in plan for source in purchase.sources), sized=sized)
+def _promised(domain: Domain, sets: Sequence[Names], plan: Sequence[MarginalPurchase], *, sized: bool) -> float:
+    accuracy = MarginalAccuracy(domain, (source for purchase in plan for source in purchase.sources), sized=sized)
     cells = [Cells(count=domain.cells(columns), variance=_known(accuracy.variance(columns))) for columns in sets]
     return largest_error(cells, heavy=accuracy.heavy)
 

@@ -17,22 +17,21 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Reals
 from bursar.core.domain import Domain
-from bursar.synthetic.marginals.evidence import Evidence, Names, Source
-
-Reals = NDArray[np.float64]
+from bursar.synthetic.marginals.evidence import LogEvidence, MarginalSource, Names
 
 KEPT_CELLS = 2**17
 """Parts of at most so many cells are kept: they are shared by many marginals."""
 
 
-class Accuracy:
+class MarginalAccuracy:
     """How well each marginal is known from given sources; needs no values, so it also judges plans.
 
     `sized`: the number of rows is public.
     """
 
-    def __init__(self, domain: Domain, sources: Iterable[Source], *, sized: bool) -> None:
+    def __init__(self, domain: Domain, sources: Iterable[MarginalSource], *, sized: bool) -> None:
         self.domain, self.sources, self.sized = domain, tuple(sources), sized
         self.precisions: dict[Names, float] = defaultdict(float)
         self.heavy = any(source.heavy for source in self.sources)
@@ -65,21 +64,21 @@ class Accuracy:
         """A column of one value has no residual."""
         return all(self.domain[name].size > 1 for name in part)
 
-    def _precision(self, source: Source, part: Names) -> float:
+    def _precision(self, source: MarginalSource, part: Names) -> float:
         if source.residual:  # H^T H = length (1 - J/n) for each column, as in strategy.residual
             sizes = self.domain.sizes(part)
             return math.prod(2.0 if size == 2 else float(size) ** 2 for size in sizes) / source.variance
         return 1 / (source.variance * self.domain.cells(name for name in source.columns if name not in part))
 
 
-class Consistent(Accuracy):
+class Consistent(MarginalAccuracy):
     """Estimates of all marginals that the evidence determines; any two agree on the columns that they share.
 
     Guarantees: unbiased; every cell of a marginal has the variance that `variance` says, which no other unbiased linear
     estimator from this evidence undercuts. With a public `size`, every marginal sums to it.
     """
 
-    def __init__(self, domain: Domain, evidence: Sequence[Evidence], *, size: int | None) -> None:
+    def __init__(self, domain: Domain, evidence: Sequence[LogEvidence], *, size: int | None) -> None:
         super().__init__(domain, (own.source for own in evidence), sized=size is not None)
         self.size, self.evidence = size, tuple(evidence)
         self._kept: dict[Names, Reals] = {}
@@ -113,7 +112,7 @@ class Consistent(Accuracy):
             self._kept[part] = mean
         return mean
 
-    def _projected(self, own: Evidence, part: Names) -> Reals:
+    def _projected(self, own: LogEvidence, part: Names) -> Reals:
         if own.source.residual:
             return _lifted(own.table, self.domain.sizes(part))
         gone = tuple(axis for axis, name in enumerate(own.source.columns) if name not in part)

@@ -14,29 +14,29 @@ from typing import Protocol
 
 import numpy as np
 
+from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.domain import Domain
+from bursar.core.ledger import Record
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.core.queries import Product
 from bursar.estimation.estimate import Estimate
 from bursar.estimation.least_squares import Reconstruction
-from bursar.views.measurements import Measurements
-from bursar.core.accounting import Measured, Noise, NoiseKind
-from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
-from bursar.core.ledger import Record
-from bursar.core.queries import Product
-from bursar.synthetic.marginals.consistent import Accuracy
+from bursar.synthetic.marginals.consistent import MarginalAccuracy
 from bursar.synthetic.marginals.evidence import MOST_TOGETHER, Names, marginal_map
+from bursar.views.measurements import Measurements
 
 MOST_CELLS = 2048
 """Most joint cells of columns that are put together again."""
 
 
-class Known(Protocol):
+class JointKnowledge(Protocol):
     """What is known about the joint cells of columns."""
 
     def on(self, names: Names) -> Reconstruction: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Remade:
+class DerivedMarginal:
     """A marginal with the law of its errors."""
 
     columns: Names
@@ -59,7 +59,9 @@ class Remade:
         )
 
 
-def remade(domain: Domain, measurements: Measurements, known: Known, clean: Accuracy) -> Sequence[Remade]:
+def remade(
+    domain: Domain, measurements: Measurements, known: JointKnowledge, clean: MarginalAccuracy
+) -> Sequence[DerivedMarginal]:
     """Every column set in the log that measured marginals do not determine and other rows do, the smallest first."""
     found = []
     for columns in sorted(measurements.blocks, key=lambda names: (len(names), names)):
@@ -68,5 +70,5 @@ def remade(domain: Domain, measurements: Measurements, known: Known, clean: Accu
             wanted = marginal_map(domain, columns)
             estimate = known.on(columns).answered(wanted)
             if estimate is not None:
-                found.append(Remade(columns=columns, map=wanted, estimate=estimate))
+                found.append(DerivedMarginal(columns=columns, map=wanted, estimate=estimate))
     return found

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Reals
 from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.synthetic.marginals.consistent import Consistent, subsets
 from bursar.synthetic.marginals.evidence import Names
-
-Reals = NDArray[np.float64]
 
 FINE = 2**16
 """Estimates are given to maps as whole numbers of such parts of a row."""
@@ -32,7 +30,7 @@ MOST_CELLS = 2**24
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Known:
+class MarginalEstimate:
     """Unbiased estimates of a map's rows, the variance of each, and whether Laplace noise is in them.
 
     `slip` is what computing in whole parts of a row can have moved an estimate by.
@@ -44,7 +42,7 @@ class Known:
     slip: float
 
 
-def known(wanted: LinearMap, consistent: Consistent) -> Known | None:
+def known(wanted: LinearMap, consistent: Consistent) -> MarginalEstimate | None:
     """What measured marginals say about the rows of a map; None where some part of it was never measured.
 
     Edge cases: maps other than products and stacks of them have no estimate here, and too large ones have none.
@@ -54,7 +52,7 @@ def known(wanted: LinearMap, consistent: Consistent) -> Known | None:
     if any(own is None for own in found):
         return None
     whole = [own for own in found if own is not None]
-    return Known(
+    return MarginalEstimate(
         values=np.concatenate([own.values for own in whole] or [np.zeros(0)]),
         variances=np.concatenate([own.variances for own in whole] or [np.zeros(0)]),
         heavy=consistent.heavy,
@@ -62,7 +60,7 @@ def known(wanted: LinearMap, consistent: Consistent) -> Known | None:
     )
 
 
-def _product(product: Product, consistent: Consistent) -> Known | None:
+def _product(product: Product, consistent: Consistent) -> MarginalEstimate | None:
     domain = consistent.domain
     columns = domain.ordered(product.attrs)
     small = all(mask.rows * mask.steps.size <= DENSE for mask in product.masks)
@@ -85,7 +83,7 @@ def _product(product: Product, consistent: Consistent) -> Known | None:
             own = np.multiply.outer(own, squares[frozenset(part) & frozenset(mask.attrs)]).ravel()
         variances += own / (precision * outside**2)
     slip = product.largest() * domain.cells(columns) / (2 * FINE)
-    return Known(values=values, variances=variances, heavy=consistent.heavy, slip=slip)
+    return MarginalEstimate(values=values, variances=variances, heavy=consistent.heavy, slip=slip)
 
 
 def _lengths(mask: Mask) -> dict[frozenset[str], Reals]:

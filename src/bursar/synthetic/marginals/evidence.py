@@ -7,23 +7,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
+from bursar.arrays import Integers
 from bursar.core.accounting import Measured, Noise, NoiseKind, Versioned
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.strategies.residual import every_value
 
 Names = tuple[str, ...]
-Integers = NDArray[np.int64]
 
 MOST_TOGETHER = 8
 """Most columns of a marginal that is used: it has 2^k parts."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class MarginalSource:
     """Which columns were measured together, and how well; known before anything is bought.
 
     `residual` says that the rows of `strategy.residual` were measured, not the cells themselves. `variance` is sigma^2
@@ -37,19 +36,21 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Evidence:
+class LogEvidence:
     """A source with the noisy values, one axis per column."""
 
-    source: Source
+    source: MarginalSource
     table: Integers
 
 
-def source_of(columns: Names, noise: Noise, *, residual: bool = False) -> Source:
+def source_of(columns: Names, noise: Noise, *, residual: bool = False) -> MarginalSource:
     heavy = noise.kind is NoiseKind.LAPLACE
-    return Source(columns=columns, variance=noise.scale**2 * (2 if heavy else 1), heavy=heavy, residual=residual)
+    return MarginalSource(
+        columns=columns, variance=noise.scale**2 * (2 if heavy else 1), heavy=heavy, residual=residual
+    )
 
 
-def evidence_in(records: Iterable[Record], domain: Domain) -> list[Evidence]:
+def evidence_in(records: Iterable[Record], domain: Domain) -> list[LogEvidence]:
     """All marginals and residuals among the measurements of the data's last version.
 
     Guarantees: only the log is looked at. Values that were refined later are used as they were first measured: they are
@@ -58,7 +59,7 @@ def evidence_in(records: Iterable[Record], domain: Domain) -> list[Evidence]:
     """
     listed = list(records)
     versions = [record.event.version for record in listed if isinstance(record.event, Measured | Versioned)]
-    found: list[Evidence] = []
+    found: list[LogEvidence] = []
     for record in listed:
         event = record.event
         if isinstance(event, Measured) and event.version == max(versions):
@@ -66,7 +67,7 @@ def evidence_in(records: Iterable[Record], domain: Domain) -> list[Evidence]:
     return found
 
 
-def _in_measurement(strategy: LinearMap, noise: Noise, values: Integers, domain: Domain) -> Iterator[Evidence]:
+def _in_measurement(strategy: LinearMap, noise: Noise, values: Integers, domain: Domain) -> Iterator[LogEvidence]:
     parts: Sequence[LinearMap] = strategy.parts if isinstance(strategy, Stack) else (strategy,)
     end = 0
     for part in parts:
@@ -83,7 +84,7 @@ def _in_measurement(strategy: LinearMap, noise: Noise, values: Integers, domain:
         names = tuple(name for mask in kept for name in mask.attrs)
         columns = domain.ordered(names)
         table = own.reshape([mask.rows for mask in kept] if residual else domain.sizes(names))
-        yield Evidence(
+        yield LogEvidence(
             source=source_of(columns, noise, residual=residual),
             table=table.transpose([names.index(name) for name in columns]),
         )

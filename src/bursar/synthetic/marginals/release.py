@@ -12,24 +12,23 @@ from enum import Enum
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.core.domain import Domain
-from bursar.errors import QueryError
+from bursar.arrays import Reals
 from bursar.core.accounting import Measured
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
-from bursar.synthetic.plan.buyer import Buyer
+from bursar.errors import QueryError
+from bursar.synthetic.marginals.choice import Allowance, MarginalPurchase, plan_marginals
 from bursar.synthetic.marginals.consistent import Consistent
 from bursar.synthetic.marginals.evidence import MOST_TOGETHER, Names, evidence_in
-from bursar.synthetic.marginals.choice import Allowance, Purchase, plan_marginals
+from bursar.synthetic.plan.buyer import Buyer
 from bursar.tails.marginals import Cells, largest_error, lowering, on_simplex
 
-Reals = NDArray[np.float64]
 Sets = Sequence[Sequence[str]]
 
 
 def buy(
-    plan: Sequence[Purchase],
+    plan: Sequence[MarginalPurchase],
     buyer: Buyer,
     records: Iterable[Record] = (),
     *,

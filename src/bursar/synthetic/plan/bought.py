@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Integers
 from bursar.core.accounting import Measured, Noise, Selected
 from bursar.core.ledger import Record
 from bursar.synthetic.rap.products import Terms
 from bursar.synthetic.rap.projection import Targets
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,14 +30,14 @@ class Bought:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Progress:
+class RunProgress:
     """The finished rounds of a run, and what its next round has picked and not measured, if it was cut off there."""
 
     rounds: tuple[Bought, ...] = ()
     picked: Integers | None = None
 
     @staticmethod
-    def of(workload: ThresholdWorkload, records: Iterable[Record]) -> Progress:
+    def of(workload: ThresholdWorkload, records: Iterable[Record]) -> RunProgress:
         """From the records of a run; those of other questions are passed over."""
         candidates = workload.candidates
         whole = {part.digest: queries for queries, part in workload.portions}
@@ -55,15 +53,15 @@ class Progress:
                 asked = workload.taken(picked).digest
                 rounds += [Bought.of(np.sort(picked), record, event.noise)] if event.strategy.digest == asked else []
                 picked = None if event.strategy.digest == asked else picked
-        return Progress(rounds=tuple(rounds), picked=picked)
+        return RunProgress(rounds=tuple(rounds), picked=picked)
 
     @property
     def queries(self) -> Integers:
         """The numbers of all measured queries."""
         return np.concatenate([np.zeros(0, np.int64), *(bought.queries for bought in self.rounds)])
 
-    def plus(self, bought: Bought) -> Progress:
-        return Progress(rounds=(*self.rounds, bought))
+    def plus(self, bought: Bought) -> RunProgress:
+        return RunProgress(rounds=(*self.rounds, bought))
 
 
 def targets(workload: ThresholdWorkload, rounds: Sequence[Bought], *, size: float) -> Targets:

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from bursar.errors import QueryError
+from bursar.arrays import Codes
 from bursar.core.accounting import Event, Measured, Noise, Selected
 from bursar.core.ledger import Record
-from bursar.core.verbs import NONE_BARRED
 from bursar.core.queries import LinearMap
-from bursar.synthetic.plan.buyer import Buyer
+from bursar.core.verbs import NONE_BARRED
+from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
+from bursar.synthetic.marginals.choice import MarginalPurchase
 from bursar.synthetic.marginals.release import buy, marginals_from
-from bursar.synthetic.marginals.choice import Purchase
-from bursar.synthetic.plan.methods import Method, Plan, Task
-from bursar.synthetic.table.table import Table, table_from
-from bursar.synthetic.table.start import Codes
+from bursar.synthetic.plan.buyer import Buyer
+from bursar.synthetic.plan.methods import Method, TablePlan, Task
+from bursar.synthetic.table.table import SyntheticTable, table_from
 
 Step = Callable[[int, int], None]
 Stop = Callable[[], bool]
@@ -34,7 +34,7 @@ COUNTED = "stopped when only the number of rows was measured; it is kept, and th
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rows:
+class TableRows:
     """A synthetic table, how many rows of the data it stands for, and whether all that was planned was bought."""
 
     codes: Codes
@@ -62,11 +62,11 @@ class Run:
     stop: Stop
     rng: Generator = field(default_factory=entropy)
 
-    def from_log(self) -> Rows:
+    def from_log(self) -> TableRows:
         """A table of what is there; nothing is bought."""
         return self._fitted([*self.logged.records, *self.logged.remade], finished=True)
 
-    def carry_out(self, plan: Plan, buyer: Buyer) -> Rows:
+    def carry_out(self, plan: TablePlan, buyer: Buyer) -> TableRows:
         """Buy what the plan has and the log has not, then make the table.
 
         Guarantees: every purchase admits itself, and is in the log before anything is made of it. Where `stop` says so,
@@ -82,15 +82,15 @@ class Run:
             return self._fitted(everything, finished=finished)
         return self._both(plan, buyer, everything, finished=finished)
 
-    def _fitted(self, records: Sequence[Record], *, finished: bool) -> Rows:
+    def _fitted(self, records: Sequence[Record], *, finished: bool) -> TableRows:
         table = self._table(records, self.rows)
-        return Rows(codes=table.codes, total=table.answers.consistent.total(), finished=finished)
+        return TableRows(codes=table.codes, total=table.answers.consistent.total(), finished=finished)
 
-    def _table(self, records: Sequence[Record], rows: int | None) -> Table:
+    def _table(self, records: Sequence[Record], rows: int | None) -> SyntheticTable:
         task = self.task
         return table_from(records, task.sets, task.domain, size=task.size, rows=rows, rng=self.rng, stop=self.stop)
 
-    def _rap(self, plan: Plan, buyer: Buyer) -> Rows:
+    def _rap(self, plan: TablePlan, buyer: Buyer) -> TableRows:
         from bursar.synthetic.rap.rap import rap  # with its compiler, which marginals do not need
         from bursar.synthetic.rap.rounding import rounded
 
@@ -116,9 +116,9 @@ class Run:
             raise QueryError(STOPPED)
         wanted = math.ceil(found.size) if self.rows is None else self.rows
         codes = rounded(found.relaxed, size=wanted, rng=self.rng).astype(np.int32)
-        return Rows(codes=codes, total=float(found.size), finished=found.finished)
+        return TableRows(codes=codes, total=float(found.size), finished=found.finished)
 
-    def _both(self, plan: Plan, buyer: Buyer, records: Sequence[Record], *, finished: bool) -> Rows:
+    def _both(self, plan: TablePlan, buyer: Buyer, records: Sequence[Record], *, finished: bool) -> TableRows:
         from bursar.synthetic.table.combined import corrected  # with the compiler too
 
         assert plan.adaptivity is not None
@@ -138,21 +138,21 @@ class Run:
             on_step=self.on_step,
             stop=self.stop,
         )
-        return Rows(codes=codes, total=total, finished=finished and done)
+        return TableRows(codes=codes, total=total, finished=finished and done)
 
 
-def missing(plan: Plan, records: Sequence[Record]) -> list[Purchase]:
+def missing(plan: TablePlan, records: Sequence[Record]) -> list[MarginalPurchase]:
     """The purchases of a plan that are not among the records."""
     measured = [record.event for record in records if isinstance(record.event, Measured)]
     known = {(event.strategy.digest, event.noise) for event in measured}
     return [one for one in plan.purchases if (one.strategy.digest, one.noise) not in known]
 
 
-def to_come(task: Task, plan: Plan, logged: Logged, version: int) -> tuple[Event, ...]:
+def to_come(task: Task, plan: TablePlan, logged: Logged, version: int) -> tuple[Event, ...]:
     """All that a plan will still buy, in its order, as far as it can be told before: the worst case of its branches.
 
     Guarantees: `carry_out` buys nothing that has no place here, and nothing dearer than what keeps its place: the same
-    `Purchase`, `Round` and `Spend` set the noise. What is in the log already is not among it.
+    `MarginalPurchase`, `Round` and `Spend` set the noise. What is in the log already is not among it.
     """
     events: list[Event] = [
         Measured(strategy=one.strategy, noise=one.noise, version=version) for one in missing(plan, logged.records)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import combinations
 
+from bursar.compile.partwise import PartwiseMap
 from bursar.core.domain import Domain
-from bursar.errors import QueryError
 from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Stack
+from bursar.errors import QueryError
 from bursar.synthetic.rap.threshold_workload import MOST_TOGETHER
-from bursar.compile.partwise import Apart
 
 Names = tuple[str, ...]
 
@@ -58,7 +58,7 @@ def named(domain: Domain, text: str) -> tuple[Names, ...]:
 
 def asked(wanted: LinearMap) -> list[Names]:
     """The columns that a question looks at together, each set once; none for a count of everything."""
-    parts: Sequence[LinearMap] = wanted.parts if isinstance(wanted, Stack | Apart) else (wanted,)
+    parts: Sequence[LinearMap] = wanted.parts if isinstance(wanted, Stack | PartwiseMap) else (wanted,)
     return [columns for columns in dict.fromkeys(tuple(sorted(part.attrs)) for part in parts) if columns]
 
 

@@ -16,11 +16,10 @@ from statistics import fmean, stdev
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from bursar.arrays import Reals
 from bursar.errors import QueryError
 
-Reals = NDArray[np.float64]
 Names = tuple[str, ...]
 
 ZIPF, GEOMETRIC = 1.0, 0.25

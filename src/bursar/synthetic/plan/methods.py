@@ -15,19 +15,19 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
 
-from bursar.core.domain import Domain
-from bursar.errors import GoalError, QueryError
 from bursar.core.accounting import NoiseKind
+from bursar.core.domain import Domain
 from bursar.core.limits import MOST_CANDIDATES, MOST_ROWS
-from bursar.synthetic.rap.defaults import Adaptivity, adaptivity
-from bursar.synthetic.marginals.consistent import Accuracy
-from bursar.synthetic.marginals.evidence import Evidence, Names
-from bursar.synthetic.marginals.choice import Allowance, Purchase, whole_marginals
-from bursar.tails.marginals import HALF, Cells, largest_error
-from bursar.synthetic.report.report import counted
+from bursar.errors import GoalError, QueryError
+from bursar.synthetic.marginals.choice import Allowance, MarginalPurchase, whole_marginals
+from bursar.synthetic.marginals.consistent import MarginalAccuracy
+from bursar.synthetic.marginals.evidence import LogEvidence, Names
 from bursar.synthetic.plan.spend import Spend
-from bursar.synthetic.table.table import pairs_within, plan_table
+from bursar.synthetic.rap.defaults import Adaptivity, adaptivity
 from bursar.synthetic.rap.threshold_workload import MOST_TOGETHER, ThresholdWorkload
+from bursar.synthetic.report.report import counted
+from bursar.synthetic.table.table import pairs_within, plan_table
+from bursar.tails.marginals import HALF, Cells, largest_error
 
 EVENLY = 0.5
 """Where marginals count differently, the part of the budget that all of them share evenly."""
@@ -55,7 +55,7 @@ class Task:
     weights: Mapping[Names, float] | None = None  # how much each set counts, where they do not all count alike
     size: int | None = None  # the number of rows, where that is public
     about: int = 1  # roughly the number of rows: a public bound where nothing better is known
-    evidence: Sequence[Evidence] = ()  # what the log has already
+    evidence: Sequence[LogEvidence] = ()  # what the log has already
 
     @property
     def spend(self) -> Spend:
@@ -68,7 +68,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class TablePlan:
     """What a method would buy, and the largest error over all cells of the workload to expect.
 
     The error is one that is exceeded every other time: for marginals a bound that follows from the noise, for the
@@ -77,7 +77,7 @@ class Plan:
 
     method: Method
     error: float
-    purchases: tuple[Purchase, ...] = ()
+    purchases: tuple[MarginalPurchase, ...] = ()
     adaptivity: Adaptivity | None = None
     picking: Spend | None = None  # for all rounds together
     why: str = ""  # why it cannot be done, where it cannot
@@ -87,18 +87,18 @@ class Plan:
         return math.isfinite(self.error)
 
 
-def plans(task: Task) -> dict[Method, Plan]:
+def plans(task: Task) -> dict[Method, TablePlan]:
     """Every method's plan; one that cannot be carried out has an infinite error and says why."""
     made = {}
     for method, plan in ((Method.MARGINALS, _marginals), (Method.RAP, _rap), (Method.BOTH, _both)):
         try:
             made[method] = plan(task)
         except (QueryError, GoalError) as refused:
-            made[method] = Plan(method=method, error=math.inf, why=str(refused))
+            made[method] = TablePlan(method=method, error=math.inf, why=str(refused))
     return made
 
 
-def chosen(made: Mapping[Method, Plan], wanted: Method | None = None) -> Plan:
+def chosen(made: Mapping[Method, TablePlan], wanted: Method | None = None) -> TablePlan:
     """The plan of the method that is wanted, or else the one with the least error; marginals first where equal."""
     if wanted is not None:
         if not made[wanted].possible:
@@ -110,7 +110,7 @@ def chosen(made: Mapping[Method, Plan], wanted: Method | None = None) -> Plan:
     return best
 
 
-def reasons(made: Mapping[Method, Plan], taken: Plan, task: Task) -> str:
+def reasons(made: Mapping[Method, TablePlan], taken: TablePlan, task: Task) -> str:
     """In words: which method, what error to expect from each, and why this one."""
     cells = sum(task.domain.cells(columns) for columns in task.sets)
     listed = "; ".join(
@@ -128,11 +128,11 @@ def reasons(made: Mapping[Method, Plan], taken: Plan, task: Task) -> str:
     )
 
 
-def _marginals(task: Task) -> Plan:
+def _marginals(task: Task) -> TablePlan:
     purchases = marginal_purchases(task)
     sources = [own.source for own in task.evidence]
     sources += [source for purchase in purchases for source in purchase.sources]
-    accuracy = Accuracy(task.domain, sources, sized=task.size is not None)
+    accuracy = MarginalAccuracy(task.domain, sources, sized=task.size is not None)
     cells = []
     for columns in task.sets:
         variance = accuracy.variance(columns)
@@ -140,10 +140,10 @@ def _marginals(task: Task) -> Plan:
             raise QueryError(f"{', '.join(columns)} have too many cells together to be measured at once")
         cells.append(Cells(count=task.domain.cells(columns), variance=variance))
     error = largest_error(cells, heavy=accuracy.heavy, beta=HALF)
-    return Plan(method=Method.MARGINALS, error=error, purchases=purchases)
+    return TablePlan(method=Method.MARGINALS, error=error, purchases=purchases)
 
 
-def marginal_purchases(task: Task) -> tuple[Purchase, ...]:
+def marginal_purchases(task: Task) -> tuple[MarginalPurchase, ...]:
     """Columns, pairs and the workload; where sets count differently, half of the budget by how much they count.
 
     What a set of weight w gets of that half is least for the weighted mean of errors: a part in proportion to w^(2/3)
@@ -165,14 +165,14 @@ def marginal_purchases(task: Task) -> tuple[Purchase, ...]:
     return tuple(made)
 
 
-def _rap(task: Task) -> Plan:
+def _rap(task: Task) -> TablePlan:
     _check_picking(task)
     setting = adaptivity(task.workload, task.spend, size=task.about)
     error = unnoticed(task.workload.queries, task.spend, setting)
-    return Plan(method=Method.RAP, error=error, adaptivity=setting, picking=task.spend)
+    return TablePlan(method=Method.RAP, error=error, adaptivity=setting, picking=task.spend)
 
 
-def _both(task: Task) -> Plan:
+def _both(task: Task) -> TablePlan:
     _check_picking(task)
     pairs = tuple(pair for pair in pairs_within(task.sets) if task.domain.cells(pair) <= MOST_ROWS)
     purchases = plan_table(task.domain, pairs, task.allowance.part(FIRST), size=task.size)
@@ -182,7 +182,7 @@ def _both(task: Task) -> Plan:
         rounds=math.ceil(full.rounds / math.sqrt(FEWER)), picks=math.ceil(full.picks / math.sqrt(FEWER))
     )
     error = unnoticed(task.workload.queries, spend, setting)
-    return Plan(method=Method.BOTH, error=error, purchases=purchases, adaptivity=setting, picking=spend)
+    return TablePlan(method=Method.BOTH, error=error, purchases=purchases, adaptivity=setting, picking=spend)
 
 
 def unnoticed(queries: int, spend: Spend, setting: Adaptivity) -> float:

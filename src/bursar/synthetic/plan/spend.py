@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from bursar.errors import GoalError
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.noise.law import SMALLEST_SCALE, UNIT_BITS
+from bursar.errors import GoalError
 
 OUTWARD = 1 + 2.0**-40
 """Scales are a little larger than they must be, thousands of times what floating point can lose in them."""

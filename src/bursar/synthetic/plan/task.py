@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bursar.core.domain import Domain
-from bursar.errors import QueryError
-from bursar.views.measurements import Measurements, Reconstructions
 from bursar.core.accounting import Measured, Paid, Versioned
+from bursar.core.domain import Domain
 from bursar.core.ledger import Record
-from bursar.synthetic.plan import history as past
-from bursar.synthetic.plan import column_sets as sets
+from bursar.errors import QueryError
 from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.evidence import Evidence, evidence_in
-from bursar.synthetic.marginals.derived import Remade, remade
+from bursar.synthetic.marginals.derived import DerivedMarginal, remade
+from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
+from bursar.synthetic.plan import column_sets as sets
+from bursar.synthetic.plan import history as past
+from bursar.views.measurements import Measurements, Reconstructions
 
 Names = tuple[str, ...]
 Read = Callable[[str], Sequence[Names]]
@@ -34,7 +34,7 @@ NO_HISTORY = "nothing was asked yet that a workload could be drawn from\ntry: --
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class TableRequest:
     """Which marginals the table is to be right about; at most one of the first four is given."""
 
     ways: int | None = None
@@ -63,17 +63,17 @@ class Wish:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Evident:
+class EvidentMarginals:
     """What the log of one version says about marginals, whole ones and such as follow from other rows."""
 
     domain: Domain
     records: tuple[Record, ...]
     clean: Consistent
-    evidence: tuple[Evidence, ...]
-    remade: tuple[Remade, ...]
+    evidence: tuple[LogEvidence, ...]
+    remade: tuple[DerivedMarginal, ...]
 
     @staticmethod
-    def of(records: Sequence[Record], domain: Domain, *, size: int | None) -> Evident:
+    def of(records: Sequence[Record], domain: Domain, *, size: int | None) -> EvidentMarginals:
         """Edge cases: records of earlier versions are left out, for they are about other data."""
         own = tuple(current(records))
         measurements = Measurements(domain)
@@ -81,7 +81,7 @@ class Evident:
         found = tuple(evidence_in(own, domain))
         clean = Consistent(domain, found, size=size)
         more = tuple(remade(domain, measurements, Reconstructions(domain, measurements), clean))
-        return Evident(domain=domain, records=own, clean=clean, evidence=found, remade=more)
+        return EvidentMarginals(domain=domain, records=own, clean=clean, evidence=found, remade=more)
 
     @property
     def sets(self) -> list[Names]:
@@ -120,7 +120,7 @@ def asked_before(records: Sequence[Record], texts: Mapping[str, str], read: Read
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workload:
+class MarginalWorkload:
     """The sets of a table, what each counts, and later questions to judge it by."""
 
     sets: tuple[Names, ...]
@@ -129,8 +129,14 @@ class Workload:
 
 
 def workload_of(
-    wish: Wish, evident: Evident, texts: Mapping[str, str], read: Read, *, analyst: str | None, spending: bool
-) -> Workload:
+    wish: TableRequest,
+    evident: EvidentMarginals,
+    texts: Mapping[str, str],
+    read: Read,
+    *,
+    analyst: str | None,
+    spending: bool,
+) -> MarginalWorkload:
     """The column sets that were wished for: all of some size, named ones, those of questions, or of the history.
 
     The history is that of one analyst, who sees no question of others; None, the data owner, sees all of them.
@@ -147,16 +153,16 @@ def workload_of(
         weights = past.augmented(past.weights(halves.past), _varying(domain), wish.augment)
         weights = {domain.ordered(columns): weight for columns, weight in weights.items()}
         fitting = sets.fitting(domain, weights)
-        return Workload(sets=fitting, weights={own: weights[own] for own in fitting}, future=halves.future)
+        return MarginalWorkload(sets=fitting, weights={own: weights[own] for own in fitting}, future=halves.future)
     if wish.marginals is not None:
-        return Workload(sets=sets.named(domain, wish.marginals))
+        return MarginalWorkload(sets=sets.named(domain, wish.marginals))
     if wish.workload is not None:
-        return Workload(sets=sets.fitting(domain, wish.workload))
+        return MarginalWorkload(sets=sets.fitting(domain, wish.workload))
     if wish.ways is None and not spending:
         if not evident.sets:
             raise QueryError(NOTHING)
-        return Workload(sets=sets.fitting(domain, evident.sets))
-    return Workload(sets=sets.ways(domain, 2 if wish.ways is None else wish.ways))
+        return MarginalWorkload(sets=sets.fitting(domain, evident.sets))
+    return MarginalWorkload(sets=sets.ways(domain, 2 if wish.ways is None else wish.ways))
 
 
 def _varying(domain: Domain) -> list[str]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.synthetic.rap.compiled import compiled
+from bursar.arrays import Singles
+from bursar.synthetic.rap.sparsemax import compiled
 from bursar.synthetic.rap.surrogates import expansion
 
-Reals = NDArray[np.float32]
 Places = NDArray[np.int32]
 
 TILE = 512
@@ -25,7 +25,7 @@ TILE = 512
 class Terms:
     """The surrogate of an r-of-k threshold query as weights of the 2^k products; bit i of a number is entry i."""
 
-    weights: Reals
+    weights: Singles
     negated: bool  # entries are read as 1 - x, and the query is 1 minus the sum
 
     @property
@@ -42,7 +42,7 @@ class Terms:
         return Terms(weights=weights, negated=form.negated)
 
 
-def means(values: Reals, places: Places, terms: Terms) -> Reals:
+def means(values: Singles, places: Places, terms: Terms) -> Singles:
     """q(D') = sum over rows of phi(row) / n', for each query (RAP, Def. 2.5)."""
     found = np.empty(len(places), np.float32)
     if terms.triple:
@@ -52,7 +52,7 @@ def means(values: Reals, places: Places, terms: Terms) -> Reals:
     return found
 
 
-def add_gradient(values: Reals, places: Places, terms: Terms, slopes: Reals, gradient: Reals) -> None:
+def add_gradient(values: Singles, places: Places, terms: Terms, slopes: Singles, gradient: Singles) -> None:
     """Adds sum_i slopes_i dq_i/dx to the gradient, which has the shape of the values."""
     if terms.triple:
         _add_triple_gradient(values, places, slopes, gradient)
@@ -61,7 +61,7 @@ def add_gradient(values: Reals, places: Places, terms: Terms, slopes: Reals, gra
 
 
 @compiled
-def _triple_means(values: Reals, places: Places, found: Reals) -> None:
+def _triple_means(values: Singles, places: Places, found: Singles) -> None:
     """Marginals of up to three columns, the common case, in one pass: four times as fast."""
     for query in range(len(places)):
         x, y, z = values[places[query, 0]], values[places[query, 1]], values[places[query, 2]]
@@ -72,7 +72,7 @@ def _triple_means(values: Reals, places: Places, found: Reals) -> None:
 
 
 @compiled
-def _add_triple_gradient(values: Reals, places: Places, slopes: Reals, gradient: Reals) -> None:
+def _add_triple_gradient(values: Singles, places: Places, slopes: Singles, gradient: Singles) -> None:
     for query in range(len(places)):
         a, b, c = places[query]
         x, y, z = values[a], values[b], values[c]
@@ -83,13 +83,13 @@ def _add_triple_gradient(values: Reals, places: Places, slopes: Reals, gradient:
 
 
 @compiled
-def _add_scaled_product(line: Reals, x: Reals, y: Reals, slope: float) -> None:
+def _add_scaled_product(line: Singles, x: Singles, y: Singles, slope: float) -> None:
     for i in range(len(line)):
         line[i] += slope * x[i] * y[i]
 
 
 @compiled
-def _fill(products: Reals, values: Reals, own: Places, negated: bool, first: int, tile: int) -> None:
+def _fill(products: Singles, values: Singles, own: Places, negated: bool, first: int, tile: int) -> None:
     """Line s becomes the product over the entries in s, for the rows of a tile."""
     for j in range(len(own)):
         bit = 1 << j
@@ -107,7 +107,7 @@ def _fill(products: Reals, values: Reals, own: Places, negated: bool, first: int
 
 
 @compiled
-def _means(values: Reals, places: Places, weights: Reals, negated: bool, found: Reals) -> None:
+def _means(values: Singles, places: Places, weights: Singles, negated: bool, found: Singles) -> None:
     rows = values.shape[1]
     products = np.ones((len(weights), TILE), np.float32)
     for query in range(len(places)):
@@ -126,7 +126,9 @@ def _means(values: Reals, places: Places, weights: Reals, negated: bool, found: 
 
 
 @compiled
-def _add_gradient(values: Reals, places: Places, weights: Reals, negated: bool, slopes: Reals, gradient: Reals) -> None:
+def _add_gradient(
+    values: Singles, places: Places, weights: Singles, negated: bool, slopes: Singles, gradient: Singles
+) -> None:
     """With `negated`, 1 - phi(1 - x) has the derivative phi'(1 - x): both signs cancel."""
     rows = values.shape[1]
     products = np.ones((len(weights), TILE), np.float32)  # line 0 stays 1: the product of nothing

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from bursar.synthetic.rap.compiled import compiled
+from bursar.arrays import Singles
 from bursar.synthetic.rap.products import Places, Terms, add_gradient, means
 from bursar.synthetic.rap.relaxed import Relaxed
-from bursar.synthetic.rap.sparsemax import sparsemax
+from bursar.synthetic.rap.sparsemax import compiled, sparsemax
 
-Reals = NDArray[np.float32]
 Hook = Callable[[int, float, Relaxed], None]
 """Told the number of every epoch, its loss, and the rows as they are (they change later), for training curves."""
 
@@ -49,8 +48,8 @@ class Targets:
     """Measured queries: the places that their surrogates read, their answers as fractions, and how much each counts."""
 
     places: Places
-    answers: Reals
-    weights: Reals  # the precision of an answer, relative to the most precise one
+    answers: Singles
+    weights: Singles  # the precision of an answer, relative to the most precise one
     terms: Terms
     padding: float  # what the place beyond a row holds
     noise: float = 0.0  # the loss that the true answers would have, on average
@@ -150,7 +149,7 @@ def _single(number: float) -> float:
 
 @compiled
 def _adam(
-    values: Reals, gradient: Reals, first: Reals, second: Reals, lines: Places, rate: float, floor: float
+    values: Singles, gradient: Singles, first: Singles, second: Singles, lines: Places, rate: float, floor: float
 ) -> None:
     """m = .9 m + .1 g, v = .999 v + .001 g^2, x -= rate m / (sqrt(v) + floor), on the given lines.
 

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from bursar.errors import QueryError
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
-from bursar.synthetic.rap.workload_answers import relaxed_answers, relaxed_counts
-from bursar.synthetic.plan.bought import Bought, Progress, targets
-from bursar.synthetic.plan.buyer import Buyer
-from bursar.synthetic.rap.defaults import Adaptivity
+from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
+from bursar.synthetic.plan.bought import Bought, RunProgress, targets
+from bursar.synthetic.plan.buyer import Buyer
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.defaults import Adaptivity
 from bursar.synthetic.rap.projection import PATIENT, Hook, Patience, Stop, never, no_hook, project
 from bursar.synthetic.rap.relaxed import Relaxed, start
 from bursar.synthetic.rap.rounds import SIZE_SHARE, Round, counted_in, everybody, rap_setting
-from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+from bursar.synthetic.rap.workload_answers import relaxed_answers, relaxed_counts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +77,7 @@ def rap(
     if size is None:
         size, spend = _measured_size(workload, buyer, spend.part(SIZE_SHARE), records), spend.part(1 - SIZE_SHARE)
     run = _Run(workload=workload, buyer=buyer, size=max(size, 1), picks=picks, patience=patience, rng=rng, stop=stop)
-    return run.go(start(workload, rows=rows, rng=rng), rounds, spend, Progress.of(workload, records), on_step)
+    return run.go(start(workload, rows=rows, rng=rng), rounds, spend, RunProgress.of(workload, records), on_step)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,7 +90,7 @@ class _Run:
     rng: Generator
     stop: Stop
 
-    def go(self, relaxed: Relaxed, rounds: int, spend: Spend, progress: Progress, on_step: Hook) -> Projected:
+    def go(self, relaxed: Relaxed, rounds: int, spend: Spend, progress: RunProgress, on_step: Hook) -> Projected:
         everything, portions = self.picks >= self.workload.queries, self.workload.portions
         adaptive = rap_setting(self.workload, Adaptivity(rounds=rounds, picks=self.picks))
         rounds = len(portions) if everything else adaptive.rounds
@@ -123,7 +123,7 @@ class _Run:
         noise = spend.noise(self.workload.queries)
         return Bought.of(queries, self.buyer.measure(portion, noise), noise)
 
-    def _worst(self, relaxed: Relaxed, spend: Spend, rounds: int, progress: Progress) -> Bought:
+    def _worst(self, relaxed: Relaxed, spend: Spend, rounds: int, progress: RunProgress) -> Bought:
         """RAP, Alg. 4, one-shot adaptive selection."""
         picked = progress.picked
         if picked is None:

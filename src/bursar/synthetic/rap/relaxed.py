@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from bursar.arrays import Singles
 from bursar.errors import QueryError
 from bursar.synthetic.rap.sparsemax import sparsemax
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-
-Reals = NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,13 +23,13 @@ class Relaxed:
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
-    values: Reals
+    values: Singles
 
     @property
     def rows(self) -> int:
         return int(self.values.shape[1])
 
-    def block(self, name: str) -> Reals:
+    def block(self, name: str) -> Singles:
         """The numbers of one column: (values, rows)."""
         place = self.names.index(name)
         first = sum(self.sizes[:place])

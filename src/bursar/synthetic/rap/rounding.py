@@ -6,12 +6,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from bursar.arrays import Integers
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.rap.relaxed import Relaxed
-
-Integers = NDArray[np.int64]
-Reals = NDArray[np.float64]
 
 
 def rounded(relaxed: Relaxed, *, size: int, rng: Generator | None = None) -> Integers:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from bursar.core.accounting import Event, Measured, Noise, Selected
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Steps
-from bursar.synthetic.plan.bought import Progress
-from bursar.synthetic.rap.defaults import Adaptivity
+from bursar.synthetic.plan.bought import RunProgress
 from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.defaults import Adaptivity
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 
 SIZE_SHARE = 1 / 64
@@ -55,7 +55,7 @@ def rounds_to_come(
     workload: ThresholdWorkload, setting: Adaptivity, spend: Spend, records: Sequence[Record], version: int
 ) -> Iterator[Event]:
     """What the rounds will buy, at most, that a run with these records has not finished; they end with the queries."""
-    progress = Progress.of(workload, records)
+    progress = RunProgress.of(workload, records)
     picked, measured = progress.picked, len(progress.queries)
     for _ in range(len(progress.rounds), setting.rounds):
         count = min(setting.picks, workload.queries - measured) if picked is None else len(picked)
@@ -84,7 +84,7 @@ def rap_to_come(
     if setting.picks < workload.queries:
         yield from rounds_to_come(workload, rap_setting(workload, setting), spend, records, version)
         return
-    for _, portion in workload.portions[len(Progress.of(workload, records).rounds) :]:
+    for _, portion in workload.portions[len(RunProgress.of(workload, records).rounds) :]:
         yield Measured(strategy=portion, noise=spend.noise(workload.queries), version=version)
 
 

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar, cast
+
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.synthetic.rap.compiled import compiled
+from bursar.arrays import Singles
+from bursar.errors import Unsupported
 
-Reals = NDArray[np.float32]
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def compiled(function: Function) -> Function:
+    """The function as machine code, made at its first call and kept on disk for the next process.
+
+    Sums may be reordered, so results differ in their last digits between processors: nothing exact is computed here.
+    Edge cases: without the package `numba` this is refused with the command that installs it.
+    """
+    try:
+        from numba import njit
+    except ImportError:
+        raise Unsupported("synthetic data need a compiler: pip install numba") from None
+    return cast(Function, njit(cache=True, fastmath=True, nogil=True)(function))
+
 
 TILE = 128
 """Rows that are worked on together: a column of a hundred values of so many rows stays in the first caches."""
@@ -20,7 +37,7 @@ MOST_STEPS = 64
 
 
 @compiled
-def sparsemax(block: Reals) -> None:
+def sparsemax(block: Singles) -> None:
     """In place, for every column z of the block: argmin over p >= 0 with sum p = 1 of ||p - z||_2 (Martins and
     Astudillo 2016, eq. 2), which is max(z - tau, 0) with the tau for which it sums to 1.
 
@@ -51,7 +68,7 @@ def sparsemax(block: Reals) -> None:
 
 
 @compiled
-def _add_above(block: Reals, first: int, last: int, tau: Reals, total: Reals, count: Reals) -> None:
+def _add_above(block: Singles, first: int, last: int, tau: Singles, total: Singles, count: Singles) -> None:
     """How many values of each row lie above tau, and their sum."""
     total[:] = 0
     count[:] = 0
@@ -65,7 +82,7 @@ def _add_above(block: Reals, first: int, last: int, tau: Reals, total: Reals, co
 
 
 @compiled
-def _cut(block: Reals, first: int, last: int, tau: Reals) -> None:
+def _cut(block: Singles, first: int, last: int, tau: Singles) -> None:
     for j in range(len(block)):
         line = block[j, first:last]
         for i in range(len(line)):

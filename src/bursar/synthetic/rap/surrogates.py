@@ -14,12 +14,8 @@ from functools import reduce
 from itertools import combinations, groupby
 from operator import add, mul
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bursar.arrays import Reals
 from bursar.errors import QueryError
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +31,13 @@ class Expansion:
     coefficients: tuple[int, ...]
     negated: bool
 
-    def evaluate(self, columns: Sequence[Floats]) -> Floats:
+    def evaluate(self, columns: Sequence[Reals]) -> Reals:
         """The query on each relaxed row, given the numbers x_1 .. x_k of all rows, one array per variable."""
         of = [1 - column for column in columns] if self.negated else columns
         products = (reduce(mul, [of[i] for i in subset]) for subset in self.subsets)
         terms = groupby(zip(self.coefficients, products, strict=True), key=lambda term: term[0])
         sums = ((times, reduce(add, (one for _, one in alike))) for times, alike in terms)
-        total: Floats = reduce(add, (one if times == 1 else one * times for times, one in sums))
+        total: Reals = reduce(add, (one if times == 1 else one * times for times, one in sums))
         return 1 - total if self.negated else total
 
 
@@ -61,7 +57,7 @@ def inclusion_exclusion(k: int, r: int) -> Expansion:
     return _included(k, r, negated=False)
 
 
-def generalized_products(columns: Sequence[Floats], r: int) -> Floats:
+def generalized_products(columns: Sequence[Reals], r: int) -> Reals:
     """RAP, Def. 4.2 and 4.3: phi_{T,r}(x) = sum_{|T+| >= r} prod_{i in T+} x_i prod_{i not in T+} (1 - x_i).
 
     The reference for the other forms, which need fewer operations.
@@ -70,7 +66,7 @@ def generalized_products(columns: Sequence[Floats], r: int) -> Floats:
     _checked(k, r)
     held = (set(subset) for size in range(r, k + 1) for subset in combinations(range(k), size))
     products = (reduce(mul, [x if i in own else 1 - x for i, x in enumerate(columns)]) for own in held)
-    total: Floats = reduce(add, products)
+    total: Reals = reduce(add, products)
     return total
 
 

@@ -11,13 +11,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Integers
 from bursar.core.domain import Domain
-from bursar.errors import QueryError
 from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
 from bursar.core.queries.norm import PAIR_CELLS
-
-Integers = NDArray[np.int64]
+from bursar.errors import QueryError
 
 MOST_TOGETHER = 5
 """Most columns of one set: the surrogate of a query has up to 2^k products."""

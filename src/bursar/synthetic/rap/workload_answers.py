@@ -7,20 +7,17 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bursar.arrays import Integers, Singles
 from bursar.synthetic.rap.relaxed import Relaxed
 from bursar.synthetic.rap.surrogates import inclusion_exclusion
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-
-Integers = NDArray[np.int64]
-Reals = NDArray[np.float32]
 
 CALL = 30_000
 """How many multiplications take about as long as setting up one product of matrices."""
 
 
-def relaxed_answers(workload: ThresholdWorkload, relaxed: Relaxed) -> Reals:
+def relaxed_answers(workload: ThresholdWorkload, relaxed: Relaxed) -> Singles:
     """Every query's answer on relaxed rows as a fraction, clipped to [0, 1], in the order of the query numbers."""
     found = np.empty(workload.queries, np.float32)
     for (first, last), answers in _by_set(workload, relaxed):
@@ -48,14 +45,14 @@ def table_answers(workload: ThresholdWorkload, codes: Integers) -> Integers:
     return workload.candidates.apply(counts)
 
 
-def _by_set(workload: ThresholdWorkload, relaxed: Relaxed) -> Iterator[tuple[tuple[int, int], Reals]]:
+def _by_set(workload: ThresholdWorkload, relaxed: Relaxed) -> Iterator[tuple[tuple[int, int], Singles]]:
     """The answers to the queries of one set after the other, with the numbers of its first and beyond its last."""
     for number, names in enumerate(workload.sets):
         least = len(names) if workload.least is None else workload.least
         yield (int(workload.starts[number]), int(workload.starts[number + 1])), _thresholds(relaxed, names, least)
 
 
-def _thresholds(relaxed: Relaxed, names: tuple[str, ...], least: int) -> Reals:
+def _thresholds(relaxed: Relaxed, names: tuple[str, ...], least: int) -> Singles:
     """RAP, Def. 4.4, for all targets at once: marginals of subsets of the columns, added up over the joint values."""
     if least == len(names):
         return marginal(relaxed, names).ravel()
@@ -68,7 +65,7 @@ def _thresholds(relaxed: Relaxed, names: tuple[str, ...], least: int) -> Reals:
     return total.ravel()
 
 
-def marginal(relaxed: Relaxed, names: tuple[str, ...]) -> Reals:
+def marginal(relaxed: Relaxed, names: tuple[str, ...]) -> Singles:
     """The mean over rows of the products of one entry of each column, for all joint values: one axis per column.
 
     Two columns are multiplied as matrices, once for each joint value of the others and only on rows that have some of
@@ -76,7 +73,7 @@ def marginal(relaxed: Relaxed, names: tuple[str, ...]) -> Reals:
     """
     blocks = [relaxed.block(name) for name in names]
     if len(blocks) == 1:
-        means: Reals = blocks[0].mean(axis=1)
+        means: Singles = blocks[0].mean(axis=1)
         return means
     across = _quickest(blocks)
     left, right = (np.ascontiguousarray(block.T) for i, block in enumerate(blocks) if i not in across)
@@ -91,11 +88,11 @@ def marginal(relaxed: Relaxed, names: tuple[str, ...]) -> Reals:
         rows = np.flatnonzero(weights)
         np.matmul((left[rows] * weights[rows, None]).T, right[rows], out=found[place])
     rest = [i for i in range(len(blocks)) if i not in across]
-    ordered: Reals = found.transpose(np.argsort([*across, *rest]))
+    ordered: Singles = found.transpose(np.argsort([*across, *rest]))
     return ordered
 
 
-def _quickest(blocks: list[Reals]) -> tuple[int, ...]:
+def _quickest(blocks: list[Singles]) -> tuple[int, ...]:
     """All columns but the two whose matrices are to be multiplied: what costs the least steps."""
     held = [np.count_nonzero(block) / len(block) for block in blocks]  # rows that have a value, on average
 

@@ -9,19 +9,18 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Codes, Reals
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.synthetic.marginals.consistent import Consistent
+from bursar.synthetic.marginals.derived import DerivedMarginal
 from bursar.synthetic.marginals.evidence import Names
-from bursar.tails.marginals import Cells as Draws
-from bursar.tails.marginals import largest_error
-from bursar.synthetic.marginals.derived import Remade
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 from bursar.synthetic.report.report import CONFIDENCE, ColumnBars, MarginalLine
 from bursar.synthetic.table.fit import cell_numbers
-from bursar.synthetic.table.start import Codes
-from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+from bursar.tails.marginals import Cells as Draws
+from bursar.tails.marginals import largest_error
 
-Reals = NDArray[np.float64]
 Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Numbers of cells of a marginal, and their noisy counts."""
 
@@ -37,7 +36,7 @@ class Judge:
     codes: Codes
     total: float
     clean: Consistent
-    remade: Sequence[Remade] = ()
+    remade: Sequence[DerivedMarginal] = ()
     picked: Mapping[Names, Cells] = field(default_factory=dict)  # single cells that were measured
 
     def lines(self, asked: Iterable[Names], others: Iterable[Names]) -> tuple[MarginalLine, ...]:
@@ -107,9 +106,9 @@ class Judge:
 
 def picked_cells(workload: ThresholdWorkload, records: Sequence[Record]) -> dict[Names, Cells]:
     """The single cells that a run has picked and measured, set by set."""
-    from bursar.synthetic.plan.bought import Progress  # with the compiler of RAP, which only its runs need
+    from bursar.synthetic.plan.bought import RunProgress  # with the compiler of RAP, which only its runs need
 
-    rounds = Progress.of(workload, records).rounds
+    rounds = RunProgress.of(workload, records).rounds
     if not rounds:
         return {}
     queries = np.concatenate([bought.queries for bought in rounds])

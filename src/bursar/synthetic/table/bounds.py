@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bursar.errors import QueryError
-from bursar.synthetic.marginals.release import Sets
 from bursar.synthetic.marginals.evidence import Names
+from bursar.synthetic.marginals.release import Sets
+from bursar.synthetic.table.table import SyntheticTable
 from bursar.tails.marginals import Cells, largest_error
-from bursar.synthetic.table.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,9 @@ class MarginalError:
         return None if self.measured is None or self.noise is None else self.measured + self.noise
 
 
-def table_errors(table: Table, sets: Sets | None = None, *, confidence: float = 0.95) -> tuple[MarginalError, ...]:
+def table_errors(
+    table: SyntheticTable, sets: Sets | None = None, *, confidence: float = 0.95
+) -> tuple[MarginalError, ...]:
     """The errors of marginals of a table, those of its workload unless others are named.
 
     Guarantees: with this confidence all bounds hold together, whatever was done with the noisy counts to make the

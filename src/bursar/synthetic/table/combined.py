@@ -11,27 +11,25 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from bursar.arrays import Codes, Integers, Reals
 from bursar.core.ledger import Record
-from bursar.synthetic.plan.bought import Bought, Progress
+from bursar.synthetic.plan.bought import Bought, RunProgress
 from bursar.synthetic.plan.buyer import Buyer
+from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.defaults import Adaptivity
 from bursar.synthetic.rap.rounds import Round
-from bursar.synthetic.plan.spend import Spend
-from bursar.synthetic.table.table import Table
-from bursar.synthetic.table.fit import Target, cell_numbers, fit_weights, resampled
-from bursar.synthetic.table.start import Codes, threshold
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+from bursar.synthetic.table.fit import Target, cell_numbers, fit_weights, resampled
+from bursar.synthetic.table.start import threshold
+from bursar.synthetic.table.table import SyntheticTable
 
-Integers = NDArray[np.int64]
-Reals = NDArray[np.float64]
 Step = Callable[[int, int], None]
 Stop = Callable[[], bool]
 
 
 def corrected(
-    table: Table,
+    table: SyntheticTable,
     workload: ThresholdWorkload,
     buyer: Buyer,
     *,
@@ -53,7 +51,7 @@ def corrected(
     domain, total = table.domain, table.answers.consistent.total()
     codes = np.asfortranarray(table.codes)
     weights = np.full(len(codes), total / len(codes))
-    progress, rounds = Progress.of(workload, records), setting.rounds
+    progress, rounds = RunProgress.of(workload, records), setting.rounds
     for number in range(rounds):
         if number >= len(progress.rounds):
             left = min(setting.picks, workload.queries - len(progress.queries))
@@ -68,7 +66,7 @@ def corrected(
     return resampled(codes, weights, rows=rows, rng=rng), done
 
 
-def _round(workload: ThresholdWorkload, buyer: Buyer, own: Round, estimates: Integers, progress: Progress) -> Bought:
+def _round(workload: ThresholdWorkload, buyer: Buyer, own: Round, estimates: Integers, progress: RunProgress) -> Bought:
     picked, barred = progress.picked, progress.queries
     if picked is None:
         picked = buyer.select(workload.candidates, estimates, count=own.count, scale=own.scale, barred=barred).values
@@ -76,17 +74,19 @@ def _round(workload: ThresholdWorkload, buyer: Buyer, own: Round, estimates: Int
     return Bought.of(np.sort(picked), buyer.measure(workload.taken(picked), noise), noise)
 
 
-def _answers(table: Table, workload: ThresholdWorkload, weights: Reals) -> Reals:
+def _answers(table: SyntheticTable, workload: ThresholdWorkload, weights: Reals) -> Reals:
     """Every query of the workload on the weighted rows."""
     return np.concatenate([_held(table, names, weights) for names in workload.sets])
 
 
-def _held(table: Table, names: tuple[str, ...], weights: Reals) -> Reals:
+def _held(table: SyntheticTable, names: tuple[str, ...], weights: Reals) -> Reals:
     cells = cell_numbers(table.domain, table.codes, names)
     return np.bincount(cells, weights, minlength=table.domain.cells(names)).astype(np.float64)
 
 
-def _targets(table: Table, workload: ThresholdWorkload, rounds: Sequence[Bought], weights: Reals) -> list[Target]:
+def _targets(
+    table: SyntheticTable, workload: ThresholdWorkload, rounds: Sequence[Bought], weights: Reals
+) -> list[Target]:
     """Columns as they are; and each set with measured cells as it is but for those, which count beyond their noise."""
     domain, names = table.domain, workload.names
     made = [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bursar.core.domain import Domain
 from bursar.report import files
-from bursar.report.columns import Column, Kind, typed
+from bursar.report.columns import AnswerColumn, ColumnKind, typed
 from bursar.report.libraries import library
 
 Codes = NDArray[np.integer[Any]]
@@ -33,12 +33,12 @@ def write_rows(domain: Domain, codes: Codes, path: Path) -> None:
         (_write_parquet if path.suffix.lower() == ".parquet" else _write_csv)(labels_of(domain), codes, path)
 
 
-def labels_of(domain: Domain) -> list[Column]:
+def labels_of(domain: Domain) -> list[AnswerColumn]:
     """For every column what each of its cells stands for; labels of several types are text as a whole."""
     return [typed(own.name, [own.label(cell) for cell in range(own.size)]) for own in domain.attributes]
 
 
-def _write_csv(columns: list[Column], codes: Codes, path: Path) -> None:
+def _write_csv(columns: list[AnswerColumn], codes: Codes, path: Path) -> None:
     texts = [np.array([_text(value) for value in column.values], dtype=object) for column in columns]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -48,15 +48,15 @@ def _write_csv(columns: list[Column], codes: Codes, path: Path) -> None:
             writer.writerows(zip(*(own[part[:, place]].tolist() for place, own in enumerate(texts)), strict=True))
 
 
-def _write_parquet(columns: list[Column], codes: Codes, path: Path) -> None:
+def _write_parquet(columns: list[AnswerColumn], codes: Codes, path: Path) -> None:
     pa = library("pyarrow", extra="arrow", what="a Parquet file")
     parquet = library("pyarrow.parquet", extra="arrow", what="a Parquet file")
     kinds = {
-        Kind.TEXT: pa.string(),
-        Kind.INTEGER: pa.int64(),
-        Kind.NUMBER: pa.float64(),
-        Kind.BOOLEAN: pa.bool_(),
-        Kind.DATE: pa.date32(),
+        ColumnKind.TEXT: pa.string(),
+        ColumnKind.INTEGER: pa.int64(),
+        ColumnKind.NUMBER: pa.float64(),
+        ColumnKind.BOOLEAN: pa.bool_(),
+        ColumnKind.DATE: pa.date32(),
     }
     schema = pa.schema([(column.name, kinds[column.kind]) for column in columns])
     values = [pa.array(column.values, type=kinds[column.kind]) for column in columns]

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from bursar.arrays import Codes, Reals
 from bursar.core.domain import Domain
 from bursar.synthetic.marginals.evidence import Names
-from bursar.synthetic.table.start import LEAST, Codes, Reals, garrote
+from bursar.synthetic.table.start import LEAST, garrote
 
 MOST_SWEEPS = 12
 PATIENCE = 3
@@ -36,7 +37,7 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class FitProgress:
     """What a fit has come to: rows by which marginals still differ beyond their noise, summed over all targets."""
 
     sweep: int
@@ -49,7 +50,7 @@ def fit_weights(
     weights: Reals,
     targets: Sequence[Target],
     *,
-    on_step: Callable[[Progress], None] | None = None,
+    on_step: Callable[[FitProgress], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> Reals:
     """The weights of the sweep that came nearest to the targets.
@@ -72,7 +73,7 @@ def fit_weights(
         weights = made * (total / max(float(made.sum()), LEAST))
         best, least, since = (weights, excess, 0) if excess < 0.99 * least else (best, least, since + 1)
         if on_step is not None:
-            on_step(Progress(sweep=sweep + 1, excess=excess))
+            on_step(FitProgress(sweep=sweep + 1, excess=excess))
         if since == PATIENCE:
             break
     return best

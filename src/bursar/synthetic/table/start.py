@@ -12,15 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from bursar.arrays import Codes, Reals
 from bursar.core.domain import Domain
 from bursar.synthetic.marginals.consistent import Consistent
 from bursar.synthetic.marginals.evidence import Names
 from bursar.tails.marginals import on_simplex
-
-Reals = NDArray[np.float64]
-Codes = NDArray[np.int32]
 
 BALANCING = 10
 """Rounds in which a table of two columns is scaled to the shares of each."""

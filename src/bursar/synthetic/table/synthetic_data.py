@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bursar.arrays import Codes
 from bursar.core.domain import Domain
+from bursar.report.libraries import library
 from bursar.synthetic.report.report import Report
 from bursar.synthetic.table.files import labels_of, write_rows
-from bursar.synthetic.table.start import Codes
-from bursar.report.libraries import library
 
 if TYPE_CHECKING:
     import pandas

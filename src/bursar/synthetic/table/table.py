@@ -14,17 +14,18 @@ from itertools import combinations
 import numpy as np
 from numpy.random import Generator
 
+from bursar.arrays import Codes, Reals
 from bursar.core.domain import Domain
-from bursar.errors import QueryError
 from bursar.core.ledger import Record
 from bursar.core.limits import MOST_ROWS
-from bursar.synthetic.plan.buyer import Buyer
+from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.marginals.release import MarginalAnswers, Sets, Shape, buy, marginals_from, ordered_sets
+from bursar.synthetic.marginals.choice import Aim, Allowance, MarginalPurchase, whole_marginals
 from bursar.synthetic.marginals.evidence import Names
-from bursar.synthetic.marginals.choice import Aim, Allowance, Purchase, whole_marginals
-from bursar.synthetic.table.fit import Progress, Target, cell_numbers, fit_weights, resampled
-from bursar.synthetic.table.start import Codes, Reals, column_shares, pair_shares, threshold, tree_rows
+from bursar.synthetic.marginals.release import MarginalAnswers, Sets, Shape, buy, marginals_from, ordered_sets
+from bursar.synthetic.plan.buyer import Buyer
+from bursar.synthetic.table.fit import FitProgress, Target, cell_numbers, fit_weights, resampled
+from bursar.synthetic.table.start import column_shares, pair_shares, threshold, tree_rows
 
 WORKLOAD_SHARE = 0.6
 """Of the budget, for the workload's own marginals: they fix the largest error. Columns and pairs share the rest."""
@@ -43,7 +44,7 @@ INDEPENDENT_WEIGHT = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Table:
+class SyntheticTable:
     """Synthetic rows, as codes of the domain's cells, and the answers that they were fitted to."""
 
     domain: Domain
@@ -64,7 +65,7 @@ class Table:
 
 def plan_table(
     domain: Domain, sets: Sequence[Names], allowance: Allowance, *, size: int | None = None
-) -> tuple[Purchase, ...]:
+) -> tuple[MarginalPurchase, ...]:
     """Whole marginals of three kinds: every column, every pair inside a set, and the sets themselves.
 
     Columns aim at total variation; of the others only cells count that stand out, so they aim at the largest error.
@@ -105,9 +106,9 @@ def synthesize(
     records: Sequence[Record] = (),
     rng: Generator | None = None,
     on_step: Callable[[int, int], None] | None = None,
-    on_sweep: Callable[[Progress], None] | None = None,
+    on_sweep: Callable[[FitProgress], None] | None = None,
     stop: Callable[[], bool] | None = None,
-) -> Table:
+) -> SyntheticTable:
     """Spend the budget on a workload of marginals and what supports it, and make a table of `rows` rows.
 
     `size` is the public number of rows of the data; without it, it is estimated. Records of the log are used, and what
@@ -127,9 +128,9 @@ def table_from(
     size: int | None = None,
     rows: int | None = None,
     rng: Generator | None = None,
-    on_sweep: Callable[[Progress], None] | None = None,
+    on_sweep: Callable[[FitProgress], None] | None = None,
     stop: Callable[[], bool] | None = None,
-) -> Table:
+) -> SyntheticTable:
     """A table from what is in the log already; nothing is bought.
 
     Guarantees: only noisy values are looked at, so the table costs nothing beyond them.
@@ -158,7 +159,7 @@ def table_from(
     weights = np.repeat([kept * total / (support - free), (1 - kept) * total / free], [support - free, free])
     targets = _targets(answers, singles, fitting)
     weights = fit_weights(domain, codes, weights, targets, on_step=on_sweep, stop=stop)
-    return Table(domain=domain, codes=resampled(codes, weights, rows=wanted, rng=rng), answers=answers)
+    return SyntheticTable(domain=domain, codes=resampled(codes, weights, rows=wanted, rng=rng), answers=answers)
 
 
 def _targets(answers: MarginalAnswers, singles: dict[str, Reals], pairs: Sequence[Names]) -> list[Target]:

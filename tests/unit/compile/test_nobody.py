@@ -1,0 +1,161 @@
+"""What is computed from no rows is NULL where DuckDB says so, with the ends of all that is possible; never a number."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from bursar.answer import NO_ROWS, Answer
+from bursar.core.budget import Budget
+from bursar.core.domain import Categories, Domain, IntegerRange
+from bursar.report.bars import BLOCKS, with_bars
+from bursar.report.plots import picture_of
+from harness.small import Silence, config, engine
+
+MIX = Domain(
+    (
+        Categories(name="k", values=(1, 2, 3), outside=0, null=0),
+        IntegerRange(name="f", lower=10, upper=50, null=0),
+    )
+)
+COUNTS = np.arange(1, 1 + 3 * 41).reshape(3, 41)
+
+
+def opened(*, quiet: bool = True) -> Any:
+    settings = config(domain=MIX, table="mix", budget=Budget.of(epsilon=50.0), max_rows=10**6)
+    return engine(table=COUNTS, settings=settings, **({"randomness": Silence()} if quiet else {}))
+
+
+def asked(sql: str, *, quiet: bool = True) -> Answer:
+    answer: Answer = opened(quiet=quiet).query(sql, within=2)
+    return answer
+
+
+@pytest.fixture(scope="module")
+def database() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE mix (k BIGINT, f BIGINT)")
+    rows = [(k + 1, 10 + f) for k in range(3) for f in range(41) for _ in range(COUNTS[k, f])]
+    connection.executemany("INSERT INTO mix VALUES (?, ?)", rows[::50])
+    connection.execute("INSERT INTO mix SELECT k, f FROM range(1, 4) a(k), range(10, 51) b(f)")
+    return connection
+
+
+ITEMS = {
+    "AVG(f) FILTER (WHERE k = 2)": (10, 50),
+    "AVG(CASE WHEN k = 2 THEN f END)": (10, 50),
+    "VAR_POP(f) FILTER (WHERE k = 2)": (0, 400),
+    "VAR_SAMP(f) FILTER (WHERE k = 2)": (0, 800),
+    "STDDEV_POP(f) FILTER (WHERE k = 2)": (0, 20),
+    "STDDEV_SAMP(f) FILTER (WHERE k = 2)": (0, math.sqrt(800)),
+    "MEDIAN(f) FILTER (WHERE k = 2)": (10, 50),
+    "QUANTILE_DISC(f, 0.25) FILTER (WHERE k = 2)": (10, 50),
+    "COUNT(*) FILTER (WHERE f > 20 AND k = 2) / NULLIF(COUNT(*) FILTER (WHERE k = 2), 0)": (0, 1),
+    "SUM(f) / NULLIF(SUM(f) FILTER (WHERE k = 2), 0)": (-math.inf, math.inf),
+    "COUNT(*) / NULLIF(COUNT(*) FILTER (WHERE k = 2) + COUNT(*) FILTER (WHERE k = 2 AND f < 20), 0)": (
+        -math.inf,
+        math.inf,
+    ),
+}
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+@pytest.mark.parametrize("item", ITEMS)
+def test_null_is_where_duckdb_has_it(item: str, quiet: bool, database: duckdb.DuckDBPyConnection) -> None:
+    sql = f"SELECT k, {item} AS x FROM mix GROUP BY k"
+    answer, theirs = asked(sql, quiet=quiet), dict(database.execute(sql).fetchall())
+    assert {k: x is None for (k,), (x,) in zip(answer.labels, answer.values, strict=True)} == {
+        k: x is None for k, x in theirs.items()
+    }
+    for (x,), (low,), (high,) in zip(answer.values, answer.low, answer.high, strict=True):
+        if x is None:
+            assert (low, high) == pytest.approx(ITEMS[item])
+        else:
+            assert low <= x <= high
+    assert answer.remarks[-1] == NO_ROWS
+
+
+@pytest.mark.parametrize("item", ["AVG(f)", "VAR_POP(f)", "MEDIAN(f)", "COUNT(*) FILTER (WHERE f > 20) / COUNT(*)"])
+def test_a_question_about_nobody_at_all(item: str) -> None:
+    answer = asked(f"SELECT {item} AS x FROM mix WHERE f > 20 AND f < 20")
+    assert answer.value is None
+    assert answer.free
+    assert answer.error == 0
+    assert asked(f"SELECT {item} AS x FROM mix").value is not None
+
+
+CHOICES = [
+    "HAVING x > 0",
+    "HAVING NOT x > 0",
+    "HAVING x > 0 OR n > 0",
+    "HAVING NOT (x > 0 AND n < 0)",
+    "HAVING NOT (x > 0 OR n > 0)",
+    "HAVING (x > 0) IS NOT TRUE",
+    "HAVING x BETWEEN 0 AND 100",
+    "HAVING x NOT BETWEEN 0 AND 100",
+    "ORDER BY x, k",
+    "ORDER BY x DESC, k",
+    "ORDER BY x NULLS FIRST, k",
+    "ORDER BY x DESC NULLS FIRST, k DESC",
+    "ORDER BY x, k LIMIT 2",
+    "ORDER BY x NULLS FIRST, k LIMIT 2",
+    "ORDER BY x NULLS FIRST, k LIMIT 1",
+    "ORDER BY x, k LIMIT 2 OFFSET 1",
+    "ORDER BY x, k LIMIT 1 OFFSET 2",
+]
+
+
+@pytest.mark.parametrize("rest", CHOICES)
+def test_lines_are_chosen_and_sorted_as_in_duckdb(rest: str, database: duckdb.DuckDBPyConnection) -> None:
+    sql = f"SELECT k, AVG(f) FILTER (WHERE k = 2) AS x, COUNT(*) AS n FROM mix GROUP BY k {rest}"
+    theirs = [row[0] for row in database.execute(sql).fetchall()]
+    answer = asked(sql)
+    ours = [k for (k,) in answer.labels]
+    assert ours == theirs if "ORDER" in rest else sorted(ours) == sorted(theirs)
+    assert not any("nan" in remark for remark in answer.remarks)
+
+
+def test_counts_below_one_have_no_average() -> None:
+    table = COUNTS.copy()
+    table[0] = 0
+    settings = config(domain=MIX, table="mix", budget=Budget.of(epsilon=1000.0), max_rows=10**6)
+    door = engine(table=table, settings=settings, randomness=Silence())
+    answer = door.query("SELECT k, AVG(f) AS x FROM mix GROUP BY k", within=0.5)
+    assert (answer.values[0], answer.low[0], answer.high[0]) == ((None,), (10,), (50,))
+    assert None not in answer.values[1]
+
+
+SHOWN = "SELECT k, AVG(f) FILTER (WHERE k = 2) AS x, COUNT(*) AS n FROM mix GROUP BY k"
+
+
+def test_null_is_shown_and_handed_on_as_null() -> None:
+    answer = asked(SHOWN)
+    assert [line[1] for line in answer.cells()][::2] == ["NULL", "NULL"]
+    assert Answer.from_bytes(answer.to_bytes()) == answer
+    assert math.isfinite(answer.error)
+    rows = json.loads(json.dumps(answer.to_json(), allow_nan=False))["rows"]
+    assert (rows[0]["x"], rows[0]["x_low"], rows[0]["x_high"]) == (None, 10, 50)
+    assert answer.to_pandas()["x"].isna().tolist() == [True, False, True]
+    assert answer.to_polars()["x"].is_null().to_list() == [True, False, True]
+    assert answer.to_arrow()["x"].is_null().to_pylist() == [True, False, True]
+    assert answer.to_csv().splitlines()[1].startswith("1,,10,50,")
+    picture_of(answer)
+    assert ">NULL</td>" in answer._repr_html_()
+
+
+def test_nothing_is_drawn_for_null() -> None:
+    alone = asked(SHOWN.replace(", COUNT(*) AS n", ""))
+    lines = with_bars(alone, alone.table(), width=100, ink=BLOCKS).splitlines()
+    assert [line.endswith("NULL") for line in lines[2:]] == [True, False, True]
+    assert with_bars(asked(SHOWN), "", width=100, ink=BLOCKS).splitlines()[1].startswith("x   ")
+
+
+def test_batches_have_it_too() -> None:
+    batch = opened().batch([f"{SHOWN} WITH ERROR 2", "SELECT AVG(f) AS x FROM mix WHERE k = 2 AND k = 3 WITH ERROR 2"])
+    assert [line[0] is None for line in batch.answers[0].values] == [True, False, True]
+    assert batch.answers[1].value is None

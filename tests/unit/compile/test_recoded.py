@@ -1,0 +1,36 @@
+"""What declarations make of numbers, in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from bursar.compile.recoded import recoded
+from bursar.core.domain import Attribute, Bins, Categories, IntegerRange, Stray
+
+OTHER = Stray.OTHER
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (
+            IntegerRange(name="x", lower=0, upper=1),
+            "x: values outside 0 to 1 count as 0 or 1; decimals are rounded down",
+        ),
+        (
+            IntegerRange(name="x", lower=0, upper=9, outside=3),
+            "x: values outside 0 to 9 count as 3; decimals are rounded down",
+        ),
+        (IntegerRange(name="x", lower=0, upper=9, outside=OTHER), "x: decimals are rounded down"),
+        (Bins(name="x", edges=(0.0, 0.5, 2.0), outside=OTHER), ""),
+        (
+            Bins(name="x", edges=(0.0, 0.5, 2.0), outside=1, null=0),
+            "x: values outside 0 to 2 count as if they were in [0.5, 2]; "
+            "missing values count as if they were in [0, 0.5)",
+        ),
+        (Categories(name="x", values=(1, 5)), ""),
+        (Categories(name="x", values=(1, 5), outside=1), "x: values that are not listed count as 5"),
+    ],
+)
+def test_only_what_is_declared_is_said(column: Attribute, said: str) -> None:
+    assert recoded(column) == said

@@ -1,0 +1,162 @@
+"""What `check` says is what the config says, and its prices are those that would be charged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from bursar.core.budget import Budget
+from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit
+from bursar.curate import check
+from bursar.curate.prices import FIRST_SHARE, first_question, prices, typical_error
+from bursar.estimation.simultaneous import Family
+from bursar.goal import Goal, GoalKind
+from harness.small import DOMAIN, config, engine
+
+
+def test_the_prices_are_those_that_are_charged() -> None:
+    settings = config(public_size=1000, goal=Goal(kind=GoalKind.ERROR, amount=40))
+    found = prices(settings)
+    assert [price.what for price in found][:2] == ["a count", "a histogram of age"]
+    for price in found[:-1]:
+        answer = engine(settings=settings).query(price.sql, within=price.within)
+        assert answer.charge == pytest.approx(price.price)
+        assert price.times == int(1.0 / answer.charge)
+        assert not price.whole
+
+
+def test_the_budget_buys_as_many_counts_as_it_says() -> None:
+    count = prices(config(goal=Goal(kind=GoalKind.ERROR, amount=40)))[0]
+    assert count.times * count.price <= 1 < (count.times + 1) * count.price
+    assert count.price == pytest.approx(math.log(20) / 40, rel=0.05)
+    assert f"the budget buys {count.times} of these" in str(count)
+
+
+def test_the_whole_budget_buys_what_it_says() -> None:
+    best = prices(config())[-1]
+    assert best.whole
+    assert best.price == pytest.approx(1.0)
+    answer = engine().query(best.sql, epsilon=1.0)
+    assert answer.error == pytest.approx(best.within)
+    assert str(best).startswith(f"one histogram of age within {best.within:.6g} costs epsilon 1; that is the whole")
+
+
+def test_a_price_above_the_budget_is_shown_as_such() -> None:
+    settings = config(budget=Budget.of(epsilon=0.001), goal=Goal(kind=GoalKind.ERROR, amount=40))
+    dear = prices(settings)[0]
+    assert dear.times == 0
+    assert "more than the budget" in str(dear)
+
+
+def test_rows_per_person_make_it_dearer() -> None:
+    one = prices(config(unit=Unit(column="p"), goal=Goal(kind=GoalKind.ERROR, amount=40)))[0]
+    three = prices(config(unit=Unit(column="p", max_contributions=3), goal=Goal(kind=GoalKind.ERROR, amount=40)))[0]
+    assert three.price == pytest.approx(3 * one.price)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({}, 100),
+        ({"max_rows": 1000}, 5),
+        ({"unit": Unit(column="p", max_contributions=3)}, 300),
+        ({"goal": Goal(kind=GoalKind.ERROR, amount=7)}, 7),
+        ({"goal": Goal(kind=GoalKind.ERROR, amount=2, percent=True), "public_size": 500}, 10),
+        ({"goal": Goal(kind=GoalKind.ERROR, amount=2, percent=True)}, 100),
+        ({"goal": Goal(kind=GoalKind.RMSE, amount=2)}, 100),
+    ],
+)
+def test_typical_errors(changes: dict[str, object], error: float) -> None:
+    assert typical_error(config(**changes)) == error
+
+
+def test_questions_about_every_kind_of_column() -> None:
+    columns = (
+        Bins(name="income", edges=(0.0, 10.0, 20.0)),
+        Dates(name="joined", first=date(2020, 1, 1), last=date(2020, 12, 31), by=Period.MONTH),
+        IntegerRange(name="my age", lower=0, upper=9),
+        Categories(name="it's", values=("o'clock", "b")),
+    )
+    for column in columns:
+        found = prices(config(domain=Domain((column,)), table="my table"))
+        assert [price.what.split()[-1] for price in found] == [
+            "count",
+            column.name.split()[-1],
+            column.name.split()[-1],
+        ]
+
+
+def test_one_bin_cannot_be_cut() -> None:
+    found = prices(config(domain=Domain((Bins(name="a", edges=(0.0, 1.0)),))))
+    assert "count" not in [price.what for price in found]
+
+
+def test_a_family_prices_what_it_covers() -> None:
+    settings = config(family=Family(domain=DOMAIN, sets=(("age",),)))
+    found = check(settings)
+    assert {price.what for price in found.prices} == {"a histogram of age", "one histogram of age"}
+    assert found.promise["errors"].startswith("simultaneous")
+
+
+def test_a_column_too_long_to_look_at_has_no_histogram() -> None:
+    found = prices(config(domain=Domain((IntegerRange(name="a", lower=0, upper=9999),))))
+    assert [price.what for price in found] == ["a count"]
+
+
+@pytest.mark.parametrize("budget", [Budget.of(epsilon=1.0), Budget.of(epsilon=0.1), Budget.of(rho=0.1)])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_first_question_costs_little(budget: Budget, rows: int) -> None:
+    unit = Unit(column="p", max_contributions=rows)
+    first = first_question(config(budget=budget, max_rows=2000, unit=unit))
+    assert first is not None
+    assert first.sql == "SELECT COUNT(*) FROM people"
+    assert FIRST_SHARE / 3 < first.price / budget.amount <= FIRST_SHARE * 1.01
+    assert first.unit == budget.mode.unit
+
+
+def test_words_for_add_remove() -> None:
+    found = check(config())
+    assert found.promise["protected"].startswith("each row by itself")
+    assert "by a factor of at most 2.72" in found.promise["in total"]
+    assert found.promise["neighbours"].startswith("add-remove")
+    assert "at most 100,000 rows, the budget" in found.promise["public"]
+    assert any("several rows" in gap for gap in found.not_promised)
+    assert any("privacy.pace" in gap for gap in found.not_promised)
+
+
+def test_words_for_replace_one_and_a_unit() -> None:
+    unit = Unit(column="person", max_contributions=2, neighbours=Neighbours.REPLACE_ONE)
+    found = check(config(unit=unit, public_size=500, pace=0.5))
+    assert "at most 2 rows of each are counted" in found.promise["protected"]
+    assert "between any two guesses" in found.promise["in total"]
+    assert "that there are 500 rows" in found.promise["public"]
+    assert any("several values of person" in gap for gap in found.not_promised)
+    assert not any("privacy.pace" in gap for gap in found.not_promised)
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        (Budget.of(epsilon=1.0, delta=1e-6), "2.72, but for a chance of 1e-06"),
+        (Budget.of(rho=0.1), "but for a chance of 1e-06"),
+        (Budget.of(epsilon=20.0), "protects hardly anybody"),
+    ],
+)
+def test_words_for_budgets(budget: Budget, words: str) -> None:
+    assert words in check(config(budget=budget)).promise["in total"]
+
+
+def test_what_is_open_is_said() -> None:
+    found = check(replace(config(), unconfirmed=(("budget",), ("columns", "age"))))
+    assert found.unconfirmed == ("budget", "columns.age")
+    assert "budget, columns.age\ntry: bursar confirm" in str(found)
+    assert "confirm" not in str(check(config()))
+
+
+def test_everything_stands_in_the_json() -> None:
+    found = check(config())
+    assert set(found.to_json()) == {"dataset", "promise", "not_promised", "prices", "unconfirmed", "changes"}
+    assert found.to_json()["prices"][0]["sql"] in str(found)

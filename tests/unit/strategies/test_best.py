@@ -1,0 +1,234 @@
+"""The choice of a strategy: every kind against dense linear algebra and the kernel, and clear refusals."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bursar.core.accounting import Mode
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
+from bursar.errors import QueryError
+from bursar.strategies import best
+from bursar.strategies import optimal as memory
+from bursar.strategies.best import best_strategy
+from bursar.strategies.measure import svd_bound
+from bursar.strategies.plan import LineWorkload, Marginals, StrategyPlan
+from bursar.strategies.ranges import RangeFamily, SineStrategy
+from bursar.strategies.residual import ResidualPlan
+from harness.maps import Table, domain_of
+from harness.plans import (
+    all_ranges,
+    check_errors,
+    kernel_over,
+    least_squares_variances,
+    matrix,
+    measured,
+    stacked,
+    tables,
+    values,
+)
+from harness.small import TableSource
+
+DOMAIN = domain_of(a=5, b=4, c=6)
+A, B, C = all_ranges("a", 5), all_ranges("b", 4), all_ranges("c", 6)
+EVERYBODY = Mask(("b",), (4,), Steps.total(4))
+DIAGONAL = Mask(("a", "b"), (5, 4), Steps.dense(np.eye(5, 4, dtype=int).reshape(1, -1)))
+ZERO = Mask(("a",), (5,), Steps.dense(np.zeros((2, 5), int)))
+
+WORKLOADS: dict[str, tuple[str, LinearMap]] = {
+    "boxes": ("product", Product((A, values("b", 4)))),
+    "everybody": ("product", Product(())),
+    "one cell": ("product", Product((values("a", 5).take([2]),))),
+    "two columns at once": ("product", Product((DIAGONAL,))),
+    "tables": ("marginals", tables(("a", "b"), ("c", "b"), ("a",), domain=DOMAIN)),
+    "tables in any order": ("marginals", Stack((Product((values("c", 6), EVERYBODY, values("a", 5))), Product(())))),
+    "the same table twice": ("marginals", tables(("a",), ("a",), domain=DOMAIN)),
+    "range tables": ("joint", Stack((Product((A, B)), Product((C, B))))),
+    "ranges and values": ("joint", Stack((Product((A,)), Product((values("a", 5),))))),
+    "of less than full rank": ("joint", Stack((Product((A.take([0, 3]),)), Product((A.take([7]), C.take([4])))))),
+    "zeros": ("nothing", Product((ZERO,))),
+    "zeros twice": ("nothing", Stack((Product((ZERO,)), Product((ZERO, B))))),
+}
+
+
+def exact_estimates(plan: StrategyPlan, workload: LinearMap) -> None:
+    counts = Table(DOMAIN, np.random.default_rng(0).integers(0, 100, (5, 4, 6)))
+    assert plan.answers is not None
+    found = plan.answers.estimate([part.map.apply(counts) for part in plan.parts])
+    assert np.allclose(found, workload.apply(counts), atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_kind_against_dense_matrices(name: str, mode: Mode) -> None:
+    kind, workload = WORKLOADS[name]
+    plan = best_strategy(workload, mode)
+    assert plan.kind == kind
+    exact_estimates(plan, workload)
+    power = 2 if mode is Mode.CONCENTRATED else 1
+    columns = (np.abs(stacked(plan.parts, DOMAIN)) ** power).sum(axis=0)
+    if not plan.parts:
+        assert not plan.variances(1.0).any()
+        return
+    assert columns.max() == pytest.approx(1, abs=1e-9)
+    least = least_squares_variances(workload, plan.parts, DOMAIN) * (1 if mode is Mode.CONCENTRATED else 2)
+    found = plan.variances(1.0)
+    if mode is Mode.PURE and kind == "marginals":  # each table by itself; together they can only be better
+        assert np.all(least <= found * (1 + 1e-9))
+    else:
+        assert np.allclose(found, least, rtol=1e-6)
+    W = matrix(workload, DOMAIN)
+    over = np.sqrt(found.sum() / (1 if mode is Mode.CONCENTRATED else 2)) / svd_bound(W.T @ W)
+    assert over >= 1 - 1e-9
+    if plan.ratio is not None:
+        assert 1 - 1e-9 <= plan.ratio <= over + 1e-6  # the certified bound is at least the singular value bound
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+@pytest.mark.parametrize("name", [name for name, (kind, _) in WORKLOADS.items() if kind != "nothing"])
+def test_a_budget_is_kept_and_nearly_used(name: str, mode: Mode) -> None:
+    plan = best_strategy(WORKLOADS[name][1], mode)
+    kernel = kernel_over(DOMAIN, TableSource(np.ones((5, 4, 6), np.int64), DOMAIN), mode)
+    measured(kernel, plan, plan.unit(0.01))
+    assert 0.01 * 0.9999 < kernel.spent() / 2**50 <= 0.01
+
+
+def test_marginals_are_certified_as_optimal() -> None:
+    plan = best_strategy(WORKLOADS["tables"][1], Mode.CONCENTRATED)
+    W = matrix(WORKLOADS["tables"][1], DOMAIN)
+    assert plan.ratio == 1.0
+    assert np.sqrt(plan.variances(1.0).sum()) == pytest.approx(svd_bound(W.T @ W), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["boxes", "tables", "range tables"])
+def test_errors_through_the_kernel_are_as_predicted(name: str) -> None:
+    _, workload = WORKLOADS[name]
+    check_errors(best_strategy(workload, Mode.CONCENTRATED), workload, DOMAIN)
+
+
+def test_range_tables_of_a_large_domain_go_through_the_residual_basis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best, "SMALL_JOINT", 1)
+    workload = Stack((Product((B, A)), Product((C, B)), Product((A, EVERYBODY))))
+    plan = best_strategy(workload, Mode.CONCENTRATED)
+    assert plan.kind == "range-marginals"
+    assert plan.ratio is None
+    exact_estimates(plan, workload)
+    least = least_squares_variances(workload, plan.parts, DOMAIN)
+    assert np.all(least <= plan.variances(1.0) * (1 + 1e-9))
+    assert plan.variances(1.0).sum() <= 1.01 * least.sum()
+    check_errors(plan, workload, DOMAIN)
+
+
+@pytest.mark.parametrize("family", RangeFamily)
+def test_a_long_column_is_measured_by_sines_and_a_short_one_by_rows(family: RangeFamily) -> None:
+    long = best_strategy(LineWorkload(family=family, column="a", cells=700, max_rows=1000), Mode.CONCENTRATED)
+    assert long.kind == "sines"
+    assert isinstance(long.source, SineStrategy)
+    assert long.answers is None
+    assert long.ratio is not None
+    assert 1 < long.ratio < 1.02
+    short = best_strategy(
+        LineWorkload(family=family, column="a", cells=50, first=2, size=60, max_rows=1000), Mode.CONCENTRATED
+    )
+    assert short.kind == "product"
+    assert short.ratio is not None
+    assert short.ratio < 1.001
+    laplace = best_strategy(LineWorkload(family=family, column="a", cells=50, max_rows=1000), Mode.PURE)
+    assert laplace.kind == "product"
+    assert laplace.ratio is not None
+    assert 1 < laplace.ratio < 3
+
+
+def test_a_long_list_of_values_is_asked_for_as_it_is() -> None:
+    plan = best_strategy(Product((values("a", 100_000),)), Mode.CONCENTRATED)
+    assert plan.ratio == 1.0
+    assert plan.parts[0].scale == 1.0
+    assert np.array_equal(plan.variances(3.0), np.full(100_000, 9.0))
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_tables_over_more_cells_than_can_be_counted(largest: bool) -> None:
+    names = tuple(f"c{i}" for i in range(40))
+    sets = tuple(itertools.combinations(range(40), 2))
+    wanted = Marginals(names=names, sizes=(7,) * 40, sets=sets, largest=largest)
+    plan = best_strategy(wanted, Mode.CONCENTRATED)
+    assert isinstance(plan.source, ResidualPlan)
+    assert len(plan.parts) == 1 + 40 + len(sets)
+    assert plan.ratio is not None
+    assert plan.ratio < 1.001
+    assert sum(p.map.norms(2)[0].largest() / p.scale**2 for p in plan.parts) == pytest.approx(1)
+    pure = best_strategy(wanted, Mode.PURE)
+    assert sum(1 / part.scale for part in pure.parts) == pytest.approx(1)
+
+
+def test_laplace_tables_cover_smaller_ones_where_that_is_better() -> None:
+    plan = best_strategy(tables(("a", "b"), ("a",), ("b",), domain=DOMAIN), Mode.PURE)
+    assert [part.map.attrs for part in plan.parts] == [("a", "b")]
+    apart = best_strategy(tables(("a", "b", "c"), ("a",), domain=DOMAIN), Mode.PURE)
+    assert len(apart.parts) in (1, 2)
+
+
+def test_units_for_variances() -> None:
+    plan = best_strategy(WORKLOADS["boxes"][1], Mode.CONCENTRATED)
+    assert plan.variances(plan.unit_for(mean_variance=50.0)).mean() == pytest.approx(50)
+    assert plan.variances(plan.unit_for(largest_variance=50.0)).max() == pytest.approx(50)
+    assert best_strategy(WORKLOADS["zeros"][1], Mode.PURE).unit_for(mean_variance=1.0) == float("inf")
+
+
+def test_a_strategy_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = []
+    monkeypatch.setattr(memory, "MEMORY", memory.Memory())
+    real = memory.optimum
+    monkeypatch.setattr(memory, "optimum", lambda V, gap: searches.append(1) or real(V, gap=gap))
+    first = best_strategy(Product((A,)), Mode.CONCENTRATED)
+    again = best_strategy(Product((all_ranges("other", 5).take(list(reversed(range(15)))),)), Mode.CONCENTRATED)
+    assert len(searches) == 1  # other queries in another order, the same Gram matrix
+    assert np.allclose(again.variances(1.0), first.variances(1.0)[::-1])
+    best_strategy(Product((B,)), Mode.CONCENTRATED)
+    assert len(searches) == 2
+
+
+TOO_LARGE: dict[str, tuple[LinearMap | LineWorkload, Mode]] = {
+    "many cells": (
+        Product((Mask(("a",), (5001,), Steps.ranges(np.arange(5000), np.arange(2, 5002), 5001)),)),
+        Mode.CONCENTRATED,
+    ),
+    "many cells together": (
+        Stack((Product((all_ranges("a", 100), values("b", 100))), Product((values("a", 100),)))),
+        Mode.CONCENTRATED,
+    ),
+    "a long column under Laplace": (
+        LineWorkload(family=RangeFamily.RANGES, column="a", cells=5000, max_rows=10),
+        Mode.PURE,
+    ),
+    "a billion cells in one query": (
+        Stack(
+            (
+                Product(tuple(Mask((n,), (1000,), Steps.ranges([1], [500], 1000)) for n in "abc")),
+                Product((Mask(("a",), (1000,), Steps.ranges([7], [900], 1000)),)),
+            )
+        ),
+        Mode.CONCENTRATED,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_what_is_too_large_is_refused_in_words(name: str) -> None:
+    workload, mode = TOO_LARGE[name]
+    with pytest.raises(QueryError, match=r"are possible|computed for|too many"):
+        best_strategy(workload, mode)
+
+
+def test_a_strategy_has_no_strategy() -> None:
+    plan = best_strategy(
+        LineWorkload(family=RangeFamily.RANGES, column="a", cells=700, max_rows=1000), Mode.CONCENTRATED
+    )
+    with pytest.raises(QueryError):
+        best_strategy(plan.parts[0].map, Mode.CONCENTRATED)
+    with pytest.raises(QueryError):
+        plan.variances(1.0)
+    with pytest.raises(QueryError):
+        plan.unit(0.0)
