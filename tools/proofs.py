@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 import re
 import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "bursar"
-ROOMS = ("domain", "queries", "kernel")
+ROOMS = ("core",)
 HEADER = re.compile(r"\A<!-- covers\n(?P<lines>.*?)-->\n", re.DOTALL)
 
 
@@ -35,7 +36,7 @@ def covered(proof: Path) -> dict[Path, str]:
     found = HEADER.match(proof.read_text())
     lines = found["lines"].split("\n") if found else []
     pairs = [line.split() for line in lines if line.strip()]
-    return {proof.parent / name: rest[0] if rest else "" for name, *rest in pairs}
+    return {(proof.parent / name).resolve(): rest[0] if rest else "" for name, *rest in pairs}
 
 
 def check() -> list[str]:
@@ -61,7 +62,8 @@ def stamp() -> None:
     """Write the present digests into every proof's header."""
     for room in ROOMS:
         for proof in sorted((SOURCE / room).rglob("*.proof.md")):
-            lines = "".join(f"{m.name} {digest(m)}\n" for m in covered(proof) if m.exists())
+            names = {os.path.relpath(module, proof.parent): module for module in covered(proof) if module.exists()}
+            lines = "".join(f"{name} {digest(module)}\n" for name, module in names.items())
             proof.write_text(HEADER.sub(f"<!-- covers\n{lines}-->\n", proof.read_text()))
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bursar import presets
 from bursar.arrays import Reals
 from bursar.audit.bounds import SURE, detectable, loss_of, lower_bound
-from bursar.audit.neighbours import Tables, write_neighbours
+from bursar.audit.neighbours import NeighbourTables, write_neighbours
 from bursar.audit.sessions import SESSIONS, Play, Session, Stage, transcript, written
 from bursar.config import Config
 from bursar.core.accounting import Mode, from_units
@@ -163,7 +163,7 @@ def _judged(
     )
 
 
-def _scratch(config: Config, loss: float, tables: Tables) -> Config:
+def _scratch(config: Config, loss: float, tables: NeighbourTables) -> Config:
     """The config of the made-up data set: the real one, but for what is about the real rows and about waiting."""
     analysts = config.analysts
     share = float(analysts.accounts[_analyst(config)]) if analysts.shares else 1.0
@@ -188,7 +188,7 @@ def _analyst(config: Config) -> str:
     return max(shares, key=lambda name: shares[name]) if shares else OWNER
 
 
-def _source(config: Config, path: Path, tables: Tables, key: bytes) -> Source:
+def _source(config: Config, path: Path, tables: NeighbourTables, key: bytes) -> Source:
     rows = max(config.max_rows, tables.rows)
     return _Kept(DuckDBSource(path, config.domain, config.unit, key=key, max_rows=rows))
 

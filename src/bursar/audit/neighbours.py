@@ -18,7 +18,7 @@ MOST_OF_ONE = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tables:
+class NeighbourTables:
     """The two files, and how many rows the longer one has."""
 
     without: Path
@@ -36,14 +36,14 @@ def rows_of_one(unit: Unit) -> int:
     return 1 if unit.column is None else min(2 * unit.max_contributions + 1, MOST_OF_ONE)
 
 
-def write_neighbours(config: Config, folder: Path) -> Tables:
+def write_neighbours(config: Config, folder: Path) -> NeighbourTables:
     """Two CSV files; the second has one more unit, or one unit with other values."""
     attributes, unit = config.domain.attributes, config.unit
     person, many = person_cells(config), rows_of_one(unit)
     spread = [[_others(a, row * (7 + place), unit) for place, a in enumerate(attributes)] for row in range(ROWS)]
     others = [(f"other {number}", cells) for number, cells in enumerate(spread)]
     without = [("one", [0 for _ in attributes])] * many if unit.neighbours is Neighbours.REPLACE_ONE else []
-    tables = Tables(without=folder / "without.csv", including=folder / "with.csv", rows=ROWS + many)
+    tables = NeighbourTables(without=folder / "without.csv", including=folder / "with.csv", rows=ROWS + many)
     _write(config, tables.without, [*others, *without])
     _write(config, tables.including, [*others, *[("one", person)] * many])
     return tables

@@ -15,7 +15,7 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class ColumnChange:
     """One column: how many values there are, how many count as something else, and what a sum over them would be."""
 
     name: str
@@ -28,16 +28,16 @@ class Change:
     text: str  # all this in words; "" where nothing is changed
 
 
-def changes(config: Config, data: object, names: Sequence[str] | None = None) -> tuple[Change, ...]:
+def changes(config: Config, data: object, names: Sequence[str] | None = None) -> tuple[ColumnChange, ...]:
     """What the declarations of these columns, or of all, do to the rows of the config's file, or of a data frame."""
     wanted = [one for one in config.domain.attributes if names is None or one.name in names]
     found = effects(data, config.table, config.view, wanted)
     return tuple(_change(attribute, effect) for attribute, effect in zip(wanted, found, strict=True))
 
 
-def _change(attribute: Attribute, effect: Effect) -> Change:
+def _change(attribute: Attribute, effect: Effect) -> ColumnChange:
     declared = None if effect.total is None else _declared_sum(attribute, effect)
-    return Change(
+    return ColumnChange(
         name=effect.name,
         filled=effect.filled,
         unread=effect.unread,

@@ -10,7 +10,7 @@ from typing import Any
 from bursar.config.load import Config, label
 from bursar.core.accounting import Mode, epsilon_of
 from bursar.core.domain import Neighbours
-from bursar.curate.changes import Change, changes
+from bursar.curate.changes import ColumnChange, changes
 from bursar.curate.prices import ExamplePrice, prices
 from bursar.goal import Contract
 
@@ -28,7 +28,7 @@ class Check:
     not_promised: tuple[str, ...]
     prices: tuple[ExamplePrice, ...]
     unconfirmed: tuple[str, ...]  # guesses: while there are any, nothing can be asked
-    changes: tuple[Change, ...] | None = None  # exact numbers from the rows; None: nobody looked at them
+    changes: tuple[ColumnChange, ...] | None = None  # exact numbers from the rows; None: nobody looked at them
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -15,12 +15,12 @@ from bursar.compile.values import Represented
 from bursar.config import load_draft
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.curate import check, edit, init
-from bursar.curate.changes import Change, changes
+from bursar.curate.changes import ColumnChange, changes
 from bursar.curate.confirm import change
 from harness.small import config
 
 
-def changed(attribute: IntegerRange | Bins | Categories | Dates, values: list[object]) -> Change:
+def changed(attribute: IntegerRange | Bins | Categories | Dates, values: list[object]) -> ColumnChange:
     (found,) = changes(config(domain=Domain((attribute,))), pd.DataFrame({attribute.name: values}))
     return found
 
