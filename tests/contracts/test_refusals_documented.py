@@ -22,8 +22,9 @@ ANY = "any"
 ROOMS = (
     "analysts/queue.py", "analysts/shares.py", "analysts/policy.py", "core/accounts.py", "opening.py",
     "planner/admit.py", "planner/goals.py", "planner/batch.py", "session.py",
-    "setup/*.py", "cli/confirm.py", "curate/edit.py", "curate/smartnoise.py", "curate/private_pgm.py",
-    "curate/survey.py", "show/*.py", "sql/*.py", "workload/*.py",
+    "cli/confirm.py", "curate/changes.py", "curate/check.py", "curate/confirm.py", "curate/draft_from_data.py",
+    "curate/edit.py", "curate/guess.py", "curate/prices.py", "curate/private_pgm.py", "curate/smartnoise.py",
+    "curate/survey.py", "report/*.py", "rewrite/*.py", "sql/*.py", "compile/*.py",
 )  # fmt: skip
 """Where people are refused in words that need a remedy beyond the text itself."""
 

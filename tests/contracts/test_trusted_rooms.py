@@ -19,19 +19,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
-CEILINGS = {"domain": 240, "queries": 970, "kernel": 4915}
-"""Most lines of code of each trusted room. The aim is 2,500 in all: raise a number only with a reason.
+CEILINGS = {"core": 4285, "core/extensions": 1045}
+"""Most lines of code of the trusted core, which is the whole path of `measure`, and of its extensions.
 
-The kernel has 410 lines for the data owner's look at the rows before there is a config, and at what a config does to
-them (`sources/survey.py`, `sources/plain.py`, `sources/effects.py`); no analyst's question gets there. 22 lines of it
-keep the budget of a plan aside that picks what it measures, and for as long as it takes: nothing is admitted by them
-(kernel.proof.md, Holds).
-65 lines carry what a record was bought for (question, proposer, run) through the verbs into the log, keep the texts of
-questions where they can be erased, and read ledgers without them.
+A number is raised only together with an argument in a proof. The aim is 3,500 for the core.
 """
 
+OUTSIDE = ("core/ledger/memory.py", "core/ledger/anchor.py", "core/ledger/verify.py")
+"""In the room, and not in the count: a ledger for simulations, and checks of integrity that no promise rests on."""
+
 SUITES = (
-    *("unit/domain", "unit/queries", "unit/accounting", "unit/kernel", "unit/test_engine.py"),
+    *("unit/core", "unit/test_engine.py"),
     "conformance/test_ledger_conformance.py",
     "conformance/test_source_conformance.py::test_every_partition_has_a_content_hash_of_its_own",
     "conformance/test_source_conformance.py::test_conditions_over_many_columns_are_counted",
@@ -60,8 +58,13 @@ def lines_of_code(text: str) -> int:
 
 def modules(room: str) -> dict[str, int]:
     """The lines of code of each module of a room."""
-    paths = sorted((SOURCE / room).rglob("*.py"))
-    return {str(path.relative_to(SOURCE)): lines_of_code(path.read_text(encoding="utf-8")) for path in paths}
+    paths = {str(path.relative_to(SOURCE)): path for path in sorted((SOURCE / room).rglob("*.py"))}
+    others = [other for other in CEILINGS if other.startswith(f"{room}/")]
+    return {
+        name: lines_of_code(path.read_text(encoding="utf-8"))
+        for name, path in paths.items()
+        if name not in OUTSIDE and not any(name.startswith(f"{other}/") for other in others)
+    }
 
 
 def test_lines_are_counted_as_a_reader_would() -> None:
@@ -82,7 +85,7 @@ def test_a_trusted_room_stays_small(room: str, record_property: pytest.RecordPro
 def test_the_quick_tests_reach_every_branch(tmp_path: Path, record_property: pytest.RecordProperty) -> None:
     report = tmp_path / "coverage.json"
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not heavy", "--cov-branch"]
-    words += [f"--cov=bursar.{room}" for room in CEILINGS] + [f"--cov-report=json:{report}"]
+    words += ["--cov=bursar.core"] + [f"--cov-report=json:{report}"]
     words += [str(ROOT / "tests" / suite) for suite in SUITES]
     outside = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_", "COVERAGE_"))

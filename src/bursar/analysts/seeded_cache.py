@@ -38,7 +38,7 @@ from bursar.proposers.exact import Exact
 from bursar.proposers.partwise import Partwise
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.strategy import Strategy
-from bursar.rewrite.refusal import refusal
+from bursar.planner.refusal import refusal
 from bursar.views.measurements import Measurements, Reconstructions
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews

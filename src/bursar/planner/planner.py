@@ -18,7 +18,7 @@ from bursar.planner.choose import Preset, choose
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, SyntheticRows, Views
 from bursar.planner.request import Request
-from bursar.rewrite.refusal import refusal
+from bursar.planner.refusal import refusal
 from bursar.threads import one_thread
 from bursar.views.learner import Histograms
 from bursar.views.measurements import Measurements, Reconstructions, measured_size

@@ -16,7 +16,7 @@ from bursar.estimation.estimate import Certain, Estimate
 from bursar.planner.choose import best, choose
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Price
-from bursar.rewrite.refusal import refusal
+from bursar.planner.refusal import refusal
 from harness.small import Silence, config, engine
 
 ONE = 2**50

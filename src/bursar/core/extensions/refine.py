@@ -1,4 +1,4 @@
-"""Noise down: finer discrete Laplace noise under coarser noise that was shown before; see `noise_down.proof.md`.
+"""Noise down: finer discrete Laplace noise under coarser noise that was shown before; see `refine.proof.md`.
 
 Writing a_i = exp(-1/b_i) for a scale b1 and a smaller one b2, noise of scale b1 is noise of scale b2 plus something
 independent of it. What is drawn here is the noise of scale b2, given their sum.

@@ -1,4 +1,4 @@
-"""Rows picked by their scores, without replacement, exactly. The argument is in `selection.proof.md`.
+"""Rows picked by their scores, without replacement, exactly. The argument is in `select.proof.md`.
 
 Rows of equal score are one class, so millions of rows are some thousands of classes. A class is proposed by whole
 numbers that are a little too large, and what is too large about them is rejected, exactly.

@@ -1,4 +1,4 @@
-"""Randomness: the only door for noise and secrets. The argument is in `randomness.proof.md`."""
+"""Randomness: the only door for noise and secrets. The argument is in `system.proof.md`."""
 
 from __future__ import annotations
 
