@@ -85,7 +85,7 @@ def test_a_trusted_room_stays_small(room: str, record_property: pytest.RecordPro
 def test_the_quick_tests_reach_every_branch(tmp_path: Path, record_property: pytest.RecordProperty) -> None:
     report = tmp_path / "coverage.json"
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not heavy", "--cov-branch"]
-    words += ["--cov=bursar.core"] + [f"--cov-report=json:{report}"]
+    words += ["--cov=bursar.core", f"--cov-report=json:{report}"]
     words += [str(ROOT / "tests" / suite) for suite in SUITES]
     outside = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_", "COVERAGE_"))

@@ -32,13 +32,13 @@ from bursar.planner.choose import Preset, acceptable, choose, fits
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.planner import Planner, Prices
+from bursar.planner.refusal import refusal
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.partwise import Partwise
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.strategy import Strategy
-from bursar.planner.refusal import refusal
 from bursar.views.measurements import Measurements, Reconstructions
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews

@@ -22,7 +22,7 @@ TWO_REGIONS = "SELECT COUNT(*) AS people FROM people WHERE region IN ('Northmark
 BY_JOB = """SELECT occupation, COUNT(*) AS people, COUNT(*) FILTER (WHERE age >= 50) AS over_50
   FROM people GROUP BY occupation WITH ERROR 0.5% CONFIDENCE 95%"""
 TOO_EXACT = "SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex"
-NO_COLUMN = "SELECT COUNT(*) FROM people WHERE salary > 50000"
+UNDECLARED_COLUMN = "SELECT COUNT(*) FROM people WHERE salary > 50000"
 
 
 def tour(folder: Path, *, rows: int) -> None:
@@ -67,7 +67,7 @@ def _walk(console: Console, db: Bursar, rows: int) -> None:
     _heading(console, "7. Be refused: too exact for what is left; nothing is spent")
     _refused(console, db, TOO_EXACT, within=max(rows // 10_000, 1))
     _heading(console, "8. Be refused: a question that does not fit the table; nothing is spent")
-    _refused(console, db, NO_COLUMN, within=wide)
+    _refused(console, db, UNDECLARED_COLUMN, within=wide)
     _heading(console, "What it came to")
     status = db.budget()
     console.print(f"Spent {status.unit} {status.spent:.4g} of {status.total:g}; {status.left:.4g} is left.")

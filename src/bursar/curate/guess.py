@@ -22,9 +22,9 @@ UNIQUE = (
 )
 REASONS = {
     SurveyedKind.IDENTIFIER: "identifiers: they tell people apart, so a question about them would be about one person",
-    SurveyedKind.TEXT: f"free text, or more than {MOST_VALUES} different values; to ask about some of them, list those: "
-    'values = ["..."]',
-    SurveyedKind.SPARSE: f"no value that at least {FEWEST} rows share; declare the column yourself if you know its values",
+    SurveyedKind.TEXT: f"free text, or more than {MOST_VALUES} different values; to ask about some of them, "
+    'list those: values = ["..."]',
+    SurveyedKind.SPARSE: f"no value that at least {FEWEST} rows share; declare it yourself if you know its values",
 }
 
 

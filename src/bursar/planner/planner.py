@@ -17,8 +17,8 @@ from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, SyntheticRows, Views
-from bursar.planner.request import Request
 from bursar.planner.refusal import refusal
+from bursar.planner.request import Request
 from bursar.threads import one_thread
 from bursar.views.learner import Histograms
 from bursar.views.measurements import Measurements, Reconstructions, measured_size

@@ -1,7 +1,7 @@
 """Records, holds and claims as bytes: one byte string for each, exact, and refused where it is not understood.
 
 A record is a line of JSON (sorted keys, ASCII), a line feed, then its values as little-endian int64. A strategy
-appears by its digest; its own bytes (`bursar.core.queries.map_codec`) are stored once. Refined rows appear as the ends of
+appears by its digest; its own bytes (`core.queries.map_codec`) are stored once. Refined rows appear as the ends of
 their runs, with the digest of the strategy that they are rows of. The scope of a sparse vector and the query of a test
 are strategies too; the values of an opened one are the keyed digest of its threshold. So are the candidates of a
 selection, whose values are the numbers of the rows that were picked. A question appears by the digest of its text,
