@@ -23,7 +23,7 @@ from bursar.core.ledger import MemoryLedger, Purpose, Transaction
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
-from bursar.engine import Bursar
+from bursar.session import Bursar
 
 COLUMNS = [f"c{i:02}" for i in range(15)]
 PAIRS = list(itertools.combinations(COLUMNS, 2))[:100]

@@ -36,10 +36,10 @@ from bursar.core.ledger import Purpose, SqliteLedger, Transaction
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Predicate
 from bursar.core.source.source import Source
-from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
+from bursar.session import Bursar
 
 DOMAIN = Domain(tuple(IntegerRange(name=name, lower=0, upper=9, null=0) for name in ("a", "b", "c")))
 QUESTIONS = [
@@ -140,7 +140,7 @@ def kernel_answer(bursar: Bursar) -> Callable[[str, int], None]:
         claim = new_claim(SystemRandomness(), analyst="ana", key=key, question="asked before")
         with Grant(bursar.kernel, "ana", "asked before", offer.price.events, offer.price.at_most, claim) as grant:
             offer.run(grant)
-            grant.release(body)
+            grant.store(body)
 
     return answer
 
@@ -201,7 +201,7 @@ def verified(place: Path, records: int) -> dict[str, float]:
             bursar.ledger.commit(fill)
     with opened(place) as bursar:
         start = time.perf_counter()
-        health = bursar.verify()
+        health = bursar.owner.verify()
         took = time.perf_counter() - start
     return {"records": health.records, "seconds": took, "per_s": health.records / took}
 

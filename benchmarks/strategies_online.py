@@ -41,7 +41,6 @@ from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
-from bursar.engine import Bursar
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.request import Request
@@ -49,6 +48,7 @@ from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.reconstruct import Reconstruct
+from bursar.session import Bursar
 from bursar.strategies.optimal import optimum
 
 Reals = NDArray[np.float64]

@@ -1,37 +1,66 @@
-"""Bursar: a differentially private query engine.
-
-An analyst writes SQL and says what error is acceptable; Bursar answers within that error, with the stated confidence,
-for the least privacy budget that it can find; the data owner's total budget is never exceeded.
-
-    import bursar
-
-    db = bursar.open("bursar.toml")
-    answer = db.query("SELECT region, COUNT(*) FROM people GROUP BY region", within=50)
-    print(answer)
-"""
+"""Bursar: a differentially private query engine."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from bursar.errors import BursarError
+from bursar.errors import (
+    AnalystError,
+    BudgetError,
+    BursarError,
+    ConfigError,
+    GoalError,
+    LedgerError,
+    QueryError,
+    SourceError,
+    Unsupported,
+    Waiting,
+)
 
 if TYPE_CHECKING:
-    from bursar.engine import Bursar
-    from bursar.opening import create, open
+    from bursar.answer import Answer
+    from bursar.goal import Goal
+    from bursar.planner.batch import Batch
+    from bursar.planner.explain import Explanation
+    from bursar.session import Bursar, create, open
 
-__version__ = "0.1.0"
-__all__ = ["Bursar", "BursarError", "__version__", "create", "open"]
+__version__ = "0.2.0"
+__all__ = [
+    "AnalystError",
+    "Answer",
+    "Batch",
+    "BudgetError",
+    "Bursar",
+    "BursarError",
+    "ConfigError",
+    "Explanation",
+    "Goal",
+    "GoalError",
+    "LedgerError",
+    "QueryError",
+    "SourceError",
+    "Unsupported",
+    "Waiting",
+    "__version__",
+    "create",
+    "open",
+]
+
+_LAZY = {
+    "Answer": "bursar.answer",
+    "Batch": "bursar.planner.batch",
+    "Bursar": "bursar.session",
+    "Explanation": "bursar.planner.explain",
+    "Goal": "bursar.goal",
+    "create": "bursar.session",
+    "open": "bursar.session",
+}
+"""What is loaded at first use: `bursar --help` and `import bursar` stay quick."""
 
 
-def __getattr__(name: str) -> Any:
-    """Load the engine at first use: `bursar --help` and `import bursar` stay quick."""
-    if name in ("create", "open"):
-        from bursar import opening
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'bursar' has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(opening, name)
-    if name == "Bursar":
-        from bursar.engine import Bursar
-
-        return Bursar
-    raise AttributeError(f"module 'bursar' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

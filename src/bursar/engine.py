@@ -1,20 +1,19 @@
-"""Bursar in one page: a question becomes an answer in `Bursar.ask`. Read this first.
+"""Bursar in one page: a question becomes an answer in `Engine.ask`. Read this first.
 
-text --sql--> Query --workload--> Workload --planner--> Offer --kernel--> records --inference--> Answer
+text --sql--> Query --compile--> Workload --planner--> Offer --core--> records --estimation--> Answer
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
 from bursar.analysts.policy import policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
-from bursar.compile.remembered import Compiled
+from bursar.compile.cache import CompileCache
 from bursar.compile.workload import Workload
 from bursar.config import Config
 from bursar.core.accounts import Charge
@@ -26,25 +25,21 @@ from bursar.core.source.source import Source
 from bursar.errors import Busy, LedgerError, Stale
 from bursar.estimation.estimate import Estimate
 from bursar.goal import Goal
-from bursar.pace import paced
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.report.status import OWNER, payment
-from bursar.synthetic.session import SynthesisDoor
+from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
 
 
-class Bursar(SynthesisDoor):
-    """A data set behind a budget. Ask with `query` and `batch`, look ahead with `explain` and back with `log`.
-
-    What is not about one question is in `SynthesisDoor`, `ThresholdDoor`, `BatchDoor` and `OwnersDoor`.
-    """
+class Engine:
+    """One data set, opened for one analyst: the parts that a question passes through, and the flow between them."""
 
     def __init__(
         self,
@@ -57,91 +52,133 @@ class Bursar(SynthesisDoor):
         preset: Preset = presets.default,
     ) -> None:
         self.config, self.ledger, self.analyst = config, ledger, analyst
-        self._open_source, self._randomness, self._compiled = open_source, randomness, Compiled()
-        door: Any = {"ledger": ledger, "open_source": open_source, "randomness": randomness}
-        self.kernel = Kernel(**config.facts, **door, sequential=preset.sequential)
+        self.open_source, self.randomness = open_source, randomness
+        self.kernel = Kernel(
+            domain=config.domain,
+            unit=config.unit,
+            budget=config.budget,
+            max_rows=config.max_rows,
+            ledger=ledger,
+            open_source=open_source,
+            randomness=randomness,
+            sequential=preset.sequential,
+        )
         self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
-        facts: Any = {
-            "domain": config.domain,
-            "mode": config.budget.mode,
-            "preset": presets.under(config.family, preset, config.domain, config.groups),
-        }
-        self.planner = self.policy.planner(**facts, prices=self.kernel, ledger=ledger, analyst=analyst)
-        self.planner.promised = guarantee_of(config.analysts, config.budget)
-        self.planner.synthetic = self.synthetic_rows
+        self.sight = TableSight(config, ledger, analyst)
+        self.planner = self.policy.planner(
+            domain=config.domain,
+            mode=config.budget.mode,
+            preset=presets.under(config.family, preset, config.domain, config.groups),
+            prices=self.kernel,
+            ledger=ledger,
+            analyst=analyst,
+            synthetic=self.sight.synthetic_rows,
+            promised=guarantee_of(config.analysts, config.budget),
+        )
+        self._compiled = CompileCache(config.domain, config.table, config.levels)
 
-    def query(
-        self, sql: str, *, key: str | None = None, wait: bool = True, ticket: int | None = None, **wanted: Any
-    ) -> Any:
-        """An Answer, within=50 | "2%" (more in `Wanted`); an Explanation where the SQL begins with EXPLAIN."""
-        with paced(self.config.pace):
-            request = self.prepare(sql, Wanted(**wanted), key, wait=wait, ticket=ticket)
-            return self.planner.explain(request) if request.explain else self.ask(request)
+    def ask(
+        self,
+        question: str | Request,
+        wanted: Wanted | None = None,
+        *,
+        key: str | None = None,
+        wait: bool = True,
+        ticket: int | None = None,
+    ) -> Answer | Explanation:
+        """The flow of a question, from its text to its answer; an Explanation where the text begins with EXPLAIN.
 
-    def explain(self, sql: str, **wanted: Any) -> Explanation:
-        """Every way to answer, with its price and error. Free."""
-        return self.planner.explain(self.prepare(sql, Wanted(**wanted), None))
-
-    def prepare(self, text: str, wanted: Wanted, key: str | None, **place: Any) -> Request:
-        """Parse, compile, and settle on one goal in counts."""
-        sealed = self.kernel.sealed()
-        query, workload = self._compiled(text, self.config.domain, self.config.table, sealed, self.config.levels)
-        return self.requested(text, workload, wanted, query.goal, key, **place, explain=query.explain)
-
-    def requested(
-        self, text: str, workload: Workload, wanted: Wanted, clause: Goal | None, key: str | None, **place: Any
-    ) -> Request:
-        """A compiled question with the one goal that it is asked with, in counts."""
-        asked = resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode)
-        goal = in_counts(asked, self.config.public_size, self.planner.measured_size)
-        facts: Any = {
-            "text": text,
-            "workload": workload,
-            "asked": asked,
-            "goal": goal,
-            "synthetic": wanted.synthetic,
-            **place,
-        }
-        return Request.of(**facts, analyst=self.analyst, key=key)
-
-    def ask(self, request: Request) -> Answer:
-        """The flow: answered before? else wait for the turn, if there is a queue, and answer."""
+        A batch and a set of thresholds, which are not made of one text, come as a request that was prepared before.
+        """
+        if isinstance(question, Request):
+            request = question
+        else:
+            sealed = self.kernel.sealed()
+            query = self._compiled.parse(question, sealed)  # text -> Query
+            workload = self._compiled.compile(query, sealed)  # Query -> Workload
+            goal, explain = wanted or Wanted(), query.explain
+            request = self.request(
+                question, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
+            )
+        if request.explain:
+            return self.planner.explain(request)
         if (done := self.answered(request)) is not None:
             return done  # same key, same question: the same bytes, no charge
         with self.queue.turn(request):
-            return self._ask_now(request)
-
-    def _ask_now(self, request: Request) -> Answer:
-        """Choose an offer, run it under a grant, release what is stored."""
-        give_up = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < give_up:
-            if (done := self.answered(request)) is not None:
-                return done  # somebody else answered this key meanwhile
-            try:
-                self.policy.begin(self.kernel)
-                offer = self.planner.choose(request)
-                with self._grant(request, offer) as grant, one_thread():
-                    estimate = offer.run(grant)
-                    return Answer.from_bytes(grant.release(self._answer(request, offer, estimate, grant.charged)))
-            except Stale:
-                continue  # overtaken by another commit: plan again on the longer log
-            except Busy:
-                time.sleep(0.05)
+            give_up = time.monotonic() + PATIENCE_SECONDS
+            while time.monotonic() < give_up:
+                if (done := self.answered(request)) is not None:
+                    return done  # somebody else answered this key meanwhile
+                try:
+                    self.policy.begin(self.kernel)
+                    offer = self.planner.choose(request)  # Workload -> Offer
+                    with self._grant(request, offer) as grant, one_thread():
+                        estimate = offer.run(grant)  # Offer -> records -> Estimate
+                        answer = self._answer(request, offer, estimate, grant.charged)
+                        return Answer.from_bytes(grant.store(answer))
+                except Stale:
+                    continue  # overtaken by another commit: plan again on the longer log
+                except Busy:
+                    time.sleep(0.05)
         raise LedgerError("the ledger is too busy to answer now; try again")
+
+    def prepare(
+        self, text: str, wanted: Wanted, key: str | None = None, *, wait: bool = True, ticket: int | None = None
+    ) -> Request:
+        """A question that is only compiled, to be priced, or asked together with others."""
+        sealed = self.kernel.sealed()
+        query = self._compiled.parse(text, sealed)
+        workload = self._compiled.compile(query, sealed)
+        return self.request(
+            text, workload, wanted, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
+        )
+
+    def request(
+        self,
+        text: str,
+        workload: Workload,
+        wanted: Wanted,
+        clause: Goal | None = None,
+        *,
+        key: str | None = None,
+        wait: bool = True,
+        ticket: int | None = None,
+        explain: bool = False,
+    ) -> Request:
+        """A compiled question with the one goal that it is asked with, in counts."""
+        asked = resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode)
+        return Request.of(
+            text=text,
+            workload=workload,
+            asked=asked,
+            goal=in_counts(asked, self.config.public_size, self.planner.measured_size),
+            analyst=self.analyst,
+            key=key,
+            explain=explain,
+            wait=wait,
+            ticket=ticket,
+            synthetic=wanted.synthetic,
+        )
 
     def answered(self, request: Request) -> Answer | None:
         """What is stored under the key of the request, if anything is."""
-        who, key = request.analyst, request.key
-        body = None if key is None else self.ledger.answered(analyst=who, key=key, question=request.question)
+        if request.key is None:
+            return None
+        body = self.ledger.answered(analyst=request.analyst, key=request.key, question=request.question)
         return None if body is None else Answer.from_bytes(body)
+
+    def close(self) -> None:
+        """Forget the exact counts, and close source and ledger."""
+        self.kernel.close()
+        self.ledger.close()
 
     def _grant(self, request: Request, offer: Offer) -> Grant:
         who, key = request.analyst, request.key
-        claim = None if key is None else new_claim(self._randomness, analyst=who, key=key, question=request.question)
+        claim = None if key is None else new_claim(self.randomness, analyst=who, key=key, question=request.question)
         events, most = offer.price.events, offer.price.at_most
         return Grant(self.kernel, who, request.text, events, most, claim, proposer=offer.proposer)
 
     def _answer(self, request: Request, offer: Offer, estimate: Estimate, charged: Charge) -> bytes:
-        facts: Any = {**request.facts, **offer.facts, **payment(self.kernel, request.analyst, charged)}
+        facts = {**request.facts, **offer.facts, **payment(self.kernel, request.analyst, charged)}
         contract = self.planner.preset.contract.value
         return Answer.of(request.workload, estimate, wanted=request.goal, contract=contract, **facts).to_bytes()

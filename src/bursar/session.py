@@ -1,202 +1,421 @@
-"""Many questions as one: collected, priced together, and only then paid.
+"""What a person holds: `bursar.open("bursar.toml", analyst="ana")`, and everything that can be asked of it.
 
-with db.batch(within=50) as batch:
-    by_age = batch.query("SELECT age, COUNT(*) FROM people GROUP BY age")
-    women = batch.query("SELECT COUNT(*) FROM people WHERE sex = 'F'")
-    print(batch.price)          # for all of it; nothing is paid yet
-print(women.value)              # paid once, when the block was left
+db.query("SELECT COUNT(*) FROM people", within=50)
+db.thresholds(k=3, r=2, features=["sex", "region", "work", "age"], within=200)   # lines are made when looked at
+db.owner.seal()                                                                   # the data owner's side
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Literal, Self, overload
 
+from bursar import presets
+from bursar.analysts.shares import EVERYONE, Shares
 from bursar.answer import Answer
-from bursar.errors import QueryError
-from bursar.owner import OwnersDoor
+from bursar.batch import OpenBatch, Progress, silent, without_explain
+from bursar.compile.threshold_rows import Features, thresholds, written
+from bursar.config import Config, load
+from bursar.core.budget import charter_of
+from bursar.core.curator import declare_version
+from bursar.core.ledger import Charter, Ledger, SqliteLedger
+from bursar.core.noise.system import Randomness, SystemRandomness
+from bursar.core.seals import PartitionAxis
+from bursar.core.source.duckdb import DuckDBSource
+from bursar.core.source.source import Source
+from bursar.curate.ingest import found
+from bursar.engine import Engine
+from bursar.errors import AnalystError, BursarError, LedgerError, QueryError
+from bursar.owner import Owner
 from bursar.pace import paced
-from bursar.planner.batch import Batch, split, together
+from bursar.planner.batch import Batch
+from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
-from bursar.planner.request import Request
+from bursar.report.spending import Spending, spending_of
+from bursar.report.spending.purchases import reader
+from bursar.report.spending.savings import saved_of
+from bursar.report.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
+from bursar.synthetic.prepared import Prepared
+from bursar.synthetic.session import Synthesis
 
-Progress = Callable[[int, int], None]
-"""Hears how much of how much is done."""
+if TYPE_CHECKING:
+    from bursar.synthetic.table.synthetic_data import SyntheticData
 
-NOT_PAID = "the batch is not paid: its answers are there when the with block has been left without an error"
-
-
-def silent(done: int, of: int) -> None:
-    """Nobody is told."""
-
-
-class BatchQuestion:
-    """A question of a batch; the answer, and everything that an answer has, once the batch is paid."""
-
-    def __init__(self, question: str) -> None:
-        self.question = question
-        self._answer: Answer | None = None
-
-    @property
-    def answer(self) -> Answer:
-        if self._answer is None:
-            raise QueryError(NOT_PAID)
-        return self._answer
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or self._answer is None:
-            raise AttributeError(NOT_PAID if self._answer is None else name)
-        return getattr(self._answer, name)
-
-    def __str__(self) -> str:
-        return f"{self.question}\n(not paid yet)" if self._answer is None else str(self._answer)
-
-    def __repr__(self) -> str:
-        return f"Asked({self.question!r})"
+Amount = float | str | None
+"""A number, or a text such as "2%"; None where it is not given."""
 
 
-class OpenBatch:
-    """Questions that are being collected. Leaving the block pays for all of them; leaving it by an error for none.
+class Bursar:
+    """A data set behind a budget. Ask with `query` and `batch`, look ahead with `explain` and back with `log`.
 
-    Guarantees: once somebody has looked at the price, no more than that is paid. Where it has risen meanwhile, because
-    others have asked, the batch is refused and nothing is spent.
+    A goal is given by one of `within` (the largest error, 50 or "2%", with a `confidence`), `rmse`, `epsilon` and `rho`
+    (what may be spent), or in the SQL itself. `max_cost` refuses what would cost more. A `key` names a question for good:
+    asked again under it, the same bytes come back, and nothing is charged.
+
+    `engine` has the parts behind it, for whoever extends or measures them.
     """
 
-    def __init__(self, door: BatchDoor, wanted: Wanted, key: str | None, progress: Progress, place: Any) -> None:
-        self._door, self._wanted, self._key, self._progress, self._place = door, wanted, key, progress, place
-        self._requests: list[Request] = []
-        self._asked: list[BatchQuestion] = []
-        self._seen: float | None = None  # the price that somebody has looked at
-        self._one_by_one: list[float] = []
-        self._cancelled = False
-        self.result: Batch | None = None
+    def __init__(
+        self,
+        config: Config,
+        ledger: Ledger,
+        *,
+        open_source: Callable[[bytes], Source],
+        randomness: Randomness,
+        analyst: str = OWNER,
+        preset: Preset = presets.default,
+    ) -> None:
+        self.engine = Engine(
+            config, ledger, open_source=open_source, randomness=randomness, analyst=analyst, preset=preset
+        )
+        self.config, self.ledger, self.kernel, self.analyst = config, ledger, self.engine.kernel, analyst
+        self.owner = Owner(self.engine)
+        self._synthesis = Synthesis(self.engine)
 
-    def query(self, sql: str) -> BatchQuestion:
-        """Add a question; one that cannot be asked is refused here, and the batch stays as it was."""
-        if self.result is not None or self._cancelled:
-            raise QueryError("the batch is closed; begin another one")
-        request = self._door.prepare(sql, self._wanted, None, **self._place)
-        if request.explain:
+    # -- asking --------------------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        sql: str,
+        *,
+        within: Amount = None,
+        confidence: Amount = None,
+        rmse: float | None = None,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        max_cost: float | None = None,
+        synthetic: bool = False,
+        key: str | None = None,
+        wait: bool = True,
+        ticket: int | None = None,
+    ) -> Answer:
+        """The answer to a question, within the error that was asked for.
+
+        `synthetic` takes the answer of the synthetic table, whatever is known about its error. Where questions wait for
+        their turn, `wait=False` raises Waiting with a `ticket`, with which the place in line is kept.
+        """
+        wanted = Wanted(
+            within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
+            synthetic=synthetic,
+        )  # fmt: skip
+        answer = self.run(sql, wanted, key=key, wait=wait, ticket=ticket)
+        if isinstance(answer, Explanation):
             raise QueryError(
-                "the questions of a batch are asked together, and explained together: look at its price",
-                text=sql,
-                position=0,
-                rewrite=sql.lstrip()[len("EXPLAIN") :].lstrip(),
+                "a text that begins with EXPLAIN is for `explain`", text=sql, position=0, rewrite=without_explain(sql)
             )
-        self._requests.append(request)
-        self._asked.append(BatchQuestion(sql))
-        self._seen = None
-        return self._asked[-1]
+        return answer
 
-    @property
-    def text(self) -> str:
-        """All questions, as the log will have them."""
-        return together(self._requests, self._key).text
+    def run(
+        self, sql: str, wanted: Wanted, *, key: str | None = None, wait: bool = True, ticket: int | None = None
+    ) -> Answer | Explanation:
+        """What a text asks for: an Answer, or an Explanation where it begins with EXPLAIN; for shells and servers."""
+        with paced(self.config.pace):
+            return self.engine.ask(sql, wanted, key=key, wait=wait, ticket=ticket)
 
-    @property
-    def price(self) -> float:
-        """What all questions together would cost now; infinite where nothing meets the goal. Costs nothing."""
-        joint = together(self._requests, self._key)
-        self._seen = 0.0 if self._door.answered(joint) is not None else self.explain().price
-        return self._seen
-
-    @property
-    def one_by_one(self) -> float:
-        """What the questions would cost now, each asked by itself. Costs nothing."""
-        for request in self._requests[len(self._one_by_one) :]:
-            self._one_by_one.append(self._door.planner.explain(request).price)
-            self._progress(len(self._one_by_one), len(self._requests))
-        return sum(self._one_by_one)
-
-    def explain(self) -> Explanation:
-        """Every way to answer all questions together, with its price and error. Costs nothing."""
-        return self._door.planner.explain(together(self._requests, self._key))
-
-    def pay(self) -> Batch:
-        """Answer all questions; the block does this by itself when it is left."""
-        if self.result is None:
-            joint = together(self._requests, self._key)
-            with paced(self._door.config.pace):
-                alone = self.one_by_one
-                most = [cap for cap in (joint.goal.most, self._seen) if cap is not None]
-                if most and min(most) < float("inf"):
-                    joint = replace(joint, goal=replace(joint.goal, most=min(most)))
-                self.result = split(self._door.ask(joint), self._requests, alone)
-            for asked, answer in zip(self._asked, self.result.answers, strict=True):
-                asked._answer = answer
-        return self.result
-
-    def cancel(self) -> None:
-        """Ask nothing after all: leaving the block then costs nothing."""
-        self._cancelled = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
-        if kind is None and not self._cancelled:
-            self.pay()
-
-
-class BatchDoor(OwnersDoor):
-    """The part of `Bursar` that asks many questions as one."""
-
-    @abstractmethod
-    def prepare(self, text: str, wanted: Wanted, key: str | None, **place: Any) -> Request: ...
-
-    @abstractmethod
-    def ask(self, request: Request) -> Answer: ...
-
-    @abstractmethod
-    def answered(self, request: Request) -> Answer | None: ...
+    def explain(
+        self,
+        sql: str,
+        *,
+        within: Amount = None,
+        confidence: Amount = None,
+        rmse: float | None = None,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        max_cost: float | None = None,
+        synthetic: bool = False,
+    ) -> Explanation:
+        """Every way to answer, with its price and error. Free."""
+        wanted = Wanted(
+            within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
+            synthetic=synthetic,
+        )  # fmt: skip
+        return self.engine.planner.explain(self.engine.prepare(sql, wanted))
 
     @overload
     def batch(
-        self,
-        questions: Sequence[str],
-        *,
-        key: str | None = None,
-        wait: bool = True,
-        ticket: int | None = None,
-        progress: Progress = silent,
-        **wanted: Any,
-    ) -> Batch: ...
+        self, questions: Sequence[str], *, within: Amount = None, confidence: Amount = None, rmse: float | None = None,
+        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None, key: str | None = None,
+        wait: bool = True, ticket: int | None = None, progress: Progress = silent,
+    ) -> Batch: ...  # fmt: skip
 
     @overload
     def batch(
-        self,
-        questions: None = None,
-        *,
-        key: str | None = None,
-        wait: bool = True,
-        ticket: int | None = None,
-        progress: Progress = silent,
-        **wanted: Any,
-    ) -> OpenBatch: ...
+        self, questions: None = None, *, within: Amount = None, confidence: Amount = None, rmse: float | None = None,
+        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None, key: str | None = None,
+        wait: bool = True, ticket: int | None = None, progress: Progress = silent,
+    ) -> OpenBatch: ...  # fmt: skip
 
     def batch(
         self,
         questions: Sequence[str] | None = None,
         *,
+        within: Amount = None,
+        confidence: Amount = None,
+        rmse: float | None = None,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        max_cost: float | None = None,
         key: str | None = None,
         wait: bool = True,
         ticket: int | None = None,
         progress: Progress = silent,
-        **wanted: Any,
     ) -> Batch | OpenBatch:
         """Many questions planned together for one price, with one goal, in one turn.
 
         With questions: a `Batch` of their answers. Without: an `OpenBatch` for a with block, to collect them, look at
         the price, and pay when the block is left. `progress` hears how many questions have been priced.
         """
-        place = {"wait": wait, "ticket": ticket}
-        collected = OpenBatch(self, Wanted(**wanted), key, progress, place)
+        wanted = Wanted(
+            within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost
+        )  # fmt: skip
+        collected = OpenBatch(self.engine, wanted, key=key, wait=wait, ticket=ticket, progress=progress)
         if questions is None:
             return collected
         for sql in questions:
             collected.query(sql)
         return collected.pay()
+
+    @overload
+    def thresholds(
+        self, k: int = 3, r: int = 2, features: Features | None = None, *, explain: Literal[True],
+        within: Amount = None, confidence: Amount = None, rmse: float | None = None, epsilon: float | None = None,
+        rho: float | None = None, max_cost: float | None = None,
+    ) -> Explanation: ...  # fmt: skip
+
+    @overload
+    def thresholds(
+        self, k: int = 3, r: int = 2, features: Features | None = None, *, explain: Literal[False] = False,
+        within: Amount = None, confidence: Amount = None, rmse: float | None = None, epsilon: float | None = None,
+        rho: float | None = None, max_cost: float | None = None, key: str | None = None, wait: bool = True,
+        ticket: int | None = None,
+    ) -> Answer: ...  # fmt: skip
+
+    def thresholds(
+        self,
+        k: int = 3,
+        r: int = 2,
+        features: Features | None = None,
+        *,
+        explain: bool = False,
+        within: Amount = None,
+        confidence: Amount = None,
+        rmse: float | None = None,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        max_cost: float | None = None,
+        key: str | None = None,
+        wait: bool = True,
+        ticket: int | None = None,
+    ) -> Answer | Explanation:
+        """How many rows have at least r of k values, for every choice of values of every set of k columns.
+
+        `features` are the columns to choose from, all where none are given, or the sets of k columns themselves. r = k
+        gives marginals. With `explain`, every way to answer, with its price and error, free; else an Answer whose lines
+        are made when they are looked at.
+        """
+        wanted = Wanted(
+            within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost
+        )  # fmt: skip
+        with paced(self.config.pace):
+            workload = thresholds(self.config.domain, k=k, r=r, features=features, sealed=self.kernel.sealed())
+            request = self.engine.request(
+                written(k, r, features), workload, wanted, key=key, wait=wait, ticket=ticket, explain=explain
+            )
+            return self.engine.ask(request)
+
+    # -- synthetic tables ----------------------------------------------------------------------------------------
+
+    def synthesize(
+        self,
+        *,
+        out: str | Path | None = None,
+        report: str | Path | None = None,
+        seconds: float | None = None,
+        progress: Progress = silent,
+        rows: int | None = None,
+        ways: int | None = None,
+        marginals: str | None = None,
+        workload: Sequence[str] | None = None,
+        history: bool = False,
+        augment: float = 0.0,
+        spend: float | None = None,
+        method: str = "auto",
+        wait: bool = True,
+        ticket: int | None = None,
+    ) -> SyntheticData:
+        """A synthetic table; also writes the files that are named. What to make: as for `prepare_synthesis`."""
+        from bursar.synthetic.report import report as reports
+        from bursar.synthetic.table import files
+
+        if out is not None:
+            files.check(Path(out))
+        if report is not None:
+            reports.check()
+        prepared = self.prepare_synthesis(
+            rows=rows,
+            ways=ways,
+            marginals=marginals,
+            workload=workload,
+            history=history,
+            augment=augment,
+            spend=spend,
+            method=method,
+            wait=wait,
+            ticket=ticket,
+        )
+        prepared.check()
+        made = prepared.make(progress=progress, seconds=seconds)
+        if out is not None:
+            made.write(out)
+        if report is not None:
+            made.report.write(Path(report))
+        return made
+
+    def prepare_synthesis(
+        self,
+        *,
+        rows: int | None = None,
+        ways: int | None = None,
+        marginals: str | None = None,
+        workload: Sequence[str] | None = None,
+        history: bool = False,
+        augment: float = 0.0,
+        spend: float | None = None,
+        method: str = "auto",
+        wait: bool = True,
+        ticket: int | None = None,
+    ) -> Prepared:
+        """What a table would cost and how exact it would be; nothing is spent.
+
+        `rows`: how many, as many as the data have unless named. The table is right about all sets of `ways` columns,
+        or of `marginals` ("age,sex; age,region"), or of the questions of a `workload`, or of those in the log
+        (`history`, with a share `augment` for others). Without `spend` it is free, made of what is in the log; with it,
+        up to that much is spent. `method`: "marginals", "rap", "both", or "auto" for the least error to expect.
+        """
+        return self._synthesis.prepare(
+            rows=rows,
+            ways=ways,
+            marginals=marginals,
+            workload=workload,
+            history=history,
+            augment=augment,
+            spend=spend,
+            method=method,
+            wait=wait,
+            ticket=ticket,
+        )
+
+    # -- looking back --------------------------------------------------------------------------------------------
+
+    def budget(self) -> BudgetStatus:
+        """What may be spent, what is spent, what is left: of the data set, and of the own share."""
+        return budget_of(self.kernel, self.analyst, promised=self.engine.planner.promised)
+
+    def spending(self, *, saved: bool = False, progress: Progress = silent) -> Spending:
+        """What it was spent on and whose budget is used most; an analyst sees the own part.
+
+        With `saved`, also what remembering has saved: the log is played again, which takes a while where that is long;
+        `progress` hears how far it has come.
+        """
+        config = self.config
+        spending = spending_of(self.kernel, self.analyst, domain=config.domain)
+        if not saved:
+            return spending
+        read = reader(config.domain, config.table, config.levels)
+        own_rows = config.analysts.policy != "shared"
+        spared = saved_of(self.kernel, self.analyst, read, domain=config.domain, own_rows=own_rows, progress=progress)
+        return replace(spending, saved=spared)
+
+    def log(self, last: int | None = None) -> list[LogLine]:
+        """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""
+        return log_of(self.kernel, self.analyst, last)
+
+    def close(self) -> None:
+        """Close the data and the ledger."""
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+# -- opening -----------------------------------------------------------------------------------------------------------
+
+
+def open(
+    path: str | Path = "bursar.toml",
+    *,
+    analyst: str = OWNER,
+    data: object | None = None,
+    expect: tuple[int, str] | None = None,
+) -> Bursar:
+    """The data set that a config describes. Its ledger must exist: a new ledger would be a new budget.
+
+    `data` is a data frame (pandas, polars, Arrow) to use instead of the file that the config names. `expect` is the
+    number of records and the head that `verify` printed once: an older ledger is then refused.
+    """
+    bursar = _opened(load(path), analyst, data, expect)
+    declared, wanted = Shares(bursar.kernel.shares()), bursar.config.analysts.accounts
+    if declared != wanted:
+        bursar.close()
+        raise LedgerError(
+            f"the shares in {path} ({wanted}) are not those that the ledger keeps ({declared})\n"
+            "try: if you own the data and the config is right, bursar shares"
+        )
+    bursar.owner.seal_due()
+    return bursar
+
+
+def share(path: str | Path = "bursar.toml") -> Bursar:
+    """For the data owner, after the shares in the config were changed: give them out."""
+    bursar = _opened(load(path), OWNER, None, None)
+    try:
+        bursar.owner.declare_shares()
+    except BursarError:
+        bursar.close()
+        raise
+    return bursar
+
+
+def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> Bursar:
+    """For the data owner, once: begin a ledger with a full budget, and declare the data as they are now."""
+    config = load(path)
+    if data is None:
+        found(config)
+    source, randomness = _source(config, data), SystemRandomness()
+    source(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
+    ledger = SqliteLedger.create(config.ledger_path, _charter(config))
+    last = -1 if config.sealing.growing else config.domain.partitions - 1
+    declare_version(ledger, source, randomness, axis=PartitionAxis.of(config.domain, config.unit), through=last)
+    bursar = Bursar(config, ledger, open_source=source, randomness=randomness)
+    bursar.owner.declare_shares()
+    bursar.owner.seal_due()
+    return bursar
+
+
+def _opened(config: Config, analyst: str, data: object | None, expect: tuple[int, str] | None) -> Bursar:
+    if analyst == EVERYONE:
+        raise AnalystError(f'nobody can ask as "{EVERYONE}": it is the account that all analysts have in common')
+    ledger = SqliteLedger.open(config.ledger_path, _charter(config), expect=expect)
+    return Bursar(config, ledger, open_source=_source(config, data), randomness=SystemRandomness(), analyst=analyst)
+
+
+def _charter(config: Config) -> Charter:
+    return charter_of(dataset=config.dataset, **config.facts)
+
+
+def _source(config: Config, data: object | None) -> Callable[[bytes], Source]:
+    location, table, view = (config.location, config.table, config.view) if data is None else (data, None, None)
+
+    def open_source(key: bytes) -> Source:
+        return DuckDBSource(
+            location, config.domain, config.unit, key=key, max_rows=config.max_rows, table=table, view=view
+        )
+
+    return open_source

@@ -18,8 +18,8 @@ from bursar.core.grant import Grant
 from bursar.core.ledger import Purpose, Transaction, database
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.errors import Busy, LedgerError, Stale
+from bursar.session import Bursar
 from harness.cells import Numbers
 from harness.faults import HOUR, KILLED, copied, die, exit_code, found, later, loss, reopened, run, start, steps_of
 from harness.faults import Steps as Interrupted
@@ -96,7 +96,7 @@ def test_processes_take_turns_with_an_instance(place: Path) -> None:
     children = [start(pass_often, place, 10) for _ in range(4)]
     assert [exit_code(child) for child in children] == [0] * 4
     with reopened(place, epsilon=EPSILON) as bursar:
-        bursar.verify()
+        bursar.owner.verify()
         assert (len(bursar.ledger.records()), bursar.kernel.spent()) == (2, PRICE)
         kept = secret(bursar)
         assert kept is not None
@@ -199,7 +199,7 @@ def complaints(place: Path) -> list[str]:
     drawn, released = (place.parent / "drawn").exists(), place.parent / "released"
     wrong = []
     with later(HOUR), reopened(place, epsilon=EPSILON) as bursar:
-        bursar.verify()
+        bursar.owner.verify()
         failed, kept = ends(bursar) == ["Failed"], secret(bursar)
         if released.exists() and json.loads(released.read_text()) != failed:
             wrong.append("an outcome was released that the log does not know")
@@ -225,7 +225,7 @@ def complaints(place: Path) -> list[str]:
                 wrong.append("a new instance was not paid for")
         if bursar.kernel.spent() != loss([record.event for record in bursar.ledger.records()]):
             wrong.append("spent is not what the log says")
-        if bursar.recover().holds:
+        if bursar.owner.recover().holds:
             wrong.append("a hold was left behind")
     return wrong
 
@@ -271,7 +271,7 @@ def wrong_openings(place: Path) -> list[str]:
     """An opening is charged if it is in the log; what a dead process opened and did not give back is closed."""
     wrong = []
     with later(HOUR), reopened(place, epsilon=EPSILON) as bursar:
-        bursar.verify()
+        bursar.owner.verify()
         records = bursar.ledger.records()
         made = sum(isinstance(record.event, Opened) for record in records)
         if bursar.kernel.spent() != made * PRICE or made not in (1, 2):

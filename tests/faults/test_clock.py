@@ -139,7 +139,7 @@ def test_a_hold_from_the_future_can_be_ended_by_the_owner(place: Path) -> None:
     """Nobody need wait three days: the owner recovers the ledger with the time to come."""
     assert run(ask_ahead_of_time, place, "row by row", "after Grant.__enter__") == KILLED
     with later(HOLD_SECONDS + 1), reopened(place) as bursar:
-        assert bursar.recover().holds == 1
+        assert bursar.owner.recover().holds == 1
         assert bursar.budget().held > 0
         health = bursar.ledger.recover(now=Clock()() + DAYS + HOLD_SECONDS)
         assert health.holds == 0

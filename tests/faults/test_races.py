@@ -27,13 +27,13 @@ from bursar.core.ledger import Record, SqliteLedger
 from bursar.core.ledger.sqlite import BUSY_TIMEOUT
 from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
-from bursar.engine import Bursar
 from bursar.errors import BudgetError, LedgerError
 from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
+from bursar.session import Bursar
 from harness.faults import KILLED, Clock, die, exit_code, found, later, loss, reopened, run, start
 from harness.patience import PATIENCE
 from harness.small import TableSource
@@ -105,7 +105,7 @@ def check_all_is_granted_once(place: Path, tally: Counter[str], seen: list[int],
         events = [record.event for record in bursar.ledger.records()]
         assert bursar.kernel.spent() == loss(events) == bursar.config.budget.units
         assert sum(isinstance(event, Measured) for event in events) == GRANTS
-        assert bursar.verify().answers == GRANTS
+        assert bursar.owner.verify().answers == GRANTS
 
 
 def test_64_threads_for_600(place: Path) -> None:
@@ -237,7 +237,7 @@ def in_two(place: Path, between: Callable[[], None]) -> Bursar:
 
 def spent(place: Path) -> float:
     with reopened(place, epsilon=WHOLE) as bursar:
-        bursar.verify()
+        bursar.owner.verify()
         assert bursar.kernel.spent() == loss([record.event for record in bursar.ledger.records()])
         return bursar.kernel.spent() / 2**50
 

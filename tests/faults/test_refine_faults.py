@@ -14,8 +14,8 @@ from bursar.core.accounting import Measured, Noise, NoiseKind, Refined
 from bursar.core.ledger import Purpose
 from bursar.core.public import Blocks
 from bursar.core.queries import Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.errors import Stale
+from bursar.session import Bursar
 from harness.cells import Numbers
 from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of
 from harness.faults import Steps as Interrupted
@@ -72,7 +72,7 @@ def climb(bursar: Bursar, row: int) -> int:
 def check_one_chain(place: Path, rows: int) -> None:
     """Every row was refined once from each scale to the next, and the loss is that of the last."""
     with reopened(place, epsilon=EPSILON) as bursar:
-        bursar.verify()
+        bursar.owner.verify()
         events = [record.event for record in bursar.ledger.records() if isinstance(record.event, Refined)]
         assert bursar.kernel.spent() == loss([r.event for r in bursar.ledger.records()]) == 2 * 2**50
     steps = list(itertools.pairwise(CHAIN))
@@ -134,7 +134,7 @@ def complaints(place: Path) -> list[str]:
     """What is wrong with a ledger after the crash and the retry."""
     released = place.parent / "released"
     with reopened(place, epsilon=EPSILON) as bursar:
-        bursar.verify()
+        bursar.owner.verify()
         before = list(bursar.ledger.records())
         refined = [record for record in before if isinstance(record.event, Refined)]
         wrong = []

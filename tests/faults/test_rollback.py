@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from bursar.core.ledger import SqliteLedger
-from bursar.engine import Bursar
 from bursar.errors import LedgerError
+from bursar.session import Bursar
 from harness.faults import KILLED, Ask, ask_and_die, complaints, copied, found, measured, reopened, run
 
 EARLY = Ask(key="early", text="SELECT COUNT(*) FROM people WHERE age < 5", rows=1)
@@ -89,7 +89,7 @@ def test_an_older_ledger_put_under_a_running_engine_is_refused_when_it_is_opened
 
 def test_a_lost_anchor_is_refused_unless_the_owner_vouches(newer: Path) -> None:
     with reopened(newer) as bursar:
-        health = bursar.verify()
+        health = bursar.owner.verify()
     (newer.parent / ANCHOR).unlink()
     with pytest.raises(LedgerError, match=r"the anchor .* is missing, so the ledger may be an older copy"):
         reopened(newer)
@@ -101,7 +101,7 @@ def test_what_the_anchor_does_not_find_the_owner_does(older: Path, newer: Path) 
     """The older ledger with its older anchor opens, and what was spent since is spent again. A head that was written
     down elsewhere finds it."""
     with reopened(newer) as bursar:
-        health = bursar.verify()
+        health = bursar.owner.verify()
     put_back(older, newer, *FILES, ANCHOR)
     with reopened(newer) as bursar:
         assert measured(bursar.ledger.records(), LATE.text) == []
@@ -142,7 +142,7 @@ def outcome(place: Path) -> dict[str, Any] | None:
     """What the ledger holds after it was opened and verified; None where either was refused."""
     try:
         with reopened(place) as bursar:
-            bursar.verify()
+            bursar.owner.verify()
             return contents(bursar)
     except LedgerError:
         return None

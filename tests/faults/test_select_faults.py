@@ -15,8 +15,8 @@ from bursar.core.accounts import Charge
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Stack, Steps
-from bursar.engine import Bursar
 from bursar.errors import BudgetError
+from bursar.session import Bursar
 from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of
 from harness.faults import Steps as Interrupted
 
@@ -64,7 +64,7 @@ def exhaust(bursar: Bursar, joint: bool) -> list[list[int]]:
 
 def check_all_is_granted_once(place: Path, seen: list[list[int]]) -> None:
     with reopened(place) as bursar:
-        bursar.verify()
+        bursar.owner.verify()
         assert sorted(logged(bursar)) == sorted(seen)
         events = [record.event for record in bursar.ledger.records()]
         assert bursar.kernel.spent() == loss(events) == bursar.config.budget.units == 8 * PRICE
@@ -119,7 +119,7 @@ def complaints(place: Path, joint: bool, durable: bool) -> list[str]:
     """What is wrong with a ledger after the crash, and after one more selection."""
     released = place.parent / "released"
     with reopened(place) as bursar:
-        bursar.verify()
+        bursar.owner.verify()
         before, wrong = logged(bursar), []
         if len(before) != durable:
             wrong.append("a selection is in the log before its commit, or it is not after it")
@@ -132,7 +132,7 @@ def complaints(place: Path, joint: bool, durable: bool) -> list[str]:
         again = select(bursar, joint)
         if logged(bursar) != [*before, again] or bursar.kernel.spent() != PRICE * (len(before) + 1):
             wrong.append("the next selection was not charged as it should")
-        if bursar.recover().holds:
+        if bursar.owner.recover().holds:
             wrong.append("a hold was left behind")
     return wrong
 

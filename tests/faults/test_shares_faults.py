@@ -19,8 +19,8 @@ from bursar.core import accounts as accounts_module
 from bursar.core.accounting import Allotted, Event, Measured
 from bursar.core.budget import Budget
 from bursar.core.ledger import Record, SqliteLedger
-from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError
+from bursar.session import Bursar
 from harness.faults import (
     KILLED,
     PRESETS,
@@ -62,7 +62,7 @@ def opened(place: Path, analyst: str, believed: Mapping[str, Fraction], epsilon:
 def given_out(place: Path, shares: Mapping[str, Fraction], epsilon: float = EPSILON) -> Path:
     found(place, epsilon)
     with opened(place, "owner", shares, epsilon) as bursar:
-        bursar.declare_shares()
+        bursar.owner.declare_shares()
     return place
 
 
@@ -152,7 +152,7 @@ def test_analysts_at_once_never_overdraw(tmp_path: Path, analysts: int) -> None:
         assert bursar.kernel.left() == (32 - analysts) * bursar.config.budget.units // 32
         assert {bursar.kernel.account(name).left for name in equal} == {0}
         assert overdrawn(bursar.ledger.records(), bursar.config.budget.units) == []
-        assert bursar.verify().answers == analysts * EACH
+        assert bursar.owner.verify().answers == analysts * EACH
 
 
 def test_a_kernel_that_forgets_the_accounts_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def give_out_and_die(place: Path, at: int) -> None:
     steps = Steps(at, die)
     steps.install(setattr)
     with opened(place, "owner", NEW, 1.0) as bursar:
-        bursar.declare_shares()
+        bursar.owner.declare_shares()
     (place.parent / "steps").write_text("\n".join(steps.passed))
 
 

@@ -60,7 +60,7 @@ def test_a_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             met = refusal(lambda: LARGE.of(bursar))
             assert met == "the disk of the ledger is full (SQLITE_FULL); nothing was released"
             assert bursar.kernel.spent() == loss([record.event for record in bursar.ledger.records()])
-            bursar.verify()
+            bursar.owner.verify()
     assert complaints(place, [FIRST, LARGE]) == []
 
 

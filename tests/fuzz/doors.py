@@ -20,8 +20,8 @@ from bursar.compile import compile
 from bursar.config import load
 from bursar.core.ledger import record_codec as codec
 from bursar.core.queries import decode, encode
-from bursar.engine import Bursar
 from bursar.errors import BudgetError, BursarError, ConfigError, GoalError, LedgerError, QueryError
+from bursar.session import Bursar
 from bursar.sql import parse
 from fuzz import seeds
 from harness.small import engine

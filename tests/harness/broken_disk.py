@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bursar.core.ledger import database
-from bursar.engine import Bursar
+from bursar.session import Bursar
 from harness.faults import HOUR, Ask, Clock, loss, measured, note, refusal, reopened
 
 CALLS = ("write", "sync", "read", "truncate")
@@ -89,7 +89,7 @@ def break_everywhere(place: Path, flow: str, call: str, error: int, lasting: boo
 
 def whole(bursar: Bursar, place: Path, ask: Ask) -> None:
     """The ledger is as it should be, and the question that failed is answered now, for one price."""
-    bursar.verify()
+    bursar.owner.verify()
     note(place, ask, ask.of(bursar))
     records = bursar.ledger.records()
     assert len(measured(records, ask.text)) == 1

@@ -14,12 +14,12 @@ from bursar.compile.workload import Workload
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.errors import BudgetError
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
+from bursar.session import Bursar
 from harness.small import Silence, config, engine
 
 CELLS = 8
@@ -40,7 +40,7 @@ class Collective:
         facts = config(domain=LINE, budget=Budget.of(epsilon=epsilon), analysts=settings)
         table = np.full(CELLS, 1000)
         self.owner = engine(table=table, settings=facts, randomness=Silence(), analyst="owner", preset=preset)
-        self.owner.declare_shares()
+        self.owner.owner.declare_shares()
         common: dict[str, Any] = {"table": table, "settings": facts, "ledger": self.owner.ledger, "preset": preset}
         self.engines: dict[str, Bursar] = {
             name: engine(**common, randomness=Silence(), analyst=name) for name in settings.shares

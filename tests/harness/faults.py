@@ -36,7 +36,6 @@ from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap
 from bursar.core.tables import Tables
 from bursar.core.verbs import Verbs
-from bursar.engine import Bursar
 from bursar.errors import BursarError, LedgerError
 from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
@@ -46,6 +45,7 @@ from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
+from bursar.session import Bursar
 from harness.patience import PATIENCE
 from harness.small import DOMAIN, TableSource, charter, config, counts, engine
 
@@ -259,7 +259,7 @@ def die() -> None:
 # -- children -----------------------------------------------------------------------------------------------
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["bursar.opening", "bursar.presets", "pytest", "harness.faults"])
+_CONTEXT.set_forkserver_preload(["bursar.session", "bursar.presets", "pytest", "harness.faults"])
 
 
 @cache
@@ -416,7 +416,7 @@ def complaints(place: Path, asks: Sequence[Ask], *, preset: str = "default", eps
 
 
 def _standing(bursar: Bursar, place: Path, asks: Sequence[Ask]) -> Iterator[str]:
-    bursar.verify()
+    bursar.owner.verify()
     records = bursar.ledger.records()
     spent = bursar.kernel.spent()
     if spent != loss([record.event for record in records]):
@@ -446,5 +446,5 @@ def _retried(bursar: Bursar, place: Path, asks: Sequence[Ask]) -> Iterator[str]:
         yield "spent is not what the log says, after the retry"
     if bursar.kernel.spent() > bursar.config.budget.units:
         yield "the retry spent more than there is"
-    if bursar.recover().holds:
+    if bursar.owner.recover().holds:
         yield "a hold was left behind"

@@ -17,8 +17,8 @@ from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.queries import Predicate
 from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import check_columns
-from bursar.engine import Bursar
 from bursar.planner.choose import Preset
+from bursar.session import Bursar
 
 DOMAIN = Domain(
     (

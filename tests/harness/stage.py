@@ -20,9 +20,9 @@ from bursar.core.ledger.record_codec import encode_record
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import Source
-from bursar.engine import Bursar
 from bursar.errors import BursarError
 from bursar.planner.goals import Wanted
+from bursar.session import Bursar
 from harness.cells import Numbers
 from harness.clock import same_clock
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source

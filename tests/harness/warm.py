@@ -50,7 +50,7 @@ def ask(place: str, words: list[str]) -> int:
 
 def serve(door: socket.socket) -> None:
     """Run every command that comes in a process of its own, until somebody ends it."""
-    for module in ("bursar.cli.app", "bursar.opening", "bursar.presets"):
+    for module in ("bursar.cli.app", "bursar.session", "bursar.presets"):
         import_module(module)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:

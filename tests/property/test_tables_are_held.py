@@ -17,8 +17,8 @@ from bursar.core.grant import HOLD_SECONDS, Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.errors import BudgetError, LedgerError
+from bursar.session import Bursar
 from bursar.synthetic.prepared import silent
 from harness.faults import Clock
 from harness.small import DOMAIN, Silence, config, engine
@@ -186,7 +186,7 @@ def test_a_table_that_does_not_fit_beside_what_others_hold_is_refused_before_any
         with pytest.raises(BudgetError, match=r"nothing was spent\ntry: --spend 0\.1"):
             db.synthesize(ways=2, spend=0.2, method=method)
         assert db.kernel.spent() == 0
-    other.kernel.release(hold.fence)
+    other.kernel.drop_hold(hold.fence)
     assert db.synthesize(ways=2, spend=0.2).report.finished
 
 

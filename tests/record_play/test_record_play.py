@@ -42,9 +42,9 @@ from bursar.core.public import Blocks
 from bursar.core.queries import LinearMap, Norm, Predicate, Product, Stack, Steps
 from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import Source
-from bursar.engine import Bursar
 from bursar.errors import BudgetError
 from bursar.proposers.invest import Invest
+from bursar.session import Bursar
 from harness.cells import Numbers
 from harness.people import DOMAIN, MakeSource, Pair, People, Person, plain_source, stored_source
 from harness.questions import KINDS, Scene, scene

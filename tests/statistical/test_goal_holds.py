@@ -17,12 +17,12 @@ from scipy.stats import binom
 from bursar.core.accounting import Noise
 from bursar.core.budget import Budget
 from bursar.core.noise.system import Randomness, SystemRandomness
-from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Views
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
+from bursar.session import Bursar
 from harness.small import config, counts, engine
 
 TRIALS = 12_000

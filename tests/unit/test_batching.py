@@ -81,7 +81,7 @@ def test_no_more_is_paid_than_was_shown() -> None:
     with pytest.raises(BudgetError, match="nothing was spent"), db.batch(within=50) as batch:  # noqa: PT012
         batch.query(BY_AGE)
         assert batch.price == 0
-        db.declare_version()  # what was known is about other data now
+        db.owner.declare_version()  # what was known is about other data now
         before = db.budget().spent
     assert db.budget().spent == before
     with db.batch(within=50) as unseen:  # the twin: nobody has looked at a price

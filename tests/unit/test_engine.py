@@ -218,7 +218,7 @@ def test_losses_of_versions_add_up_unless_rows_were_only_added() -> None:
     for same_rows in (False, True):
         db = engine()
         before = db.query("SELECT COUNT(*) FROM people WHERE sex = 'F'", within=50).charge
-        db.declare_version(same_rows=same_rows)
+        db.owner.declare_version(same_rows=same_rows)
         after = db.query("SELECT COUNT(*) FROM people WHERE sex = 'M'", within=20).charge
         alone = engine().query("SELECT COUNT(*) FROM people WHERE sex = 'M'", within=20).charge
         assert after == pytest.approx(alone - before if same_rows else alone, rel=1e-9)
@@ -298,7 +298,7 @@ def test_threads_share_an_engine() -> None:
     for thread in threads:
         thread.join()
     assert len(answers) == 24
-    db.verify()
+    db.owner.verify()
     assert sum(line.charge for line in db.log()) == pytest.approx(db.budget().spent, rel=1e-9)
 
 

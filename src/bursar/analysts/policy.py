@@ -22,11 +22,13 @@ from bursar.core.ledger import Ledger, Record
 from bursar.errors import ConfigError
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation, explain
-from bursar.planner.offer import Views
-from bursar.planner.planner import Planner, Prices
+from bursar.planner.offer import SyntheticRows, Views
+from bursar.planner.planner import Planner, Prices, Promised
 from bursar.planner.request import Request
 
 Records = Callable[[int], Sequence[Record]]
+Table = Callable[[], SyntheticRows | None]
+"""Looks for the synthetic table that is kept."""
 
 
 class Policy(Protocol):
@@ -35,7 +37,16 @@ class Policy(Protocol):
     name: str
 
     def planner(
-        self, *, domain: Domain, mode: Mode, preset: Preset, prices: Prices, ledger: Ledger, analyst: str
+        self,
+        *,
+        domain: Domain,
+        mode: Mode,
+        preset: Preset,
+        prices: Prices,
+        ledger: Ledger,
+        analyst: str,
+        synthetic: Table,
+        promised: Promised | None,
     ) -> Planner:
         """The planner of one analyst's questions; `prices` are those of this analyst's account."""
 
@@ -47,9 +58,18 @@ class Shared:
     name = "shared"
 
     def planner(
-        self, *, domain: Domain, mode: Mode, preset: Preset, prices: Prices, ledger: Ledger, analyst: str
+        self,
+        *,
+        domain: Domain,
+        mode: Mode,
+        preset: Preset,
+        prices: Prices,
+        ledger: Ledger,
+        analyst: str,
+        synthetic: Table,
+        promised: Promised | None,
     ) -> Planner:
-        return Planner(domain, mode, preset, prices, ledger.records)
+        return Planner(domain, mode, preset, prices, ledger.records, synthetic=synthetic, promised=promised)
 
     def begin(self, kernel: Kernel) -> None:
         """Nothing is owed to anybody."""
@@ -69,9 +89,19 @@ class Independent:
     name = "independent"
 
     def planner(
-        self, *, domain: Domain, mode: Mode, preset: Preset, prices: Prices, ledger: Ledger, analyst: str
+        self,
+        *,
+        domain: Domain,
+        mode: Mode,
+        preset: Preset,
+        prices: Prices,
+        ledger: Ledger,
+        analyst: str,
+        synthetic: Table,
+        promised: Promised | None,
     ) -> Planner:
-        return OwnPlanner(domain, mode, preset, prices, own_records(ledger.records, analyst))
+        records = own_records(ledger.records, analyst)
+        return OwnPlanner(domain, mode, preset, prices, records, synthetic=synthetic, promised=promised)
 
     def begin(self, kernel: Kernel) -> None:
         """Nothing is owed to anybody."""
@@ -83,15 +113,33 @@ class SeededCache:
     name = "seeded-cache"
 
     def planner(
-        self, *, domain: Domain, mode: Mode, preset: Preset, prices: Prices, ledger: Ledger, analyst: str
+        self,
+        *,
+        domain: Domain,
+        mode: Mode,
+        preset: Preset,
+        prices: Prices,
+        ledger: Ledger,
+        analyst: str,
+        synthetic: Table,
+        promised: Promised | None,
     ) -> Planner:
         if preset.family is not None:
             raise ConfigError(
                 'policy = "seeded-cache" cannot keep contract = "simultaneous": there the noise of a purchase depends '
                 'on how many others have bought before\ntry: policy = "independent", or contract = "per-query"'
             )
-        phases = Phases(ledger)
-        return SeededCachePlanner(domain, mode, preset, prices, ledger.records, phases=phases, analyst=analyst)
+        return SeededCachePlanner(
+            domain,
+            mode,
+            preset,
+            prices,
+            ledger.records,
+            phases=Phases(ledger),
+            analyst=analyst,
+            synthetic=synthetic,
+            promised=promised,
+        )
 
     def begin(self, kernel: Kernel) -> None:
         """Phase 1."""

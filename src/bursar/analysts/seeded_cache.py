@@ -30,8 +30,8 @@ from bursar.core.ledger import Ledger, Record
 from bursar.errors import BudgetError
 from bursar.planner.choose import Preset, acceptable, choose, fits
 from bursar.planner.explain import Explanation, explain
-from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.planner import Planner, Prices
+from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
+from bursar.planner.planner import Planner, Prices, Promised
 from bursar.planner.refusal import refusal
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
@@ -142,8 +142,11 @@ class SeededCachePlanner(Planner):
         *,
         phases: Phases,
         analyst: str,
+        synthetic: Callable[[], SyntheticRows | None] = lambda: None,
+        promised: Promised | None = None,
     ) -> None:
-        super().__init__(domain, mode, Preset(f"{preset.name}, reconstructing", FREE), prices, records)
+        free = Preset(f"{preset.name}, reconstructing", FREE)
+        super().__init__(domain, mode, free, prices, records, synthetic=synthetic, promised=promised)
         self._buying = Preset(f"{preset.name}, seeded cache", (Alone(preset.proposers, prices),))
         self._phases, self._analyst = phases, analyst
 

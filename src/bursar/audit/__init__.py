@@ -33,9 +33,9 @@ from bursar.core.queries import Predicate
 from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.source import Source
-from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.report.status import OWNER
+from bursar.session import Bursar
 
 SPARE = 2.0
 """How many times the loss of a session the analyst who plays it may spend."""
@@ -215,7 +215,7 @@ class _Theater:
             analyst=_analyst(config),
             preset=self.preset,
         )
-        db.declare_shares()
+        db.owner.declare_shares()
         return db
 
     def sides(

@@ -19,8 +19,8 @@ from bursar.core.domain import Attribute, Bins, IntegerRange
 from bursar.core.grant import Grant
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.source import Source
-from bursar.engine import Bursar
 from bursar.errors import BursarError, Stale
+from bursar.session import Bursar
 
 Play = Callable[[Bursar], list[float]]
 """One session: what it lets an analyst see."""

@@ -275,7 +275,7 @@ def log(
     """Show who asked what, when, and what it cost; oldest first."""
     with opened(data, analyst) as bursar:
         if erase:
-            typer.echo(f"{bursar.erase_texts()} texts erased", err=True)
+            typer.echo(f"{bursar.owner.erase_texts()} texts erased", err=True)
         show.log(bursar.log(last), unit=bursar.budget().unit, as_json=json)
 
 
@@ -336,7 +336,7 @@ def version(
     old answers are not used for the new data.
     """
     with opened(data) as bursar:
-        print(f"the data are now version {bursar.declare_version(same_rows=same_rows)}")
+        print(f"the data are now version {bursar.owner.declare_version(same_rows=same_rows)}")
 
 
 @app.command()
@@ -356,7 +356,7 @@ def seal(
     From then on they can be asked about, and take no more rows. Nothing can be unsealed.
     """
     with opened(data) as bursar:
-        print(f"sealed through {bursar.seal(through)}")
+        print(f"sealed through {bursar.owner.seal(through)}")
 
 
 @app.command()
@@ -382,7 +382,7 @@ def ingest(
         raise ConfigError("there is nothing to add\ntry: bursar ingest FILE, or bursar ingest --watch FOLDER")
     with opened(data) as bursar:
         for file in files or ():
-            show.taken(bursar.ingest(file), as_json=json)
+            show.taken(bursar.owner.ingest(file), as_json=json)
         if watch is not None:
             told: Any = {"tell": lambda found: show.taken(found, as_json=json), "between": bursar.seal_due}
             with suppress(KeyboardInterrupt):
@@ -395,7 +395,7 @@ def shares(data: Data = CONFIG, json: Json = False) -> None:
 
     Refused where they would take away what somebody has spent, or promise what is spent already.
     """
-    from bursar.opening import share
+    from bursar.session import share
 
     with share(data) as bursar:
         show.budget(bursar.budget(), as_json=json)
@@ -405,7 +405,7 @@ def shares(data: Data = CONFIG, json: Json = False) -> None:
 def verify(data: Data = CONFIG, expect: Expect = None, json: Json = False) -> None:
     """Check the ledger from its first record to its last."""
     with opened(data, expect=expect) as bursar:
-        show.health(bursar.verify(), as_json=json)
+        show.health(bursar.owner.verify(), as_json=json)
 
 
 @app.command()
@@ -415,7 +415,7 @@ def recover(data: Data = CONFIG, expect: Expect = None, json: Json = False) -> N
     What a dead process had set aside is free again. Nothing that was paid for is lost.
     """
     with opened(data, expect=expect) as bursar:
-        show.health(bursar.recover(), as_json=json)
+        show.health(bursar.owner.recover(), as_json=json)
 
 
 @app.command()

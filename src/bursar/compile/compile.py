@@ -68,20 +68,19 @@ def compile(
         raise replace(refusal, text=query.text, rewrite=_rewrite(query, domain, table, sealed, levels)) from None
 
 
-def read(
+def parse_askable(
     text: str, domain: Domain, table: str, sealed: int | None = None, levels: Sequence[Level] = ()
-) -> tuple[Query, Workload]:
-    """A question from its text, and its workload.
+) -> Query:
+    """A question from its text.
 
-    Guarantees: a rewrite that a refusal offers is accepted here, whether it was the text that was refused or its
+    Guarantees: a rewrite that a refusal offers can be compiled, whether it was the text that was refused or its
     meaning; where that of the text is refused for its meaning, what is offered then is offered at once.
     """
     try:
-        query = parse(text)
+        return parse(text)
     except QueryError as refusal:
         rewrite = _accepted(refusal.rewrite, domain, table, sealed, levels)
         raise replace(refusal, rewrite=rewrite) from refusal.__cause__
-    return query, compile(query, domain, table, sealed, levels)
 
 
 def _accepted(rewrite: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:

@@ -69,7 +69,7 @@ class Grant:
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._hold is not None:
-            self.kernel.release(self._hold.fence)
+            self.kernel.drop_hold(self._hold.fence)
 
     @property
     def fence(self) -> int | None:
@@ -143,7 +143,7 @@ class Grant:
         self.charged, self._run = self.charged.plus(charge), record.run
         return record
 
-    def release(self, body: bytes) -> bytes:
+    def store(self, body: bytes) -> bytes:
         """The answer as it is stored: with a key, the first one stored wins, and everyone gets its bytes."""
         claim = self.claim
         if claim is None:

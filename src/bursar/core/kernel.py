@@ -269,7 +269,7 @@ class Kernel(Public):
         self._vectors.leased(hold.fence, tested)
         return hold
 
-    def release(self, fence: int) -> None:
+    def drop_hold(self, fence: int) -> None:
         """Drop a hold, and give back the sparse vectors that were leased with it; those with a test that was drawn and
         never returned are closed."""
 

@@ -16,9 +16,9 @@ from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.curate.survey import ROUND, rounded_up
-from bursar.engine import Bursar
 from bursar.errors import GoalError, QueryError
 from bursar.goal import GoalKind
+from bursar.session import Bursar
 from bursar.simulate.trial import Nobody
 
 LARGEST_HISTOGRAM = 500

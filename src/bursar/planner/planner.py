@@ -59,9 +59,6 @@ class Promised(Protocol):
 class Planner:
     """Sees the log and the prices, never the data."""
 
-    synthetic: Callable[[], SyntheticRows | None] = staticmethod(lambda: None)  # looks for the table that is kept
-    promised: Promised | None = None  # what analysts can rely on, for EXPLAIN where there are shares
-
     def __init__(
         self,
         domain: Domain,
@@ -69,8 +66,13 @@ class Planner:
         preset: Preset,
         prices: Prices,
         records: Callable[[int], Sequence[Record]],
+        *,
+        synthetic: Callable[[], SyntheticRows | None] = lambda: None,
+        promised: Promised | None = None,
     ) -> None:
-        self.preset = preset
+        """`synthetic` looks for the table that is kept; `promised` is what analysts can rely on where there are
+        shares, for EXPLAIN."""
+        self.preset, self.promised, self._synthetic = preset, promised, synthetic
         self._domain, self._mode, self._prices, self._records = domain, mode, prices, records
         self._measurements = Measurements(domain)
         self._reconstructions = Reconstructions(domain, self._measurements)
@@ -147,7 +149,7 @@ class Planner:
             sealed=prices.sealed() or 0,
             histograms=self._histograms,
             shelves=self._shelves,
-            synthetic=self.synthetic,
+            synthetic=self._synthetic,
             remembered=self._remembered,
             **money,
         )

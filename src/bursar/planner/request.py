@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +39,36 @@ class Request:
     step: float = 1.0  # what an error of 1 in the stated goal is in the workload
 
     @staticmethod
-    def of(*, workload: Workload, asked: Goal, goal: Goal, **rest: Any) -> Request:
+    def of(
+        *,
+        text: str,
+        workload: Workload,
+        asked: Goal,
+        goal: Goal,
+        analyst: str,
+        key: str | None = None,
+        explain: bool = False,
+        wait: bool = True,
+        ticket: int | None = None,
+        synthetic: bool = False,
+    ) -> Request:
         """The request for a compiled question with its goal in counts."""
         scaled, planned, step = balanced(workload, asked, goal)
-        return Request(workload=scaled, goal=planned, step=step, asked=asked, written=workload, stated=goal, **rest)
+        return Request(
+            text=text,
+            workload=scaled,
+            asked=asked,
+            goal=planned,
+            analyst=analyst,
+            key=key,
+            explain=explain,
+            wait=wait,
+            ticket=ticket,
+            synthetic=synthetic,
+            written=workload,
+            stated=goal,
+            step=step,
+        )
 
     @property
     def compiled(self) -> Workload:

@@ -22,8 +22,8 @@ from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Predicate
 from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import table_shape
-from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError, GoalError, QueryError
+from bursar.session import Bursar
 from bursar.sql.tokens import questions_of
 from bursar.synthetic.plan.task import PREFIX
 

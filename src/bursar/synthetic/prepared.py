@@ -14,12 +14,13 @@ from bursar.core.accounts import Charge
 from bursar.core.ledger import Record, chain
 from bursar.errors import BudgetError
 from bursar.pace import paced
+from bursar.report.status import budget_of
 
 if TYPE_CHECKING:
     from bursar.synthetic.plan.carry_out import Logged
     from bursar.synthetic.plan.methods import TablePlan, Task
     from bursar.synthetic.plan.task import EvidentMarginals, MarginalWorkload
-    from bursar.synthetic.session import SynthesisDoor
+    from bursar.synthetic.session import Synthesis
     from bursar.synthetic.table.synthetic_data import SyntheticData
 
 Progress = Callable[[int, int], None]
@@ -43,7 +44,7 @@ class Place:
 class Prepared:
     """A table to be made: what it would cost and how exact it would be; nothing is paid yet."""
 
-    door: SynthesisDoor
+    synthesis: Synthesis
     task: Task | None  # None where nothing may be spent
     plan: TablePlan | None
     evident: EvidentMarginals
@@ -67,12 +68,12 @@ class Prepared:
 
     @property
     def unit(self) -> str:
-        return self.door.kernel.budget.mode.unit
+        return self.synthesis.kernel.budget.mode.unit
 
     @property
     def left(self) -> float:
         """What whoever pays has left."""
-        status = self.door.budget()
+        status = budget_of(self.synthesis.kernel, self.synthesis.analyst)
         return status.accounts[0].left if len(status.accounts) == 1 else status.left
 
     @property
@@ -82,7 +83,7 @@ class Prepared:
     def check(self) -> None:
         """Refuse what cannot be paid, before anything is."""
         charge = self._charge
-        kernel = self.door.kernel
+        kernel = self.synthesis.kernel
         left = kernel.account(self.place.analyst).left if charge.account else 0
         most = min(left, kernel.left())
         if charge.account > left or charge.total > kernel.left():
@@ -99,7 +100,7 @@ class Prepared:
         """The log as the run finds it."""
         from bursar.synthetic.plan.carry_out import Logged
 
-        version = self.door.kernel.version()
+        version = self.synthesis.kernel.version()
         remade = [own.record(version) for own in self.evident.remade]
         return Logged(records=self.evident.records, own=self.own, remade=remade)
 
@@ -110,18 +111,20 @@ class Prepared:
             return ()
         from bursar.synthetic.plan.carry_out import to_come
 
-        return to_come(self.task, self.plan, self.logged, self.door.kernel.version())
+        return to_come(self.task, self.plan, self.logged, self.synthesis.kernel.version())
 
     @cached_property
     def _charge(self) -> Charge:
         """What whoever pays would be charged, at most, and the data set."""
-        return self.door.kernel.charge(self.events, self.place.analyst)
+        return self.synthesis.kernel.charge(self.events, self.place.analyst)
 
     def make(self, *, progress: Progress = silent, seconds: float | None = None) -> SyntheticData:
         """Buy what is missing and make the table. After so many seconds, with whatever is there."""
         deadline = None if seconds is None else time.monotonic() + seconds
-        with paced(self.door.config.pace):
-            return self.door.make_table(self, progress, lambda: deadline is not None and time.monotonic() > deadline)
+        with paced(self.synthesis.config.pace):
+            return self.synthesis.make_table(
+                self, progress, lambda: deadline is not None and time.monotonic() > deadline
+            )
 
 
 def _rounded_down(amount: float) -> str:

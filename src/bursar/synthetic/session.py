@@ -1,24 +1,23 @@
-"""The door to synthetic tables: prepare one, and make it."""
+"""Synthetic tables: prepare one, and make it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bursar.analysts.policy import Policy
-from bursar.analysts.queue import Queue
 from bursar.core.accounting import from_units, to_units
 from bursar.core.grant import Grant
 from bursar.core.ledger import chain
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
+from bursar.planner.goals import Wanted
+from bursar.report.spending.purchases import reader
 from bursar.report.status import OWNER
 from bursar.synthetic.alone import Turn, alone
-from bursar.synthetic.prepared import Place, Prepared, Progress, silent
-from bursar.synthetic.sight import Sight
+from bursar.synthetic.prepared import Place, Prepared, Progress
 
 if TYPE_CHECKING:
+    from bursar.engine import Engine
     from bursar.synthetic.plan.carry_out import Run, TableRows
     from bursar.synthetic.plan.methods import Task
     from bursar.synthetic.plan.task import EvidentMarginals, TableRequest
@@ -32,34 +31,14 @@ OVERTAKEN = (
 )
 
 
-class SynthesisDoor(Sight):
-    """The part of `Bursar` that makes synthetic tables."""
+class Synthesis:
+    """Makes synthetic tables for one analyst, from the log and with what may be spent."""
 
-    policy: Policy
-    queue: Queue
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._sight = engine, engine.sight
+        self.config, self.kernel, self.analyst = engine.config, engine.kernel, engine.analyst
 
-    def synthesize(
-        self, *, out: str | Path | None = None, report: str | Path | None = None, seconds: float | None = None,
-        progress: Progress = silent, **wanted: Any,
-    ) -> SyntheticData:  # fmt: skip
-        """A synthetic table; the arguments are those of `prepare_synthesis`. Also writes files that are named."""
-        from bursar.synthetic.report import report as report_plots
-        from bursar.synthetic.table import files as rows_file
-
-        if out is not None:
-            rows_file.check(Path(out))
-        if report is not None:
-            report_plots.check()
-        prepared = self.prepare_synthesis(**wanted)
-        prepared.check()
-        made = prepared.make(progress=progress, seconds=seconds)
-        if out is not None:
-            made.write(out)
-        if report is not None:
-            made.report.write(Path(report))
-        return made
-
-    def prepare_synthesis(
+    def prepare(
         self,
         *,
         rows: int | None = None,
@@ -99,12 +78,21 @@ class SynthesisDoor(Sight):
         from bursar.synthetic.plan.task import NOTHING, EvidentMarginals, workload_of
         from bursar.synthetic.report.report import counted
 
-        evident = EvidentMarginals.of(self._visible(0), self.config.domain, size=self._size)
+        evident = EvidentMarginals.of(self._sight.visible(0), self.config.domain, size=self._sight.size)
         if not evident.sets:
             raise QueryError(NOTHING)
-        workload = workload_of(wish, evident, self.ledger.texts(), self._read, analyst=self._asker, spending=False)
+        workload = workload_of(
+            wish, evident, self._engine.ledger.texts(), self._read, analyst=self._sight.asker, spending=False
+        )
         why = f"marginals: from {counted(len(evident.sets), 'column set')} in the log; nothing is spent."
-        facts: Any = {"door": self, "evident": evident, "workload": workload, "rows": rows, "place": place, "own": ()}
+        facts: Any = {
+            "synthesis": self,
+            "evident": evident,
+            "workload": workload,
+            "rows": rows,
+            "place": place,
+            "own": (),
+        }
         again = partial(self._free, wish, rows, place)
         return Prepared(**facts, task=None, plan=None, purpose="", why=why, again=again)
 
@@ -118,20 +106,20 @@ class SynthesisDoor(Sight):
         unit = self.config.budget.mode.unit
         purpose = f"{PREFIX}{wish.text}, {method}, {unit} {spend:.9g}"
         again = partial(self._paid, wish, spend, method, rows, place)
-        now = EvidentMarginals.of(self._visible(0), self.config.domain, size=self._size)
-        question, texts = chain.question(purpose), self.ledger.texts()
+        now = EvidentMarginals.of(self._sight.visible(0), self.config.domain, size=self._sight.size)
+        question, texts = chain.question(purpose), self._engine.ledger.texts()
         own = [record for record in now.records if (record.analyst, record.question) == (self.analyst, question)]
         begun = [record for record in now.records if not own or record.position < own[0].position]
         found: list[Prepared] = []
         for records in (begun, now.records):  # a run that is finished begins anew where more was asked since
-            then = EvidentMarginals.of(records, self.config.domain, size=self._size)
-            workload = workload_of(wish, then, texts, self._read, analyst=self._asker, spending=True)
-            task = self._task(then, workload, spend)
+            then = EvidentMarginals.of(records, self.config.domain, size=self._sight.size)
+            workload = workload_of(wish, then, texts, self._read, analyst=self._sight.asker, spending=True)
+            task = self._sight.task(then, workload, spend)
             made = plans(task)
             plan = chosen(made, None if method == "auto" else Method(method))
             facts: Any = {"evident": now, "workload": workload, "rows": rows, "place": place, "purpose": purpose}
             why = reasons(made, plan, task)
-            found.append(Prepared(**facts, door=self, task=task, plan=plan, own=own, why=why, again=again))
+            found.append(Prepared(**facts, synthesis=self, task=task, plan=plan, own=own, why=why, again=again))
             if not own or not wish.history or found[-1].price > 0:
                 break
         return found[-1]
@@ -144,9 +132,9 @@ class SynthesisDoor(Sight):
         meanwhile does not stop the run. What it does not use is free again when it ends, however it ends.
         """
         if prepared.plan is None:
-            task = self._task(prepared.evident, prepared.workload, 1.0)  # of which nothing is spent
+            task = self._sight.task(prepared.evident, prepared.workload, 1.0)  # of which nothing is spent
             return self._finished(prepared, self._run(prepared, task, progress, stop).from_log(), 0)
-        with self.queue.turn(prepared.place), alone(self._kept_path, stop, self.queue.tell) as turn:
+        with self._engine.queue.turn(prepared.place), alone(self._sight.path, stop, self._engine.queue.tell) as turn:
             prepared = self._up_to_date(prepared)
             made, charged = self._bought(prepared, progress, stop, turn)
         return self._finished(prepared, made, charged)
@@ -154,7 +142,7 @@ class SynthesisDoor(Sight):
     def _up_to_date(self, prepared: Prepared) -> Prepared:
         """Prepared anew where the same run has bought something since."""
         whose, seen = (self.analyst, prepared.question), prepared.evident.records
-        later = self._visible(seen[-1].position if seen else 0)
+        later = self._sight.visible(seen[-1].position if seen else 0)
         return prepared.again() if any((record.analyst, record.question) == whose for record in later) else prepared
 
     def _bought(
@@ -166,9 +154,9 @@ class SynthesisDoor(Sight):
         plan, task = prepared.plan, prepared.task
         assert plan is not None
         assert task is not None
-        self.policy.begin(self.kernel)
+        self._engine.policy.begin(self.kernel)
         if (left := turn.left_behind()) is not None:
-            self.kernel.release(left)
+            self.kernel.drop_hold(left)
         at_most = to_units(task.allowance.spend.amount)
         events = () if stop() else prepared.events  # where there is no time left, nothing will be bought
         grant = Grant(self.kernel, self.analyst, prepared.purpose, events, at_most, proposer=PROPOSER)
@@ -199,7 +187,7 @@ class SynthesisDoor(Sight):
         from bursar.synthetic.store import StoredTable, mark
         from bursar.synthetic.table.synthetic_data import SyntheticData
 
-        records = self._visible(0)
+        records = self._sight.visible(0)
         shared = None if self.config.analysts.policy == "shared" else self.analyst
         facts: Any = {
             "position": records[-1].position,
@@ -208,8 +196,8 @@ class SynthesisDoor(Sight):
             "analyst": shared,
         }
         domain = self.config.domain
-        self._kept().put(StoredTable(domain=domain, codes=made.codes, total=made.total, **facts))
-        evident = EvidentMarginals.of(records, domain, size=self._size)
+        self._sight.view().put(StoredTable(domain=domain, codes=made.codes, total=made.total, **facts))
+        evident = EvidentMarginals.of(records, domain, size=self._sight.size)
         report = self._report(prepared, made, evident, charged)
         return SyntheticData(domain=domain, codes=made.codes, report=report, charge=from_units(charged))
 
@@ -243,3 +231,17 @@ class SynthesisDoor(Sight):
             bars=judge.bars(),
             future=None if later is None else future_error(judge.distance(columns) for columns in later),
         )
+
+    def _sets_of(self, questions: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        """The column sets that questions are about."""
+        from bursar.synthetic.plan.column_sets import asked
+
+        requests = [self._engine.prepare(sql, Wanted(synthetic=True)) for sql in questions]
+        return tuple(dict.fromkeys(columns for request in requests for columns in asked(request.compiled.map)))
+
+    def _read(self, text: str) -> list[tuple[str, ...]]:
+        from bursar.synthetic.plan.column_sets import asked
+
+        config = self.config
+        found = reader(config.domain, config.table, config.levels)(text, self.kernel.sealed() or 0)
+        return [] if found is None else asked(found.compiled.map)

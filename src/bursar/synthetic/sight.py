@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bursar.analysts.policy import own_records
+from bursar.config import Config
 from bursar.core.accounting import Mode
 from bursar.core.domain import Neighbours
-from bursar.core.ledger import Record, SqliteLedger
-from bursar.planner.goals import Wanted
+from bursar.core.ledger import Ledger, Record, SqliteLedger
 from bursar.planner.offer import SyntheticRows
-from bursar.report.spending.purchases import reader
 from bursar.report.status import OWNER
-from bursar.thresholding import ThresholdDoor
 
 if TYPE_CHECKING:
     from bursar.synthetic.plan.methods import Task
@@ -24,58 +22,69 @@ if TYPE_CHECKING:
     from bursar.synthetic.store import TableView
 
 
-class Sight(ThresholdDoor):
-    """The part of `Bursar` that knows which records its analyst may use, and the table of the last run."""
+class TableSight:
+    """Which records an analyst may use, and the synthetic table of the last run."""
 
-    _shelf: TableView | None = None
+    def __init__(self, config: Config, ledger: Ledger, analyst: str) -> None:
+        self._config, self._ledger, self._analyst = config, ledger, analyst
+        self._shelf: TableView | None = None
 
     def synthetic_rows(self) -> SyntheticRows | None:
         """The table of the last run as proposers see it, if there is one that still holds."""
-        if self._shelf is None and (self._kept_path is None or not self._kept_path.exists()):
+        if self._shelf is None and (self.path is None or not self.path.exists()):
             return None  # without a table, nothing more is imported or read
-        return self._kept().rows()
+        return self.view().rows()
 
-    def _kept(self) -> TableView:
+    def view(self) -> TableView:
+        """The view of the kept table as the log grows."""
         from bursar.synthetic.store import TableView
 
         if self._shelf is None:
-            shared = self.config.analysts.policy == "shared"
-            facts: Any = {"domain": self.config.domain, "path": self._kept_path, "size": self._size}
-            self._shelf = TableView(**facts, records=self._visible, analyst=None if shared else self.analyst)
+            shared = self._config.analysts.policy == "shared"
+            self._shelf = TableView(
+                domain=self._config.domain,
+                path=self.path,
+                size=self.size,
+                records=self.visible,
+                analyst=None if shared else self._analyst,
+            )
         return self._shelf
 
     @cached_property
-    def _kept_path(self) -> Path | None:
+    def path(self) -> Path | None:
         """Beside the ledger; None where that is in memory, and the table too."""
-        if not isinstance(self.ledger, SqliteLedger):
+        if not isinstance(self._ledger, SqliteLedger):
             return None
-        whose = "" if self.config.analysts.policy == "shared" else f"-{blake2b(self.analyst.encode()).hexdigest()[:16]}"
-        return self.config.ledger_path.with_name(f"synthetic{whose}.npz")
+        whose = (
+            "" if self._config.analysts.policy == "shared" else f"-{blake2b(self._analyst.encode()).hexdigest()[:16]}"
+        )
+        return self._config.ledger_path.with_name(f"synthetic{whose}.npz")
 
-    def _visible(self, after: int) -> Sequence[Record]:
+    def visible(self, after: int) -> Sequence[Record]:
         """The log as far as the asker may use it."""
-        if self.config.analysts.policy == "shared" or self.analyst == OWNER:
-            return self.ledger.records(after)
-        return own_records(self.ledger.records, self.analyst)(after)
+        if self._config.analysts.policy == "shared" or self._analyst == OWNER:
+            return self._ledger.records(after)
+        return own_records(self._ledger.records, self._analyst)(after)
 
     @property
-    def _asker(self) -> str | None:
+    def asker(self) -> str | None:
         """Whose questions can be looked back at; None where everybody's."""
-        return None if self.analyst == OWNER else self.analyst
+        return None if self._analyst == OWNER else self._analyst
 
     @property
-    def _size(self) -> int | None:
+    def size(self) -> int | None:
         """The number of rows, where the privacy statement takes it for public."""
-        unit = self.config.unit
+        unit = self._config.unit
         exact = unit.neighbours is Neighbours.REPLACE_ONE and unit.column is None
-        return self.config.public_size if exact else None
+        return self._config.public_size if exact else None
 
-    def _task(self, evident: EvidentMarginals, workload: MarginalWorkload, spend: float) -> Task:
+    def task(self, evident: EvidentMarginals, workload: MarginalWorkload, spend: float) -> Task:
+        """What methods get to see of a table: its sets, the budget, and what the log holds."""
         from bursar.synthetic.marginals.choice import Allowance
         from bursar.synthetic.plan.methods import Task
         from bursar.synthetic.plan.spend import Spend
 
-        config = self.config
+        config = self._config
         amount = Spend.epsilon(spend) if config.budget.mode is Mode.PURE else Spend.rho(spend)
         unit = config.unit
         allowance = Allowance(spend=amount, neighbours=unit.neighbours, contributions=unit.max_contributions)
@@ -85,22 +94,7 @@ class Sight(ThresholdDoor):
             sets=workload.sets,
             allowance=allowance,
             weights=workload.weights,
-            size=self._size,
+            size=self.size,
             about=about,
             evidence=evident.evidence,
         )
-
-    def _sets_of(self, questions: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """The column sets that questions are about."""
-        from bursar.synthetic.plan.column_sets import asked
-
-        wanted = Wanted(synthetic=True)
-        requests = [self.prepare(sql, wanted, None) for sql in questions]
-        return tuple(dict.fromkeys(columns for request in requests for columns in asked(request.compiled.map)))
-
-    def _read(self, text: str) -> list[tuple[str, ...]]:
-        from bursar.synthetic.plan.column_sets import asked
-
-        config = self.config
-        found = reader(config.domain, config.table, config.levels)(text, self.kernel.sealed() or 0)
-        return [] if found is None else asked(found.compiled.map)

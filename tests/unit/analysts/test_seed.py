@@ -26,7 +26,7 @@ HALVES = {"ana": 0.5, "bob": 0.5}
 def kernel_of(seed: Seed, **changes: Any) -> Kernel:
     settings = AnalystSettings(policy="seeded-cache", shares=Shares.of(HALVES), seed=seed)
     bursar = engine(settings=config(analysts=settings, **changes), randomness=Silence(), analyst="owner")
-    bursar.declare_shares()
+    bursar.owner.declare_shares()
     return bursar.kernel
 
 
@@ -95,7 +95,7 @@ def test_nothing_is_measured_before_shares_are_given_out() -> None:
 def test_a_new_version_has_no_seed_of_its_own() -> None:
     people = Collective(settings_of(HALVES))
     people.ask("ana", 1, 30.0)
-    people.owner.declare_version()
+    people.owner.owner.declare_version()
     people.ask("ana", 1, 30.0)
     paid = [record for record in people.owner.ledger.records() if record.analyst == EVERYONE]
     assert len(paid) == 1

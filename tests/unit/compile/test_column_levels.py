@@ -15,7 +15,6 @@ import pytest
 
 from bursar.answer import facts_of
 from bursar.compile import Level, Workload, compile
-from bursar.compile.remembered import Compiled
 from bursar.core.domain import Categories, Domain, IntegerRange, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse

@@ -27,11 +27,11 @@ from bursar.core.ledger import MemoryLedger, Purpose
 from bursar.core.queries import Predicate
 from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
-from bursar.engine import Bursar
 from bursar.errors import BudgetError, QueryError, Unsupported
 from bursar.estimation.simultaneous import Family
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import SeveralNoises
+from bursar.session import Bursar
 from bursar.sql import parse
 from bursar.tails.tails import single_tail
 from bursar.views.measurements import joined

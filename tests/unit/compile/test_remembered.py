@@ -7,7 +7,6 @@ import pytest
 
 from bursar.compile import compile as compile_query
 from bursar.compile import remembered
-from bursar.compile.remembered import Compiled
 from bursar.core.domain import Domain, IntegerRange
 from bursar.errors import QueryError
 from bursar.sql import parse

@@ -18,10 +18,10 @@ from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit
 from bursar.core.queries import Product, Stack, Thresholds
-from bursar.engine import Bursar
 from bursar.errors import BudgetError, GoalError, QueryError
 from bursar.estimation.simultaneous import Family
 from bursar.planner.choose import MOST_PLANNED
+from bursar.session import Bursar
 from bursar.strategies.best import best_strategy
 from bursar.views.measurements import products_of
 from harness.small import DOMAIN, Silence, config, counts, engine

@@ -11,7 +11,6 @@ import pytest
 
 import bursar
 from bursar.compile import compile as compile_query
-from bursar.compile.remembered import Compiled
 from bursar.compile.values import Represented
 from bursar.config import load
 from bursar.core.domain import Bins, Domain

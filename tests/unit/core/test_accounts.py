@@ -15,8 +15,8 @@ from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import LinearMap, Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError, ConfigError, Stale
+from bursar.session import Bursar
 from harness.maps import domain_of
 from harness.small import Silence, config, engine
 
@@ -333,7 +333,7 @@ def test_a_loose_bound_of_the_data_set_refuses_nobody_within_a_share(monkeypatch
 def test_versions_reach_every_account() -> None:
     db = small()
     measure(db.kernel, "ann", age(0), 4.0)
-    db.declare_version()
+    db.owner.declare_version()
     assert db.kernel.version() == 2
     measure(db.kernel, "ann", age(1), 4.0)  # perhaps the same person, who sits elsewhere now
     assert db.kernel.account("ann").spent == ONE // 2

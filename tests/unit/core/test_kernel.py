@@ -114,7 +114,7 @@ def test_a_new_version_overtakes_a_plan() -> None:
     db = engine()
     db.query("SELECT COUNT(*) FROM people", within=50)
     version, tables = db.kernel._opened()
-    db.declare_version()
+    db.owner.declare_version()
     db.kernel._opened = lambda: (version, tables)  # type: ignore[method-assign]  # a verb that read its counts before
     with pytest.raises(Stale, match="version"):
         db.kernel.measure(BY_AGE, EIGHT, analyst="ana", purpose=Purpose("late", "test"), at_most=2**60)

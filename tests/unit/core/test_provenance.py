@@ -16,8 +16,8 @@ from bursar.core.ledger import UNKNOWN, SqliteLedger, chain
 from bursar.core.ledger.database import APPLICATION
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Product
-from bursar.engine import Bursar
 from bursar.errors import AnalystError, LedgerError
+from bursar.session import Bursar
 from harness.small import TableSource, charter, config, counts, engine
 
 OLD = Path(__file__).resolve().parents[2] / "fixtures" / "ledger_format_2.sql"
@@ -74,7 +74,7 @@ def test_a_ledger_of_an_earlier_release_goes_on(place: Path, old: Bursar) -> Non
     assert free.charge == 0
     old.close()
     with opened(place) as again:
-        assert again.verify().head != HEAD
+        assert again.owner.verify().head != HEAD
         *before, last = again.ledger.records()
         assert len(before) == 5
         assert (last.question, last.proposer) == (chain.question(BY_REGION), paid.source)
@@ -102,16 +102,16 @@ def test_erased_texts_leave_the_file(tmp_path: Path) -> None:
     secret = "SELECT COUNT(*) AS of_mister_miller FROM people"
     with closing(SqliteLedger.create(place, charter(SETTINGS))) as ledger:
         db = engine(settings=SETTINGS, ledger=ledger, analyst="owner")
-        db.declare_version()
+        db.owner.declare_version()
         db.query(secret, within=60)
-        head, charges = db.verify().head, [line.charge for line in db.log()]
+        head, charges = db.owner.verify().head, [line.charge for line in db.log()]
         files = [place, place.with_name("new.sqlite-wal")]
         assert any(b"of_mister_miller" in file.read_bytes() for file in files)
         with pytest.raises(AnalystError, match="only the data owner"):
             engine(settings=SETTINGS, ledger=ledger, analyst="ana").erase_texts()
-        assert db.erase_texts() == 2
+        assert db.owner.erase_texts() == 2
         assert all(b"of_mister_miller" not in file.read_bytes() for file in files)
-        assert db.verify().head == head
+        assert db.owner.verify().head == head
         assert [(line.purpose, line.asked) for line in db.log()] == [("", "(erased)")] * 2
         assert [line.charge for line in db.log()] == charges
         assert [portion.name for portion in db.spending().by_question] == ["(erased)"]

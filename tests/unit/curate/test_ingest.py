@@ -63,13 +63,15 @@ def test_a_stream(tmp_path: Path) -> None:
     with bursar.create(config(tmp_path)) as db:
         with pytest.raises(QueryError, match="no partition of day is sealed yet"):
             count(db)
-        assert db.ingest(csv(tmp_path, "1.csv", *[1] * 30, 2, 2)) == Taken(file="1.csv", added=32, late=0, outside=0)
-        assert db.seal() == date(2024, 1, 1)
+        assert db.owner.ingest(csv(tmp_path, "1.csv", *[1] * 30, 2, 2)) == Taken(
+            file="1.csv", added=32, late=0, outside=0
+        )
+        assert db.owner.seal() == date(2024, 1, 1)
         assert abs(count(db) - 30) <= 3
-        taken = db.ingest(csv(tmp_path, "2.csv", 1, *[2] * 48, 3, 9))
+        taken = db.owner.ingest(csv(tmp_path, "2.csv", 1, *[2] * 48, 3, 9))
         assert (taken.added, taken.late, taken.outside) == (49, 1, 1)
         assert abs(count(db) - 30) <= 3
-        assert db.seal("2024-01-02") == date(2024, 1, 2)
+        assert db.owner.seal("2024-01-02") == date(2024, 1, 2)
         assert abs(count(db, "WHERE day = DATE '2024-01-02'") - 50) <= 3
         status = db.budget()
         assert status.sealed == "2 of 6 partitions of day, the last one 2024-01-02"
@@ -84,23 +86,23 @@ def test_a_stream(tmp_path: Path) -> None:
 def test_other_processes_see_what_is_sealed(tmp_path: Path) -> None:
     path = config(tmp_path)
     with bursar.create(path) as owner, bursar.open(path, analyst="ana") as ana:
-        owner.ingest(csv(tmp_path, "1.csv", *[1] * 30, *[2] * 60))
-        owner.seal()
+        owner.owner.ingest(csv(tmp_path, "1.csv", *[1] * 30, *[2] * 60))
+        owner.owner.seal()
         assert abs(count(ana) - 30) <= 3
-        owner.ingest(csv(tmp_path, "2.csv", *[2] * 20))
-        owner.seal()
+        owner.owner.ingest(csv(tmp_path, "2.csv", *[2] * 20))
+        owner.owner.seal()
         assert abs(count(ana) - 110) <= 3
 
 
 def test_everything_can_be_sealed_and_no_more(tmp_path: Path) -> None:
     with bursar.create(config(tmp_path)) as db:
-        assert db.seal("2024-01-06") == date(2024, 1, 6)
+        assert db.owner.seal("2024-01-06") == date(2024, 1, 6)
         with pytest.raises(QueryError, match="every partition of day is sealed"):
-            db.seal()
+            db.owner.seal()
         with pytest.raises(QueryError, match="is no partition of day"):
-            db.seal("2024-01-07")
+            db.owner.seal("2024-01-07")
         assert db.kernel.sealed() == 6  # and never other or NULL
-        assert db.ingest(csv(tmp_path, "1.csv", 1, 6, 7)) == Taken(file="1.csv", added=0, late=2, outside=1)
+        assert db.owner.ingest(csv(tmp_path, "1.csv", 1, 6, 7)) == Taken(file="1.csv", added=0, late=2, outside=1)
 
 
 def test_a_calendar_seals(tmp_path: Path) -> None:
@@ -115,14 +117,14 @@ def test_a_calendar_seals_day_by_day(tmp_path: Path, monkeypatch: pytest.MonkeyP
         tmp_path, ('seal = "command"', 'seal = "calendar"'), ("2024-01-01", "2990-01-01"), ("2024-01-06", "2990-01-06")
     )
     with bursar.create(path) as db:
-        assert db.seal_due() == 0
-        assert db.seal_due(date(2990, 1, 2)) == 1
-        assert db.seal_due(date(2990, 1, 1)) == 1  # nothing is unsealed
-        assert db.seal() == date(2990, 1, 2)  # the owner may be faster
+        assert db.owner.seal_due() == 0
+        assert db.owner.seal_due(date(2990, 1, 2)) == 1
+        assert db.owner.seal_due(date(2990, 1, 1)) == 1  # nothing is unsealed
+        assert db.owner.seal() == date(2990, 1, 2)  # the owner may be faster
         (tmp_path / "rides.duckdb").rename(tmp_path / "elsewhere.duckdb")
-        assert db.seal_due(date(2990, 1, 5)) == 2  # for who cannot read the data, nothing is sealed
+        assert db.owner.seal_due(date(2990, 1, 5)) == 2  # for who cannot read the data, nothing is sealed
         (tmp_path / "elsewhere.duckdb").rename(tmp_path / "rides.duckdb")
-        assert db.seal_due(date(2990, 1, 5)) == 4
+        assert db.owner.seal_due(date(2990, 1, 5)) == 4
 
 
 def test_complete_data_take_no_rows(tmp_path: Path) -> None:
@@ -131,17 +133,17 @@ def test_complete_data_take_no_rows(tmp_path: Path) -> None:
         assert db.kernel.sealed() == 8
         assert abs(count(db) - 1) <= 3
         with pytest.raises(ConfigError, match="no rows can be added"):
-            db.ingest(csv(tmp_path, "1.csv", 1))
+            db.owner.ingest(csv(tmp_path, "1.csv", 1))
 
 
 def test_a_file_that_somebody_else_writes_can_be_sealed_and_not_added_to(tmp_path: Path) -> None:
     (tmp_path / "rides.csv").write_text("day,kind\n" + "2024-01-01,a\n" * 30)
     with bursar.create(config(tmp_path, ("rides.duckdb", "rides.csv"))) as db:
         with pytest.raises(ConfigError, match="to a DuckDB file only"):
-            db.ingest(csv(tmp_path, "1.csv", 1))
-        db.seal()
+            db.owner.ingest(csv(tmp_path, "1.csv", 1))
+        db.owner.seal()
         (tmp_path / "rides.csv").write_text("day,kind\n" + "2024-01-01,a\n" * 30 + "2024-01-02,b\n" * 40)
-        db.seal()
+        db.owner.seal()
         assert abs(count(db) - 70) <= 3
 
 
@@ -149,10 +151,10 @@ def test_data_without_partitions_have_no_seals(tmp_path: Path) -> None:
     (tmp_path / "rides.csv").write_text("day,kind\n2024-01-01,a\n")
     partition = '[partition]\ncolumn = "day"\nseal = "command"\n'
     with bursar.create(config(tmp_path, (partition, ""), ("rides.duckdb", "rides.csv"))) as db:
-        assert db.seal_due() is None
+        assert db.owner.seal_due() is None
         assert (db.budget().sealed, db.budget().partitions) == ("", ())
         with pytest.raises(ConfigError, match="no partitions"):
-            db.seal()
+            db.owner.seal()
 
 
 def test_who_changes_the_data_keeps_others_waiting(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from bursar.core.accounting import Measured, Noise, NoiseKind, Refined, from_uni
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.core.kernel import Kernel
-from bursar.engine import Bursar
 from bursar.errors import GoalError
 from bursar.estimation.estimate import WeightedRows, meets
 from bursar.goal import Goal, GoalKind
@@ -26,6 +25,7 @@ from bursar.planner.choose import Preset, offers
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
+from bursar.session import Bursar
 from harness.small import Silence, config, counts, engine
 
 LINE = Domain((IntegerRange(name="age", lower=0, upper=7, null=0),))

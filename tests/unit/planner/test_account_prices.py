@@ -10,13 +10,13 @@ import pytest
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError
 from bursar.estimation.estimate import Certain, Estimate
 from bursar.planner.choose import best, choose
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Price
 from bursar.planner.refusal import refusal
+from bursar.session import Bursar
 from harness.small import Silence, config, engine
 
 ONE = 2**50

@@ -13,11 +13,11 @@ from bursar.core.accounting import Event, Measured, Refined
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
 from bursar.core.queries import Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.partitions import ByPartition
+from bursar.session import Bursar
 from bursar.views.partition_measurements import PartitionViews, placed, taken_apart
 from harness.small import Silence, config, engine
 

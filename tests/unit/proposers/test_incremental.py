@@ -13,7 +13,6 @@ from scipy.stats import chi2
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.core.grant import Grant
-from bursar.engine import Bursar
 from bursar.estimation.estimate import WeightedRows, meets
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
@@ -22,6 +21,7 @@ from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.reconstruct import Reconstruct
+from bursar.session import Bursar
 from harness.small import config, counts, engine
 
 PRESET = Preset("one at a time", (Reconstruct(), Incremental(), Direct()))

@@ -11,7 +11,6 @@ from bursar.core.accounting import Measured, Mode, from_units
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Stack, Steps
-from bursar.engine import Bursar
 from bursar.estimation.estimate import WeightedRows, meets
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
@@ -21,6 +20,7 @@ from bursar.proposers.exact import Exact
 from bursar.proposers.invest import Invest, Invested
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.tree import all_nodes
+from bursar.session import Bursar
 from bursar.strategies.universal import MOST_CELLS, Universal, universal
 from harness.small import DOMAIN, config, engine
 
@@ -119,7 +119,7 @@ def test_a_new_version_owes_no_rent() -> None:
     db = engine(preset=INVESTING)
     db.query(SETS[0], within=60)
     assert db.planner.views().rents.sets() == [frozenset({"age"})]
-    db.declare_version()
+    db.owner.declare_version()
     assert db.planner.views().rents.sets() == []
 
 

@@ -8,9 +8,9 @@ import pytest
 from bursar import presets
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
-from bursar.engine import Bursar
 from bursar.errors import GoalError
 from bursar.planner.choose import Preset
+from bursar.session import Bursar
 from harness.small import config, engine
 
 SIZE = 10**6

@@ -13,7 +13,6 @@ from bursar.answer import Answer
 from bursar.core.accounting import Measured, Mode
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
-from bursar.engine import Bursar
 from bursar.errors import BudgetError, GoalError, QueryError
 from bursar.estimation.simultaneous import EveryQuestion, Family, share
 from bursar.planner.choose import Preset
@@ -26,6 +25,7 @@ from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.refine import Refine
 from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse, purchases
 from bursar.proposers.tree import Tree
+from bursar.session import Bursar
 from harness.small import DOMAIN, Silence, config, counts, engine
 
 FAMILY = Family(domain=DOMAIN, sets=(("age", "sex"), ("region",)))
@@ -99,7 +99,7 @@ def test_a_new_version_counts_from_one() -> None:
     for age in range(4):
         db.query(f"SELECT COUNT(*) FROM people WHERE age = {age}", within=40)
     assert [p.number for p in purchases(db.planner.views().measurements)] == [1, 2, 3, 4]
-    db.declare_version()
+    db.owner.declare_version()
     assert purchases(db.planner.views().measurements) == []
     db.query("SELECT COUNT(*) FROM people WHERE age = 9", within=40)
     scales = [event.noise.scale for event in bought(db)]

@@ -12,13 +12,13 @@ from bursar.compile import remembered
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange
-from bursar.engine import Bursar
 from bursar.estimation.estimate import meets
 from bursar.planner.goals import Wanted
 from bursar.proposers import direct
 from bursar.proposers.buying.purchase import PurchaseProblem
 from bursar.proposers.direct import Direct
 from bursar.proposers.tree import wish_for
+from bursar.session import Bursar
 from bursar.tails import tails
 from bursar.tails.inversion import Inversion
 from harness.small import config, engine

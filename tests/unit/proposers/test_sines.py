@@ -11,7 +11,6 @@ from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.estimation.estimate import meets
 from bursar.goal import Goal, GoalKind
 from bursar.planner.batch import Batch, together
@@ -19,6 +18,7 @@ from bursar.planner.goals import Wanted
 from bursar.proposers.buying.sine_plan import SinePlan, sines
 from bursar.proposers.direct import Direct
 from bursar.proposers.strategy import Strategy
+from bursar.session import Bursar
 from bursar.strategies.ranges import RangeFamily
 from harness.maps import domain_of
 from harness.small import config, engine

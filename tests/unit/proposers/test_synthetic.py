@@ -12,13 +12,13 @@ import pytest
 from bursar import presets
 from bursar.core.budget import Budget
 from bursar.core.queries import LinearMap, Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.errors import QueryError
 from bursar.estimation.estimate import Estimate, meets
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.synthetic import Synthetic, _fitting
+from bursar.session import Bursar
 from bursar.tails.marginals import ByVariance
 from harness.small import Silence, config, engine
 

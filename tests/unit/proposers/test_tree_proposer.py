@@ -9,7 +9,6 @@ from bursar.core.accounting import Measured, Mode, Refined
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.buying.purchase import finer
@@ -18,6 +17,7 @@ from bursar.proposers.exact import Exact
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.proposers.refine import Refine
 from bursar.proposers.tree import Tree, all_nodes, wish_for
+from bursar.session import Bursar
 from bursar.views.nodes import boxes_of
 from harness.small import Silence, config, engine
 

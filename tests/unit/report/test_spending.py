@@ -12,13 +12,13 @@ from bursar.analysts.shares import AnalystSettings, Shares
 from bursar.core.budget import Budget
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.ledger import MemoryLedger, Purpose
-from bursar.engine import Bursar
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest
 from bursar.report.spending import people
+from bursar.session import Bursar
 from harness.small import charter, config, engine
 
 BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
@@ -237,7 +237,7 @@ def test_remembering_saves() -> None:
 def test_versions_are_kept_apart() -> None:
     db = engine(analyst="owner", preset=PLAIN)
     db.query(THREE, epsilon=0.25)
-    db.declare_version()
+    db.owner.declare_version()
     db.query(SEVEN, epsilon=0.125)
     spending = db.spending(saved=True)
     assert spending.people[0].top[0] == ("7", pytest.approx(0.125))
@@ -260,7 +260,7 @@ def shared(policy: str = "shared") -> tuple[Bursar, Bursar, Bursar]:
     shares = Shares({"ann": Fraction(1, 2), "bob": Fraction(1, 2)})
     settings = config(analysts=AnalystSettings(policy=policy, shares=shares))
     owner = engine(settings=settings, analyst="owner")
-    owner.declare_shares()
+    owner.owner.declare_shares()
     doors = [
         Bursar(settings, owner.ledger, open_source=owner._open_source, randomness=owner._randomness, analyst=name)
         for name in ("ann", "bob")

@@ -18,8 +18,8 @@ from bursar.core.grant import Grant
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.seals import PartitionAxis
-from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Unsupported
+from bursar.session import Bursar
 from bursar.simulate.trial import replayed
 from bursar.synthetic.prepared import silent
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
@@ -149,7 +149,7 @@ def test_only_the_owner_may_spend_unless_there_are_shares() -> None:
         engine(analyst="ana").synthesize(spend=0.1)
     settings = config(analysts=AnalystSettings(shares=Shares({"ana": Fraction(1, 2)})))
     db = engine(settings=settings, analyst="ana")
-    db.declare_shares()
+    db.owner.declare_shares()
     with pytest.raises(BudgetError, match=r"--spend 0\.5"):
         db.synthesize(spend=0.8)
     assert 0 < db.synthesize(spend=0.4).charge <= 0.4

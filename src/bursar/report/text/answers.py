@@ -15,10 +15,10 @@ from bursar.report.text import commands as show
 
 if TYPE_CHECKING:
     from bursar.answer import Answer
+    from bursar.batch import OpenBatch
     from bursar.planner.explain import Explanation
     from bursar.report.spending import Spending
     from bursar.report.status import BudgetStatus
-    from bursar.session import OpenBatch
 
 
 def check(out: Path | None, kinds: tuple[str, ...] | None = None) -> None:

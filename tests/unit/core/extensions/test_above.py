@@ -24,9 +24,9 @@ from bursar.core.ledger import Record, SqliteLedger, Transaction, chain
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Transform
 from bursar.core.source.source import MOST_CELLS
-from bursar.engine import Bursar
 from bursar.errors import AnalystError, BudgetError, Busy, LedgerError, QueryError, Stale, Unsupported
 from bursar.report.status import log_lines
+from bursar.session import Bursar
 from harness.small import TableSource, charter, config, counts, engine
 
 ONE = 2**50
@@ -184,7 +184,7 @@ def test_a_closed_instance_meets_stale(db: Bursar, told: Told) -> None:
 def test_a_version_ends_all_instances(db: Bursar, told: Told) -> None:
     instance, other = start(db.kernel), start(db.kernel)
     with grant(db.kernel, planned(instance)) as allowed:
-        db.declare_version(same_rows=True)
+        db.owner.declare_version(same_rows=True)
         drawn = len(told.asked)
         with pytest.raises(Stale, match="version changed"):
             allowed.above(instance, WOMEN, TRUTH)

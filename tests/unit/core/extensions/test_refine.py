@@ -21,9 +21,9 @@ from bursar.core.ledger import Purpose, Record, SqliteLedger, chain
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.public import Blocks
 from bursar.core.queries import Mask, Product, Steps
-from bursar.engine import Bursar
 from bursar.errors import BudgetError, BursarError, LedgerError, QueryError, Stale, Unsupported
 from bursar.report.status import log_lines
+from bursar.session import Bursar
 from harness.small import TableSource, charter, config, counts, engine
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))
@@ -124,7 +124,7 @@ def test_rows_of_another_version_meet_stale(db: Bursar) -> None:
     for missing in (1, block + 1, 99):
         with pytest.raises(Stale, match="present version"):
             refine(db.kernel, missing, [0], 8.0, 4.0)
-    db.declare_version(same_rows=True)
+    db.owner.declare_version(same_rows=True)
     with pytest.raises(Stale, match="present version"):
         refine(db.kernel, block, [0], 8.0, 4.0)
     block = measure(db.kernel).position
@@ -136,7 +136,7 @@ def test_a_version_declared_between_plan_and_data_meets_stale(db: Bursar) -> Non
     opened = db.kernel._opened
 
     def late() -> tuple[int, Any]:
-        db.declare_version()
+        db.owner.declare_version()
         db.kernel.version()
         return opened()
 

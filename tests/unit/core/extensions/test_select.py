@@ -23,9 +23,9 @@ from bursar.core.ledger.record_codec import decode_hold, decode_record, encode_h
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
 from bursar.core.seals import PartitionAxis
-from bursar.engine import Bursar
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
 from bursar.report.status import log_lines
+from bursar.session import Bursar
 from harness.cells import coefficients
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 

@@ -1,0 +1,153 @@
+"""Many questions as one: collected, priced together, and only then paid.
+
+with db.batch(within=50) as batch:
+    by_age = batch.query("SELECT age, COUNT(*) FROM people GROUP BY age")
+    women = batch.query("SELECT COUNT(*) FROM people WHERE sex = 'F'")
+    print(batch.price)          # for all of it; nothing is paid yet
+print(women.value)              # paid once, when the block was left
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from bursar.answer import Answer
+from bursar.errors import QueryError
+from bursar.pace import paced
+from bursar.planner.batch import Batch, split, together
+from bursar.planner.explain import Explanation
+from bursar.planner.goals import Wanted
+from bursar.planner.request import Request
+
+if TYPE_CHECKING:
+    from bursar.engine import Engine
+
+Progress = Callable[[int, int], None]
+"""Hears how much of how much is done."""
+
+NOT_PAID = "the batch is not paid: its answers are there when the with block has been left without an error"
+
+
+def without_explain(sql: str) -> str:
+    """The question that a text with EXPLAIN in front is about."""
+    return sql.lstrip()[len("EXPLAIN") :].lstrip()
+
+
+def silent(done: int, of: int) -> None:
+    """Nobody is told."""
+
+
+class BatchQuestion:
+    """A question of a batch; the answer, and everything that an answer has, once the batch is paid."""
+
+    def __init__(self, question: str) -> None:
+        self.question = question
+        self._answer: Answer | None = None
+
+    @property
+    def answer(self) -> Answer:
+        if self._answer is None:
+            raise QueryError(NOT_PAID)
+        return self._answer
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or self._answer is None:
+            raise AttributeError(NOT_PAID if self._answer is None else name)
+        return getattr(self._answer, name)
+
+    def __str__(self) -> str:
+        return f"{self.question}\n(not paid yet)" if self._answer is None else str(self._answer)
+
+    def __repr__(self) -> str:
+        return f"Asked({self.question!r})"
+
+
+class OpenBatch:
+    """Questions that are being collected. Leaving the block pays for all of them; leaving it by an error for none.
+
+    Guarantees: once somebody has looked at the price, no more than that is paid. Where it has risen meanwhile, because
+    others have asked, the batch is refused and nothing is spent.
+    """
+
+    def __init__(
+        self, engine: Engine, wanted: Wanted, *, key: str | None, wait: bool, ticket: int | None, progress: Progress
+    ) -> None:
+        self._engine, self._wanted, self._progress = engine, wanted, progress
+        self._key, self._wait, self._ticket = key, wait, ticket
+        self._requests: list[Request] = []
+        self._asked: list[BatchQuestion] = []
+        self._seen: float | None = None  # the price that somebody has looked at
+        self._one_by_one: list[float] = []
+        self._cancelled = False
+        self.result: Batch | None = None
+
+    def query(self, sql: str) -> BatchQuestion:
+        """Add a question; one that cannot be asked is refused here, and the batch stays as it was."""
+        if self.result is not None or self._cancelled:
+            raise QueryError("the batch is closed; begin another one")
+        request = self._engine.prepare(sql, self._wanted, wait=self._wait, ticket=self._ticket)
+        if request.explain:
+            raise QueryError(
+                "the questions of a batch are asked together, and explained together: look at its price",
+                text=sql,
+                position=0,
+                rewrite=without_explain(sql),
+            )
+        self._requests.append(request)
+        self._asked.append(BatchQuestion(sql))
+        self._seen = None
+        return self._asked[-1]
+
+    @property
+    def text(self) -> str:
+        """All questions, as the log will have them."""
+        return together(self._requests, self._key).text
+
+    @property
+    def price(self) -> float:
+        """What all questions together would cost now; infinite where nothing meets the goal. Costs nothing."""
+        joint = together(self._requests, self._key)
+        self._seen = 0.0 if self._engine.answered(joint) is not None else self.explain().price
+        return self._seen
+
+    @property
+    def one_by_one(self) -> float:
+        """What the questions would cost now, each asked by itself. Costs nothing."""
+        for request in self._requests[len(self._one_by_one) :]:
+            self._one_by_one.append(self._engine.planner.explain(request).price)
+            self._progress(len(self._one_by_one), len(self._requests))
+        return sum(self._one_by_one)
+
+    def explain(self) -> Explanation:
+        """Every way to answer all questions together, with its price and error. Costs nothing."""
+        return self._engine.planner.explain(together(self._requests, self._key))
+
+    def pay(self) -> Batch:
+        """Answer all questions; the block does this by itself when it is left."""
+        if self.result is None:
+            joint = together(self._requests, self._key)
+            with paced(self._engine.config.pace):
+                alone = self.one_by_one
+                most = [cap for cap in (joint.goal.most, self._seen) if cap is not None]
+                if most and min(most) < float("inf"):
+                    joint = replace(joint, goal=replace(joint.goal, most=min(most)))
+                answer = self._engine.ask(joint)
+                assert isinstance(answer, Answer)  # no question of a batch is to be explained
+                self.result = split(answer, self._requests, alone)
+            for asked, answer in zip(self._asked, self.result.answers, strict=True):
+                asked._answer = answer
+        return self.result
+
+    def cancel(self) -> None:
+        """Ask nothing after all: leaving the block then costs nothing."""
+        self._cancelled = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None and not self._cancelled:
+            self.pay()
