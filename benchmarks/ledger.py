@@ -132,7 +132,7 @@ def engine_answer(bursar: Bursar) -> Callable[[str, int], None]:
 def kernel_answer(bursar: Bursar) -> Callable[[str, int], None]:
     """Plans are made beforehand; each is carried out as often as its question is asked."""
     wanted = Wanted(within=WITHIN)
-    offers = [bursar.planner.choose(bursar.prepare(text, wanted, None)) for text in QUESTIONS[::30]]
+    offers = [bursar.planner.choose(bursar.engine.prepare(text, wanted, None)) for text in QUESTIONS[::30]]
     body = bursar.query(QUESTIONS[0], within=WITHIN).to_bytes()
 
     def answer(key: str, number: int) -> None:
@@ -188,7 +188,7 @@ def from_processes(place: Path, processes: int, seconds: float) -> Times:
 def verified(place: Path, records: int) -> dict[str, float]:
     """Fill a ledger as if so many measurements had been bought, and verify it from a process that knows nothing."""
     with opened(place) as bursar:
-        maps = [bursar.prepare(text, Wanted(within=WITHIN), None).workload.map for text in QUESTIONS]
+        maps = [bursar.engine.prepare(text, Wanted(within=WITHIN), None).workload.map for text in QUESTIONS]
         noise = Noise(kind=NoiseKind.LAPLACE, scale=2.0**30)
 
         def fill(transaction: Transaction) -> None:

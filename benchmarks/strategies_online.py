@@ -138,7 +138,7 @@ def engine_run(preset: Preset, asked: Asked) -> Run:
     for number in range(len(asked.lows)):
         request = _request(int(asked.lows[number]), int(asked.highs[number]), float(asked.variances[number]))
         start = time.process_time()
-        offer = db.planner.choose(request)
+        offer = db.engine.planner.choose(request)
         with Grant(db.kernel, "analyst", "", offer.price.events, offer.price.at_most) as grant:
             offer.run(grant)
         run.cpu += time.process_time() - start

@@ -62,7 +62,7 @@ LIMITS = f"""\
 | items of a list | {tokens.MOST_ITEMS} |
 | aggregates in one formula | {aggregates.LONGEST_FORMULA} |
 | counts and sums behind one answer | {MOST_ANSWERS:,} |
-| questions in a file for `bursar release` | {script.MOST_QUESTIONS:,} |
+| questions in a file for `bursar batch` | {script.MOST_QUESTIONS:,} |
 """
 
 

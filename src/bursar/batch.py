@@ -12,18 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from bursar.answer import Answer
+from bursar.engine import Engine
 from bursar.errors import QueryError
 from bursar.pace import paced
 from bursar.planner.batch import Batch, split, together
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
 from bursar.planner.request import Request
-
-if TYPE_CHECKING:
-    from bursar.engine import Engine
 
 Progress = Callable[[int, int], None]
 """Hears how much of how much is done."""

@@ -13,11 +13,9 @@ from bursar.core.ledger import Health
 from bursar.core.seals import PartitionAxis
 from bursar.curate.ingest import curating, ingest
 from bursar.curate.intake import Taken
+from bursar.engine import Engine
 from bursar.errors import AnalystError, ConfigError, QueryError, SourceError
 from bursar.report.status import OWNER
-
-if TYPE_CHECKING:
-    from bursar.engine import Engine
 
 
 class Owner:

@@ -53,8 +53,8 @@ class Bursar:
     """A data set behind a budget. Ask with `query` and `batch`, look ahead with `explain` and back with `log`.
 
     A goal is given by one of `within` (the largest error, 50 or "2%", with a `confidence`), `rmse`, `epsilon` and `rho`
-    (what may be spent), or in the SQL itself. `max_cost` refuses what would cost more. A `key` names a question for good:
-    asked again under it, the same bytes come back, and nothing is charged.
+    (what may be spent), or in the SQL itself. `max_cost` refuses what would cost more. A `key` names a question for
+    good: asked again under it, the same bytes come back, and nothing is charged.
 
     `engine` has the parts behind it, for whoever extends or measures them.
     """
@@ -169,9 +169,7 @@ class Bursar:
         With questions: a `Batch` of their answers. Without: an `OpenBatch` for a with block, to collect them, look at
         the price, and pay when the block is left. `progress` hears how many questions have been priced.
         """
-        wanted = Wanted(
-            within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost
-        )  # fmt: skip
+        wanted = Wanted(within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost)
         collected = OpenBatch(self.engine, wanted, key=key, wait=wait, ticket=ticket, progress=progress)
         if questions is None:
             return collected
@@ -217,9 +215,7 @@ class Bursar:
         gives marginals. With `explain`, every way to answer, with its price and error, free; else an Answer whose lines
         are made when they are looked at.
         """
-        wanted = Wanted(
-            within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost
-        )  # fmt: skip
+        wanted = Wanted(within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost)
         with paced(self.config.pace):
             workload = thresholds(self.config.domain, k=k, r=r, features=features, sealed=self.kernel.sealed())
             request = self.engine.request(

@@ -32,13 +32,12 @@ ORDER = (
     ("papers.rap",),
     ("config",),
     ("report.spending",),
-    ("curate.intake", "curate.ingest"),
-    ("owner",),
-    ("session",),
-    ("thresholding",),
-    ("synthetic.session", "synthetic.prepared", "synthetic.sight", "synthetic.alone"),
+    ("synthetic.sight",),
     ("engine",),
-    ("opening", "audit"),
+    ("curate.intake", "curate.ingest"),
+    ("batch", "owner", "synthetic.session", "synthetic.prepared", "synthetic.alone"),
+    ("session",),
+    ("audit",),
     ("simulate",),
     ("curate",),
     ("report.text",),
@@ -118,10 +117,70 @@ def test_scipy_stats_is_never_imported() -> None:
     assert [name_of(p) for p in modules() if "scipy.stats" in imports(p)] == []
 
 
-def test_the_engine_stays_a_page() -> None:
-    assert len((SOURCE / "engine.py").read_text().splitlines()) < 150
+STAGES = ("parse", "compile", "request", "explain", "turn", "choose", "_grant", "run", "_answer", "store")
+"""What a question passes through, in this order."""
+
+
+def calls(function: ast.AST) -> list[str]:
+    """The names of all methods that a function calls, as they stand in the text."""
+    found = [node for node in ast.walk(function) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    return [node.func.attr for node in sorted(found, key=lambda node: (node.end_lineno, node.end_col_offset))]  # type: ignore[union-attr]
+
+
+def staged(names: list[str]) -> bool:
+    """Whether all stages are there, in their order."""
+    places = [names.index(stage) if stage in names else -1 for stage in STAGES if stage != "turn"]
+    return "turn" in names and -1 not in places and places == sorted(places)
+
+
+def test_the_flow_is_one_function() -> None:
+    tree = ast.parse((SOURCE / "engine.py").read_text())
+    (ask,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "ask"]
+    assert staged(calls(ask))
+    (prepare,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "prepare"]
+    assert not staged(calls(prepare))
+
+
+def test_nobody_inherits_from_an_engine_or_a_session() -> None:
+    for name in ("engine.py", "session.py", "owner.py"):
+        classes = [node for node in ast.walk(ast.parse((SOURCE / name).read_text())) if isinstance(node, ast.ClassDef)]
+        assert all(node.bases == [] for node in classes)
+
+
+def public_classes() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(name_of(path))
+    return found
+
+
+def test_no_public_class_name_stands_twice_in_the_tree() -> None:
+    assert {name: places for name, places in public_classes().items() if len(places) > 1} == {}
+
+
+def test_no_module_name_stands_twice_in_a_room() -> None:
+    places: dict[tuple[str, str], list[str]] = {}
+    for path in modules():
+        if path.stem != "__init__":
+            places.setdefault((path.relative_to(SOURCE).parts[0], path.stem), []).append(name_of(path))
+    assert {key: names for key, names in places.items() if len(names) > 1} == {}
 
 
 def test_public_names() -> None:
-    assert set(bursar.__all__) == {"Bursar", "BursarError", "__version__", "create", "open"}
-    assert all(getattr(bursar, name) is not None for name in bursar.__all__)
+    errors = {"AnalystError", "BudgetError", "BursarError", "ConfigError", "GoalError", "LedgerError", "QueryError"}
+    errors |= {"SourceError", "Unsupported", "Waiting"}
+    held = {"Answer", "Batch", "Bursar", "Explanation", "Goal", "create", "open"}
+    assert set(bursar.__all__) == errors | held | {"__version__"}
+    assert all(getattr(bursar, name).__doc__ for name in bursar.__all__)
+
+
+def test_everything_that_a_person_holds_is_documented() -> None:
+    from bursar.owner import Owner
+    from bursar.session import Bursar
+
+    for kind in (Bursar, Owner):
+        methods = [value for name, value in vars(kind).items() if not name.startswith("_") and callable(value)]
+        assert methods
+        assert [method.__name__ for method in methods if not method.__doc__] == []

@@ -308,7 +308,7 @@ def test_a_thread_may_open_the_data_while_another_takes_a_hold(one: Path, monkey
 
     bursar = reopened(one, preset="fixed", epsilon=WHOLE)  # closed at the end: closing waits for commits too
     noise = Noise(kind=NoiseKind.LAPLACE, scale=512.0)
-    event = Measured(strategy=bursar.prepare(TEXT, Wanted(epsilon=1), None).workload.map, noise=noise, version=1)
+    event = Measured(strategy=bursar.engine.prepare(TEXT, Wanted(epsilon=1), None).workload.map, noise=noise, version=1)
     monkeypatch.setattr(TableSource, "content", content)
     buyer = threading.Thread(target=client, args=(bursar, "buyer", 1), daemon=True)
     buyer.start()

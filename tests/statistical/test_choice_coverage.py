@@ -88,8 +88,8 @@ def covered(sql: str, narrower: float) -> int:
     """In how many trials all claims are true."""
     settings = config(domain=DOMAIN, budget=Budget.of(epsilon=900.0))
     db = engine(table=COUNTS, settings=settings, preset=Preset("direct", (Direct(),)))
-    request = db.prepare(sql, Wanted(within=WITHIN, confidence=1 - BETA), None)
-    (offer,) = Direct().offers(request, db.planner.views())
+    request = db.engine.prepare(sql, Wanted(within=WITHIN, confidence=1 - BETA), None)
+    (offer,) = Direct().offers(request, db.engine.planner.views())
     read = TableSource(MANY, DOMAIN).table
     rows, plain = (one.map.apply(read).astype(float) for one in (request.workload, request.compiled))
     exact = [output.value for output in request.compiled.derive(plain, plain, plain)]

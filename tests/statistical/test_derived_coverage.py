@@ -69,8 +69,8 @@ def settings() -> Config:
 
 def planned(sql: str, **wanted: object) -> tuple[Request, Noise, object]:
     db = engine(table=COUNTS, settings=settings(), preset=Preset("direct", (Direct(),)))
-    request = db.prepare(sql, Wanted(**wanted), None)
-    (offer,) = Direct().offers(request, db.planner.views())
+    request = db.engine.prepare(sql, Wanted(**wanted), None)
+    (offer,) = Direct().offers(request, db.engine.planner.views())
     return request, offer.price.events[0].noise, offer.law
 
 

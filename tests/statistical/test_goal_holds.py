@@ -60,11 +60,11 @@ def answers(sql: str, budget: Budget, place: int, randomness: Randomness, within
         return engine(settings=config(budget=budget), randomness=randomness, preset=preset)
 
     db, asked = fresh(), 0
-    request = db.prepare(sql, Wanted(within=within), None)
+    request = db.engine.prepare(sql, Wanted(within=within), None)
     while asked < TRIALS:
         if asked % 2_000 == 1_999:
             db = fresh()  # a scratch budget must not run out
-        yield np.array([value for line in db.ask(request).values for value in line])
+        yield np.array([value for line in db.engine.ask(request).values for value in line])
         asked += 1
 
 
@@ -108,8 +108,8 @@ def test_a_workload_misses_no_more_than_it_says() -> None:
 @pytest.mark.parametrize("share", [1.0, 1.15])
 def test_the_plan_itself(share: float) -> None:
     """The same law without the engine around it: a million draws of the planned noise, quick enough for every run."""
-    request = engine().prepare(ONE, Wanted(within=100), None)
-    (offer,) = Direct().offers(request, engine().planner.views())
+    request = engine().engine.prepare(ONE, Wanted(within=100), None)
+    (offer,) = Direct().offers(request, engine().engine.planner.views())
     noise = offer.price.events[0].noise
     draws = SystemRandomness().draw(replace(noise, scale=share * noise.scale), 1_000_000)
     missed = int(np.sum(np.abs(draws) >= 100))

@@ -18,6 +18,7 @@ from bursar.core.queries import Product
 from bursar.core.seals import PartitionAxis
 from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
 from bursar.planner.explain import Explanation
+from bursar.planner.goals import Wanted
 from harness.small import Silence, TableSource, charter, config, counts, engine
 
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
@@ -95,10 +96,21 @@ def test_a_notebook_shows_an_explanation() -> None:
 
 def test_explain_in_the_sql_costs_nothing() -> None:
     db = engine()
-    shown = db.query(f"EXPLAIN {BY_SEX}", within=10)
+    shown = db.run(f"EXPLAIN {BY_SEX}", Wanted(within=10))
     assert isinstance(shown, Explanation)
     assert "direct" in str(shown)
     assert db.budget().spent == 0
+
+
+def test_a_query_that_is_an_explanation_is_told_the_right_method() -> None:
+    with pytest.raises(QueryError, match="is for `explain`") as refused:
+        engine().query(f"EXPLAIN {BY_SEX}", within=10)
+    assert refused.value.rewrite == BY_SEX
+
+
+def test_a_typing_mistake_names_the_argument() -> None:
+    with pytest.raises(TypeError, match="whithin"):
+        engine().query(BY_SEX, whithin=10)  # type: ignore[call-arg]
 
 
 def test_a_question_that_no_row_can_match_is_zero_and_free() -> None:

@@ -87,7 +87,7 @@ def transcript(db: Bursar, seen: list[float]) -> list[float]:
 
 
 def _answers(db: Bursar, text: str, within: float) -> list[float]:
-    return [float(value) for line in db.query(text, within=within).values for value in line]
+    return [float(value or 0.0) for line in db.query(text, within=within).values for value in line]
 
 
 def _within(db: Bursar, text: str, loss: float) -> float | None:
@@ -150,7 +150,7 @@ def _cell(attribute: Attribute, cell: int, times: int = 1) -> Product:
 
 
 def _granted(db: Bursar, *events: Opened) -> Grant:
-    db.policy.begin(db.kernel)
+    db.engine.policy.begin(db.kernel)
     return Grant(db.kernel, db.analyst, "audit", events, db.kernel.account(db.analyst).left)
 
 

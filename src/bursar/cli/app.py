@@ -146,16 +146,21 @@ def query(
     """
     text = read(sql)
     outcome.check(out)
-    goal: Any = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}
-    place: Any = {"wait": not no_wait, "ticket": ticket}
+    from bursar.planner.goals import Wanted
+
+    wanted = Wanted(
+        within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
+        synthetic=synthetic,
+    )  # fmt: skip
     with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
         with stopped.Watch(bursar).over(text), working.working("at work"):
-            answer = bursar.query(text, key=key, max_cost=max_cost, synthetic=synthetic, **place, **goal)
+            answer = bursar.run(text, wanted, key=key, wait=not no_wait, ticket=ticket)
         outcome.answer(answer, as_json=json, bars=bars, out=out)
 
 
-@app.command()
-def release(
+@app.command("release", hidden=True)
+@app.command("batch")
+def batch(
     file: Annotated[
         str, typer.Argument(help="A file of SELECTs with semicolons between them, or - for standard input.")
     ],
@@ -177,22 +182,31 @@ def release(
     """Answer many questions at once: planned together, paid once, consistent with each other.
 
     All of them share one goal, and all error bars hold together. At a terminal the price is shown first, and nothing is
-    paid unless you agree. Example: bursar release monday.sql --within 100
+    paid unless you agree. Example: bursar batch monday.sql --within 100
     """
     from bursar.sql.tokens import questions_of
 
     questions = questions_of(read_file(file))
-    goal: Any = {"within": within, "confidence": confidence, "rmse": rmse, "epsilon": epsilon, "rho": rho}
-    place: Any = {"wait": not no_wait, "ticket": ticket}
     with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
-        batch = bursar.batch(key=key, max_cost=max_cost, progress=working.progress, **place, **goal)
+        collected = bursar.batch(
+            within=within,
+            confidence=confidence,
+            rmse=rmse,
+            epsilon=epsilon,
+            rho=rho,
+            max_cost=max_cost,
+            key=key,
+            wait=not no_wait,
+            ticket=ticket,
+            progress=working.progress,
+        )
         for sql in questions:
-            batch.query(sql)
+            collected.query(sql)
         if price:
-            outcome.price(batch, bursar.budget(), as_json=json)
-        elif yes or json or outcome.agreed(batch, bursar.budget()):
-            with stopped.Watch(bursar).over(batch.text), working.working("at work"):
-                answers = batch.pay()
+            outcome.price(collected, bursar.budget(), as_json=json)
+        elif yes or json or outcome.agreed(collected, bursar.budget()):
+            with stopped.Watch(bursar).over(collected.text), working.working("at work"):
+                answers = collected.pay()
             show.result(answers, as_json=json)
         else:
             print("nothing was asked, and nothing was paid")
@@ -238,10 +252,11 @@ def shell(
     """Ask one question after the other at a prompt, with completion and history; \\help there tells the rest."""
     from bursar.cli.shell import default_history
     from bursar.cli.shell import shell as run
+    from bursar.planner.goals import Wanted
 
     kept = default_history() if history is None else None if history == "-" else Path(history)
     with opened(data, analyst) as bursar:
-        run(bursar, wanted={"within": within, "confidence": confidence}, history=kept)
+        run(bursar, wanted=Wanted(within=within, confidence=confidence), history=kept)
 
 
 @app.command()
@@ -283,7 +298,7 @@ def log(
 def queue(data: Data = CONFIG, analyst: Reader = "owner", json: Json = False) -> None:
     """Show whose turn it is, your own tickets, and how many others wait."""
     with opened(data, analyst) as bursar:
-        show_queue.queue(bursar.queue.status(analyst), as_json=json)
+        show_queue.queue(bursar.engine.queue.status(analyst), as_json=json)
 
 
 @app.command(name="pass")
@@ -298,7 +313,7 @@ def let_go(
     Others can then go on. A turn that was let go is not made up for later.
     """
     with opened(data, analyst) as bursar:
-        show_queue.queue(bursar.queue.let_go(analyst, away=away), as_json=json)
+        show_queue.queue(bursar.engine.queue.let_go(analyst, away=away), as_json=json)
 
 
 app.command()(synth)
@@ -384,9 +399,9 @@ def ingest(
         for file in files or ():
             show.taken(bursar.owner.ingest(file), as_json=json)
         if watch is not None:
-            told: Any = {"tell": lambda found: show.taken(found, as_json=json), "between": bursar.seal_due}
+            told: Any = {"tell": lambda found: show.taken(found, as_json=json), "between": bursar.owner.seal_due}
             with suppress(KeyboardInterrupt):
-                Watcher(bursar.config, watch, bursar.ingest, **told).watch()
+                Watcher(bursar.config, watch, bursar.owner.ingest, **told).watch()
 
 
 @app.command()

@@ -15,7 +15,7 @@ from bursar.cli.opened import Stopped, Watch, working
 from bursar.core.domain import Attribute, Bins, Dates, Domain, Value
 from bursar.errors import BursarError, GoalError, QueryError, Unsupported
 from bursar.planner.explain import Explanation
-from bursar.planner.goals import Wanted
+from bursar.planner.goals import Wanted, goal_of
 from bursar.report.text import answers as outcome
 from bursar.report.text import commands as show
 from bursar.sql import parse
@@ -42,7 +42,7 @@ The tab key completes. Ctrl-C clears a line, or stops a question and says what w
 class Shell:
     """One person at a terminal. Errors are told and cost nothing; the shell goes on."""
 
-    def __init__(self, bursar: Bursar, wanted: dict[str, Any]) -> None:
+    def __init__(self, bursar: Bursar, wanted: Wanted) -> None:
         self._bursar, self._wanted = bursar, wanted
         self._last: Answer | None = None
         self._watch = Watch(bursar)
@@ -94,20 +94,21 @@ class Shell:
 
     def _ask(self, question: str) -> None:
         with self._watch.over(question), working("at work"):
-            found = self._bursar.query(question, **self._goal_for(question))
+            found = self._bursar.run(question, self._goal_for(question))
         self._last = None if isinstance(found, Explanation) else found
         outcome.answer(found, as_json=False, bars=True)
 
-    def _goal_for(self, question: str) -> dict[str, Any]:
+    def _goal_for(self, question: str) -> Wanted:
         """The goal of the session, for questions that name none."""
         try:
-            return {} if parse(question).goal is not None else self._wanted
+            return Wanted() if parse(question).goal is not None else self._wanted
         except QueryError:
-            return {}  # asking will refuse it, and then knows the columns
+            return Wanted()  # asking will refuse it, and then knows the columns
 
     def _explain(self, question: str) -> None:
         with working("at work"):
-            found = self._bursar.explain(question, **self._goal_for(question))
+            engine = self._bursar.engine
+            found = engine.planner.explain(engine.prepare(question, self._goal_for(question)))
         print(found)
 
     def _budget(self, _: str) -> None:
@@ -123,7 +124,7 @@ class Shell:
     def _goal(self, words: str) -> None:
         if words:
             self._wanted = _goal_of(words.split())
-        named = Wanted(**self._wanted).goal()
+        named = self._wanted.goal()
         if named is None:
             named = self._bursar.config.goal
         print("no goal: each question names its own" if named is None else f"goal: {named.describe()}")
@@ -147,16 +148,16 @@ def _ended(lines: list[str]) -> bool:
     return text.rstrip().endswith(";") and all(text.count(quote) % 2 == 0 for quote in "'\"")
 
 
-def _goal_of(words: list[str]) -> dict[str, Any]:
+def _goal_of(words: list[str]) -> Wanted:
     if words == ["off"]:
-        return {}
+        return Wanted()
     kind = words[0].lower()
     named = {"error": "within", "within": "within", "rmse": "rmse", "epsilon": "epsilon", "rho": "rho"}.get(kind)
     amount, *rest = words[1:] if named is not None and len(words) > 1 else words
     if len(rest) > 1:
         raise GoalError("a goal is an amount, and a confidence if you like, for example: \\goal 50 99%")
-    wanted: dict[str, Any] = {named or "within": amount, **({"confidence": rest[0]} if rest else {})}
-    Wanted(**wanted).goal()  # refused here, and the goal stays as it was
+    wanted = goal_of(named or "within", amount, confidence=rest[0] if rest else None)
+    wanted.goal()  # refused here, and the goal stays as it was
     return wanted
 
 
@@ -166,14 +167,13 @@ def default_history() -> Path:
     return Path(state).expanduser() / "bursar" / "history"
 
 
-def shell(bursar: Bursar, *, wanted: dict[str, Any], history: Path | None) -> None:
+def shell(bursar: Bursar, *, wanted: Wanted, history: Path | None) -> None:
     """Run a shell at the terminal; `history` is the file that keeps the lines, None for none."""
     if sys.stdin is None or not sys.stdin.isatty():
-        raise Unsupported("the shell needs a terminal\ntry: bursar query - or bursar release FILE")
+        raise Unsupported("the shell needs a terminal\ntry: bursar query - or bursar batch FILE")
     if history is not None and bursar.config.ledger_path.parent.resolve() in history.resolve().parents:
         raise Unsupported("the history of the shell is not kept beside the ledger\ntry: --history FILE, elsewhere")
-    named = {name: value for name, value in wanted.items() if value is not None}
-    session = Shell(bursar, named)
+    session = Shell(bursar, wanted)
     try:
         import readline
     except ImportError:  # no line editing on this system; the rest works without

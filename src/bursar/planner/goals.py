@@ -37,6 +37,19 @@ class Wanted:
         return None
 
 
+def goal_of(kind: str, amount: str, *, confidence: str | None = None) -> Wanted:
+    """A goal in typed words: within | rmse | epsilon | rho, and an amount."""
+    if kind == "within":
+        return Wanted(within=amount, confidence=confidence)
+    value = number(amount, kind)
+    match kind:
+        case "rmse":
+            return Wanted(rmse=value, confidence=confidence)
+        case "epsilon":
+            return Wanted(epsilon=value, confidence=confidence)
+    return Wanted(rho=value, confidence=confidence)
+
+
 _FREE = Goal(kind=GoalKind.SPEND, amount=1 / LARGEST_AMOUNT)
 """Asks for no accuracy, and next to no money: for the synthetic table, which needs neither."""
 

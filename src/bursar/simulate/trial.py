@@ -91,7 +91,7 @@ def utilities(
     declare_version(
         ledger, **door, axis=PartitionAxis.of(config.domain, config.unit), through=config.domain.partitions - 1
     )
-    Bursar(config, ledger, **door).declare_shares()
+    Bursar(config, ledger, **door).owner.declare_shares()
     engines = {who: Bursar(config, ledger, analyst=who, **door) for who in shares}
     answered = dict.fromkeys(shares, 0)
     for asked in questions:

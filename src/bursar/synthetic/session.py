@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bursar.core.accounting import from_units, to_units
 from bursar.core.grant import Grant
 from bursar.core.ledger import chain
+from bursar.engine import Engine
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
 from bursar.planner.goals import Wanted
 from bursar.report.spending.purchases import reader
@@ -17,7 +18,6 @@ from bursar.synthetic.alone import Turn, alone
 from bursar.synthetic.prepared import Place, Prepared, Progress
 
 if TYPE_CHECKING:
-    from bursar.engine import Engine
     from bursar.synthetic.plan.carry_out import Run, TableRows
     from bursar.synthetic.plan.methods import Task
     from bursar.synthetic.plan.task import EvidentMarginals, TableRequest

@@ -79,7 +79,7 @@ def test_the_refusal_says_that_the_share_buys_nothing_more() -> None:
 def test_looking_ahead_ends_no_phase() -> None:
     people = people_for(1)
     ana = people.engines["ana"]
-    ana.planner.explain(request_of(0b1, rmse(ERROR / 4), "ana"))
+    ana.engine.planner.explain(request_of(0b1, rmse(ERROR / 4), "ana"))
     assert not reconstructs(people, "ana")
 
 

@@ -13,6 +13,7 @@ from bursar.cli import shell as shell_module
 from bursar.cli.shell import Shell, default_history
 from bursar.core.ledger import SqliteLedger
 from bursar.errors import Unsupported
+from bursar.planner.goals import Wanted
 from harness.patience import until
 from harness.small import engine
 from harness.terminal import Terminal
@@ -168,7 +169,7 @@ def test_stopping_a_question_says_what_was_charged(tmp_path: Path) -> None:
 def test_without_a_terminal_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(Unsupported, match="needs a terminal"):
-        shell_module.shell(engine(), wanted={}, history=None)
+        shell_module.shell(engine(), wanted=Wanted(), history=None)
 
 
 def said(capsys: pytest.CaptureFixture[str], *lines: str) -> str:

@@ -186,12 +186,3 @@ def test_levels_of_a_partition_column_stay_within_what_is_sealed() -> None:
     with pytest.raises(QueryError, match="not sealed yet; the last sealed one is apr"):
         compile(parse("SELECT COUNT(*) FROM t WHERE quarter = 'q2'"), domain, "t", 3, declared)
     compile(parse("SELECT COUNT(*) FROM t WHERE quarter = 'q1'"), domain, "t", 3, declared)
-
-
-def test_what_is_remembered_depends_on_the_levels() -> None:
-    compiled, text = Compiled(), "SELECT COUNT(*) FROM people WHERE half = 'north'"
-    _, first = compiled(text, levels.DOMAIN, "people", None, levels.LEVELS)
-    assert compiled(text, levels.DOMAIN, "people", None, levels.LEVELS)[1] is first
-    moved = Level(name="half", column=levels.REGION, groups=(("north", ("FR",)), ("south", ("DE", "JP", "BR", "KR"))))
-    _, second = compiled(text, levels.DOMAIN, "people", None, (moved,))
-    assert second.map.digest != first.map.digest

@@ -115,9 +115,9 @@ def test_sums_and_averages_count_with_them_and_say_how_far_off_that_is(aggregate
 
 def test_a_question_is_compiled_anew_for_other_numbers() -> None:
     first = Represented(name="income", edges=EDGES, representatives=(4.0, 35.5, 100.0))
-    compiled, sql = Compiled(), "SELECT SUM(income) AS s FROM people"
+    sql = "SELECT SUM(income) AS s FROM people"
     maps = [
-        compiled(sql, Domain((column,)), "people")[1].map.digest
+        compile(parse(sql), Domain((column,)), "people").map.digest
         for column in (first, replace(first, representatives=(5.0, 35.5, 100.0)), first)
     ]
     assert maps[0] == maps[2] != maps[1]

@@ -48,15 +48,15 @@ def open_engine(domain: Domain | None = None, *, sequential: bool = True, **swit
     db = engine(table=table, settings=settings, preset=preset, randomness=randomness)
     if sequential:
         facts = {"domain": settings.domain, "unit": settings.unit, "budget": PLENTY, "max_rows": settings.max_rows}
-        door = {"ledger": db.ledger, "open_source": db._open_source, "randomness": db._randomness}
+        door = {"ledger": db.ledger, "open_source": db.engine.open_source, "randomness": db.engine.randomness}
         db.kernel = Kernel(**facts, **door, sequential=True)
-        db.planner = Planner(settings.domain, PLENTY.mode, preset, db.kernel, db.ledger.records)
+        db.engine.planner = Planner(settings.domain, PLENTY.mode, preset, db.kernel, db.ledger.records)
     return db
 
 
 def offered(db: Bursar, sql: str, **wanted: float) -> dict[str, Offer]:
-    request = db.prepare(sql, Wanted(**wanted), None)
-    return {offer.proposer: offer for offer in offers(db.planner.preset, request, db.planner.views())}
+    request = db.engine.prepare(sql, Wanted(**wanted), None)
+    return {offer.proposer: offer for offer in offers(db.engine.planner.preset, request, db.engine.planner.views())}
 
 
 def between(low: int, high: int) -> str:
@@ -168,10 +168,10 @@ def test_the_expander_takes_the_finest_rows_up_to_its_limit() -> None:
     db = open_engine(LINE, **EXACT)
     db.query(BY_AGE, within=40)
     db.query("SELECT age, COUNT(*) FROM people WHERE age < 3 GROUP BY age", within=20)
-    request = db.prepare(between(0, 7), Wanted(within=60), None)
-    (offer,) = Expander(shared, proactive=True, most=4).offers(request, db.planner.views())
+    request = db.engine.prepare(between(0, 7), Wanted(within=60), None)
+    (offer,) = Expander(shared, proactive=True, most=4).offers(request, db.engine.planner.views())
     assert offer.reuses == 1 + 4
-    views = db.planner.views()
+    views = db.engine.planner.views()
     basic = shared.basic(request, views)
     assert basic is not None
     taken = basic.instant.expanded(math.inf, 4).boxes[3:]
@@ -199,9 +199,9 @@ def test_proactive_rows_never_cost_more_under_the_profile() -> None:
     """Where every cell has its own loss, rows elsewhere may not be free; then they are left out."""
     db = open_engine(LINE, sequential=False, **EXACT, proactive=False)
     db.query(between(6, 8), within=20)
-    request = db.prepare(between(0, 4), Wanted(within=60), None)
-    (alone,) = offers(db.planner.preset, request, db.planner.views())
-    (along,) = offers(Preset("cachedp", modules(**EXACT)), request, db.planner.views())
+    request = db.engine.prepare(between(0, 4), Wanted(within=60), None)
+    (alone,) = offers(db.engine.planner.preset, request, db.engine.planner.views())
+    (along,) = offers(Preset("cachedp", modules(**EXACT)), request, db.engine.planner.views())
     assert along.price.at_most == alone.price.at_most == 0  # [0, 4) is about other people than [6, 8)
     assert along.buys == alone.buys == 1
     (charged_in_sequence,) = offered(open_engine(LINE, **EXACT), between(0, 4), within=60).values()
@@ -347,10 +347,10 @@ def test_joint_trees_are_charged_by_their_norm() -> None:
     sql = "SELECT sex, region, COUNT(*) FROM people WHERE age BETWEEN 2 AND 5 GROUP BY sex, region"
     offer = offered(db, sql, within=40)["mmm"]
     (event,) = offer.price.events
-    rows = db.planner.views().nodes
+    rows = db.engine.planner.views().nodes
     assert from_units(offer.price.at_most) == pytest.approx(1 / event.noise.scale, rel=1e-9)
     db.query(sql, within=40)
-    boxes = tuple(db.planner.views().nodes.over(("age", "sex", "region")))
+    boxes = tuple(db.engine.planner.views().nodes.over(("age", "sex", "region")))
     assert rows.over(("age",)) == {}
     assert len(boxes) == event.strategy.rows
     assert Nested(boxes).norm == 1
@@ -360,8 +360,8 @@ def test_a_preset_can_serve_several_engines() -> None:
     """What is remembered belongs to one request on one state of one log."""
     preset = Preset("cachedp", modules(**EXACT))
     one, other = (engine(settings=config(budget=PLENTY), preset=preset) for _ in range(2))
-    request = one.prepare(between(0, 7), Wanted(within=60), None)
+    request = one.engine.prepare(between(0, 7), Wanted(within=60), None)
     bought = one.ask(request)
     assert not bought.free
-    assert other.planner.choose(request).price.at_most > 0
+    assert other.engine.planner.choose(request).price.at_most > 0
     assert one.ask(replace(request)).free

@@ -44,7 +44,7 @@ def event(cell: int, scale: float) -> Measured:
 
 def test_the_least_bid_of_the_account_wins_then_the_data_set_counts() -> None:
     db = engine()
-    goal = db.prepare(YOUNG, Wanted(within=50), None).goal
+    goal = db.engine.prepare(YOUNG, Wanted(within=50), None).goal
     dear, cheap, cheaper = offer("dear", 5, 1), offer("cheap", 3, 9), offer("cheaper", 3, 8)
     assert best([dear, cheap, cheaper], goal) is cheaper
     assert best([dear, cheap], goal) is cheap
@@ -67,18 +67,18 @@ def test_slack_means_slack_in_both() -> None:
             purpose=Purpose("", "test"),
             at_most=ONE,
         )
-    views = ann.planner.views("ann")
+    views = ann.engine.planner.views("ann")
     assert views.slack((), (event(2, 2.0),))  # nobody knows much about them
     assert not views.slack((), (event(1, 2.0),))  # slack to Ann, not to the data set
     assert not views.slack((), (event(0, 2.0),))
-    unlimited = engine().planner.views()
+    unlimited = engine().engine.planner.views()
     assert unlimited.slack((event(0, 2.0),), (event(1, 2.0),))
     assert not unlimited.slack((event(0, 2.0),), (event(0, 2.0),))
 
 
 def test_what_is_left_is_the_own_share() -> None:
     ann, bob = pair()
-    assert (ann.planner.views("ann").left, ann.planner.views("ann").total_left) == (ONE // 2, ONE)
+    assert (ann.engine.planner.views("ann").left, ann.engine.planner.views("ann").total_left) == (ONE // 2, ONE)
     answer = ann.query(YOUNG, epsilon=0.375)
     assert (answer.payer, answer.total, answer.whole_left) == ("ann", 0.5, pytest.approx(0.625, rel=1e-6))
     assert answer.charge == answer.whole_charge == pytest.approx(0.375, rel=1e-6)
@@ -102,12 +102,12 @@ def test_a_refusal_names_the_share_and_a_goal_that_fits_it() -> None:
 def test_a_refusal_can_name_the_data_set() -> None:
     """The kernel never lets it come to this; a price that says so is believed."""
     ann, _ = pair()
-    request = ann.prepare(YOUNG, Wanted(within=50), None)
-    views = replace(ann.planner.views("ann"), total_left=ONE // 1000)
-    chosen = choose(ann.planner.preset, request, views)
+    request = ann.engine.prepare(YOUNG, Wanted(within=50), None)
+    views = replace(ann.engine.planner.views("ann"), total_left=ONE // 1000)
+    chosen = choose(ann.engine.planner.preset, request, views)
     assert chosen is not None
     assert not views.payable(chosen)
-    error = refusal(ann.planner.preset, request, views, chosen)
+    error = refusal(ann.engine.planner.preset, request, views, chosen)
     assert "is left of the data set's budget; nothing was spent" in str(error)
 
 

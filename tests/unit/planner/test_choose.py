@@ -36,7 +36,7 @@ class Fixed:
 @pytest.fixture
 def request_and_views() -> tuple[Request, Views]:
     db = engine()
-    return db.prepare("SELECT COUNT(*) FROM people", Wanted(within=50), None), db.planner.views()
+    return db.engine.prepare("SELECT COUNT(*) FROM people", Wanted(within=50), None), db.engine.planner.views()
 
 
 def test_the_cheapest_that_meets_the_goal(request_and_views: tuple[Request, Views]) -> None:

@@ -124,8 +124,8 @@ def test_a_refusal_names_errors_that_fit() -> None:
     with pytest.raises(Exception, match="ON n, ") as refused:
         db.query(f"{sql} WITH ERROR 0.1 ON n, 0.5 ON t")
     assert db.budget().left == 1.0
-    made = db.prepare(f"{sql} {refused.value.fits}", Wanted(), None)
-    assert choose(db.planner.preset, made, db.planner.views("ana")) is not None
+    made = db.engine.prepare(f"{sql} {refused.value.fits}", Wanted(), None)
+    assert choose(db.engine.planner.preset, made, db.engine.planner.views("ana")) is not None
     assert db.query(f"{sql} {refused.value.fits}").charge <= 1.0
 
 

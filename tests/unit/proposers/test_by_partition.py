@@ -156,7 +156,7 @@ def test_shelves_rebuilt_from_the_log_are_the_same() -> None:
     db = database(quiet=False)
     ask_until_bought(db, 100)
     ask_until_bought(db, 50)
-    live = db.planner.views().shelves
+    live = db.engine.planner.views().shelves
     again = PartitionViews(DOMAIN, db.kernel.empty_book)
     again.advance(db.ledger.records())
     assert live.known.keys() == again.known.keys()
@@ -186,7 +186,7 @@ def test_what_is_known_asks_for_prices_once_per_log(monkeypatch: pytest.MonkeyPa
     answers = [db.query(younger(age, 0, 2), within=130) for age in (3, 5, 7, 4)]
     assert all(answer.note.startswith("put together") for answer in answers)
     assert len(asked) == 1
-    remembered = db.planner.views().remembered
+    remembered = db.engine.planner.views().remembered
     assert remembered
     assert not db.query("SELECT COUNT(*) FROM people WHERE week = 5 AND age < 3", within=400).note.startswith("put")
-    assert not db.planner.views().remembered
+    assert not db.engine.planner.views().remembered

@@ -42,8 +42,8 @@ def between(low: int, high: int) -> str:
 
 
 def asked(db: Bursar, sql: str, **wanted: float) -> tuple[Request, list[Offer]]:
-    request = db.prepare(sql, Wanted(**wanted), None)
-    return request, Incremental().offers(request, db.planner.views())
+    request = db.engine.prepare(sql, Wanted(**wanted), None)
+    return request, Incremental().offers(request, db.engine.planner.views())
 
 
 def bought(db: Bursar, offer: Offer) -> np.ndarray:
@@ -74,7 +74,7 @@ def test_a_question_like_an_earlier_one_costs_less_than_asking_it(wanted: dict[s
     db = line()
     db.query(between(3, 30), **wanted)
     request, (offer,) = asked(db, between(3, 31), **wanted)
-    direct = min(each.bid for each in Direct().offers(request, db.planner.views()))
+    direct = min(each.bid for each in Direct().offers(request, db.engine.planner.views()))
     assert 0 < offer.bid < 0.6 * direct
     assert meets(offer.law, request.goal)
     assert offer.reuses == offer.buys == 1
@@ -104,8 +104,8 @@ def test_every_goal_is_kept_for_no_more_than_asking_and_slack_is_free(wanted: li
     db = line()
     for (low, high), rmse in wanted:
         request, offers = asked(db, between(low, high), rmse=rmse)
-        direct = min(each.bid for each in Direct().offers(request, db.planner.views()))
-        chosen, before = db.planner.choose(request), db.kernel.spent()
+        direct = min(each.bid for each in Direct().offers(request, db.engine.planner.views()))
+        chosen, before = db.engine.planner.choose(request), db.kernel.spent()
         assert chosen.bid <= direct
         assert meets(chosen.law, request.goal)
         for offer in offers:
@@ -139,11 +139,11 @@ def test_plans_depend_on_the_question_and_the_log_only() -> None:
         db.query(between(low, high), rmse=10)
     proposer = Incremental()
     first, second = (
-        each.offers(db.prepare(between(7, 31), Wanted(rmse=8), None), db.planner.views())[0]
+        each.offers(db.engine.prepare(between(7, 31), Wanted(rmse=8), None), db.engine.planner.views())[0]
         for each in (Incremental(), proposer)
     )
-    proposer.offers(db.prepare(between(1, 2), Wanted(rmse=3), None), db.planner.views())
-    third = proposer.offers(db.prepare(between(7, 31), Wanted(rmse=8), None), db.planner.views())[0]
+    proposer.offers(db.engine.prepare(between(1, 2), Wanted(rmse=3), None), db.engine.planner.views())
+    third = proposer.offers(db.engine.prepare(between(7, 31), Wanted(rmse=8), None), db.engine.planner.views())[0]
     for other in (second, third):
         for mine, its in zip(first.price.events, other.price.events, strict=True):
             assert mine.strategy.digest == its.strategy.digest
@@ -157,7 +157,7 @@ def squares() -> float:
     for _ in range(500):
         db = line(table)
         for low, high in ((3, 30), (5, 20)):
-            bought(db, db.planner.choose(db.prepare(between(low, high), Wanted(rmse=10), None)))
+            bought(db, db.engine.planner.choose(db.engine.prepare(between(low, high), Wanted(rmse=10), None)))
         _, (offer,) = asked(db, between(4, 27), rmse=6)
         assert isinstance(offer.law, WeightedRows)
         error = bought(db, offer)[0] - table[4:28].sum()
@@ -177,4 +177,4 @@ def test_a_goal_beyond_any_noise_is_not_offered() -> None:
     db.query(between(0, 39), rmse=30)
     request, _ = asked(db, between(3, 9), rmse=10)
     hopeless = replace(request, goal=replace(request.goal, amount=2.0**-60))
-    assert Incremental().offers(hopeless, db.planner.views()) == []
+    assert Incremental().offers(hopeless, db.engine.planner.views()) == []

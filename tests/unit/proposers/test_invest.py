@@ -63,10 +63,10 @@ def test_an_investment_on_top_has_the_law_it_says() -> None:
     db = engine(settings=config(budget=BUDGETS[Mode.CONCENTRATED]), preset=INVESTING)
     for text in SETS[:6]:
         db.query(text, within=60)
-    request = db.prepare("SELECT COUNT(*) FROM people WHERE age BETWEEN 2 AND 8", Wanted(rmse=6), None)
+    request = db.engine.prepare("SELECT COUNT(*) FROM people WHERE age BETWEEN 2 AND 8", Wanted(rmse=6), None)
     plan = universal(DOMAIN, ("age",), Mode.CONCENTRATED)
     assert plan is not None
-    made = on_top(plan, db.planner.views().reconstructions.on(("age",)), request.workload.map, request.goal)
+    made = on_top(plan, db.engine.planner.views().reconstructions.on(("age",)), request.workload.map, request.goal)
     assert made is not None
     assert isinstance(made.law, Together)
     assert made.law.mean_square() == pytest.approx(36, rel=1e-3)
@@ -108,27 +108,31 @@ def test_rent_starts_again_after_a_purchase() -> None:
         db.query(text, within=30)
     plan = universal(DOMAIN, ("age",), Mode.PURE)
     assert plan is not None
-    rents = db.planner.views().rents
+    rents = db.engine.planner.views().rents
     assert rents.since(("age",), "invest", lambda strategy: strategy.digest == plan.product.digest) == 0
     paid = db.query(SETS[0], within=3).charge
-    rent = db.planner.views().rents.since(("age",), "invest", lambda strategy: strategy.digest == plan.product.digest)
+    rent = db.engine.planner.views().rents.since(
+        ("age",), "invest", lambda strategy: strategy.digest == plan.product.digest
+    )
     assert from_units(rent) == pytest.approx(paid, rel=0.5)
 
 
 def test_a_new_version_owes_no_rent() -> None:
     db = engine(preset=INVESTING)
     db.query(SETS[0], within=60)
-    assert db.planner.views().rents.sets() == [frozenset({"age"})]
+    assert db.engine.planner.views().rents.sets() == [frozenset({"age"})]
     db.owner.declare_version()
-    assert db.planner.views().rents.sets() == []
+    assert db.engine.planner.views().rents.sets() == []
 
 
 def test_the_worst_question_keeps_the_goal_and_so_do_the_others() -> None:
     mode = Mode.PURE
     db = engine(settings=config(budget=BUDGETS[mode]), preset=INVESTING)
     db.query("SELECT COUNT(*) FROM people WHERE age BETWEEN 1 AND 3 AND sex = 'F'", within=40)
-    request = db.prepare("SELECT COUNT(*) FROM people WHERE age BETWEEN 2 AND 5 AND sex = 'F'", Wanted(within=40), None)
-    (offer,) = Invest(theta=THETA).offers(request, db.planner.views())
+    request = db.engine.prepare(
+        "SELECT COUNT(*) FROM people WHERE age BETWEEN 2 AND 5 AND sex = 'F'", Wanted(within=40), None
+    )
+    (offer,) = Invest(theta=THETA).offers(request, db.engine.planner.views())
     (event,) = offer.price.events
     plan = universal(DOMAIN, ("age", "sex"), mode)
     assert plan is not None
@@ -197,8 +201,8 @@ def bought(db: Bursar, columns: tuple[str, ...], within: float = 30) -> Universa
     assert plan is not None
     for text in FIRST:
         db.query(text, within=10 * within)
-    request = db.prepare(f"{FIRST[0]} AND age < 5", Wanted(within=within), None)
-    made = Invest(theta=THETA)._offer(columns, request, db.planner.views())
+    request = db.engine.prepare(f"{FIRST[0]} AND age < 5", Wanted(within=within), None)
+    made = Invest(theta=THETA)._offer(columns, request, db.engine.planner.views())
     assert made is not None
     with db._grant(request, made) as grant:
         made.run(grant)
@@ -244,8 +248,8 @@ def rented(ages: str) -> Bursar:
 
 def due(db: Bursar, columns: tuple[str, ...], text: str) -> bool:
     """Whether a strategy for all questions about the columns is offered."""
-    request = db.prepare(text, Wanted(within=30), None)
-    return Invest(theta=THETA)._offer(columns, request, db.planner.views()) is not None
+    request = db.engine.prepare(text, Wanted(within=30), None)
+    return Invest(theta=THETA)._offer(columns, request, db.engine.planner.views()) is not None
 
 
 def test_the_larger_strategy_is_bought_where_the_smaller_would_make_it_due() -> None:
@@ -257,8 +261,8 @@ def test_the_larger_strategy_is_bought_where_the_smaller_would_make_it_due() -> 
         "SELECT COUNT(*) FROM people WHERE age < 7 AND sex = 'F'",
     ):
         db.query(text, within=30)
-        request = db.prepare("SELECT COUNT(*) FROM people WHERE age < 6", Wanted(within=30), None)
-        views = db.planner.views()
+        request = db.engine.prepare("SELECT COUNT(*) FROM people WHERE age < 6", Wanted(within=30), None)
+        views = db.engine.planner.views()
         offers = [INVEST._offer(columns, request, views) for columns in (("age",), ("age", "sex"))]
         (chosen,) = INVEST.offers(request, views)
         alone, together = offers

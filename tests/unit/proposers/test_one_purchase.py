@@ -83,11 +83,11 @@ def test_without_noise_every_answer_is_the_truth() -> None:
 def test_a_goal_is_kept_with_the_share_of_the_purchase(mode: Mode) -> None:
     db = small(budget=BUDGETS[mode])
     for number, age in enumerate(range(5), start=1):
-        request = db.prepare(f"SELECT COUNT(*) FROM people WHERE age = {age}", Wanted(within=40), None)
-        offer = db.planner.choose(request)
+        request = db.engine.prepare(f"SELECT COUNT(*) FROM people WHERE age = {age}", Wanted(within=40), None)
+        offer = db.engine.planner.choose(request)
         assert isinstance(offer.law, EveryQuestion)
         assert offer.law.times == pytest.approx(1 / share(number))  # one row, one question
-        answer = db.ask(request)
+        answer = db.engine.ask(request)
         assert answer.error < 40
         assert f"purchase {number}" in answer.note
     prices = [line.noise for line in db.log() if line.kind == "measured"]
@@ -98,9 +98,9 @@ def test_a_new_version_counts_from_one() -> None:
     db = small()
     for age in range(4):
         db.query(f"SELECT COUNT(*) FROM people WHERE age = {age}", within=40)
-    assert [p.number for p in purchases(db.planner.views().measurements)] == [1, 2, 3, 4]
+    assert [p.number for p in purchases(db.engine.planner.views().measurements)] == [1, 2, 3, 4]
     db.owner.declare_version()
-    assert purchases(db.planner.views().measurements) == []
+    assert purchases(db.engine.planner.views().measurements) == []
     db.query("SELECT COUNT(*) FROM people WHERE age = 9", within=40)
     scales = [event.noise.scale for event in bought(db)]
     assert scales[-1] == scales[0] > scales[1]
@@ -285,7 +285,7 @@ def test_a_purchase_that_was_overtaken_shows_the_bars_of_its_later_share(monkeyp
     """The share that it was planned with belongs to the other purchase now."""
     db = small()
     other = engine(settings=db.config, ledger=db.ledger, analyst="bob")
-    choose, came = db.planner.choose, []
+    choose, came = db.engine.planner.choose, []
 
     def slowly(request: Request) -> Offer:
         offer = choose(request)
@@ -293,7 +293,7 @@ def test_a_purchase_that_was_overtaken_shows_the_bars_of_its_later_share(monkeyp
         return offer
 
     planned = db.explain(FOUR, within=30)
-    monkeypatch.setattr(db.planner, "choose", slowly)
+    monkeypatch.setattr(db.engine.planner, "choose", slowly)
     answer = db.query(FOUR, within=30)
     monkeypatch.undo()
     assert (len(came), len(bought(db))) == (1, 2)
@@ -333,7 +333,7 @@ def test_offers_that_mix_purchases_are_dropped() -> None:
     """A proposer that answers from everything in the log gets no word in, even if somebody wraps it."""
     db = small()
     db.query(BY_AGE, within=30)
-    request, views = db.prepare(BY_AGE, Wanted(within=10), None), db.planner.views()
+    request, views = db.engine.prepare(BY_AGE, Wanted(within=10), None), db.engine.planner.views()
     for inner in (Reconstruct(), Refine(), Tree(theta=presets.NODES)):
         made = OnePurchase(inner, Estimators(FAMILY)).offers(request, views)
         assert all(len(offer.price.events) == 1 and isinstance(offer.price.events[0], Measured) for offer in made)

@@ -142,8 +142,8 @@ def test_a_sparse_vector_whose_process_died_is_closed_and_opened_anew(tmp_path: 
 
     def die() -> None:
         dying = opened(place)
-        request = dying.prepare(ask("F", 0, 5, age=2), Wanted(**GOAL), None)
-        offer = dying.planner.choose(request)
+        request = dying.engine.prepare(ask("F", 0, 5, age=2), Wanted(**GOAL), None)
+        offer = dying.engine.planner.choose(request)
         assert isinstance(offer.price.events[0], Failed)
         with granting.Grant(dying.kernel, "ana", "", offer.price.events, offer.price.at_most) as held:
             offer.run(held)

@@ -51,8 +51,8 @@ def small(mode: Mode) -> Bursar:
 
 
 def shop(db: Bursar, text: str, **wanted: float) -> PurchaseProblem:
-    request = db.prepare(text, Wanted(**wanted), None)
-    views, asked = db.planner.views(), request.workload.map
+    request = db.engine.prepare(text, Wanted(**wanted), None)
+    views, asked = db.engine.planner.views(), request.workload.map
     wish = wish_for(asked, views.domain.ordered(asked.attrs), views)
     assert wish is not None
     found = PurchaseProblem.of(wish, request, views)
@@ -135,20 +135,20 @@ def test_a_repeated_question_takes_none_and_is_not_compiled(
 
 def test_direct_offers_are_made_once_for_a_request_and_its_views() -> None:
     db = small(Mode.PURE)
-    request = db.prepare(QUESTIONS["one range"], Wanted(within=50), None)
-    views = db.planner.views()
+    request = db.engine.prepare(QUESTIONS["one range"], Wanted(within=50), None)
+    views = db.engine.planner.views()
     first = Direct().offers(request, views)
     assert Direct().offers(request, views) is first
     assert Direct().offers(replace(request), views) is not first
-    assert db.planner.views() is views
+    assert db.engine.planner.views() is views
     db.query("SELECT COUNT(*) FROM people", within=50)
-    assert Direct().offers(request, db.planner.views()) is not first
+    assert Direct().offers(request, db.engine.planner.views()) is not first
 
 
 def test_direct_offers_do_not_outlive_their_request() -> None:
     db = small(Mode.PURE)
     gc.collect()
     before = len(direct._MADE)
-    Direct().offers(db.prepare(QUESTIONS["one range"], Wanted(within=50), None), db.planner.views())
+    Direct().offers(db.engine.prepare(QUESTIONS["one range"], Wanted(within=50), None), db.engine.planner.views())
     gc.collect()
     assert len(direct._MADE) == before

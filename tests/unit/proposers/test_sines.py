@@ -132,11 +132,11 @@ def test_goals_are_kept_at_a_lower_price(goal: dict[str, float]) -> None:
     db = engine(
         settings=config(domain=domain, budget=Budget.of(rho=900.0)), table=np.random.default_rng(1).integers(0, 9, 2000)
     )
-    request = together([db.prepare(between(3 * i, 1999 - i), Wanted(**goal), None) for i in range(300)], None)
-    (offer,) = Strategy().offers(request, db.planner.views())
+    request = together([db.engine.prepare(between(3 * i, 1999 - i), Wanted(**goal), None) for i in range(300)], None)
+    (offer,) = Strategy().offers(request, db.engine.planner.views())
     assert offer.note.startswith("sines")
     assert meets(offer.law, request.goal)
-    direct = min(Direct().offers(request, db.planner.views()), key=lambda each: each.law.mean_square())
+    direct = min(Direct().offers(request, db.engine.planner.views()), key=lambda each: each.law.mean_square())
     if request.goal.kind is GoalKind.SPEND:
         assert 0.99 * 0.01 < offer.bid / 2**50 <= 0.01
         assert offer.law.mean_square() < 0.2 * direct.law.mean_square()
@@ -150,5 +150,7 @@ def test_pure_mode_has_no_sines() -> None:
     domain = Domain((IntegerRange(name="x", lower=0, upper=1999, null=0),))
     db = engine(settings=config(domain=domain, budget=Budget.of(epsilon=9.0)), table=np.zeros(2000, int))
     assert db.config.budget.mode is Mode.PURE
-    request = together([db.prepare(between(3 * i, 1999 - i), Wanted(within=400), None) for i in range(300)], None)
-    assert all(not offer.note.startswith("sines") for offer in Strategy().offers(request, db.planner.views()))
+    request = together(
+        [db.engine.prepare(between(3 * i, 1999 - i), Wanted(within=400), None) for i in range(300)], None
+    )
+    assert all(not offer.note.startswith("sines") for offer in Strategy().offers(request, db.engine.planner.views()))

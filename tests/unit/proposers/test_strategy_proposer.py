@@ -23,17 +23,17 @@ BUDGETS = [Budget.of(epsilon=900.0), Budget.of(rho=900.0)]
 @pytest.mark.parametrize("goal", [{"within": 50}, {"rmse": 20}])
 def test_it_beats_measuring_overlapping_questions_directly(budget: Budget, goal: dict[str, float]) -> None:
     db = engine(settings=config(budget=budget))
-    request = db.prepare(RUNNING, Wanted(**goal), None)
-    (offer,) = Strategy().offers(request, db.planner.views())
-    direct = min(o.bid for o in Direct().offers(request, db.planner.views()))
+    request = db.engine.prepare(RUNNING, Wanted(**goal), None)
+    (offer,) = Strategy().offers(request, db.engine.planner.views())
+    direct = min(o.bid for o in Direct().offers(request, db.engine.planner.views()))
     assert offer.bid < 0.5 * direct
     assert meets(offer.law, request.goal)
 
 
 def test_a_price_as_goal_is_kept() -> None:
     db = engine()
-    request = db.prepare(RUNNING, Wanted(epsilon=0.25), None)
-    (offer,) = Strategy().offers(request, db.planner.views())
+    request = db.engine.prepare(RUNNING, Wanted(epsilon=0.25), None)
+    (offer,) = Strategy().offers(request, db.engine.planner.views())
     assert 0.24 < offer.price.at_most / 2**50 <= 0.25
 
 
@@ -47,8 +47,8 @@ def test_a_price_as_goal_is_kept() -> None:
 )
 def test_nothing_is_offered_where_nothing_is_gained(sql: str) -> None:
     db = engine()
-    request = db.prepare(sql, Wanted(within=50), None)
-    assert Strategy().offers(request, db.planner.views()) == []
+    request = db.engine.prepare(sql, Wanted(within=50), None)
+    assert Strategy().offers(request, db.engine.planner.views()) == []
 
 
 OTHERS = [
@@ -65,7 +65,7 @@ def test_a_plan_does_not_depend_on_what_was_planned_before(budget: Budget, monke
     db = engine(settings=config(budget=budget))
 
     def offered(proposer: Strategy, sql: str, within: float) -> tuple[object, ...]:
-        (offer,) = proposer.offers(db.prepare(sql, Wanted(within=within), None), db.planner.views())
+        (offer,) = proposer.offers(db.engine.prepare(sql, Wanted(within=within), None), db.engine.planner.views())
         assert isinstance(offer.law, WeightedRows)
         return tuple((e.strategy.digest, e.noise) for e in offer.price.events), offer.law.weights.tobytes()
 
@@ -81,8 +81,8 @@ def test_a_plan_does_not_depend_on_what_was_planned_before(budget: Budget, monke
 @pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "concentrated"])
 def test_the_noise_is_within_two_per_cent_of_the_most_that_the_goal_allows(budget: Budget) -> None:
     db = engine(settings=config(budget=budget))
-    request = db.prepare(RUNNING, Wanted(within=50), None)
-    (offer,) = Strategy().offers(request, db.planner.views())
+    request = db.engine.prepare(RUNNING, Wanted(within=50), None)
+    (offer,) = Strategy().offers(request, db.engine.planner.views())
     assert isinstance(offer.law, WeightedRows)
     louder = [Noise(kind=noise.kind, scale=1.02 * noise.scale) for noise in offer.law.noises]
     assert meets(offer.law, request.goal)
@@ -91,8 +91,8 @@ def test_the_noise_is_within_two_per_cent_of_the_most_that_the_goal_allows(budge
 
 def test_noise_that_cannot_be_drawn_is_not_offered() -> None:
     db = engine()
-    request = db.prepare(RUNNING, Wanted(rmse=1e15), None)
-    assert Strategy().offers(request, db.planner.views()) == []
+    request = db.engine.prepare(RUNNING, Wanted(rmse=1e15), None)
+    assert Strategy().offers(request, db.engine.planner.views()) == []
 
 
 @pytest.mark.parametrize("stated", [1.0, 2.0], ids=["as stated", "twice the variance stated"])
@@ -101,9 +101,9 @@ def test_errors_have_the_stated_variance(budget: Budget, stated: float) -> None:
     """2,000 answers, at alpha 1e-6: six deviations, since sums of squares are skewed. The wrong twin states half of the
     true variance, and is 20 or more deviations away."""
     db = engine(settings=config(budget=budget))
-    request = db.prepare(RUNNING, Wanted(within=60), None)
+    request = db.engine.prepare(RUNNING, Wanted(within=60), None)
     truth = np.cumsum(counts().sum(axis=(1, 2)))
-    (offer,) = Strategy().offers(request, db.planner.views())
+    (offer,) = Strategy().offers(request, db.engine.planner.views())
     assert isinstance(offer.law, WeightedRows)
     last = offer.law.variances[-1] / stated
 

@@ -124,21 +124,21 @@ def test_it_bids_below_its_price_and_says_why() -> None:
 )
 def test_questions_without_nodes_are_left_to_others(question: str) -> None:
     db = small()
-    request = db.prepare(question, Wanted(within=30), None)
-    assert Tree(theta=THETA).offers(request, db.planner.views()) == []
+    request = db.engine.prepare(question, Wanted(within=30), None)
+    assert Tree(theta=THETA).offers(request, db.engine.planner.views()) == []
 
 
 def test_a_price_as_goal_is_left_to_others() -> None:
     db = small()
-    request = db.prepare(between(1, 50), Wanted(epsilon=0.1), None)
-    assert Tree(theta=THETA).offers(request, db.planner.views()) == []
-    assert Refine().offers(request, db.planner.views()) == []
+    request = db.engine.prepare(between(1, 50), Wanted(epsilon=0.1), None)
+    assert Tree(theta=THETA).offers(request, db.engine.planner.views()) == []
+    assert Refine().offers(request, db.engine.planner.views()) == []
 
 
 def test_gaussian_rows_are_bought_beside_the_old_ones() -> None:
     db = small(ASKING, Budget.of(rho=5.0))
     db.query("SELECT age, COUNT(*) FROM people GROUP BY age", within=30)
-    request, views = db.prepare(between(10, 41), Wanted(within=30), None), db.planner.views()
+    request, views = db.engine.prepare(between(10, 41), Wanted(within=30), None), db.engine.planner.views()
     wish = wish_for(request.workload.map, ("age",), views)
     assert wish is not None
     assert any(wish.nodes)
@@ -150,7 +150,7 @@ def test_boxes_stand_where_the_view_says() -> None:
     db = small()
     db.query(between(10, 41), within=30)
     db.query(between(10, 41), within=10)
-    views = db.planner.views()
+    views = db.engine.planner.views()
     for box, node in views.nodes.over(("age",)).items():
         strategy = views.nodes.strategies[node.block]
         assert isinstance(strategy, Product)

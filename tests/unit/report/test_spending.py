@@ -98,14 +98,14 @@ def test_spending_names_the_offers_that_were_taken(name: str, monkeypatch: pytes
     preset, budget = PRESETS[name]
     db = engine(analyst="owner", preset=preset, settings=config(budget=budget, public_size=6000))
     taken: list[str] = []
-    choose = db.planner.choose
+    choose = db.engine.planner.choose
 
     def noted(request: Request) -> Offer:
         offer = choose(request)
         taken.append(offer.proposer)
         return offer
 
-    monkeypatch.setattr(db.planner, "choose", noted)
+    monkeypatch.setattr(db.engine.planner, "choose", noted)
     by_proposer, by_question = dict[str, float](), dict[str, float]()
     for question, goal in (*ASKED, *((text, {"within": 15}) for text, _ in ASKED)):
         charge = db.query(question, **goal).charge
@@ -262,7 +262,13 @@ def shared(policy: str = "shared") -> tuple[Bursar, Bursar, Bursar]:
     owner = engine(settings=settings, analyst="owner")
     owner.owner.declare_shares()
     doors = [
-        Bursar(settings, owner.ledger, open_source=owner._open_source, randomness=owner._randomness, analyst=name)
+        Bursar(
+            settings,
+            owner.ledger,
+            open_source=owner.engine.open_source,
+            randomness=owner.engine.randomness,
+            analyst=name,
+        )
         for name in ("ann", "bob")
     ]
     return doors[0], doors[1], owner

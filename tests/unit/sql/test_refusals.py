@@ -13,7 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from bursar.compile import compile
-from bursar.compile.compile import read
+from bursar.compile.compile import parse_askable
+from bursar.compile.workload import Workload
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
@@ -65,13 +66,17 @@ def cases(path: Path) -> list[Case]:
 
 
 READING = cases(HERE / "refusals.sql")
-COMPILING = cases(HERE.parent / "workload" / "refusals.sql")
+COMPILING = cases(HERE.parent / "compile" / "refusals.sql")
 
 
 def check(case: Case, refused: QueryError) -> None:
     assert refused.reason == case.says
     assert case.text[refused.position :].startswith(case.at)
     assert (refused.text, refused.rewrite) == (case.text, case.rewrite)
+
+
+def read(text: str, domain: Domain, table: str) -> Workload:
+    return compile(parse_askable(text, domain, table), domain, table)
 
 
 @pytest.mark.parametrize("case", READING, ids=lambda case: case.text[:60])
@@ -100,7 +105,7 @@ def test_what_is_offered_to_an_analyst_can_be_asked_as_a_whole(case: Case) -> No
         read(case.text, PEOPLE, "people")
     assert refused.value.reason == case.says
     if refused.value.rewrite:
-        assert read(refused.value.rewrite, PEOPLE, "people")[1].outputs
+        assert read(refused.value.rewrite, PEOPLE, "people").outputs
 
 
 def test_reading_alone_would_offer_what_cannot_be_asked() -> None:

@@ -114,7 +114,9 @@ def test_answers_are_in_rows_of_the_data() -> None:
     own.put(kept())
     table, db = own.rows(), engine()
     assert table is not None
-    by_sex = db.prepare("SELECT sex, COUNT(*) FROM people WHERE age < 9 GROUP BY sex WITH ERROR 5", _plain(), None)
+    by_sex = db.engine.prepare(
+        "SELECT sex, COUNT(*) FROM people WHERE age < 9 GROUP BY sex WITH ERROR 5", _plain(), None
+    )
     assert table.answers(by_sex.compiled.map) == pytest.approx([4.0, 2.0])  # four rows stand for eight
     assert table.answers(PartwiseMap((by_sex.compiled.map, by_sex.compiled.map))) == pytest.approx([4.0, 2.0, 4.0, 2.0])
     assert table.estimate(by_sex.compiled.map) is None

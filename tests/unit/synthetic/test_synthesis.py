@@ -257,7 +257,7 @@ def test_old_versions_are_not_used() -> None:
     db.synthesize(ways=2, spend=0.2)
     assert db.synthetic_rows() is not None
     source = TableSource(counts(1), DOMAIN)
-    declare_version(db.ledger, lambda key: source, db._randomness)
+    declare_version(db.ledger, lambda key: source, db.engine.randomness)
     assert counted(db, Versioned) == 2
     assert db.synthetic_rows() is None
     with pytest.raises(QueryError, match="log says nothing"):

@@ -158,7 +158,7 @@ def test_copies_do_not_touch_each_other() -> None:
 def test_a_kernel_can_charge_so(neighbours: Neighbours) -> None:
     settings_ = config(unit=Unit(neighbours=neighbours), budget=Budget.of(epsilon=5.0), public_size=1000)
     db = engine(settings=settings_)
-    door = {"ledger": db.ledger, "open_source": db._open_source, "randomness": db._randomness}
+    door = {"ledger": db.ledger, "open_source": db.engine.open_source, "randomness": db.engine.randomness}
     facts = {"unit": settings_.unit, "budget": settings_.budget, "max_rows": settings_.max_rows}
     kernel = Kernel(domain=settings_.domain, **facts, **door, sequential=True)
     parts = Steps.identity(10)
