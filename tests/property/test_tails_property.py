@@ -60,7 +60,7 @@ RARE = [
     Noise(kind=NoiseKind.LAPLACE, scale=1.0),
     Noise(kind=NoiseKind.GAUSSIAN, scale=2.0**-2.5),
 ]
-"""The first and the last are equally seldom anything but zero: two thirds of a pitch are not to be taken for all of it."""
+"""The first and the last are equally seldom anything but zero: two thirds of a pitch are not all of it."""
 
 terms = st.lists(st.tuples(st.integers(min_value=1, max_value=6), noises), min_size=2, max_size=5)
 
