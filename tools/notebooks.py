@@ -26,7 +26,12 @@ def executed(book: Path, folder: Path, patience: int | None = None) -> Any:
     """The notebook with the outputs of a run in a folder of its own, which they do not name."""
     notebook = nbformat.read(book, as_version=4)
     client = NotebookClient(
-        notebook, timeout=patience, startup_timeout=patience or 600, kernel_name="python3", record_timing=False
+        notebook,
+        timeout=patience,
+        startup_timeout=patience or 600,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,  # what is printed arrives in as many pieces as the machine has time for
     )
     surroundings = {**os.environ, "TMPDIR": str(folder), "IPYTHONDIR": str(folder), "PYTHONPATH": str(ROOT / "src")}
     done = client.execute(cwd=str(folder), env=surroundings)

@@ -166,6 +166,7 @@ class NobodyThere(Kernel):
 
 
 def excess(adversary: Adversary, pair: tuple[Versions, Versions] = PAIR, **twin: Any) -> Decimal:
+    events_room._reach.cache_clear()  # a twin's reach must be computed, and not stay for the next one
     return worst_ratio(played(adversary, **twin), *pair).excess
 
 

@@ -164,6 +164,7 @@ amounts = st.one_of(
 )
 @example(command="query", kind="--within", amount="50", second="--confidence", limit="1e-300")
 @example(command="query", kind="--within", amount="50", second="--confidence", limit="0.9999999999999999")
+@example(command="query", kind="--within", amount="1e-17", second="--confidence", limit="0.5")
 def test_any_goal(shell: Shell, command: str, kind: str, amount: str, second: str, limit: str) -> None:
     check(shell, (command, GOOD[1], kind, amount, second, limit))
 

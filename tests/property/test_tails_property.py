@@ -55,6 +55,13 @@ def narrow(scale: float) -> list[tuple[int, Noise]]:
     return [(1, Noise(kind=NoiseKind.GAUSSIAN, scale=scale))] * 2
 
 
+RARE = [
+    Noise(kind=NoiseKind.LAPLACE, scale=2.0**-4),
+    Noise(kind=NoiseKind.LAPLACE, scale=1.0),
+    Noise(kind=NoiseKind.GAUSSIAN, scale=2.0**-2.5),
+]
+"""The first and the last are equally seldom anything but zero: two thirds of a pitch are not all of it."""
+
 terms = st.lists(st.tuples(st.integers(min_value=1, max_value=6), noises), min_size=2, max_size=5)
 
 
@@ -62,6 +69,7 @@ terms = st.lists(st.tuples(st.integers(min_value=1, max_value=6), noises), min_s
 @given(terms=terms, height=heights)
 @example(terms=narrow(0.25), height=0.3046875)
 @example(terms=narrow(0.125), height=0.3)
+@example(terms=[(2, RARE[0]), (3, RARE[2])], height=4.0)
 def test_whole_weights(terms: list[tuple[int, Noise]], height: float) -> None:
     weights, of = [w for w, _ in terms], [noise for _, noise in terms]
     alpha = height * deviation(weights, of)
@@ -121,6 +129,7 @@ def test_half_widths_cover_and_nothing_much_smaller_does(terms: list[tuple[int, 
     height=heights,
     share=st.floats(min_value=0.5, max_value=2.0),
 )
+@example(rows=[[2, 0, 3]], of=RARE, height=4.0, share=2.0)
 def test_union_is_above_the_sum_and_decides(
     rows: list[list[int]], of: list[Noise], height: float, share: float
 ) -> None:

@@ -50,6 +50,15 @@ class Stage:
     loss: float  # to be charged, about, in the unit of the budget
 
     @property
+    def asked(self) -> float:
+        """What questions are to cost: at one order, what Laplace noise of this epsilon costs at most.
+
+        Under a loss that is much larger, counts come out exact, and no goal costs more than another.
+        """
+        order = self.config.budget.order
+        return self.loss if order is None else min(self.loss, math.sqrt(2 * self.loss) / order)
+
+    @property
     def small(self) -> Attribute:
         """The shortest column that has a declared cell which the unit is in on neither table, if there is one."""
         own = [a for a in self.config.domain.attributes if a.name != self.config.unit.column]
@@ -115,7 +124,7 @@ def _asked(text: str | None, goals: tuple[float, ...], stage: Stage, db: Bursar)
     """The question with a goal, and with parts of it; the last one costs what the session is to cost."""
     if text is None:
         return None
-    last = _within(db, text, stage.loss)
+    last = _within(db, text, stage.asked)
     if last is None:
         return None
     errors = [last * goal / goals[-1] for goal in goals]

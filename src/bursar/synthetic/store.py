@@ -75,7 +75,8 @@ class StoredTable:
     def load(path: Path, domain: Domain) -> StoredTable | None:
         """The table in a file; None where there is none, or none of this domain that can be read."""
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            # Opened here: numpy leaves a file open that it opened itself and could not read.
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 codes, facts = stored["codes"], json.loads(stored["facts"].tobytes())
         except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
             return None

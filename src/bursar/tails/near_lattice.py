@@ -32,6 +32,10 @@ FINEST = 12
 CLOSE = 0.003
 """What is left over may have a standard deviation of this share of the pitch."""
 
+BESIDE = 0.005
+"""And no weight may be farther from a multiple of the pitch than this share of it: a draw that is hardly ever anything
+but zero adds next to nothing to the deviation, and may yet be most of a tail."""
+
 ROUND = 1e-5
 """Pitches this close to one of ten binary digits are that one: a whole number more often than not."""
 
@@ -92,6 +96,7 @@ def pitches(weights: Reals, spreads: Reals) -> Reals:
         pitch = each[open_]
         rest = weights[open_] - pitch[:, None] * np.rint(weights[open_] / pitch[:, None])
         near = np.square(rest) @ np.square(spreads) <= np.square(CLOSE * pitch)
+        near &= np.abs(rest).max(axis=1) <= BESIDE * pitch
         found[open_[near]] = pitch[near]
         open_ = open_[~near]
     return found

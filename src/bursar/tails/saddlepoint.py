@@ -21,6 +21,9 @@ ROUNDS = 15
 CENTRE = 1e-3
 """Below so many standard deviations the normal tail does, and the correction to it would be lost in rounding."""
 
+FARTHEST = 1e12
+"""So many scales out, a Laplace draw's tail is nothing, and a tilt would be rounded to where K ceases to be finite."""
+
 
 def near_threshold(scales: Reals, kind: NoiseKind, beta: float) -> float:
     """About the t with sum_i Pr[|S_i| >= t] = beta, S_i the sum of draws of the given scales, one row for each sum.
@@ -63,6 +66,8 @@ def near_tails(scales: Reals, kind: NoiseKind, thresholds: Reals) -> Reals:
 
 def _tails(rows: Reals, kind: NoiseKind, t: Reals) -> tuple[Reals, Reals]:
     """The tilt s and Pr[S >= t], for each row."""
+    if kind is NoiseKind.LAPLACE:
+        t = np.minimum(t, FARTHEST * rows.max(axis=1))
     s = _first(rows, kind, t)
     for _ in range(STEPS):
         _, slope, bend = _cumulants(rows, kind, s)

@@ -70,18 +70,18 @@ def test_a_file_twice_is_refused(folder: Path) -> None:
 
 def test_a_folder_is_watched_until_it_is_stopped(folder: Path) -> None:
     words = [sys.executable, "-c", "from bursar.cli import main; main()", "ingest", "a.csv", "--watch", "."]
-    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    lines = []
-    assert child.stdout is not None
-    assert child.stderr is not None
-    while len(lines) < 2:
-        lines.append(child.stdout.readline())
-    Path("c.part").write_text("nothing\n1\n")
-    Path("c.part").rename("c.csv")  # complete from the first look on
-    refused = child.stderr.readline()
-    time.sleep(0.1)
-    child.send_signal(signal.SIGINT)
-    assert child.wait() == 0
-    assert lines == ["a.csv: 3 rows added\n", "b.csv: 2 rows added; set aside: 0 late, 1 outside\n"]
-    assert "no column week" in refused
-    assert child.stdout.read() == child.stderr.read() == ""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        lines = []
+        assert child.stdout is not None
+        assert child.stderr is not None
+        while len(lines) < 2:
+            lines.append(child.stdout.readline())
+        Path("c.part").write_text("nothing\n1\n")
+        Path("c.part").rename("c.csv")  # complete from the first look on
+        refused = child.stderr.readline()
+        time.sleep(0.1)
+        child.send_signal(signal.SIGINT)
+        assert child.wait() == 0
+        assert lines == ["a.csv: 3 rows added\n", "b.csv: 2 rows added; set aside: 0 late, 1 outside\n"]
+        assert "no column week" in refused
+        assert child.stdout.read() == child.stderr.read() == ""

@@ -57,5 +57,12 @@ def test_hardly_any_confidence_divides_nothing_by_zero(kind: NoiseKind, beta: fl
         assert near_tails(np.ones((2, 3)), kind, np.array([1e-12, 1e-3])) == pytest.approx([1.0, 1.0], rel=1e-2)
 
 
+@pytest.mark.parametrize("kind", NoiseKind)
+@pytest.mark.parametrize("scale", [1.0, 4.6e-18])
+def test_what_is_too_far_out_has_next_to_no_tail(kind: NoiseKind, scale: float) -> None:
+    for draws in (1, 4, 300):
+        assert near_tails(np.full((1, draws), scale), kind, np.array([1e17 * scale]))[0] < 1e-200
+
+
 def test_a_row_without_noise_has_no_tail() -> None:
     assert near_tails(np.array([[0.0], [1.0]]), NoiseKind.LAPLACE, np.array([1.0, 1.0]))[0] == 0

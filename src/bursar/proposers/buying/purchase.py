@@ -211,7 +211,7 @@ class PurchaseProblem:
         ):  # on a lattice a tail falls in steps: about its value half a step on
             pitch = pitches(weights, spreads)
             on = (pitch > 0) & (rest <= NEARLY * pitch)
-            reached[on] = pitch[on] * (np.ceil(amount / pitch[on] - NEARLY) - 0.5)
+            reached[on] = pitch[on] * (np.maximum(np.ceil(amount / pitch[on] - NEARLY), 1.0) - 0.5)
         kind = NoiseKind.LAPLACE if laplace else NoiseKind.GAUSSIAN
         each = float(near_tails(scales, kind, reached).mean())
         aim = self.request.goal.beta / len(weights)
