@@ -56,7 +56,8 @@ def broken(page: Path) -> list[str]:
 
 def named(text: str) -> list[str]:
     """The paths of files and folders that a page names in backticks."""
-    return [code[1:-1] for code in CODE.findall(FENCED.sub("", text)) if PATH.fullmatch(code[1:-1])]
+    quoted = [code[1:-1] for code in CODE.findall(FENCED.sub("", text))]
+    return [code for code in quoted if PATH.fullmatch(code) and not code.startswith("build/")]  # built, not kept
 
 
 def missing(page: Path) -> list[str]:

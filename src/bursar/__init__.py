@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bursar.engine import Bursar
     from bursar.opening import create, open
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Bursar", "BursarError", "__version__", "create", "open"]
 
 
