@@ -22,10 +22,10 @@ WIDTH, HEIGHT = 1000, 664
 INK, FAINT, TRUST, PAPER = "#1f2933", "#6b7785", "#b42318", "#ffffff"
 STAGE, ROOM, CORE, YELLOW = "#dbeafe", "#f1f5f9", "#fee4e2", "#fef3c7"
 STYLE = (
-    "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:%s}"
-    ".name{font-size:15px;font-weight:600}.about{font-size:11.5px;fill:%s}.over{font-size:12px;font-style:italic}"
-    ".border{font-size:13px;font-weight:600;fill:%s}"
-) % (INK, FAINT, TRUST)
+    f"text{{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:{INK}}}"
+    f".name{{font-size:15px;font-weight:600}}.about{{font-size:11.5px;fill:{FAINT}}}"
+    f".over{{font-size:12px;font-style:italic}}.border{{font-size:13px;font-weight:600;fill:{TRUST}}}"
+)
 
 OUTSIDE_CORE = {"errors", "arrays"}
 """What the trusted core may import from outside of it: names of errors and of array types."""

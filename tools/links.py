@@ -47,11 +47,13 @@ def broken(page: Path) -> list[str]:
             continue
         place, _, anchor = unquote(link).partition("#")
         target = page.parent / place if place else page
-        if not target.exists():
-            found.append(link)
-        elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text(encoding="utf-8")):
+        if not target.exists() or (anchor and not _has(target, anchor)):
             found.append(link)
     return found
+
+
+def _has(page: Path, anchor: str) -> bool:
+    return page.suffix != ".md" or anchor in anchors(page.read_text(encoding="utf-8"))
 
 
 def named(text: str) -> list[str]:

@@ -43,7 +43,9 @@ def test_the_walk_through_the_tree_names_its_files() -> None:
 
 def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    good = "# A heading\n[a](page.md) [b](#a-heading) [c](https://example.org/x) `[d](gone.md)`\n```\n[e](gone.md)\n```\n"
+    good = (
+        "# A heading\n[a](page.md) [b](#a-heading) [c](https://example.org/x) `[d](gone.md)`\n```\n[e](gone.md)\n```\n"
+    )
     page.write_text(good, encoding="utf-8")
     assert links.broken(page) == []
     page.write_text(good + "[f](gone.md) ![g](gone.png) [h](#no-heading) [i](page.md#nor-this)", encoding="utf-8")
