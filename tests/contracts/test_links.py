@@ -84,9 +84,10 @@ def test_the_reference_is_built_and_whole(tmp_path: Path) -> None:
     """One page per module, all that is public on the first one, search without a network, and no broken link."""
     import bursar
 
-    words = [sys.executable, "-W", "error", str(ROOT / "tools" / "reference.py"), str(tmp_path)]
+    words = [sys.executable, str(ROOT / "tools" / "reference.py"), str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
+    assert "does not resolve" not in done.stderr  # a public name that the generator cannot find
     built = {str(page.relative_to(tmp_path).with_suffix("")) for page in tmp_path.rglob("*.html")}
     source = ROOT / "src"
     modules = {str(path.relative_to(source).with_suffix("")) for path in (source / "bursar").rglob("*.py")}
@@ -96,4 +97,4 @@ def test_the_reference_is_built_and_whole(tmp_path: Path) -> None:
     assert [name for name in bursar.__all__ if f'id="{name}"' not in first] == []
     search = (tmp_path / "search.js").read_text(encoding="utf-8")
     assert "bursar.core.kernel" in search
-    assert '"search.js"' in (tmp_path / "index.html").read_text(encoding="utf-8") or "search.js" in first
+    assert "search.js" in (tmp_path / "index.html").read_text(encoding="utf-8")
