@@ -62,10 +62,11 @@ def named(text: str) -> list[str]:
     return [code for code in quoted if PATH.fullmatch(code) and not code.startswith("build/")]  # built, not kept
 
 
-def missing(page: Path) -> list[str]:
-    """The paths that a page names and that there are not; `*` stands for any part of a name."""
+def missing(page: Path, suffix: str = "") -> list[str]:
+    """The paths with a suffix that a text names and that there are not; `*` stands for any part of a name."""
     bases = [page.parent, *(ROOT / base for base in BASES)]
-    return [path for path in named(page.read_text(encoding="utf-8")) if not any(_there(base, path) for base in bases)]
+    paths = [path for path in named(page.read_text(encoding="utf-8")) if path.endswith(suffix)]
+    return [path for path in paths if not any(_there(base, path) for base in bases)]
 
 
 def _there(base: Path, path: str) -> bool:

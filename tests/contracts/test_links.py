@@ -13,13 +13,14 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import links  # noqa: E402
 
+SOURCE = ROOT / "src" / "bursar"
 NAMING = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
     ROOT / "docs" / "architecture.md",
     ROOT / "docs" / "stability.md",
-    *(ROOT / "src").rglob("README.md"),
+    *SOURCE.rglob("README.md"),
 ]
 """Pages about the tree itself: what they name in backticks and looks like a path must be one."""
 
@@ -32,6 +33,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", NAMING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_that_are_named_exist(page: Path) -> None:
     assert links.missing(page) == []
+
+
+@pytest.mark.parametrize("room", [path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()])
+def test_files_that_docstrings_and_arguments_name_exist(room: str) -> None:
+    texts = [path for path in (SOURCE / room).rglob("*") if path.name.endswith((".py", ".proof.md"))]
+    gone = {str(path.relative_to(SOURCE)): links.missing(path, suffix=".py") for path in texts}
+    assert {name: paths for name, paths in gone.items() if paths} == {}
 
 
 def test_the_walk_through_the_tree_names_its_files() -> None:
