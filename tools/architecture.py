@@ -145,7 +145,7 @@ def picture() -> str:
     border = (
         f'<rect x="190" y="356" width="790" height="212" rx="12" fill="none" stroke="{TRUST}" stroke-width="2" '
         'stroke-dasharray="9 5"/>\n'
-        '<text class="border" x="206" y="378">TRUSTED: only here do questions meet rows, or noise</text>\n'
+        '<text class="border" x="206" y="378">TRUSTED: rows and noise meet only here</text>\n'
         '<text class="border" x="968" y="560" text-anchor="end">every module has a written argument beside it</text>'
     )
     title = "One question, from text to answer, as engine.py passes it on"
