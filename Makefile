@@ -8,13 +8,14 @@ export OMP_NUM_THREADS := 1
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: help venv demo test test-all lint dist bench notebooks proofs clean
+.PHONY: help venv demo test test-all lint docs dist bench notebooks proofs clean
 
 help:
 	@echo "make demo      set up and walk through asking, repeating, explaining, being refused"
 	@echo "make test      set up and run the tests (minutes)"
 	@echo "make test-all  the heavy tests that 'make test' leaves out: enumeration, audits, fault injection"
 	@echo "make lint      style, formatting and types"
+	@echo "make docs      the Python reference, from docstrings: a site that works from disk, in build/reference"
 	@echo "make dist      build the packages, install the wheel into empty environments and run the demo there"
 	@echo "make bench     all benchmarks, quick settings; rewrites benchmarks/RESULTS.md"
 	@echo "make notebooks run the notebooks of examples/ and keep what they print"
@@ -46,6 +47,12 @@ lint: .venv/dev
 	$(BIN)/ruff check src tests benchmarks tools
 	$(BIN)/ruff format --check src tests benchmarks tools
 	$(BIN)/mypy
+
+docs: .venv/dev
+	$(BIN)/python tools/architecture.py check
+	$(BIN)/python tools/reference.py build/reference
+	$(BIN)/python tools/links.py
+	$(BIN)/python tools/links.py build/reference
 
 dist: .venv/dev
 	rm -rf dist

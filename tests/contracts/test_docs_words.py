@@ -74,11 +74,3 @@ def test_the_index_leads_everywhere() -> None:
     linked = set(re.findall(r"\]\(([^)#]+)", PAGES["index.md"]))
     assert linked >= {page.name for page in DOCS.glob("*.md")} - {"index.md"}
     assert linked >= {f"../examples/{book.name}" for book in (ROOT / "examples").glob("*.ipynb")}
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_links_to_headings_lead_to_headings(page: str) -> None:
-    for name, place in re.findall(r"\]\(([\w-]*(?:\.md)?)#([^)]+)\)", PAGES[page]):
-        headings = re.findall(r"^#+ (.+)$", PAGES[name or page], re.MULTILINE)
-        anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-        assert place in anchors, f"{page}: {name}#{place}"

@@ -1,4 +1,4 @@
-"""The command line. Commands are in `app.py`, what they print in `show.py`, the guided tour in `tour.py`."""
+"""The command line. Commands are in `app.py`, what they print in the room `report`, the guided tour in `tour.py`."""
 
 from __future__ import annotations
 

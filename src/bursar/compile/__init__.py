@@ -1,11 +1,12 @@
 """Stage 2 of 5: Query -> Workload.
 
-names (which column is meant) -> levels (groups of values as the values in them) -> sealed (which partitions are meant)
--> truth (where a condition holds, cell by cell) -> regions (a WHERE as sets of cells of few columns) -> masks (rows,
-one per group) -> compile (labelled lines). A refusal goes through repair to a question that works.
+`resolve_names.py` (which column is meant) -> `levels.py` (groups of values as the values in them) ->
+`partition_window.py` (which partitions are meant) -> `three_valued.py` (where a condition holds, cell by cell) ->
+`regions.py` (a WHERE as sets of cells of few columns) -> `masks.py` (rows, one per group) -> `compile.py` (labelled
+lines). A refusal goes through the room `rewrite` to a question that works.
 
 A question means what DuckDB would answer over the public view: the columns after clipping and binning, NULL as three-
-valued logic has it. Where the cells cannot tell, the question is refused; `truth` states the rule.
+valued logic has it. Where the cells cannot tell, the question is refused; `three_valued.py` states the rule.
 """
 
 from bursar.compile.compile import MOST_ANSWERS, compile

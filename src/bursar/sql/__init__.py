@@ -1,8 +1,8 @@
 """Stage 1 of 5: text -> Query.
 
-tokens (limits, one statement) -> accuracy (the clause is cut off) -> sqlglot -> allowed (nothing unknown passes)
--> statement, groups, aggregates, conditions and after (our own plain data). A refusal goes through repair and render to
-a question that works.
+`tokens.py` (limits, one statement) -> `accuracy.py` (the clause is cut off) -> sqlglot -> `allowed.py` (nothing unknown
+passes) -> `statement.py`, `groups.py`, `aggregates.py`, `conditions.py` and `result_clauses.py` (plain data, defined in
+`query.py`). A refusal goes through the room `rewrite` and `render.py` to a question that works.
 
 Nothing an analyst typed leaves this room but names and literals inside a `Query`; no SQL is ever handed on.
 """

@@ -1,1 +1,1 @@
-"""RAP (Vietri et al., NeurIPS 2022): what the engine does not use itself."""
+"""RAP (Avent and Korolova, "Pushing the Boundaries of Private, Large-Scale Query Answering"), beyond the engine's."""

@@ -1,0 +1,54 @@
+"""Builds the Python reference from docstrings, as a site that works from disk: `python tools/reference.py [FOLDER]`.
+
+One page per module; what `bursar.__all__` names is on the first of them. Nothing is loaded from a network: searching is
+done by the browser, in an index that is built here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import shutil
+import sys
+from pathlib import Path
+
+import pdoc.doc
+import pdoc.render
+
+import bursar
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "build" / "reference"
+
+
+def modules() -> list[str]:
+    """Every module of the package, parents first."""
+    return sorted(["bursar", *(found.name for found in pkgutil.walk_packages(bursar.__path__, "bursar."))])
+
+
+def build(folder: Path) -> int:
+    """Write the site, and say how many pages it has."""
+    for name in bursar.__all__:  # names that are loaded at first use are found by the generator afterwards only
+        setattr(bursar, name, getattr(bursar, name))
+    documented = {name: pdoc.doc.Module(importlib.import_module(name)) for name in modules()}
+    pdoc.render.configure(
+        docformat="markdown",
+        search=True,
+        show_source=False,
+        include_undocumented=False,
+        footer_text=f"Bursar {bursar.__version__}",
+        template_directory=Path(__file__).with_name("reference_templates"),
+    )
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, module in documented.items():
+        page = folder.joinpath(*name.split(".")).with_suffix(".html")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(pdoc.render.html_module(module, documented), encoding="utf-8")
+    (folder / "index.html").write_text(pdoc.render.html_index(documented), encoding="utf-8")
+    (folder / "search.js").write_text(pdoc.render.search_index(documented), encoding="utf-8")
+    return len(documented)
+
+
+if __name__ == "__main__":
+    site = Path(sys.argv[1]) if sys.argv[1:] else SITE
+    print(f"{build(site)} modules: open {site / 'index.html'}")
