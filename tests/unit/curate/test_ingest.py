@@ -180,7 +180,7 @@ def test_who_changes_the_data_keeps_others_waiting(tmp_path: Path) -> None:
 
 def watcher(db: bursar.Bursar, folder: Path) -> tuple[Watcher, list[Taken | SourceError]]:
     told: list[Taken | SourceError] = []
-    return Watcher(db.config, folder, db.ingest, told.append), told
+    return Watcher(db.config, folder, db.owner.ingest, told.append), told
 
 
 def test_complete_files_are_taken_in_order(tmp_path: Path) -> None:

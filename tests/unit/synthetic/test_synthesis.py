@@ -160,12 +160,12 @@ def test_analysts_who_share_nothing_see_their_own_table_only() -> None:
     halves = Shares({"ana": Fraction(1, 2), "bob": Fraction(1, 2)})
     settings = config(analysts=AnalystSettings(policy="independent", shares=halves))
     ana = engine(settings=settings, analyst="ana")
-    ana.declare_shares()
+    ana.owner.declare_shares()
     ana.synthesize(spend=0.2)
     bob = engine(settings=settings, analyst="bob", ledger=ana.ledger)
     with pytest.raises(QueryError, match="log says nothing"):
         bob.synthesize()
-    assert ana.synthetic_rows() is not None
+    assert ana.engine.sight.synthetic_rows() is not None
     assert bob.synthetic_rows() is None
 
 
@@ -255,11 +255,11 @@ def test_others_who_use_up_the_budget_meanwhile_are_told_of(monkeypatch: pytest.
 def test_old_versions_are_not_used() -> None:
     db = owner()
     db.synthesize(ways=2, spend=0.2)
-    assert db.synthetic_rows() is not None
+    assert db.engine.sight.synthetic_rows() is not None
     source = TableSource(counts(1), DOMAIN)
     declare_version(db.ledger, lambda key: source, db.engine.randomness)
     assert counted(db, Versioned) == 2
-    assert db.synthetic_rows() is None
+    assert db.engine.sight.synthetic_rows() is None
     with pytest.raises(QueryError, match="log says nothing"):
         db.synthesize()
     assert db.prepare_synthesis(ways=2, spend=0.2).price > 0
