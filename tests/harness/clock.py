@@ -11,7 +11,7 @@ import scipy.optimize
 
 import bursar.strategies.best
 
-LOADED = (bursar.strategy.best, scipy.optimize)
+LOADED = (bursar.strategies.best, scipy.optimize)
 """What an engine loads when it first needs it. Some of it reads the clock then, and only in the first of two runs."""
 
 TICK = 1e-3
