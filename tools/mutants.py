@@ -54,7 +54,8 @@ UNITS = ("tests/conformance/test_source_conformance.py", f"{CORE}/source/test_du
 REFINE = (f"{CORE}/extensions/test_refine.py", f"{CORE}/extensions/test_noise_down.py")
 ABOVE = (f"{CORE}/extensions/test_above.py", f"{CORE}/extensions/test_opened.py")
 KERNEL = (f"{CORE}/test_kernel.py", f"{CORE}/test_kernel_edges.py")
-LEDGER = (f"{CORE}/ledger", "tests/conformance/test_ledger_conformance.py")
+GROUPS = (f"{CORE}/ledger/test_group_commit.py", "tests/conformance/test_ledger_conformance.py")
+LEDGER = (f"{CORE}/ledger/test_sqlite_ledger.py", "tests/conformance/test_ledger_conformance.py")
 SEALS = (f"{CORE}/test_seals.py",)
 
 MEASURE_MUTANTS = (
@@ -312,7 +313,7 @@ LEDGER_MUTANTS = (
         file="core/ledger/group_commit.py",
         old="            for turn in group:\n                turn.error = LedgerError(",
         new="            for turn in group[1:]:\n                turn.error = LedgerError(",
-        tests=LEDGER,
+        tests=GROUPS,
     ),
     Mutant(
         name="earlier members of a group are not counted",
@@ -368,7 +369,7 @@ LEDGER_MUTANTS = (
         file="core/ledger/group_commit.py",
         old="            for turn in group:\n                self._run_one(turn)",
         new="            for turn in reversed(group):\n                self._run_one(turn)",
-        tests=LEDGER,
+        tests=GROUPS,
     ),
     Mutant(
         name="the content of the data not compared on opening",

@@ -44,3 +44,18 @@ def every(name: str, cases: Callable[[], Iterable[T]], label: Callable[[T], str]
         return run
 
     return decorate
+
+
+def few(cases: Iterable[Any], most: int = 1) -> list[Any]:
+    """The cases of a family that takes long, for `parametrize`: the first `most` as they are, the others heavy."""
+    return sampled(cases, lambda place, _: place < most)
+
+
+def sampled(cases: Iterable[Any], stays: Callable[[int, Any], bool]) -> list[Any]:
+    """The cases of a family that takes long: those of which `stays(place, case)` is true as they are, others heavy."""
+    return [case if stays(place, case) else _heavy(case) for place, case in enumerate(cases)]
+
+
+def _heavy(case: Any) -> Any:
+    values = case if type(case) is tuple else (case,)
+    return pytest.param(*values, marks=pytest.mark.heavy)

@@ -62,11 +62,13 @@ def written(value: Any) -> str:
     return f"{value:.9g}" if math.isfinite(value) else "NULL"
 
 
+@cache
 def asked(text: str) -> tuple[Workload, Any]:
     view = visits if " visits" in text else public
     return compile(parse(text), view.DOMAIN, "visits" if view is visits else "people"), view
 
 
+@cache
 def ours(text: str) -> list[tuple[str, ...]]:
     """The lines of an answer from exact counts."""
     workload, view = asked(text)
