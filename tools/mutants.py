@@ -293,7 +293,7 @@ SPARSE_VECTOR_MUTANTS = (
         file="core/extensions/sparse_vector.py",
         old="        transaction.drop_secret(_name(event.instance))",
         new="        pass",
-        tests=ABOVE,
+        tests=(*ABOVE, "tests/faults/test_above_faults.py"),
     ),
 )
 
@@ -491,7 +491,7 @@ def run(mutant: Mutant) -> tuple[str, str]:
         except subprocess.TimeoutExpired:
             return BROKEN, f"its tests took more than {SECONDS} seconds"
     lines = done.stdout.strip().splitlines() or done.stderr.strip().splitlines() or ["nothing"]
-    failed = re.findall(r"^FAILED (\S+)", done.stdout, re.MULTILINE)
+    failed = re.findall(r"^FAILED (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
     if done.returncode == 1 and failed:
         return CAUGHT, failed[0]
     return (SURVIVED if done.returncode == 0 else BROKEN), lines[-1]
