@@ -51,7 +51,7 @@ CORE = "tests/unit/core"
 NOISE = (f"{CORE}/noise", "tests/statistical/test_noise_law.py")
 NORMS = (f"{CORE}/queries", f"{CORE}/accounting", f"{CORE}/extensions/test_replace_one.py")
 UNITS = ("tests/conformance/test_source_conformance.py", f"{CORE}/source/test_duckdb_source.py")
-REFINE = (f"{CORE}/extensions/test_refine.py", f"{CORE}/extensions/test_noise_down.py")
+REFINE = (f"{CORE}/extensions/test_refine.py", "tests/statistical/test_noise_down_law.py")
 ABOVE = (f"{CORE}/extensions/test_above.py", f"{CORE}/extensions/test_opened.py")
 KERNEL = (f"{CORE}/test_kernel.py", f"{CORE}/test_kernel_edges.py")
 GROUPS = (f"{CORE}/ledger/test_group_commit.py", "tests/conformance/test_ledger_conformance.py")
@@ -220,7 +220,7 @@ REFINE_MUTANTS = (
         file="core/noise/system.py",
         old="return noise_down(current, before=before.scale, after=after.scale)",
         new="return bulk.laplace(after.scale, current.size)",
-        tests=("tests/statistical/test_noise_down_law.py", *REFINE),
+        tests=REFINE,
     ),
     Mutant(
         name="the noise before a refinement not compared",

@@ -16,6 +16,7 @@ from scipy import stats
 from bursar.core.extensions.refine import noise_down
 from bursar.core.noise import bulk
 from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.noise.system import SystemRandomness
 from harness.cases import few
 from harness.masses import finer, mass_of
 
@@ -32,7 +33,8 @@ def noise(scale: float) -> Noise:
 
 
 def right(current: Draws, before: float, after: float) -> Draws:
-    return noise_down(current, before=before, after=after)
+    """Through the door that the kernel uses."""
+    return SystemRandomness().refine(current, noise(before), noise(after))
 
 
 def fresh(current: Draws, before: float, after: float) -> Draws:
