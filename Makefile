@@ -8,12 +8,13 @@ export OMP_NUM_THREADS := 1
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: help venv demo test test-all lint docs dist bench notebooks proofs clean
+.PHONY: help venv demo test test-all soak lint docs dist bench notebooks proofs clean
 
 help:
 	@echo "make demo      set up and walk through asking, repeating, explaining, being refused"
-	@echo "make test      set up and run the tests (minutes)"
+	@echo "make test      set up and run the tests (a few minutes)"
 	@echo "make test-all  the heavy tests that 'make test' leaves out: enumeration, audits, fault injection"
+	@echo "make soak      what is too long for CI: planted bugs, a kill at every step, many more scenes (hours)"
 	@echo "make lint      style, formatting and types"
 	@echo "make docs      the Python reference, from docstrings: a site that works from disk, in build/reference"
 	@echo "make dist      build the packages, install the wheel into empty environments and run the demo there"
@@ -42,6 +43,11 @@ test: .venv/dev
 
 test-all: .venv/dev
 	$(PYTEST) -m heavy tests
+
+# The figures of the environment are read by tests/harness/faults.py and tests/record_play.
+soak: .venv/dev
+	$(BIN)/python tools/mutants.py run --workers 2
+	BURSAR_SOAK=1 BURSAR_SCENES=100 $(PYTEST) -m heavy tests
 
 lint: .venv/dev
 	$(BIN)/ruff check src tests benchmarks tools

@@ -31,6 +31,10 @@ settings.register_profile(
 settings.load_profile("bursar")
 
 
+MAKES_HEAVY = ("mark.heavy", "few(", "sampled(")
+"""What a file with heavy tests has in it: the mark, or a function of `harness.cases` that sets it."""
+
+
 def pytest_collection() -> None:
     gc.disable()  # all that is made until the end of the collection stays, and would be looked through again and again
 
@@ -43,7 +47,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Where only heavy tests run, files that have none are not even read: most of the time to collect goes there."""
     if config.option.markexpr != "heavy" or collection_path.suffix != ".py":
         return None
-    return True if "mark.heavy" not in collection_path.read_text(encoding="utf-8") else None
+    text = collection_path.read_text(encoding="utf-8")
+    return None if any(word in text for word in MAKES_HEAVY) else True
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from bursar import errors
+from harness.cases import every
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "bursar"
@@ -56,8 +55,8 @@ def assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
 @cache
 def constants() -> dict[str, list[ast.expr]]:
     """The constants of all modules, which others may import."""
-    every = [item for file in SRC.rglob("*.py") for item in assigned(parsed(file)).items()]
-    return {name: values for name, values in every if name.isupper()}
+    found = [item for file in SRC.rglob("*.py") for item in assigned(parsed(file)).items()]
+    return {name: values for name, values in found if name.isupper()}
 
 
 @cache
@@ -99,19 +98,21 @@ def _explains(kind: str, said: str, name: str, message: str) -> bool:
 
 
 MODULES = sorted({file for room in ROOMS for file in SRC.glob(room)} - {SRC / name for name in SYNTAX})
-WRITTEN = [(file, name, text) for file in MODULES for name, text in messages(file)]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [(name, text) for _, name, text in WRITTEN], ids=[f"{f.stem}: {t[:50]}" for f, _, t in WRITTEN]
-)
-def test_a_refusal_has_a_remedy(name: str, text: str) -> None:
+def written() -> list[tuple[Path, str, str]]:
+    return [(file, name, text) for file in MODULES for name, text in messages(file)]
+
+
+@every("case", written, lambda case: f"{case[0].stem}: {case[2]}")
+def test_a_refusal_has_a_remedy(case: tuple[Path, str, str]) -> None:
+    _, name, text = case
     assert [said for kind, said, _ in rows() if _explains(kind, said, name, text)]
 
 
 def test_no_remedy_is_for_a_refusal_that_does_not_exist() -> None:
-    every = [pair for file in SRC.rglob("*.py") for pair in messages(file)]
-    assert [said for kind, said, _ in rows() if not any(_explains(kind, said, *pair) for pair in every)] == []
+    found = [pair for file in SRC.rglob("*.py") for pair in messages(file)]
+    assert [said for kind, said, _ in rows() if not any(_explains(kind, said, *pair) for pair in found)] == []
 
 
 def test_remedies_are_sentences_and_none_stands_twice() -> None:
@@ -124,4 +125,4 @@ def test_remedies_are_sentences_and_none_stands_twice() -> None:
 def test_every_room_is_looked_into() -> None:
     assert [room for room in ROOMS if not list(SRC.glob(room))] == []
     assert [name for name in SYNTAX if not (SRC / name).exists()] == []
-    assert len(WRITTEN) > 80
+    assert len(written()) > 80

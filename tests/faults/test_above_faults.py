@@ -21,7 +21,21 @@ from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import Busy, LedgerError, Stale
 from bursar.session import Bursar
 from harness.cells import Numbers
-from harness.faults import HOUR, KILLED, copied, die, exit_code, found, later, loss, reopened, run, start, steps_of
+from harness.faults import (
+    HOUR,
+    KILLED,
+    copied,
+    die,
+    exit_code,
+    found,
+    later,
+    loss,
+    reopened,
+    run,
+    start,
+    steps_of,
+    steps_to_kill,
+)
 from harness.faults import Steps as Interrupted
 from harness.small import counts
 
@@ -255,7 +269,7 @@ def test_killed_where_the_promise_turns(place: Path, tmp_path: Path, estimate: i
 @pytest.mark.parametrize("estimate", [WITHIN, FAR], ids=["below", "above"])
 def test_killed_at_every_step(place: Path, tmp_path: Path, estimate: int) -> None:
     names = steps_of(try_and_die, copied(place, tmp_path / "whole"), estimate)
-    assert killed_at(place, tmp_path, estimate, list(range(1, len(names) + 1))) == {}
+    assert killed_at(place, tmp_path, estimate, steps_to_kill(len(names))) == {}
 
 
 def open_and_die(place: Path, at: int | str) -> None:
@@ -310,7 +324,7 @@ def test_openings_killed(place: Path, tmp_path: Path) -> None:
 @pytest.mark.heavy
 def test_openings_killed_at_every_step(place: Path, tmp_path: Path) -> None:
     names = steps_of(open_and_die, copied(place, tmp_path / "whole"))
-    assert openings_killed_at(place, tmp_path, list(range(1, len(names) + 1))) == {}
+    assert openings_killed_at(place, tmp_path, steps_to_kill(len(names))) == {}
 
 
 # -- disks and secrets --------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from harness.faults import (
     run,
     start,
     steps_of,
+    steps_to_kill,
 )
 
 NAMED = (
@@ -120,7 +121,7 @@ def test_killed_at_some_steps(name: str, templates: dict[str, Path], tmp_path: P
 def test_killed_at_every_step(name: str, templates: dict[str, Path], tmp_path: Path) -> None:
     names = passed(name, templates, tmp_path)
     assert len(names) >= FLOWS[name].floor
-    assert kill_at(name, templates, tmp_path, list(range(1, len(names) + 1))) == {}
+    assert kill_at(name, templates, tmp_path, steps_to_kill(len(names))) == {}
 
 
 # -- the owner's flows --------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ def test_a_creation_killed_at_some_steps_can_be_put_right(tmp_path: Path) -> Non
 def test_a_creation_killed_at_any_step_can_be_put_right(tmp_path: Path) -> None:
     steps = steps_of(create_and_die, tmp_path / "whole" / "ledger.sqlite")
     assert len(steps) >= CREATION
-    check_creations(tmp_path, list(range(1, len(steps) + 1)))
+    check_creations(tmp_path, steps_to_kill(len(steps)))
 
 
 def check_creations(home: Path, steps: list[int]) -> None:
@@ -189,7 +190,7 @@ def check_creations(home: Path, steps: list[int]) -> None:
 def test_a_declaration_killed_at_any_step_is_whole_or_absent(templates: dict[str, Path], tmp_path: Path) -> None:
     steps = steps_of(declare_and_die, copied(templates["paid"], tmp_path / "whole"))
     assert len(steps) >= DECLARATION
-    for step in range(1, len(steps) + 1):
+    for step in steps_to_kill(len(steps)):
         place = copied(templates["paid"], tmp_path / f"step {step}")
         assert run(declare_and_die, place, step) == KILLED
         assert declared_again(place) == [], step

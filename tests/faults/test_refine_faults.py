@@ -17,7 +17,7 @@ from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import Stale
 from bursar.session import Bursar
 from harness.cells import Numbers
-from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of
+from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of, steps_to_kill
 from harness.faults import Steps as Interrupted
 
 BY_AGE = Product((Mask(("age",), (10,), Steps.identity(10)),))
@@ -178,7 +178,7 @@ def test_killed_where_the_promise_turns(place: Path, tmp_path: Path) -> None:
 @pytest.mark.heavy
 def test_killed_at_every_step(place: Path, tmp_path: Path) -> None:
     names = steps_of(refine_and_die, copied(place, tmp_path / "whole"))
-    assert killed_at(place, tmp_path, list(range(1, len(names) + 1))) == {}
+    assert killed_at(place, tmp_path, steps_to_kill(len(names))) == {}
 
 
 def test_a_commit_that_fails_keeps_the_old_noise(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Stack, Steps
 from bursar.errors import BudgetError
 from bursar.session import Bursar
-from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of
+from harness.faults import KILLED, copied, die, exit_code, found, loss, reopened, run, start, steps_of, steps_to_kill
 from harness.faults import Steps as Interrupted
 
 MARGINALS = Stack(
@@ -179,7 +179,7 @@ def test_killed_where_the_promise_turns(place: Path, tmp_path: Path, joint: bool
 def test_killed_at_every_step(place: Path, tmp_path: Path, joint: bool) -> None:
     names = steps_of(select_and_die, copied(place, tmp_path / "whole"), joint)
     assert len(names) > 30
-    assert killed_at(place, tmp_path, joint, names, list(range(1, len(names) + 1))) == {}
+    assert killed_at(place, tmp_path, joint, names, steps_to_kill(len(names))) == {}
 
 
 def test_a_commit_that_fails_charges_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ from harness.faults import (
     run,
     start,
     steps_of,
+    steps_to_kill,
 )
 from harness.patience import PATIENCE, until
 from harness.small import charter, config, engine
@@ -262,7 +263,7 @@ def test_killed_at_some_steps_of_a_question(template: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("preset", ["default", "row by row"])
 def test_killed_at_every_step_of_a_question(template: Path, tmp_path: Path, preset: str) -> None:
     names = steps_of(ask_and_die, copied(template, tmp_path / "whole"), preset, (ASK,))
-    check_kills(template, tmp_path, preset, list(range(1, len(names) + 1)))
+    check_kills(template, tmp_path, preset, steps_to_kill(len(names)))
 
 
 NEW = {"ana": Fraction(1, 4), "bob": Fraction(1, 4), "eve": Fraction(1, 2)}

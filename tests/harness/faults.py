@@ -7,6 +7,7 @@ import json
 import math
 import multiprocessing
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -202,6 +203,15 @@ SEAMS: tuple[tuple[Any, str], ...] = (
 """Where the flow can be interrupted, before and after each of these, besides every SQL statement that writes."""
 
 WRITING = ("BEGIN", "SAVEPOINT", "CREATE", "INSERT", "DELETE", "ROLLBACK", "RELEASE", "COMMIT")
+
+
+EVERY = 1 if "BURSAR_SOAK" in os.environ else 3
+"""Heavy tests kill at every third step, from a random one on; `make soak`, which sets BURSAR_SOAK, at every step."""
+
+
+def steps_to_kill(count: int) -> list[int]:
+    """Of the steps 1 to `count`, those at which a heavy test kills."""
+    return list(range(random.randint(1, EVERY), count + 1, EVERY))
 
 
 class Steps:

@@ -64,6 +64,9 @@ within five pairs. Faults that only one kind can show take up to eighteen: such 
 
 OF_THEIR_OWN = {"tied", "versions", "refined", "growing", "tested", "chosen"}
 
+FEW, FEW_OF_THEIR_OWN = 3, 6
+"""Scenes of a kind that `make test` plays. `make test-all` plays all others."""
+
 STORED = Under(source=stored_source)
 
 
@@ -98,9 +101,19 @@ def quick(kind: str) -> int:
     return QUICK if kind in OF_THEIR_OWN else 8 if kind == "stored" else ALIKE
 
 
+def few(kind: str) -> int:
+    return FEW_OF_THEIR_OWN if kind in OF_THEIR_OWN else FEW
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_neighbours_look_the_same(kind: str) -> None:
-    check(kind, range(quick(kind)))
+    check(kind, range(few(kind)))
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_neighbours_look_the_same(kind: str) -> None:
+    check(kind, range(few(kind), quick(kind)))
 
 
 @pytest.mark.heavy
@@ -109,6 +122,7 @@ def test_many_neighbours_look_the_same(kind: str) -> None:
     check(kind, range(quick(kind), quick(kind) + HEAVY))
 
 
+@pytest.mark.heavy
 def test_the_scenes_are_worth_playing() -> None:
     """Every way to end is met: answers bought and free, explanations, and all the refusals that there are."""
     endings: set[str] = set()
@@ -125,6 +139,7 @@ def test_the_scenes_are_worth_playing() -> None:
     assert bought > 100
 
 
+@pytest.mark.heavy
 def test_the_counts_that_tie_columns_are_worth_playing() -> None:
     """They are bought one by one, several under one hold, and found again; sources fail in between."""
     several, sources, endings = 0, Counter[str](), set[str]()
@@ -157,6 +172,7 @@ def test_the_refinements_are_worth_playing() -> None:
     assert endings >= {"Stale", "Unsupported", "BudgetError", "LedgerError"}
 
 
+@pytest.mark.heavy
 def test_the_partitions_are_worth_playing() -> None:
     """Partitions are sealed, between questions and while one is asked; questions about others are refused."""
     sealed, bought, endings = 0, 0, set()
@@ -173,6 +189,7 @@ def test_the_partitions_are_worth_playing() -> None:
     assert any("the last sealed one is" in ending for ending in endings)
 
 
+@pytest.mark.heavy
 def test_the_tests_of_sparse_vectors_are_worth_playing() -> None:
     """Every outcome is met: passes, failures, instances closed after a lost commit, and all refusals."""
     outcomes: Counter[Any] = Counter()
@@ -189,6 +206,7 @@ def test_the_tests_of_sparse_vectors_are_worth_playing() -> None:
     assert events["Closed"] > 1
 
 
+@pytest.mark.heavy
 def test_the_selections_are_worth_playing() -> None:
     """Rows are selected, by themselves and before a measurement; selections are refused, overtaken and lost."""
     selected, together, planned, endings = 0, 0, 0, Counter[str]()
@@ -582,7 +600,29 @@ PLANTS = {
 }
 
 
-@pytest.mark.parametrize("name", PLANTS)
+REPRESENTATIVES = {
+    "scale from the data",
+    "exact counts in the log",
+    "replace-one priced as add-remove",
+    "exact counts in a message",
+    "refined under noise of long ago",
+    "tests that are above and close nothing",
+    "selections at half their price",
+    "a unit's rows depend on others",
+    "a norm of the first rows only",
+    "only the first partition pays",
+    "versions in one profile",
+}
+"""One fault of each family: data that decide, data that show, each verb, units, norms, partitions and versions."""
+
+
+def test_the_representatives_are_planted() -> None:
+    assert PLANTS.keys() >= REPRESENTATIVES
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in REPRESENTATIVES else pytest.mark.heavy) for name in PLANTS]
+)
 def test_a_planted_fault_is_found_within_fifty_pairs(name: str) -> None:
     plant = PLANTS[name]
     with plant.patched():

@@ -42,7 +42,14 @@ def check(kind: str, numbers: range) -> None:
         assert faults(played.pair, shared(played.steps, f"{kind} {number}")) == [], f"{kind} {number}"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "stored"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind in ("group by", "overtaken", "tested") else pytest.mark.heavy)
+        for kind in KINDS
+        if kind != "stored"
+    ],
+)
 def test_neighbours_look_the_same_under_shares(kind: str) -> None:
     check(kind, range(QUICK))
 
@@ -53,6 +60,7 @@ def test_many_neighbours_look_the_same_under_shares(kind: str) -> None:
     check(kind, range(QUICK, QUICK + HEAVY))
 
 
+@pytest.mark.heavy
 def test_the_scenes_are_worth_playing() -> None:
     """Shares are given out, refused and changed; questions are answered, refused by the share, and not admitted."""
     endings: set[str] = set()

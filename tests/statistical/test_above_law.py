@@ -20,6 +20,7 @@ from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
+from harness.cases import few
 from harness.cells import Numbers
 from harness.small import config, counts, engine
 from harness.sparse import Outcome, joint, laplace
@@ -87,7 +88,7 @@ def test_tests_follow_their_law() -> None:
 
 @pytest.mark.parametrize(
     "twin",
-    [Twin(test=0.5), Twin(threshold=0), Twin(test=0), Twin(threshold=2.0)],
+    few([Twin(test=0.5), Twin(threshold=0), Twin(test=0), Twin(threshold=2.0)]),
     ids=["tests with half their noise", "no noise on the threshold", "no noise on the tests", "threshold noisier"],
 )
 def test_another_law_is_rejected(twin: Twin) -> None:

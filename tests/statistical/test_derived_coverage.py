@@ -23,6 +23,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
+from harness.cases import few
 from harness.public import COUNTS, DOMAIN
 from harness.small import TableSource, config, engine
 
@@ -99,7 +100,7 @@ def enough(good: int) -> bool:
 
 
 @pytest.mark.parametrize("narrower", [1.0, 0.1], ids=["right", "bars too narrow"])
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", few(QUESTIONS, 3))
 def test_intervals_cover(name: str, narrower: float) -> None:
     sql, within = QUESTIONS[name]
     assert enough(covered(sql, within, MANY, narrower)) == (narrower == 1.0)

@@ -16,6 +16,7 @@ from scipy import stats
 
 from bursar.core.extensions.joint_selection import select_jointly
 from bursar.core.extensions.select import select
+from harness.cases import few
 from harness.cells import Numbers
 from harness.masses import jointly_picked
 
@@ -68,7 +69,7 @@ def p_value(name: str, picker: Picker, factor: float = 1.0) -> float:
     return float(stats.chi2.sf(found, degrees))
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", few(SCORES))
 def test_joint_picks_have_the_law_that_they_are_priced_by(name: str) -> None:
     assert p_value(name, picked) > ALPHA
 
@@ -82,6 +83,6 @@ TWINS: dict[str, tuple[Picker, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", few(TWINS))
 def test_a_wrong_twin_is_rejected(name: str) -> None:
     assert p_value("few", *TWINS[name]) < ALPHA

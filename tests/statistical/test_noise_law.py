@@ -7,6 +7,7 @@ level 10^-6. Sizes are such that each wrong law named here is rejected with prob
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
@@ -17,6 +18,7 @@ from scipy import stats
 from bursar.core.noise import bulk
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.noise.system import SystemRandomness
+from harness.cases import sampled
 
 ALPHA = 1e-6
 LEAST_EXPECTED = 50  # in a cell, so that the chi-square law holds far out
@@ -97,6 +99,13 @@ def name(law: Noise) -> str:
 
 
 LAWS = [noise(kind, scale) for kind in NoiseKind for scale in (0.4, 1.0, 3.7, 1000.0, 2.0**30, 1e12)]
+
+
+def quick(laws: list[Noise]) -> list[Any]:
+    """Narrow and wide laws of both kinds in `make test`, the others in `make test-all`."""
+    return sampled(laws, lambda _, law: law.scale in (1.0, 1000.0))
+
+
 BULK_LAWS = [noise(NoiseKind.LAPLACE, 0.1), *LAWS]
 ROUNDABLE_LAWS = [*(noise(kind, scale) for kind in NoiseKind for scale in (0.4, 1.0)), noise(NoiseKind.LAPLACE, 3.7)]
 OPENDP_SIZE = 30_000
@@ -112,30 +121,30 @@ def opendp_draws(law: Noise) -> Draws:
     return by_opendp(law, OPENDP_SIZE)
 
 
-@pytest.mark.parametrize("law", BULK_LAWS, ids=name)
+@pytest.mark.parametrize("law", quick(BULK_LAWS), ids=name)
 def test_bulk_draws_follow_the_law(law: Noise) -> None:
     assert fit(in_bulk(law, bulk_size(law)), law) > ALPHA
 
 
-@pytest.mark.parametrize("law", BULK_LAWS, ids=name)
+@pytest.mark.parametrize("law", quick(BULK_LAWS), ids=name)
 @pytest.mark.parametrize("factor", [0.91, 1.09])
 def test_a_bulk_scale_that_is_9_percent_off_is_rejected(law: Noise, factor: float) -> None:
     assert fit(in_bulk(scaled(law, factor), bulk_size(law)), law) < ALPHA
 
 
-@pytest.mark.parametrize("law", BULK_LAWS, ids=name)
+@pytest.mark.parametrize("law", quick(BULK_LAWS), ids=name)
 def test_a_shifted_law_is_rejected(law: Noise) -> None:
     shift = max(1, round(0.05 * law.scale))
     assert fit(in_bulk(law, bulk_size(law)) + shift, law) < ALPHA
 
 
-@pytest.mark.parametrize("law", ROUNDABLE_LAWS, ids=name)
+@pytest.mark.parametrize("law", quick(ROUNDABLE_LAWS), ids=name)
 def test_a_rounded_continuous_law_is_rejected(law: Noise) -> None:
     assert fit(rounded(law, 600_000), law) < ALPHA
     assert fit(in_bulk(law, 600_000), law) > ALPHA
 
 
-@pytest.mark.parametrize("law", LAWS, ids=name)
+@pytest.mark.parametrize("law", quick(LAWS), ids=name)
 @pytest.mark.parametrize(("piece", "size"), [(1, 3_000), (60, 30_000)])
 def test_small_draws_follow_the_law_and_not_a_neighbour(law: Noise, piece: int, size: int) -> None:
     draws = through_the_door(law, size, piece)
@@ -144,7 +153,7 @@ def test_small_draws_follow_the_law_and_not_a_neighbour(law: Noise, piece: int, 
     assert fit(through_the_door(scaled(law, 0.8), size, piece), law) < ALPHA
 
 
-@pytest.mark.parametrize("law", LAWS, ids=name)
+@pytest.mark.parametrize("law", quick(LAWS), ids=name)
 def test_opendp_draws_follow_the_law_and_not_a_neighbour(law: Noise) -> None:
     draws = opendp_draws(law)
     assert fit(draws, law) > ALPHA
@@ -159,7 +168,7 @@ def two_samples(one: Draws, other: Draws, law: Noise) -> float:
     return float(stats.chi2_contingency([counts(one, edges), counts(other, edges)]).pvalue)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=name)
+@pytest.mark.parametrize("law", quick(LAWS), ids=name)
 def test_bulk_and_opendp_draw_from_one_law(law: Noise) -> None:
     theirs = opendp_draws(law)
     assert two_samples(in_bulk(law, 300_000), theirs, law) > ALPHA
@@ -196,7 +205,7 @@ def second_moment_score(draws: Draws, variance: float) -> float:
     return float((squares.mean() - variance) / (squares.std() / np.sqrt(squares.size)))
 
 
-@pytest.mark.parametrize("law", [law for law in LAWS if law != noise(NoiseKind.GAUSSIAN, 0.4)], ids=name)
+@pytest.mark.parametrize("law", quick([law for law in LAWS if law != noise(NoiseKind.GAUSSIAN, 0.4)]), ids=name)
 def test_the_variance_claimed_is_the_variance_drawn(law: Noise) -> None:
     """The one law left out is narrower than `variance` says, which is an upper bound below scale 1.
 

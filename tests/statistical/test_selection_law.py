@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 from bursar.core.extensions.select import select
+from harness.cases import few
 from harness.cells import Numbers
 from harness.selecting import in_turn
 
@@ -62,7 +63,7 @@ def p_value(name: str, picker: Picker, factor: float = 1.0) -> float:
     return float(stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), len(seen) - 1))
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", few(SCORES))
 def test_picks_have_the_law_that_they_are_priced_by(name: str) -> None:
     assert p_value(name, picked) > ALPHA
 
@@ -76,6 +77,6 @@ TWINS: dict[str, tuple[Picker, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", few(TWINS))
 def test_a_wrong_twin_is_rejected(name: str) -> None:
     assert p_value("few", *TWINS[name]) < ALPHA

@@ -8,6 +8,7 @@ and averages, variances and quantiles of no rows are NULL as in DuckDB.
 from __future__ import annotations
 
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import pytest
 
 from bursar.compile import Workload, compile
 from bursar.sql import Aggregate, Function, parse, render
+from harness.cases import every
 from harness.public import DOMAIN, SHOWN, connect, counts
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "aggregates.sql"
@@ -28,6 +30,7 @@ class Block(NamedTuple):
     lines: list[list[str]]
 
 
+@cache
 def blocks() -> list[Block]:
     found = []
     for block in FIXTURE.read_text().split("\n\n")[1:]:
@@ -35,9 +38,6 @@ def blocks() -> list[Block]:
         lines = [line.removeprefix("-- ").split(" | ") for line in rest[:-1]]
         found.append(Block(rest[-1], first.removeprefix("--- ").split(" | "), lines))
     return found
-
-
-BLOCKS = blocks()
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def exact(workload: Workload) -> list[Any]:
     return workload.derive(rows, rows, rows)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text[:80])
+@every("block", blocks, lambda block: block.text)
 def test_duckdb_answers_as_written(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     result = database.execute(block.text)
     assert [column[0] for column in result.description] == block.heads
@@ -73,7 +73,7 @@ def test_duckdb_answers_as_written(block: Block, database: duckdb.DuckDBPyConnec
                 assert written(value) == text
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text[:80])
+@every("block", blocks, lambda block: block.text)
 def test_exact_counts_give_the_same(block: Block) -> None:
     query = parse(block.text)
     workload = compile(query, DOMAIN, "people")
@@ -102,7 +102,7 @@ def test_exact_counts_give_the_same(block: Block) -> None:
     assert seen == len(known)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text[:80])
+@every("block", blocks, lambda block: block.text)
 def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     text = render(parse(block.text))
     assert render(parse(text)) == text
@@ -118,4 +118,4 @@ def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.Du
 
 
 def test_there_are_hundreds() -> None:
-    assert len(BLOCKS) >= 200
+    assert len(blocks()) >= 200

@@ -6,6 +6,7 @@ Each block of tests/fixtures/levels.sql has a question and its answer, as in gro
 from __future__ import annotations
 
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from bursar.core.domain import Categories, Domain, IntegerRange, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
 from harness import levels
+from harness.cases import every
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "levels.sql"
 
@@ -29,6 +31,7 @@ class Block(NamedTuple):
     lines: list[tuple[str, ...]]
 
 
+@cache
 def blocks() -> list[Block]:
     found = []
     for block in FIXTURE.read_text().split("\n\n")[1:]:
@@ -36,9 +39,6 @@ def blocks() -> list[Block]:
         lines = [tuple(line.removeprefix("-- ").split(" | ")) for line in rest[:-1]]
         found.append(Block(rest[-1], first.removeprefix("--- ").split(" | "), lines))
     return found
-
-
-BLOCKS = blocks()
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def ours(text: str) -> list[tuple[str, ...]]:
     return [tuple(map(written, (*labels, *values))) for labels, values in found]
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text[:90])
+@every("block", blocks, lambda block: block.text)
 def test_duckdb_answers_as_written(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     result = database.execute(block.text)
     assert [column[0] for column in result.description] == block.heads
@@ -74,7 +74,7 @@ def test_duckdb_answers_as_written(block: Block, database: duckdb.DuckDBPyConnec
     assert (lines if "ORDER BY" in block.text else sorted(lines)) == block.lines
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text[:90])
+@every("block", blocks, lambda block: block.text)
 def test_exact_counts_give_the_same(block: Block) -> None:
     workload = asked(block.text)
     assert [*workload.keys, *workload.outputs] == block.heads
@@ -89,7 +89,7 @@ def test_exact_counts_give_the_same(block: Block) -> None:
 
 
 def test_there_are_many() -> None:
-    assert len(BLOCKS) >= 25
+    assert len(blocks()) >= 25
 
 
 def test_a_level_is_a_name_for_cells_that_are_there_anyway() -> None:

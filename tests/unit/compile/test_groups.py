@@ -8,6 +8,7 @@ does not have is a group without rows.
 from __future__ import annotations
 
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from bursar.compile import Workload, compile
 from bursar.core.domain import Categories, Domain, IntegerRange, Stray
 from bursar.sql import parse, render
 from harness import public, visits
+from harness.cases import every
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "groups.sql"
 
@@ -34,6 +36,7 @@ class Block(NamedTuple):
         return "ORDER BY" in self.text
 
 
+@cache
 def blocks() -> list[Block]:
     found = []
     for block in FIXTURE.read_text().split("\n\n")[1:]:
@@ -41,9 +44,6 @@ def blocks() -> list[Block]:
         lines = [tuple(line.removeprefix("-- ").split(" | ")) for line in rest[:-1]]
         found.append(Block(rest[-1], first.removeprefix("--- ").split(" | "), lines))
     return found
-
-
-BLOCKS = blocks()
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,13 @@ def written(value: Any) -> str:
     return f"{value:.9g}" if math.isfinite(value) else "NULL"
 
 
+@cache
 def asked(text: str) -> tuple[Workload, Any]:
     view = visits if " visits" in text else public
     return compile(parse(text), view.DOMAIN, "visits" if view is visits else "people"), view
 
 
+@cache
 def ours(text: str) -> list[tuple[str, ...]]:
     """The lines of an answer from exact counts."""
     workload, view = asked(text)
@@ -91,12 +93,12 @@ def answered(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str
     return heads, lines if "ORDER BY" in text else sorted(lines)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text[:90])
+@every("block", blocks, lambda block: block.text)
 def test_duckdb_answers_as_written(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     assert answered(database, block.text) == (block.heads, block.lines)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text[:90])
+@every("block", blocks, lambda block: block.text)
 def test_exact_counts_give_the_same(block: Block) -> None:
     workload, _ = asked(block.text)
     assert [*workload.keys, *workload.outputs] == block.heads
@@ -113,7 +115,7 @@ def test_exact_counts_give_the_same(block: Block) -> None:
         assert all(line[place] == "0" for line in ours(block.text) if line not in block.lines)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.text[:90])
+@every("block", blocks, lambda block: block.text)
 def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     text = render(parse(block.text))
     assert render(parse(text)) == text
@@ -122,7 +124,7 @@ def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.Du
 
 
 def test_there_are_hundreds() -> None:
-    assert len(BLOCKS) >= 150
+    assert len(blocks()) >= 150
 
 
 SPREAD = Domain(

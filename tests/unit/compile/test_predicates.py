@@ -35,11 +35,16 @@ from bursar.session import Bursar
 from bursar.sql import parse
 from bursar.tails.tails import single_tail
 from bursar.views.measurements import joined
+from harness.cases import every
 from harness.maps import Table
 from harness.small import Silence, charter, config
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "predicates.sql"
-BLOCKS = [block.strip().splitlines() for block in FIXTURE.read_text().split("\n\n")[1:]]
+
+
+def blocks() -> list[list[str]]:
+    return [block.strip().splitlines() for block in FIXTURE.read_text().split("\n\n")[1:]]
+
 
 CHECKS = tuple(f"x{place}" for place in range(10))
 DOMAIN = Domain(
@@ -107,7 +112,7 @@ def counted(text: str, source: DuckDBSource) -> int:
     return source.count(workload.map)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block[1][:90])
+@every("block", blocks, lambda block: block[1])
 def test_duckdb_and_the_predicate_count_as_written(
     block: list[str], database: duckdb.DuckDBPyConnection, source: DuckDBSource
 ) -> None:
@@ -117,8 +122,8 @@ def test_duckdb_and_the_predicate_count_as_written(
 
 
 def test_there_are_some_and_they_differ() -> None:
-    assert len(BLOCKS) >= 15
-    assert len({block[0] for block in BLOCKS}) > 12
+    assert len(blocks()) >= 15
+    assert len({block[0] for block in blocks()}) > 12
 
 
 SMALL = Domain((*(IntegerRange(name=name, lower=0, upper=2, outside=0) for name in ("a", "b")), DOMAIN["sex"]))

@@ -1,4 +1,4 @@
-"""Refusals: while a question is read (refusals.sql here), and by the declared columns (refusals.sql of workload).
+"""Refusals: while a question is read (refusals.sql here), and by the declared columns (refusals.sql of compile).
 
 Each block of the two files says why, at which word, and what is offered instead; every offer must itself be accepted.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from bursar.compile.workload import Workload
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
+from harness.cases import every
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src" / "bursar"
@@ -54,6 +56,7 @@ class Case(NamedTuple):
     rewrite: str
 
 
+@cache
 def cases(path: Path) -> list[Case]:
     found = []
     for block in path.read_text().split("\n\n"):
@@ -65,8 +68,12 @@ def cases(path: Path) -> list[Case]:
     return found
 
 
-READING = cases(HERE / "refusals.sql")
-COMPILING = cases(HERE.parent / "compile" / "refusals.sql")
+def reading() -> list[Case]:
+    return cases(HERE / "refusals.sql")
+
+
+def compiling() -> list[Case]:
+    return cases(HERE.parent / "compile" / "refusals.sql")
 
 
 def check(case: Case, refused: QueryError) -> None:
@@ -79,7 +86,7 @@ def read(text: str, domain: Domain, table: str) -> Workload:
     return compile(parse_askable(text, domain, table), domain, table)
 
 
-@pytest.mark.parametrize("case", READING, ids=lambda case: case.text[:60])
+@every("case", reading, lambda case: case.text)
 def test_refused_while_being_read(case: Case) -> None:
     with pytest.raises(QueryError) as refused:
         parse(case.text)
@@ -88,7 +95,7 @@ def test_refused_while_being_read(case: Case) -> None:
         parse(case.rewrite)
 
 
-@pytest.mark.parametrize("case", COMPILING, ids=lambda case: case.text[:60])
+@every("case", compiling, lambda case: case.text)
 def test_refused_by_the_declared_columns(case: Case) -> None:
     query = parse(case.text)
     with pytest.raises(QueryError) as refused:
@@ -98,7 +105,7 @@ def test_refused_by_the_declared_columns(case: Case) -> None:
         compile(parse(case.rewrite), PEOPLE, "people")
 
 
-@pytest.mark.parametrize("case", [*READING, *COMPILING], ids=lambda case: case.text[:60])
+@every("case", lambda: [*reading(), *compiling()], lambda case: case.text)
 def test_what_is_offered_to_an_analyst_can_be_asked_as_a_whole(case: Case) -> None:
     """Reading alone does not know the columns; what an analyst gets to see was compiled against them."""
     with pytest.raises(QueryError) as refused:
@@ -110,7 +117,7 @@ def test_what_is_offered_to_an_analyst_can_be_asked_as_a_whole(case: Case) -> No
 
 def test_reading_alone_would_offer_what_cannot_be_asked() -> None:
     """The twin: a parser's own offers name columns that are not there, and cut through bins."""
-    offers = {case.text: case.rewrite for case in READING if case.rewrite}
+    offers = {case.text: case.rewrite for case in reading() if case.rewrite}
     assert sum(_refused(rewrite) for rewrite in offers.values()) > 5
     kept = [_offered(text) for text in offers]
     assert sum(bool(rewrite) for rewrite in kept) > len(offers) / 2
@@ -160,7 +167,7 @@ def test_a_rewrite_in_prose_is_found(tmp_path: Path) -> None:
 
 
 def test_there_are_cases_and_most_of_them_offer_something() -> None:
-    for found in (READING, COMPILING):
+    for found in (reading(), compiling()):
         assert len(found) >= 50
         assert sum(bool(case.rewrite) for case in found) > len(found) / 2
 

@@ -1,0 +1,43 @@
+"""Tests of many cases fail with all that failed, ask for fixtures as others do, and never pass for want of cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cases import every, few
+
+
+@every("number", lambda: [1, 2, 3])
+def test_fixtures_are_given(number: int, tmp_path: Path) -> None:
+    assert number > 0
+    assert tmp_path.is_dir()
+
+
+def test_all_failures_are_told() -> None:
+    @every("number", lambda: [1, 2, 3, 4], lambda number: f"case {number}")
+    def odd(number: int) -> None:
+        if number == 4:
+            pytest.fail("four")
+        assert number % 2 == 1
+
+    with pytest.raises(pytest.fail.Exception) as failed:
+        odd()
+    told = str(failed.value)
+    assert told.startswith("2 of 4 cases failed:")
+    assert "case 2" in told
+    assert "four" in told
+    assert "case 1" not in told
+
+
+def test_no_cases_are_a_failure() -> None:
+    with pytest.raises(AssertionError, match="there are no cases"):
+        every("number", list)(lambda number: None)()
+
+
+def test_few_cases_stay_and_the_others_are_heavy() -> None:
+    first, second, pair = few(["a", "b", (1, 2)])
+    assert first == "a"
+    assert (second.values, pair.values) == (("b",), (1, 2))
+    assert all(mark.name == "heavy" for case in (second, pair) for mark in case.marks)

@@ -1,0 +1,61 @@
+"""Many small cases in one test, which names all that fail.
+
+A case that takes a millisecond costs several as a test of its own: it is collected by every worker, set up, reported
+and torn down. A fixture file, or a long list, is therefore one test.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+SHOWN = 20
+"""Most failures that are told in full; of the others there is only the number."""
+
+
+def every(name: str, cases: Callable[[], Iterable[T]], label: Callable[[T], str] = str) -> Callable[..., Any]:
+    """Run a test with every case as the argument of this name, and fail with the label and reason of each that failed.
+
+    Guarantees: `cases` is called when the test runs, never when it is imported; no cases are a failure.
+    """
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(*values: Any, **fixtures: Any) -> None:
+            total, failed = 0, []
+            for case in cases():
+                total += 1
+                try:
+                    test(*values, **fixtures, **{name: case})
+                except (Exception, pytest.fail.Exception) as fault:
+                    failed.append(f"{label(case)}\n    {type(fault).__name__}: {fault}")
+            assert total > 0, "there are no cases"
+            if failed:
+                pytest.fail("\n".join([f"{len(failed)} of {total} cases failed:", *failed[:SHOWN]]), pytrace=False)
+
+        signature = inspect.signature(test)
+        others = [parameter for parameter in signature.parameters.values() if parameter.name != name]
+        run.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def few(cases: Iterable[Any], most: int = 1) -> list[Any]:
+    """The cases of a family that takes long, for `parametrize`: the first `most` as they are, the others heavy."""
+    return sampled(cases, lambda place, _: place < most)
+
+
+def sampled(cases: Iterable[Any], stays: Callable[[int, Any], bool]) -> list[Any]:
+    """The cases of a family that takes long: those of which `stays(place, case)` is true as they are, others heavy."""
+    return [case if stays(place, case) else _heavy(case) for place, case in enumerate(cases)]
+
+
+def _heavy(case: Any) -> Any:
+    values = case if type(case) is tuple else (case,)
+    return pytest.param(*values, marks=pytest.mark.heavy)
