@@ -15,7 +15,7 @@ from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
 from bursar.goal import Goal, GoalKind
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.tails.tails import scale_for
 from bursar.views.measurements import noise_of
@@ -25,7 +25,7 @@ CHUNK = 500
 """Simulated errors drawn at once."""
 
 
-class Apex:
+class Apex(Proposer):
     """The Laplace mechanism on the workload, or the matrix mechanism on the full tree where that is cheaper.
 
     With a cache, the identical workload again, at the same or a lower accuracy, gets the same answer, free.

@@ -17,7 +17,7 @@ from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import Estimate
 from bursar.estimation.least_squares import Block
 from bursar.goal import Goal, GoalKind
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.views.measurements import Measurements
 
@@ -91,7 +91,7 @@ class Piece:
     variance: float
 
 
-class Pioneer:
+class Pioneer(Proposer):
     """Each range of a workload by itself, with the variance that an (alpha, beta) goal comes to by simulation.
 
     If past ranges add up to the range with variance v1 <= v, it is free. Else a fresh answer of variance v2,

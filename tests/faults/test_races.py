@@ -31,7 +31,7 @@ from bursar.errors import BudgetError, LedgerError
 from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.session import Bursar
 from harness.faults import KILLED, Clock, die, exit_code, found, later, loss, reopened, run, start
@@ -209,7 +209,7 @@ def one(tmp_path: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class InTwo:
+class InTwo(Proposer):
     """A plan of two verbs that together take the whole budget; `between` happens after the first."""
 
     between: Callable[[], None]

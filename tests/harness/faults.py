@@ -40,7 +40,7 @@ from bursar.core.verbs import Verbs
 from bursar.errors import BursarError, LedgerError
 from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.planner import Planner
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
@@ -59,7 +59,7 @@ HOUR = 3600.0
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Proposer):
     """Measures the question with Laplace noise of a scale that is a power of two, so that prices are exact."""
 
     scale: float
@@ -78,7 +78,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class RowByRow:
+class RowByRow(Proposer):
     """A plan of several verbs: measures each row by itself under one hold, and may reuse the rows that the log has."""
 
     scale: float

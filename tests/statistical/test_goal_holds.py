@@ -19,7 +19,7 @@ from bursar.core.budget import Budget
 from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
-from bursar.planner.offer import Offer, Views
+from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.session import Bursar
@@ -32,7 +32,7 @@ ONE = "SELECT COUNT(*) FROM people WHERE age < 4"
 MANY = "SELECT age, region, COUNT(*) FROM people GROUP BY age, region"
 
 
-class Again:
+class Again(Proposer):
     """Offers the same purchase every time, so that every trial draws afresh; planned once."""
 
     name = "again"

@@ -68,7 +68,7 @@ def _mark(analyst: str) -> str:
     return f"reconstructs: {analyst}"
 
 
-class Alone:
+class Alone(Proposer):
     """Phase 2: the identical question from the log, else what would be bought if the log were empty.
 
     Identical means that the log has every row that would be bought, with no more noise, whoever has bought it.

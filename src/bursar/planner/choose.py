@@ -41,9 +41,9 @@ def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
     """All offers that the kernel can run, proposer by proposer, computed as they are asked for."""
     as_it_is = _as_it_is(request)
     for proposer in preset.proposers:
-        if request.synthetic and not getattr(proposer, "by_name", False):
+        if request.synthetic and not proposer.by_name:
             continue
-        if as_it_is and not getattr(proposer, "any_map", False):
+        if as_it_is and not proposer.any_map:
             continue
         yield from map(views.completed, filter(views.possible, proposer.offers(request, views)))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from bursar.arrays import Reals
 from bursar.core.accounting import Event, Measured, Mode
@@ -124,12 +125,12 @@ class SyntheticRows(Protocol):
 
 
 class Proposer(Protocol):
-    """One way to answer questions. `offers` may return nothing.
-
-    One with an attribute `any_map` that is true is also asked about thresholds, and about very many numbers; one with
-    `by_name` is the only one asked where the asker wants the synthetic table.
-    """
+    """One way to answer questions. `offers` may return nothing."""
 
     name: str
+    any_map: ClassVar[bool] = False  # asked about thresholds and about very many numbers too
+    by_name: ClassVar[bool] = False  # the only one that is asked where the asker wants the synthetic table
 
-    def offers(self, request: Request, views: Views) -> list[Offer]: ...
+    @abstractmethod
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        """What it would do about a question, for which price and with which error; computed from the log alone."""

@@ -23,7 +23,7 @@ from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.tails.tails import half_width, scale_for, single_tail
 
@@ -35,7 +35,7 @@ _MADE: WeakKeyDictionary[Request, tuple[Views, list[Offer]]] = WeakKeyDictionary
 """The offers of requests that are being planned."""
 
 
-class Direct:
+class Direct(Proposer):
     """Laplace noise in pure mode; Laplace or Gaussian, whichever is cheaper, in concentrated mode."""
 
     name = "direct"

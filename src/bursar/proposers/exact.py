@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from bursar.estimation.estimate import Certain, Estimate, IndependentRows
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.views.measurements import noise_of
 
 
-class Exact:
+class Exact(Proposer):
     name = "exact"
     any_map = True
 

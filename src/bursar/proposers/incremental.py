@@ -22,7 +22,7 @@ from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import FEW_ROWS, Reconstruction
 from bursar.estimation.rehearsal import MergedGroups, Rehearsal
 from bursar.goal import Goal, GoalKind
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.views.measurements import products_of
 
@@ -65,7 +65,7 @@ class RowPlan:
         return tuple(Measured(strategy=product, noise=noise, version=version) for product, noise in self.rows)
 
 
-class Incremental:
+class Incremental(Proposer):
     name = "incremental"
 
     def offers(self, request: Request, views: Views) -> list[Offer]:

@@ -25,7 +25,7 @@ from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.goal import Goal, GoalKind
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.investment import Investment, by_itself, on_top
 from bursar.proposers.tree import all_nodes
@@ -52,7 +52,7 @@ WORTH_A_LOOK = 4.0
 """What is missing of a strategy is looked at once the rent is this part of what would pay for the whole of it."""
 
 
-class Invest:
+class Invest(Proposer):
     """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset.
 
     Without `top_up` the strategy is bought as a whole with Gaussian noise too, and answers without other rows.
@@ -159,7 +159,7 @@ class Invest:
         return MARGIN * amount * REFERENCE / (self._reaches[key] * plan.sensitivity)
 
 
-class Invested:
+class Invested(Proposer):
     """Answers, free, from the strategies that were bought: asked before those who would buy something else."""
 
     name = Invest.name

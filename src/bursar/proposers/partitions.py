@@ -20,7 +20,7 @@ from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, meets
 from bursar.goal import Goal, GoalKind
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.partition_plan import (
     PartitionPiece,
@@ -63,7 +63,7 @@ class Way:
     window: Integers  # the partitions
 
 
-class ByPartition:
+class ByPartition(Proposer):
     """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset."""
 
     name = "partitions"

@@ -16,7 +16,7 @@ from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, each_of
 from bursar.goal import Goal, GoalKind
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.direct import ROUNDED, Part, law_of, noises_of, note_of, price_of
 from bursar.tails.tails import single_tail
@@ -44,7 +44,7 @@ class PartwisePlan:
         return Estimate(values=np.concatenate(values).astype(float), law=law)
 
 
-class Partwise:
+class Partwise(Proposer):
     """Parts that were measured before, well enough for their even share of the goal, answer again; others are bought.
 
     Where no part was, that is asking directly.

@@ -22,7 +22,7 @@ from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows
 from bursar.goal import GoalKind
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.pmw_calibration import Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, learnt, scope_of
@@ -85,7 +85,7 @@ VANILLA = PmwSettings(
 """PMW without a bypass: every question is tested, at the rate alpha/8 that minimises the worst case."""
 
 
-class Pmw:
+class Pmw(Proposer):
     """Guarantees: an offer holds its worst case, an opened sparse vector and a bought answer, and bids what questions
     like this one cost in the long run, `missed` (opening + answer), with the share of estimates that would have failed
     among the last answers that were bought: a function of the log alone.

@@ -23,7 +23,7 @@ from bursar.core.queries import LinearMap, Product
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import Estimate
 from bursar.goal import GoalKind
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.pmw import MOST_ROWS, SAME, TIGHT, PmwSettings, calibrated
 from bursar.proposers.pmw_calibration import Calibrated, Checked
@@ -35,7 +35,7 @@ from bursar.views.measurements import products_of
 from bursar.views.multiplicative_weights import Names
 
 
-class PmwWindows:
+class PmwWindows(Proposer):
     """Guarantees: of a question that does not depend on the noise of sparse vectors, Pr[some error >= alpha] <= beta;
     an offer holds its worst case, and bids what questions like it cost in the long run.
 

@@ -9,11 +9,11 @@ from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import Estimate, NearlyNormal, WeightedRows
 from bursar.estimation.least_squares import LaterRows
 from bursar.estimation.sine_columns import answers
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 
 
-class Reconstruct:
+class Reconstruct(Proposer):
     name = "reconstruct"
 
     def offers(self, request: Request, views: Views) -> list[Offer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bursar.core.accounting import Mode
 from bursar.core.queries import LinearMap
 from bursar.goal import GoalKind
-from bursar.planner.offer import Offer, Views
+from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem
 from bursar.views.measurements import products_of
@@ -15,7 +15,7 @@ MOST_ROWS = 512
 """Most rows of a question that are looked up one by one."""
 
 
-class Refine:
+class Refine(Proposer):
     """Laplace noise only: a fresh Gaussian row adds its precision to the old one, and `direct` or `tree` buys it."""
 
     name = "refine"

@@ -165,7 +165,7 @@ class Estimators:
         return self._kept[key]
 
 
-class Reuse:
+class Reuse(Proposer):
     """Rows of one earlier purchase determine the answer, free."""
 
     name = "reuse"
@@ -197,7 +197,7 @@ class Reuse:
         )
 
 
-class OnePurchase:
+class OnePurchase(Proposer):
     """Another proposer's plans, as far as they buy rows in one purchase that answers the question by itself.
 
     The plan says what to measure. How much noise the goal allows is looked for again, at the failure probability that

@@ -24,7 +24,7 @@ from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.explicit_plan import listed
 from bursar.proposers.buying.sine_plan import sines
@@ -85,7 +85,7 @@ class RememberedPlan:
     bids: dict[Goal, Bid | None] = field(default_factory=dict)
 
 
-class Strategy:
+class Strategy(Proposer):
     name = "strategy"
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, meets
 from bursar.goal import Goal, GoalKind
-from bursar.planner.offer import Offer, Price, SyntheticRows, Views
+from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
 from bursar.planner.request import Request
 
 INWARD = 1 - 1e-9
@@ -66,7 +66,7 @@ class Unbounded:
         return math.inf
 
 
-class Synthetic:
+class Synthetic(Proposer):
     name = "synthetic"
     any_map = True  # a table can be asked anything
     by_name = True  # and is asked alone where the asker names it

@@ -19,7 +19,7 @@ from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import BudgetError
 from bursar.estimation.least_squares import Reconstruction
 from bursar.goal import GoalKind
-from bursar.planner.offer import Offer, Views
+from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.purchase import Bought, CandidateRows, LevelledPurchase, PurchaseProblem, finer
 from bursar.proposers.direct import Direct
@@ -37,7 +37,7 @@ ABOUT = 0.85
 """The exact price is hardly ever below this share of what the approximate tails say."""
 
 
-class Tree:
+class Tree(Proposer):
     """`theta` says from which share of the nodes' price on rent justifies them; 1 where they bid their price."""
 
     name = "tree"

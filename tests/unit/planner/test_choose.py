@@ -12,7 +12,7 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset, best, choose
 from bursar.planner.explain import explain
 from bursar.planner.goals import Wanted
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from harness.small import engine
 
@@ -23,7 +23,7 @@ def offer(name: str, price: int, scale: float) -> Offer:
 
 
 @dataclass
-class Fixed:
+class Fixed(Proposer):
     name: str
     made: list[Offer]
     asked: int = 0

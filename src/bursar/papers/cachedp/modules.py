@@ -17,7 +17,7 @@ from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import GoalKind
 from bursar.papers.cachedp.instant import Estimated, Instant, InstantEstimator, strategy_of
-from bursar.planner.offer import Offer, Price, Views
+from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.exact import Exact
 from bursar.strategies.tree import Box, Marked, decompose
@@ -33,7 +33,7 @@ LEAST_STEP = 2.0**-49
 """Noise that would get finer by less than this in 1/scale cannot be refined."""
 
 
-class Mmm:
+class Mmm(Proposer):
     """The modified matrix mechanism: free rows F from the log, paid rows P at b_P, and rows that come along."""
 
     name = "mmm"
@@ -50,7 +50,7 @@ class Mmm:
         return [] if found is None else _bought(self.name, found, views, proactive=self._proactive)
 
 
-class Expander:
+class Expander(Proposer):
     """The strategy expander: MMM with cached rows beside the strategy, up to lambda of them, no coarser than b_P."""
 
     name = "se"
@@ -68,7 +68,7 @@ class Expander:
         return [] if found is None else _bought(self.name, found, views, proactive=self._proactive)
 
 
-class Relax:
+class Relax(Proposer):
     """Relax privacy: the noise of a past strategy that contains this one is made finer, for the difference in price.
 
     Guarantees: after it, each row of the past strategy has Laplace noise of the new scale, whatever it had before.
