@@ -111,7 +111,7 @@ class Bench:
         self.truth = Tables(source).counts
 
     def ask(self, request: Request) -> tuple[Offer, Estimate]:
-        """`Bursar.ask` without the parts that are about keys, bytes and other processes."""
+        """`Engine.ask` without the parts that are about keys, bytes and other processes."""
         offer = self.planner.choose(request)
         events, at_most = offer.price.events, offer.price.at_most
         with Grant(self.kernel, request.analyst, request.text, events, at_most) as grant:

@@ -403,9 +403,9 @@ class CountsInTheLog(Kernel):
 
 
 class TellingRefusals(Bursar):
-    def ask(self, request: Any) -> Any:
+    def run(self, *facts: Any, **rest: Any) -> Any:
         try:
-            return super().ask(request)
+            return super().run(*facts, **rest)
         except BudgetError as refusal:
             refusal.fits += f" for {self.kernel._opened()[1].counts(()).sum()} rows"
             raise

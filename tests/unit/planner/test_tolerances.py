@@ -20,7 +20,7 @@ AGES = counts().sum(axis=(1, 2))
 
 
 def request(sql: str, **wanted: object) -> Request:
-    return engine(settings=config(public_size=1000)).prepare(sql, Wanted(**wanted), None)
+    return engine(settings=config(public_size=1000)).engine.prepare(sql, Wanted(**wanted), None)
 
 
 def allowed(sql: str, **wanted: object) -> list[float]:
@@ -78,7 +78,7 @@ def test_far_apart_errors_stay_within_bounds() -> None:
 def test_nothing_at_all() -> None:
     made = request("SELECT SUM(age) FROM people WHERE FALSE", within=5)
     assert balance(made.compiled.map, np.zeros(0)).times is None
-    assert engine().ask(made).values == ((0.0,),)
+    assert engine().engine.ask(made).values == ((0.0,),)
 
 
 def test_percentages_of_parts() -> None:
