@@ -5,7 +5,7 @@ from __future__ import annotations
 import atheris
 from target import fuzz
 
-with atheris.instrument_imports(include=["bursar.sql", "bursar.goal", "bursar.engine.planner", "bursar.proposers"]):
+with atheris.instrument_imports(include=["bursar.sql", "bursar.goal", "bursar.planner", "bursar.proposers"]):
     from fuzz.doors import DOORS
 
 fuzz(DOORS["clause"])
