@@ -202,7 +202,7 @@ def _chosen(engine: Bursar, step: Choose) -> tuple[Any, ...]:
     ]
     candidates = weighted[0] if len(weighted) == 1 else Stack(tuple(weighted))
     estimates = np.resize(np.array(step.estimates, np.int64), candidates.rows)
-    facts: Any = {"count": step.count, "scale": step.scale, "joint": step.joint}
+    facts: Any = {"count": step.count, "scale": step.scale}
     plan: list[Event] = []
     if step.then_measured is not None:
         plan.append(Selected(candidates=candidates, version=version, **facts))
