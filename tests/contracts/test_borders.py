@@ -16,10 +16,7 @@ ORDER = (
     ("goal", "pace", "threads"),
     ("core.domain",),
     ("core.queries", "core.extensions.predicate", "core.extensions.thresholds", "core.extensions.transform"),
-    (
-        *("core.noise", "core.extensions.refine", "core.extensions.select"),
-        *("core.extensions.joint_selection", "core.extensions.renyi"),
-    ),
+    ("core.noise", "core.extensions.refine", "core.extensions.select", "core.extensions.renyi"),
     ("core.accounting", "core.extensions.replace_one", "core.extensions.sequential"),
     ("core",),
     ("sql", "compile", "rewrite", "strategies", "views", "estimation", "tails"),

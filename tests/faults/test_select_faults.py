@@ -23,16 +23,13 @@ from harness.faults import Steps as Interrupted
 MARGINALS = Stack(
     tuple(Product((Mask((name,), (size,), Steps.identity(size)),)) for name, size in [("age", 10), ("sex", 2)])
 )
-JOINT = pytest.mark.parametrize("joint", [False, True], ids=["one by one", "jointly"])
-SCALES = {False: 64.0, True: 32.0}
-"""Four picks cost 1/8 either way: there are eight selections in the budget."""
-
 PRICE = 2**50 // 8
+"""Of four picks of scale 64: there are eight such selections in the budget."""
 
 
-def select(bursar: Bursar, joint: bool) -> list[int]:
-    facts: Any = {"count": 4, "scale": SCALES[joint], "joint": joint}
-    facts |= {"analyst": "ana", "purpose": Purpose("chosen", "test"), "at_most": 2**60, "barred": np.array([1, 11])}
+def select(bursar: Bursar) -> list[int]:
+    facts: Any = {"count": 4, "scale": 64.0, "barred": np.array([1, 11])}
+    facts |= {"analyst": "ana", "purpose": Purpose("chosen", "test"), "at_most": 2**60}
     record, _ = bursar.kernel.select(MARGINALS, np.arange(12) * 9, **facts)
     return list(map(int, record.values))
 
@@ -51,12 +48,12 @@ def logged(bursar: Bursar) -> list[list[int]]:
 # -- races --------------------------------------------------------------------------------------------------
 
 
-def exhaust(bursar: Bursar, joint: bool) -> list[list[int]]:
+def exhaust(bursar: Bursar) -> list[list[int]]:
     """Select until it is refused, together with others who do the same."""
     ours: list[list[int]] = []
     while len(ours) < 100:
         try:
-            ours.append(select(bursar, joint))
+            ours.append(select(bursar))
         except BudgetError:
             break
     return ours
@@ -71,14 +68,13 @@ def check_all_is_granted_once(place: Path, seen: list[list[int]]) -> None:
     assert all(len(set(rows)) == 4 and not {1, 11} & set(rows) for rows in seen)
 
 
-def exhaust_alone(place: Path, number: int, joint: bool) -> None:
+def exhaust_alone(place: Path, number: int) -> None:
     with reopened(place) as bursar:
-        (place.parent / f"seen {number}").write_text(json.dumps(exhaust(bursar, joint)))
+        (place.parent / f"seen {number}").write_text(json.dumps(exhaust(bursar)))
 
 
 def test_processes_never_overdraw(place: Path) -> None:
-    """Two that select one by one, two that select jointly."""
-    children = [start(exhaust_alone, place, number, number % 2 == 0) for number in range(4)]
+    children = [start(exhaust_alone, place, number) for number in range(4)]
     assert [exit_code(child) for child in children] == [0] * 4
     seen = [rows for file in place.parent.glob("seen *") for rows in json.loads(file.read_text())]
     check_all_is_granted_once(place, seen)
@@ -86,7 +82,7 @@ def test_processes_never_overdraw(place: Path) -> None:
 
 def test_threads_never_overdraw(place: Path) -> None:
     with reopened(place) as bursar, ThreadPoolExecutor(8) as pool:
-        ours = list(pool.map(lambda number: exhaust(bursar, number % 2 == 0), range(8)))
+        ours = list(pool.map(lambda _: exhaust(bursar), range(8)))
     check_all_is_granted_once(place, [rows for each in ours for rows in each])
 
 
@@ -99,23 +95,23 @@ def test_a_kernel_that_does_not_look_again_overdraws(place: Path, monkeypatch: p
     monkeypatch.setattr(Kernel, "_require_budget", believes)
     with reopened(place) as bursar:
         for _ in range(9):
-            select(bursar, joint=True)
+            select(bursar)
         assert bursar.kernel.spent() > bursar.config.budget.units
 
 
 # -- kill -9 ------------------------------------------------------------------------------------------------
 
 
-def select_and_die(place: Path, joint: bool, at: int | str) -> None:
+def select_and_die(place: Path, at: int | str) -> None:
     """Open, select, write down what was released, close; killed at the given step."""
     steps = Interrupted(at, die)
     steps.install(setattr)
     with reopened(place) as bursar:
-        (place.parent / "released").write_text(json.dumps(select(bursar, joint)))
+        (place.parent / "released").write_text(json.dumps(select(bursar)))
     (place.parent / "steps").write_text("\n".join(steps.passed))
 
 
-def complaints(place: Path, joint: bool, durable: bool) -> list[str]:
+def complaints(place: Path, durable: bool) -> list[str]:
     """What is wrong with a ledger after the crash, and after one more selection."""
     released = place.parent / "released"
     with reopened(place) as bursar:
@@ -129,7 +125,7 @@ def complaints(place: Path, joint: bool, durable: bool) -> list[str]:
             wrong.append("what was charged is not what was selected")
         if released.exists() and [json.loads(released.read_text())] != before:
             wrong.append("rows were released that are not in the log")
-        again = select(bursar, joint)
+        again = select(bursar)
         if logged(bursar) != [*before, again] or bursar.kernel.spent() != PRICE * (len(before) + 1):
             wrong.append("the next selection was not charged as it should")
         if bursar.owner.recover().holds:
@@ -137,49 +133,42 @@ def complaints(place: Path, joint: bool, durable: bool) -> list[str]:
     return wrong
 
 
-def killed_at(place: Path, home: Path, joint: bool, names: list[str], steps: list[int]) -> dict[int, list[str]]:
-    drawn = names.index(f"after SystemRandomness.{door(joint)}")
+def killed_at(place: Path, home: Path, names: list[str], steps: list[int]) -> dict[int, list[str]]:
+    drawn = names.index("after SystemRandomness.select")
     committed = names.index("after COMMIT", drawn) + 1
     wrong = {}
     for step in steps:
         copy = copied(place, home / f"step {step}")
-        assert run(select_and_die, copy, joint, step) == KILLED
-        if found_wrong := complaints(copy, joint, durable=step >= committed):
+        assert run(select_and_die, copy, step) == KILLED
+        if found_wrong := complaints(copy, durable=step >= committed):
             wrong[step] = found_wrong
     return wrong
 
 
-def door(joint: bool) -> str:
-    return "select_jointly" if joint else "select"
+NAMED = (
+    "after Tables.counts",  # exact counts are read
+    "before SystemRandomness.select",  # inside the commit, admitted
+    "after SystemRandomness.select",
+    "after RowTransaction.append",
+    "before COMMIT",
+    "after COMMIT",  # durable, and nobody has heard of it
+    "after SqliteLedger.commit",
+)
 
 
-def named(joint: bool) -> tuple[str, ...]:
-    return (
-        "after Tables.counts",  # exact counts are read
-        f"before SystemRandomness.{door(joint)}",  # inside the commit, admitted
-        f"after SystemRandomness.{door(joint)}",
-        "after RowTransaction.append",
-        "before COMMIT",
-        "after COMMIT",  # durable, and nobody has heard of it
-        "after SqliteLedger.commit",
-    )
-
-
-@JOINT
-def test_killed_where_the_promise_turns(place: Path, tmp_path: Path, joint: bool) -> None:
-    names = steps_of(select_and_die, copied(place, tmp_path / "whole"), joint)
+def test_killed_where_the_promise_turns(place: Path, tmp_path: Path) -> None:
+    names = steps_of(select_and_die, copied(place, tmp_path / "whole"))
     steps: list[int] = []
-    for name in named(joint):
+    for name in NAMED:
         steps.append(names.index(name, steps[-1] if steps else 0) + 1)
-    assert killed_at(place, tmp_path, joint, names, steps) == {}
+    assert killed_at(place, tmp_path, names, steps) == {}
 
 
 @pytest.mark.heavy
-@JOINT
-def test_killed_at_every_step(place: Path, tmp_path: Path, joint: bool) -> None:
-    names = steps_of(select_and_die, copied(place, tmp_path / "whole"), joint)
+def test_killed_at_every_step(place: Path, tmp_path: Path) -> None:
+    names = steps_of(select_and_die, copied(place, tmp_path / "whole"))
     assert len(names) > 30
-    assert killed_at(place, tmp_path, joint, names, steps_to_kill(len(names))) == {}
+    assert killed_at(place, tmp_path, names, steps_to_kill(len(names))) == {}
 
 
 def test_a_commit_that_fails_charges_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,8 +184,8 @@ def test_a_commit_that_fails_charges_nothing(place: Path, monkeypatch: pytest.Mo
 
         monkeypatch.setattr(bursar.kernel._randomness, "select", watched)
         with pytest.raises(ZeroDivisionError):
-            select(bursar, joint=False)
+            select(bursar)
         assert bursar.kernel.spent() == 0
         assert logged(bursar) == []
-        assert select(bursar, joint=False) == drawn[1]
+        assert select(bursar) == drawn[1]
         assert bursar.kernel.spent() == PRICE

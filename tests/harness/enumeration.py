@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.accounting import Noise
-from harness.masses import DIGITS, Mass, finer, jointly_picked, mass_of, picked
+from harness.masses import DIGITS, Mass, finer, mass_of, picked
 
 Data = TypeVar("Data")
 Transcript = tuple[Hashable, ...]
@@ -143,10 +143,6 @@ class BranchingTape:
             places.append(self.among(options))
             left[places[-1]] = -1
         return np.array(places, np.int64)
-
-    def select_jointly(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
-        law = jointly_picked(tuple(scores.tolist()), count, scale)
-        return np.array(list(law)[self.among(list(enumerate(law.values())))], np.int64)
 
     def choose(self, mass: Mass) -> int:
         """One draw of any law on the whole numbers; values without mass are not taken."""

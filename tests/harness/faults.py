@@ -190,13 +190,12 @@ SEAMS: tuple[tuple[Any, str], ...] = (
     (SystemRandomness, "draw"),
     (SystemRandomness, "refine"),
     (SystemRandomness, "select"),
-    (SystemRandomness, "select_jointly"),
     (RowTransaction, "append"),
     (RowTransaction, "put_secret"),
     (RowTransaction, "drop_secret"),
     (RowTransaction, "answer"),
     (sqlite_module, "advance_anchor"),
-    (Grant, "release"),
+    (Grant, "store"),
     (Grant, "__exit__"),
     (SqliteLedger, "close"),
 )
@@ -384,8 +383,7 @@ def loss(events: Sequence[Event]) -> int:
             total += math.ceil(2**50 * rate) * _columns(event.scope).astype(object)
         elif isinstance(event, Selected):
             assert _columns(event.candidates).all()
-            picks = 2 if event.joint and event.count > 1 else event.count
-            total += math.ceil(2**51 * picks / Fraction(event.scale))
+            total += math.ceil(2**51 * event.count / Fraction(event.scale))
     return int(total.max(initial=0))
 
 

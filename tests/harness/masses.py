@@ -10,7 +10,6 @@ from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
-from itertools import permutations
 
 from bursar.core.accounting import Noise, NoiseKind
 
@@ -104,21 +103,6 @@ def picked(scores: tuple[int, ...], scale: float) -> tuple[Decimal, ...]:
         weights = [Decimal(0) if score < 0 else (rate * (score - best)).exp() for score in scores]
         total = sum(weights, Decimal(0))
         return tuple(weight / total for weight in weights)
-
-
-@cache
-def jointly_picked(scores: tuple[int, ...], count: int, scale: float) -> dict[tuple[int, ...], Decimal]:
-    """The probability of each sequence of different places s, proportional to exp(-max_j (c_(j) - c_{s_j}) / scale)
-    with c_(1) >= c_(2) >= ... the scores sorted; places of negative scores are in none."""
-    places, best = [place for place, score in enumerate(scores) if score >= 0], sorted(scores, reverse=True)
-    with localcontext(Context(prec=DIGITS)):
-        rate = _decimal(1 / Fraction(scale))
-        weights = {
-            rows: (-rate * max(best[j] - scores[row] for j, row in enumerate(rows))).exp()
-            for rows in permutations(places, count)
-        }
-        total = sum(weights.values(), Decimal(0))
-        return {rows: weight / total for rows, weight in weights.items()}
 
 
 def _decimal(number: Fraction) -> Decimal:

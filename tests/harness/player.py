@@ -116,12 +116,6 @@ class Player:
         self._call.scores.append(scores)
         return wanted
 
-    def select_jointly(self, scores: Numbers, *, count: int, scale: float) -> Numbers:
-        wanted = self.select(scores, count=count, scale=scale)
-        assert self._call is not None
-        self._call.draws.append(("jointly", 1))
-        return wanted
-
     def refine(self, current: Numbers, before: Noise, after: Noise) -> Numbers:
         dictated = self._dictated((before, after), len(current))
         assert self._call is not None
@@ -311,8 +305,7 @@ def _facts(event: Event) -> tuple[Any, ...]:
     if isinstance(event, Failed):
         return (event.instance, event.query.digest, event.estimate, event.version)
     if isinstance(event, Selected):
-        law = (event.count, event.scale, event.joint)
-        return (event.candidates.digest, *law, event.estimates, event.barred, event.version)
+        return (event.candidates.digest, event.count, event.scale, event.estimates, event.barred, event.version)
     assert isinstance(event, Measured | Refined)
     if isinstance(event, Refined):
         return (event.block, *map(int, event.rows), event.before, event.after, event.version)

@@ -286,7 +286,6 @@ def _chosen(rng: Random, mode: Mode) -> list[Step]:
             scale=rng.choice([0.0, 6.0, 20.0, 60.0, 200.0]),
             barred=tuple(rng.sample(range(4), rng.choice([0, 0, 1, 2]))),
             then_measured=rng.choice([None, None, 30.0, 100.0]),
-            joint=rng.random() < 0.4,
         )
 
     other = rng.choice([choose(), choose(), Declare(same_rows=rng.random() < 0.5), _any(rng)])

@@ -107,8 +107,7 @@ def _selections_not_as_told(run: Run) -> list[str]:
             continue
         event = call.record.event
         assert call.expected is not None
-        law = [(event.scale, event.count), *([("jointly", 1)] if event.joint else [])]
-        if call.draws != law or not np.array_equal(call.record.values, call.wanted[-1]):
+        if call.draws != [(event.scale, event.count)] or not np.array_equal(call.record.values, call.wanted[-1]):
             found.append("a selection does not have exactly one draw of its own law")
         elif not np.array_equal(call.scores[-1], call.expected):
             found.append("rows were not selected by how far exact answers are from the estimates")
@@ -182,11 +181,8 @@ def _sparse_loss(record: Record, moved: dict[int, int], mode: Mode) -> Fraction:
 
 
 def _selection_loss(event: Selected, shift: Numbers, mode: Mode) -> Fraction:
-    """2 n d / g for n picks by scores that differ by d at most, or n d^2 / (2 g^2); 4 d / g, or 2 d^2 / g^2, for those
-    of one draw, except for a single one."""
+    """2 n d / g for n picks by scores that differ by d at most, or n d^2 / (2 g^2)."""
     change = Fraction(int(np.abs(shift).max(initial=0))) / Fraction(event.scale)
-    if event.joint and event.count > 1:
-        return 4 * change if mode is Mode.PURE else 2 * change**2
     return event.count * (2 * change if mode is Mode.PURE else change**2 / 2)
 
 

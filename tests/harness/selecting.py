@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from bursar.core.queries import LinearMap, Stack
-from harness.adversaries import WOMEN
+from bursar.core.queries import LinearMap
 from harness.cells import coefficients, table_of
 from harness.enumeration import BranchingTape, Enumerated
 from harness.kernels import DOMAIN, Adversary, Session, Versions, enumerated
-from harness.masses import DIGITS, jointly_picked
+from harness.masses import DIGITS
 
 Law = dict[tuple[int, ...], Decimal]
 """The probability of every sequence of picks."""
@@ -28,21 +27,14 @@ def selecting(
     count: int = 2,
     scale: float = 1.0,
     barred: Sequence[int] = (),
-    joint: bool = False,
 ) -> Adversary:
     """Selects once; the estimates come again and again."""
 
     def adversary(session: Session) -> None:
         around = np.resize(np.array(estimates), candidates.rows)
-        session.select(candidates, around, count=count, scale=scale, barred=barred, joint=joint)
+        session.select(candidates, around, count=count, scale=scale, barred=barred)
 
     return adversary
-
-
-def moving(*wanted: tuple[int, int]) -> tuple[LinearMap, list[int]]:
-    """Candidates with their estimates: counts of the women, of these scores in the data that have one of them; one more
-    moves each score by +1 or by -1, as wanted."""
-    return Stack((WOMEN,) * len(wanted)), [1 - score if move > 0 else 1 + score for score, move in wanted]
 
 
 def played(
@@ -69,13 +61,12 @@ def promised(
     scale: float,
     barred: Sequence[int],
     data: Versions,
-    joint: bool = False,
 ) -> Law:
     """The law by its definition, on answers that are counted apart from the kernel."""
     answers = coefficients(candidates, DOMAIN) @ table_of(DOMAIN, data[-1]).ravel()
     around = np.resize(np.array(estimates), candidates.rows)
     scores = {row: abs(int(x)) for row, x in enumerate(answers - around) if row not in barred}
-    return together(scores, count, scale) if joint else in_turn(scores, count, scale)
+    return in_turn(scores, count, scale)
 
 
 def in_turn(scores: dict[int, int], count: int, scale: float) -> Law:
@@ -91,13 +82,6 @@ def in_turn(scores: dict[int, int], count: int, scale: float) -> Law:
                 del left[row]
             law[rows] = mass
         return law
-
-
-def together(scores: dict[int, int], count: int, scale: float) -> Law:
-    """One exponential mechanism over all sequences."""
-    places = list(scores)
-    law = jointly_picked(tuple(scores.values()), count, scale)
-    return {tuple(places[at] for at in rows): mass for rows, mass in law.items()}
 
 
 def apart(one: Law, other: Law) -> Decimal:

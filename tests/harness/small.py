@@ -69,8 +69,6 @@ class Silence:
     def select(self, scores: np.ndarray, *, count: int, scale: float) -> np.ndarray:
         return np.argsort(-scores, kind="stable")[:count]
 
-    select_jointly = select
-
     def secret(self, size: int) -> bytes:
         return SystemRandomness().secret(size)
 

@@ -134,14 +134,14 @@ class _Stage:
         return spelt(strategy) @ plain_source(self.pair.settings, people, b"near").table(DOMAIN.names).ravel()
 
     def _squat(self, engine: Bursar, ask: Ask) -> None:
-        request = engine.prepare(ask.sql, Wanted(**ask.wanted), ask.key)
+        request = engine.engine.prepare(ask.sql, Wanted(**ask.wanted), ask.key)
         assert ask.key is not None
         claim = new_claim(self.player, analyst=engine.analyst, key=ask.key, question=request.question)
         self.ledger.commit(lambda transaction: transaction.claim(claim, 0.0))
 
 
 def _answered(engine: Bursar, ask: Ask) -> tuple[Any, ...]:
-    answer = engine.query(ask.sql, key=ask.key, **ask.wanted)
+    answer = engine.run(ask.sql, Wanted(**ask.wanted), key=ask.key)
     body = answer.to_bytes() if isinstance(answer, Answer) else answer.to_json()
     return type(answer).__name__, body, str(answer)
 
@@ -202,7 +202,7 @@ def _chosen(engine: Bursar, step: Choose) -> tuple[Any, ...]:
     ]
     candidates = weighted[0] if len(weighted) == 1 else Stack(tuple(weighted))
     estimates = np.resize(np.array(step.estimates, np.int64), candidates.rows)
-    facts: Any = {"count": step.count, "scale": step.scale, "joint": step.joint}
+    facts: Any = {"count": step.count, "scale": step.scale}
     plan: list[Event] = []
     if step.then_measured is not None:
         plan.append(Selected(candidates=candidates, version=version, **facts))

@@ -91,7 +91,6 @@ class Choose:
     count: int
     scale: float
     barred: tuple[int, ...] = ()
-    joint: bool = False
     then_measured: float | None = None  # with noise of this scale
 
 

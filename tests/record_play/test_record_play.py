@@ -209,17 +209,15 @@ def test_the_tests_of_sparse_vectors_are_worth_playing() -> None:
 @pytest.mark.heavy
 def test_the_selections_are_worth_playing() -> None:
     """Rows are selected, by themselves and before a measurement; selections are refused, overtaken and lost."""
-    selected, together, planned, endings = 0, 0, 0, Counter[str]()
+    selected, planned, endings = 0, 0, Counter[str]()
     for number in range(QUICK):
         played = scene("chosen", number)
         run = play(played.pair, played.pair.left, played.steps)
         bought = [call.record for call in run.calls if call.verb == "select" and call.record is not None]
         selected += len(bought)
-        together += sum(record.event.joint and record.event.count > 1 for record in bought)
         planned += sum(seen[0] == "chosen" and len(seen[1]) == 2 for seen in run.seen)
         endings.update(seen[2] for seen in run.seen if seen[0] == "chosen" and seen[1] == "refused")
     assert selected > 40
-    assert together > 8
     assert planned > 5
     assert set(endings) >= {"QueryError", "BudgetError", "LedgerError", "SourceError", "Stale"}
 
@@ -364,9 +362,6 @@ class CloseEnough(Kernel):
             def select(self, scores: Numbers, *, count: int, scale: float) -> Numbers:
                 return true.select(np.where(scores == 1, 0, scores), count=count, scale=scale)
 
-            def select_jointly(self, scores: Numbers, *, count: int, scale: float) -> Numbers:
-                return true.select_jointly(np.where(scores == 1, 0, scores), count=count, scale=scale)
-
         self._randomness = Blunt()
         try:
             return super().select(candidates, estimates, **rest)
@@ -493,27 +488,6 @@ def as_printed(self: Accountant, selected: Selected, finer: int = 0) -> int:
 PICKS = Accountant.selected_units
 
 
-def as_one_pick(self: Accountant, selected: Selected, finer: int = 0) -> int:
-    """As if the scores of joint picks all rose or all fell."""
-    return PICKS(self, replace(selected, count=1) if selected.joint else selected, finer)
-
-
-class OneByOne(Kernel):
-    """Joint picks are drawn one after the other."""
-
-    def select(self, candidates: LinearMap, estimates: Numbers, **rest: Any) -> tuple[Record, Charge]:
-        true = self._randomness
-
-        class InTurn:
-            select = select_jointly = true.select
-
-        self._randomness = InTurn()
-        try:
-            return super().select(candidates, estimates, **rest)
-        finally:
-            self._randomness = true
-
-
 def never_a_new_generation(self: Book, event: Event, position: int | None = None) -> None:
     ADD(self, event, position)
     self.generations = dict.fromkeys(self.generations, 1)
@@ -572,10 +546,6 @@ PLANTS = {
     "selections at half their price": Plant(
         patched=lambda: patch.object(Accountant, "selected_units", as_printed), kinds=("chosen",)
     ),
-    "joint picks at the price of one": Plant(
-        patched=lambda: patch.object(Accountant, "selected_units", as_one_pick), kinds=("chosen",)
-    ),
-    "joint picks that are none": Plant(Under(kernel=OneByOne), kinds=("chosen",)),
     "data that change after they were declared": Plant(Under(source=growing_source)),
     "no bound on a unit's rows": Plant(Under(source=boundless_source)),
     "a unit's rows depend on others": Plant(Under(source=crowding_source)),

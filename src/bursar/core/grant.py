@@ -127,9 +127,8 @@ class Grant:
         count: int,
         scale: float,
         barred: NDArray[np.int64] = NONE_BARRED,
-        joint: bool = False,
     ) -> Record:
-        asked = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred, joint=joint)
+        asked = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred)
         return self._charged(asked)
 
     def _charged(self, verb: Callable[..., tuple[Record, Charge]]) -> Record:

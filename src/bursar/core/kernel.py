@@ -149,22 +149,21 @@ class Kernel(Public):
         count: int,
         scale: float,
         barred: NDArray[np.int64] = NONE_BARRED,
-        joint: bool = False,
         analyst: str,
         purpose: Purpose,
         at_most: int,
         claim: Claim | None = None,
         fence: int | None = None,
     ) -> tuple[Record, Charge]:
-        """The numbers of `count` candidates, picked by their distances |q_i(D) - estimate_i|, one after the other or
-        all in one draw, one commit; with what it was charged.
+        """The numbers of `count` candidates, picked by their distances |q_i(D) - estimate_i|, one after the other,
+        one commit; with what it was charged.
 
         Stale is raised where `measure` raises it.
         """
         version = self.version()
         around, out = check_candidates(candidates, estimates, barred, count, self.domain, self.max_rows)
-        digests = {"estimates": _digest(around), "barred": _digest(out)}
-        event = Selected(candidates=candidates, count=count, scale=scale, joint=joint, version=version, **digests)
+        near, bars = _digest(around), _digest(out)
+        event = Selected(candidates=candidates, count=count, scale=scale, version=version, estimates=near, barred=bars)
         self._accountant.footprints(event)  # refuses what has no price before the data are touched
         opened, tables = self._opened()
         if opened != version:
@@ -176,8 +175,7 @@ class Kernel(Public):
 
         def work(transaction: Transaction) -> tuple[Record, Charge]:
             charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
-            pick = self._randomness.select_jointly if joint else self._randomness.select
-            values = pick(scores, count=count, scale=scale)
+            values = self._randomness.select(scores, count=count, scale=scale)
             return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
 
         return self.ledger.commit(work)

@@ -55,12 +55,9 @@ class Verbs(Protocol):
         count: int,
         scale: float,
         barred: NDArray[np.int64] = NONE_BARRED,
-        joint: bool = False,
     ) -> Record:
         """Noisy top-k: the numbers of rows that are far from their estimates, as the values of the record.
 
         `count` rows are picked one after the other, without replacement, each with a probability in proportion to
-        exp(|q_i(D) - estimates_i| / scale); rows whose numbers are `barred` are never picked. Joint picks, of which
-        there are at most 256, are one draw: `Selected` has the law. They cost the same however many there are, less
-        than single ones from three picks on under epsilon, and from five on under rho.
+        exp(|q_i(D) - estimates_i| / scale); rows whose numbers are `barred` are never picked.
         """

@@ -198,10 +198,10 @@ class Selected:
     """Rows of some candidates were picked by their scores |q_i(D) - e_i|, with estimates e_i that are public.
 
     `count` rows, one after the other without replacement, each with a probability proportional to exp(score / scale)
-    among those left; rows that are barred, which is public too, are never picked. Where they are `joint`, it is one
-    draw: different rows s_1, s_2, ... with a probability proportional to exp(-t / scale), t = max_j (c_(j) - c_{s_j}),
-    c_(1) >= c_(2) >= ... the scores sorted. Of estimates and barred rows, which may be millions, the event has digests;
-    in a plan, which need not know them yet, these may be empty.
+    among those left; rows that are barred, which is public too, are never picked. Where they are `joint`, which only
+    ledgers of earlier versions have, it was one draw: different rows s_1, s_2, ... with a probability proportional to
+    exp(-t / scale), t = max_j (c_(j) - c_{s_j}), c_(1) >= c_(2) >= ... the scores sorted. Of estimates and barred rows,
+    which may be millions, the event has digests; in a plan, which need not know them yet, these may be empty.
 
     Edge cases: refused are candidates that are no products or thresholds, counts beyond 2^16, joint ones beyond 2^8, or
     beyond the candidates, and scales that are no float from 2^-6 to 2^40.

@@ -90,25 +90,24 @@ def proposal_weights(gaps: Integers, scale: float) -> Integers:
 
 
 def below(limit: int, words: Words) -> int:
-    """A uniform whole number from 0 to limit - 1: the first bits of as many words as it takes; too large ones go."""
-    size = -(-limit.bit_length() // 64)
-    spare = 64 * size - limit.bit_length()
-    while (number := reduce(lambda bits, word: bits << 64 | int(word), words(size), 0) >> spare) >= limit:
+    """A uniform whole number from 0 to limit - 1, limit < 2^64: the first bits of a word; too large ones go."""
+    spare = 64 - limit.bit_length()
+    while (number := int(words(1)[0]) >> spare) >= limit:
         pass
     return number
 
 
-def kept(q: Fraction, weight: int, words: Words, *, unit: int = 1 << UNIT) -> bool:
-    """True with probability unit exp(-q) / weight, which is below 1, or 1 where q = 0."""
-    return q == 0 or place(int(words(1)[0]), partial(kept_floors, q, weight, unit=unit), words) == 0
+def kept(q: Fraction, weight: int, words: Words) -> bool:
+    """True with probability 2^36 exp(-q) / weight, which is below 1, or 1 where q = 0."""
+    return q == 0 or place(int(words(1)[0]), partial(kept_floors, q, weight), words) == 0
 
 
-def kept_floors(q: Fraction, weight: int, bits: int, *, unit: int = 1 << UNIT) -> list[int]:
-    """floor(2^bits F), F = unit exp(-q) / weight, one cut: a uniform lies below it with probability F. Needs q > 0."""
+def kept_floors(q: Fraction, weight: int, bits: int) -> list[int]:
+    """floor(2^bits F), F = 2^36 exp(-q) / weight, one cut: a uniform lies below it with probability F. Needs q > 0."""
 
     def bounds(guard: int) -> tuple[list[int], list[int]]:
         low, high = exp_between(q, bits + guard)
-        return [low * unit // (weight << guard)], [high * unit // (weight << guard)]
+        return [(low << UNIT) // (weight << guard)], [(high << UNIT) // (weight << guard)]
 
     return agreed(bounds, bits)
 

@@ -8,7 +8,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.extensions.joint_selection import select_jointly
 from bursar.core.extensions.refine import noise_down
 from bursar.core.extensions.select import select
 from bursar.core.noise import bulk
@@ -27,10 +26,6 @@ class Randomness(Protocol):
     def select(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
         """`count` places of the scores, one after the other without replacement, each with a probability proportional
         to exp(score / scale); places of negative scores are never picked."""
-
-    def select_jointly(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
-        """`count` different places of the scores in one draw, with a probability proportional to exp(-t / scale), t the
-        most by which the j-th has a lower score than the j-th best; places of negative scores are never picked."""
 
     def secret(self, size: int) -> bytes:
         """`size` bytes that nobody can guess, for keys."""
@@ -59,10 +54,6 @@ class SystemRandomness:
     def select(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
         """`count` places of the scores, as `selection` picks them."""
         return select(scores, count=count, scale=scale)
-
-    def select_jointly(self, scores: NDArray[np.int64], *, count: int, scale: float) -> NDArray[np.int64]:
-        """`count` different places of the scores, as `joint_selection` picks them."""
-        return select_jointly(scores, count=count, scale=scale)
 
     def secret(self, size: int) -> bytes:
         """`size` bytes that nobody can guess, for keys."""

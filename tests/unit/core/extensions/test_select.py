@@ -52,10 +52,6 @@ class Told(Silence):
         self.asked.append((scores.tolist(), count, scale))
         return super().select(scores, count=count, scale=scale)
 
-    def select_jointly(self, scores: np.ndarray, *, count: int, scale: float) -> np.ndarray:
-        self.asked.append((["jointly", *scores.tolist()], count, scale))
-        return super().select_jointly(scores, count=count, scale=scale)
-
 
 @pytest.fixture
 def told() -> Told:
@@ -104,18 +100,18 @@ def test_it_costs_what_its_event_says(db: Bursar) -> None:
     assert (way.name, way.charge) == ("choices of what to measure", 0.25)
 
 
-def test_joint_picks_are_one_draw(db: Bursar, told: Told) -> None:
-    plan = Selected(candidates=MARGINALS, count=5, scale=16.0, version=1, joint=True)
-    assert db.kernel.price([plan]) == ONE // 4
-    with Grant(db.kernel, "ana", "why", (plan, plan), PLENTY) as grant:
-        with pytest.raises(Stale, match="not part of the plan"):
-            grant.select(MARGINALS, TRUTH, count=5, scale=16.0)
-        record = grant.select(MARGINALS, TRUTH, count=5, scale=16.0, barred=np.array([3]), joint=True)
-    assert told.asked == [(["jointly", 0, 0, 0, -1, *[0] * 12], 5, 16.0)]
-    assert isinstance(record.event, Selected)
-    assert record.event.joint
-    assert record.values.tolist() == [0, 1, 2, 4, 5]
-    assert db.kernel.spent() == grant.charged.total == ONE // 4
+def test_joint_picks_of_an_old_ledger_keep_their_price(db: Bursar) -> None:
+    """Nothing draws them any more: 4/g for five rows, and not five times 2/g."""
+    joint = Selected(candidates=MARGINALS, count=5, scale=16.0, version=1, joint=True)
+    facts: Any = {"analyst": "ana", "purpose": Purpose("why", "test"), "values": np.arange(5)}
+    db.ledger.commit(lambda transaction: transaction.append(event=joint, **facts))
+    assert db.kernel.spent() == db.kernel.price([joint]) == ONE // 4
+    selected(db.kernel)
+    assert db.kernel.spent() == ONE // 2
+    assert [(line.rows, line.noise) for line in log_lines(db.kernel.history(), {})[1:]] == [
+        (5, "jointly 16"),
+        (2, "gumbel 16"),
+    ]
 
 
 def test_the_arrays_given_may_change_afterwards(db: Bursar, told: Told) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import islice, pairwise
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.core.extensions.joint_selection import select_jointly
 from bursar.core.extensions.select import FADED, UNIT, Urn, below, kept, kept_floors, proposal_weights, select
 from bursar.core.noise.exact_sampler import Words, system_words
 from bursar.core.noise.system import SystemRandomness
@@ -22,8 +20,6 @@ from harness.masses import picked
 SCALES = [2.0**-6, 0.3, 1.0, 7.5, 1000.0, 2.0**30 + 0.5, 2.0**40]
 GAPS = np.array([0, 1, 2, 3, 10, 1000, 10**6, 2**40, 2**40 + 1, 2**62])
 EVERY_BIT = 2**64 - 1
-SAMPLERS = [select, select_jointly]
-Sampler = Callable[..., np.ndarray]
 
 
 def tape(*words: int) -> Words:
@@ -141,26 +137,24 @@ def test_weights_are_taken_anew_when_the_best_have_gone() -> None:
     assert left.left.tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
 @given(st.lists(st.integers(-1, 9), min_size=1, max_size=12), st.sampled_from([0.5, 3.0, 1e6]), st.data())
-def test_any_scores(sampler: Sampler, listed: list[int], scale: float, data: st.DataObject) -> None:
+def test_any_scores(listed: list[int], scale: float, data: st.DataObject) -> None:
     scores = np.array(listed) * data.draw(st.sampled_from([1, 1, 10**9, 2**58]))
     scores[scores < 0] = -1
     allowed = np.flatnonzero(scores >= 0)
     if len(allowed) == 0:
         return
     count = data.draw(st.integers(1, len(allowed)))
-    found = sampler(scores, count=count, scale=scale)
+    found = select(scores, count=count, scale=scale)
     assert found.dtype == np.int64
     assert len(set(found.tolist())) == count
     assert set(found.tolist()) <= set(allowed.tolist())
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_no_overflow_at_the_largest_gaps(sampler: Sampler) -> None:
+def test_no_overflow_at_the_largest_gaps() -> None:
     scores = np.array([2**62, 0, 2**61, 2**40])
-    assert sampler(scores, count=4, scale=2.0**-6).tolist() == [0, 2, 3, 1]
-    assert sampler(scores, count=3, scale=2.0**10).tolist() == [0, 2, 3]
+    assert select(scores, count=4, scale=2.0**-6).tolist() == [0, 2, 3, 1]
+    assert select(scores, count=3, scale=2.0**10).tolist() == [0, 2, 3]
 
 
 def test_the_door_gives_the_same_law() -> None:
