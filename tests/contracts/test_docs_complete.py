@@ -21,6 +21,7 @@ DOCS = ROOT / "docs"
 PROOFS = sorted((ROOT / "src").rglob("*.proof.md"))
 
 PROGRAM = get_command(app)
+COMMANDS = [name for name, command in PROGRAM.commands.items() if not command.hidden]
 ERRORS = {
     name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and kind.__module__ == errors.__name__
 }
@@ -54,12 +55,12 @@ def _parameters(command: str) -> list:
     return PROGRAM.params if command == "bursar" else PROGRAM.commands[command].params
 
 
-@pytest.mark.parametrize("command", ["bursar", *PROGRAM.commands])
+@pytest.mark.parametrize("command", ["bursar", *COMMANDS])
 def test_a_command_is_explained_with_all_its_options_and_no_others(command: str) -> None:
     assert options_in(text_about(command)) - {"--help"} == options_of(command)
 
 
-@pytest.mark.parametrize("command", PROGRAM.commands)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_arguments_and_defaults_are_told(command: str) -> None:
     text = text_about(command)
     assert f"## `bursar {command}`" in (DOCS / "cli.md").read_text(encoding="utf-8")
