@@ -218,7 +218,7 @@ def test_data_that_changed_stop_the_data_set() -> None:
     db = engine()
     db.query(BY_SEX, within=50)
     other = engine(ledger=db.ledger)
-    other._open_source(b"").stamp = "changed"
+    other.engine.open_source(b"").stamp = "changed"
     with pytest.raises(SourceError, match="not the ones that were declared"):
         other.query(BY_SEX, within=5)
     assert other.query(BY_SEX, within=50).free  # what is in the log stays free

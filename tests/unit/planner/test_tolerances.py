@@ -58,7 +58,7 @@ def test_multiples_make_one_error_fit_all() -> None:
     made = request("SELECT COUNT(*) AS n, SUM(age) AS t FROM people WITH ERROR 20 ON n, 90 ON t")
     times = made.workload.times[made.workload.index[0]]
     assert (times.tolist(), made.goal.amount, made.goal.parts) == ([9, 2], 180, ())
-    exact = made.workload.map.apply(engine()._open_source(b"").table)
+    exact = made.workload.map.apply(engine().engine.open_source(b"").table)
     assert (exact / made.workload.times)[made.workload.index[0]].tolist() == [AGES.sum(), AGES @ np.arange(10)]
 
 

@@ -108,7 +108,7 @@ def test_without_noise_the_bound_is_the_noise_that_could_have_been() -> None:
     """|table - truth| <= |table - estimate| + tail: with silent noise the estimate is the truth."""
     silent = made(randomness=Silence())
     answer = silent.query(PAIRS, synthetic=True)
-    truth = silent._open_source(b"").table(("sex", "age"))[0]  # the harness's source, which any key opens
+    truth = silent.engine.open_source(b"").table(("sex", "age"))[0]  # the harness's source, which any key opens
     off = np.abs(np.array(answer.values)[:, 0] - truth)
     widths = np.array(answer.high)[:, 0] - np.array(answer.values)[:, 0]
     assert np.all(widths > off)

@@ -116,7 +116,7 @@ def test_everything_survives_reopening(place: Path) -> None:
     assert again.commit(lambda t: t.secret("s")) == b"secret"
     assert [h.fence for h in again.commit(lambda t: t.holds(time.time()))] == [9]
     assert again.commit(lambda t: t.next_fence()) == fence + 1
-    assert again.owner.verify().head == head
+    assert again.verify().head == head
     again.close()
 
 
@@ -221,7 +221,7 @@ def test_a_ledger_of_the_first_format_gets_its_queue_when_it_is_opened(place: Pa
     )
     connection.close()
     with closing(SqliteLedger.open(place, CHARTER)) as opened:
-        assert opened.owner.verify().head == head
+        assert opened.verify().head == head
         opened.commit(lambda t: t.put_in_queue("ticket 1", b"ann"))
         assert opened.engine.queue() == {"ticket 1": b"ann"}
     assert verified(place).head == head
