@@ -138,15 +138,15 @@ class Bursar:
     @overload
     def batch(
         self, questions: Sequence[str], *, within: Amount = None, confidence: Amount = None, rmse: float | None = None,
-        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None, key: str | None = None,
-        wait: bool = True, ticket: int | None = None, progress: Progress = silent,
+        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None, synthetic: bool = False,
+        key: str | None = None, wait: bool = True, ticket: int | None = None, progress: Progress = silent,
     ) -> Batch: ...  # fmt: skip
 
     @overload
     def batch(
         self, questions: None = None, *, within: Amount = None, confidence: Amount = None, rmse: float | None = None,
-        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None, key: str | None = None,
-        wait: bool = True, ticket: int | None = None, progress: Progress = silent,
+        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None, synthetic: bool = False,
+        key: str | None = None, wait: bool = True, ticket: int | None = None, progress: Progress = silent,
     ) -> OpenBatch: ...  # fmt: skip
 
     def batch(
@@ -159,6 +159,7 @@ class Bursar:
         epsilon: float | None = None,
         rho: float | None = None,
         max_cost: float | None = None,
+        synthetic: bool = False,
         key: str | None = None,
         wait: bool = True,
         ticket: int | None = None,
@@ -169,7 +170,10 @@ class Bursar:
         With questions: a `Batch` of their answers. Without: an `OpenBatch` for a with block, to collect them, look at
         the price, and pay when the block is left. `progress` hears how many questions have been priced.
         """
-        wanted = Wanted(within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost)
+        wanted = Wanted(
+            within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
+            synthetic=synthetic,
+        )  # fmt: skip
         collected = OpenBatch(self.engine, wanted, key=key, wait=wait, ticket=ticket, progress=progress)
         if questions is None:
             return collected
@@ -181,15 +185,15 @@ class Bursar:
     def thresholds(
         self, k: int = 3, r: int = 2, features: Features | None = None, *, explain: Literal[True],
         within: Amount = None, confidence: Amount = None, rmse: float | None = None, epsilon: float | None = None,
-        rho: float | None = None, max_cost: float | None = None,
+        rho: float | None = None, max_cost: float | None = None, synthetic: bool = False,
     ) -> Explanation: ...  # fmt: skip
 
     @overload
     def thresholds(
         self, k: int = 3, r: int = 2, features: Features | None = None, *, explain: Literal[False] = False,
         within: Amount = None, confidence: Amount = None, rmse: float | None = None, epsilon: float | None = None,
-        rho: float | None = None, max_cost: float | None = None, key: str | None = None, wait: bool = True,
-        ticket: int | None = None,
+        rho: float | None = None, max_cost: float | None = None, synthetic: bool = False, key: str | None = None,
+        wait: bool = True, ticket: int | None = None,
     ) -> Answer: ...  # fmt: skip
 
     def thresholds(
@@ -205,6 +209,7 @@ class Bursar:
         epsilon: float | None = None,
         rho: float | None = None,
         max_cost: float | None = None,
+        synthetic: bool = False,
         key: str | None = None,
         wait: bool = True,
         ticket: int | None = None,
@@ -215,7 +220,10 @@ class Bursar:
         gives marginals. With `explain`, every way to answer, with its price and error, free; else an Answer whose lines
         are made when they are looked at.
         """
-        wanted = Wanted(within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost)
+        wanted = Wanted(
+            within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
+            synthetic=synthetic,
+        )  # fmt: skip
         with paced(self.config.pace):
             workload = thresholds(self.config.domain, k=k, r=r, features=features, sealed=self.kernel.sealed())
             request = self.engine.request(

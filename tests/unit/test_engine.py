@@ -222,7 +222,7 @@ def test_data_that_changed_stop_the_data_set() -> None:
     with pytest.raises(SourceError, match="not the ones that were declared"):
         other.query(BY_SEX, within=5)
     assert other.query(BY_SEX, within=50).free  # what is in the log stays free
-    assert other.declare_version() == 2
+    assert other.owner.declare_version() == 2
     assert not other.query(BY_SEX, within=50).free  # rows are reused within their version only
 
 

@@ -223,7 +223,7 @@ def test_a_ledger_of_the_first_format_gets_its_queue_when_it_is_opened(place: Pa
     with closing(SqliteLedger.open(place, CHARTER)) as opened:
         assert opened.verify().head == head
         opened.commit(lambda t: t.put_in_queue("ticket 1", b"ann"))
-        assert opened.engine.queue() == {"ticket 1": b"ann"}
+        assert opened.queue() == {"ticket 1": b"ann"}
     assert verified(place).head == head
 
 
