@@ -19,8 +19,8 @@ from bursar.core.domain import Value
 from bursar.estimation.derived import Derived
 from bursar.estimation.estimate import Estimate, error_bars
 from bursar.goal import Contract, Goal
-from bursar.report import Shown
 from bursar.report.columns import names_of
+from bursar.report.exports import Shown
 
 Table = tuple[tuple[float, ...], ...] | Numbers
 """One inner tuple per line of the answer, one number per aggregate."""

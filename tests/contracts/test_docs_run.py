@@ -19,6 +19,7 @@ import sql_reference  # noqa: E402
 import bursar  # noqa: E402
 from bursar.config import load  # noqa: E402
 from bursar.curate.demo import generate  # noqa: E402
+from bursar.planner.goals import Wanted
 from bursar.sql.tokens import questions_of  # noqa: E402
 from harness.warm import warm  # noqa: E402
 
@@ -80,7 +81,7 @@ def test_questions_are_answered(page: Path, tmp_path: Path) -> None:
     assert questions
     with bursar.create(config) as db:
         for question in questions:
-            assert str(db.query(question))
+            assert str(db.run(question, Wanted()))
 
 
 @each("toml")

@@ -19,8 +19,8 @@ VARIES = "…"
 ANY = "any"
 
 ROOMS = (
-    "analysts/queue.py", "analysts/shares.py", "analysts/policy.py", "core/accounts.py", "opening.py",
-    "planner/admit.py", "planner/goals.py", "planner/batch.py", "session.py",
+    "analysts/queue.py", "analysts/shares.py", "analysts/policy.py", "core/accounts.py", "session.py",
+    "planner/admit.py", "planner/goals.py", "planner/batch.py", "batch.py",
     "cli/confirm.py", "curate/changes.py", "curate/check.py", "curate/confirm.py", "curate/draft_from_data.py",
     "curate/edit.py", "curate/guess.py", "curate/prices.py", "curate/private_pgm.py", "curate/smartnoise.py",
     "curate/survey.py", "report/*.py", "rewrite/*.py", "sql/*.py", "compile/*.py",

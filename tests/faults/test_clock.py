@@ -121,7 +121,7 @@ def ask_ahead_of_time(place: Path, preset: str, at: str) -> None:
 
 def test_a_claim_from_the_future_ends_when_its_time_has_come(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process whose clock was three days ahead died. Until then the key waits; nothing is spent, nothing lost."""
-    assert run(ask_ahead_of_time, place, "default", "before Grant.release") == KILLED
+    assert run(ask_ahead_of_time, place, "default", "before Grant.store") == KILLED
     with reopened(place) as bursar:
         before = bursar.kernel.spent()
         with monkeypatch.context() as patch:

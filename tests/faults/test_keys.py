@@ -100,7 +100,7 @@ def test_without_keys_the_same_race_is_paid_more_than_once(place: Path) -> None:
 
 def test_one_key_after_a_crash(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process dies between charge and release: the next waits for the end of its lease, and finds what was paid."""
-    assert run(ask_and_die, place, "default", [ASK], "before Grant.release") == KILLED
+    assert run(ask_and_die, place, "default", [ASK], "before Grant.store") == KILLED
     paid = spent(place)
     assert paid > 0
     with reopened(place) as bursar:
@@ -119,7 +119,7 @@ def test_one_key_after_a_crash(place: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_process_that_waits_gets_the_answer_when_the_lease_ends(place: Path) -> None:
-    assert run(ask_and_die, place, "default", [ASK], "before Grant.release") == KILLED
+    assert run(ask_and_die, place, "default", [ASK], "before Grant.store") == KILLED
     clock = Clock()
     with clock.running(), reopened(place) as bursar:
         end = threading.Timer(0.3, lambda: setattr(clock, "off", CLAIM_SECONDS + 1))
@@ -134,7 +134,7 @@ def test_a_process_that_waits_gets_the_answer_when_the_lease_ends(place: Path) -
 
 def interrupted(place: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> Answer:
     """Ask; after the charge and before the release, something happens once."""
-    steps = Steps("before Grant.release", act)
+    steps = Steps("before Grant.store", act)
     with monkeypatch.context() as patch, reopened(place) as bursar:
         steps.install(patch.setattr)
         return ASK.of(bursar)

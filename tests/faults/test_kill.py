@@ -41,8 +41,8 @@ NAMED = (
     "before COMMIT",
     "after COMMIT",  # durable, and nobody has heard of it
     "after SqliteLedger.commit",
-    "before Grant.release",
-    "after Grant.release",
+    "before Grant.store",
+    "after Grant.store",
 )
 """The steps that the promise turns on, in their order; every other step is counted beside them."""
 
@@ -277,7 +277,7 @@ def test_a_ledger_that_loses_its_last_commit_is_found(templates: dict[str, Path]
 def test_an_engine_that_does_not_look_into_the_log_is_found(templates: dict[str, Path], tmp_path: Path) -> None:
     place = copied(templates["paid"], tmp_path / "twice")
     asks = FLOWS["paid"].asks
-    assert run(ask_and_die, place, "direct", asks, "before Grant.release") == KILLED
+    assert run(ask_and_die, place, "direct", asks, "before Grant.store") == KILLED
     assert complaints(place, asks, preset="direct") == [
         "k: charged although the log had it",
         "k: rows were measured twice or not at all",

@@ -231,7 +231,7 @@ class InTwo(Proposer):
 
 def in_two(place: Path, between: Callable[[], None]) -> Bursar:
     bursar = reopened(place, epsilon=WHOLE)
-    bursar.planner.preset = Preset("in two", (InTwo(between),))
+    bursar.engine.planner.preset = Preset("in two", (InTwo(between),))
     return bursar
 
 

@@ -66,7 +66,7 @@ def test_an_older_ledger_is_refused(older: Path, newer: Path) -> None:
 def test_a_lost_write_ahead_log_is_refused(older: Path, tmp_path: Path) -> None:
     """A process died with its last commits in the log only; the log is then lost."""
     place = copied(older, tmp_path / "died")
-    assert run(ask_and_die, place, "default", [LATE], "after Grant.release") == KILLED
+    assert run(ask_and_die, place, "default", [LATE], "after Grant.store") == KILLED
     assert (place.parent / "ledger.sqlite-wal").stat().st_size > 0
     (place.parent / "ledger.sqlite-wal").unlink()
     (place.parent / "ledger.sqlite-shm").unlink()

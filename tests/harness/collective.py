@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from bursar.engine.planner.choose import Preset
 
 from bursar import presets
 from bursar.analysts.shares import AnalystSettings, Seed, Shares
@@ -16,7 +17,6 @@ from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError
 from bursar.goal import Goal, GoalKind
-from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.session import Bursar
@@ -51,13 +51,13 @@ class Collective:
         bursar = self.engines[analyst]
         bursar.engine.policy.begin(bursar.kernel)
         request = request_of(mask, goal, analyst)
-        return request, bursar.planner.choose(request)
+        return request, bursar.engine.planner.choose(request)
 
     def ask(self, analyst: str, mask: int, error: float) -> str | None:
         """Which proposer answers the count over a set of cells, given in binary; None where it is refused."""
         request = request_of(mask, rmse(error), analyst)
         try:
-            return self.engines[analyst].ask(request).source
+            return self.engines[analyst].engine.ask(request).source
         except BudgetError:
             return None
 

@@ -2,7 +2,3 @@
 
 Every library is imported when it is needed. What is shown here was paid for before: nothing of it costs anything.
 """
-
-from bursar.report.exports import Shown
-
-__all__ = ["Shown"]

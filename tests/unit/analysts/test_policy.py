@@ -59,7 +59,9 @@ def test_seeded_cache_refuses_the_simultaneous_contract() -> None:
     preset = presets.under(family, presets.default, LINE)
     facts = {"domain": LINE, "mode": people.owner.config.budget.mode, "prices": people.owner.kernel}
     with pytest.raises(ConfigError, match="simultaneous"):
-        people.owner.policy.planner(**facts, preset=preset, ledger=people.owner.ledger, analyst="ana")
+        people.owner.engine.policy.planner(
+            **facts, preset=preset, ledger=people.owner.ledger, analyst="ana", synthetic=lambda: None, promised=None
+        )
 
 
 def test_budget_and_explain_say_what_is_promised() -> None:

@@ -70,9 +70,9 @@ def test_the_first_question_that_cannot_be_paid_ends_phase_2_for_good() -> None:
 def test_the_refusal_says_that_the_share_buys_nothing_more() -> None:
     people = people_for(2)
     ana = people.engines["ana"]
-    ana.ask(request_of(0b1, rmse(ERROR), "ana"))
+    ana.engine.ask(request_of(0b1, rmse(ERROR), "ana"))
     with pytest.raises(BudgetError, match="share of ana, which buys nothing more") as refusal:
-        ana.ask(request_of(0b1, rmse(ERROR / 2), "ana"))
+        ana.engine.ask(request_of(0b1, rmse(ERROR / 2), "ana"))
     assert "WITH RMSE" in refusal.value.fits
 
 
@@ -85,7 +85,7 @@ def test_looking_ahead_ends_no_phase() -> None:
 
 def test_explain_shows_the_phase_that_is_in_force() -> None:
     people = people_for(3)
-    planner = people.engines["ana"].planner
+    planner = people.engines["ana"].engine.planner
     people.ask("ana", 0b1, ERROR)
     assert [line.proposer for line in planner.explain(request_of(0b11, rmse(ERROR), "ana")).offers] == ["direct"]
     people.ask("ana", 0b11, ERROR)
@@ -107,7 +107,7 @@ def test_a_price_as_a_goal_is_bought_for_and_found_again() -> None:
     goal = Goal(kind=GoalKind.SPEND, amount=EACH)
     request, offer = people.plan("ana", 0b11, goal)
     assert offer.price.at_most == pytest.approx(to_units(EACH), rel=1e-6)
-    people.engines["ana"].ask(request)
+    people.engines["ana"].engine.ask(request)
     assert people.plan("bob", 0b11, goal)[1].free
     assert not people.plan("bob", 0b11, Goal(kind=GoalKind.SPEND, amount=2 * EACH))[1].free
 

@@ -17,7 +17,7 @@ import pytest
 from bursar.cli import main
 from bursar.curate.demo import generate
 
-COMMANDS = ("query", "explain", "budget", "log", "create", "version", "verify", "recover", "audit", "release", "demo")
+COMMANDS = ("query", "explain", "budget", "log", "create", "version", "verify", "recover", "audit", "batch", "demo")
 BY_REGION = "SELECT region, COUNT(*) AS people FROM people GROUP BY region"
 ROWS = 2_000
 

@@ -182,7 +182,7 @@ def said(capsys: pytest.CaptureFixture[str], *lines: str) -> str:
         except StopIteration:
             raise EOFError from None
 
-    Shell(engine(analyst="owner"), {"within": 60}).run(read)
+    Shell(engine(analyst="owner"), Wanted(within=60)).run(read)
     captured = capsys.readouterr()
     return captured.out + captured.err
 

@@ -117,7 +117,7 @@ def test_a_question_is_compiled_anew_for_other_numbers() -> None:
     first = Represented(name="income", edges=EDGES, representatives=(4.0, 35.5, 100.0))
     sql = "SELECT SUM(income) AS s FROM people"
     maps = [
-        compile(parse(sql), Domain((column,)), "people").map.digest
+        compile_query(parse(sql), Domain((column,)), "people").map.digest
         for column in (first, replace(first, representatives=(5.0, 35.5, 100.0)), first)
     ]
     assert maps[0] == maps[2] != maps[1]

@@ -14,9 +14,11 @@ import bursar
 from bursar.compile.values import Represented
 from bursar.config import load_draft
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
-from bursar.curate import check, edit, init
+from bursar.curate import edit
 from bursar.curate.changes import ColumnChange, changes
+from bursar.curate.check import check
 from bursar.curate.confirm import change
+from bursar.curate.draft_from_data import init
 from harness.small import config
 
 

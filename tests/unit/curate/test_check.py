@@ -10,7 +10,7 @@ import pytest
 
 from bursar.core.budget import Budget
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit
-from bursar.curate import check
+from bursar.curate.check import check
 from bursar.curate.prices import FIRST_SHARE, first_question, prices, typical_error
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Goal, GoalKind

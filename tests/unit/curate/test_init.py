@@ -14,9 +14,10 @@ import pytest
 import bursar
 from bursar.config import load, load_draft
 from bursar.core.domain import Bins, Categories, Dates, IntegerRange, Period
-from bursar.curate import edit, guess, init
+from bursar.curate import edit, guess
 from bursar.curate.confirm import change, every_guess, named, says
 from bursar.curate.draft import DraftColumn, LeftOut
+from bursar.curate.draft_from_data import init
 from bursar.curate.survey import SurveyedColumn, SurveyedKind
 from bursar.errors import ConfigError, SourceError
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from bursar.core.domain import Bins, Dates, IntegerRange
-from bursar.curate import init
 from bursar.curate import plain_csv as plain
+from bursar.curate.draft_from_data import init
 from bursar.curate.plain_csv import plain_copy
 from bursar.errors import SourceError
 

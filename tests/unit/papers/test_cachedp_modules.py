@@ -361,7 +361,7 @@ def test_a_preset_can_serve_several_engines() -> None:
     preset = Preset("cachedp", modules(**EXACT))
     one, other = (engine(settings=config(budget=PLENTY), preset=preset) for _ in range(2))
     request = one.engine.prepare(between(0, 7), Wanted(within=60), None)
-    bought = one.ask(request)
+    bought = one.engine.ask(request)
     assert not bought.free
     assert other.engine.planner.choose(request).price.at_most > 0
     assert one.ask(replace(request)).free

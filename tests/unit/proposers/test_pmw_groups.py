@@ -37,8 +37,8 @@ def opened(preset: Preset = PRESET, **settings: object) -> Bursar:
 
 
 def learner_of(made: Bursar) -> Learner:
-    proposer = next(one for one in made.planner.preset.proposers if isinstance(one, Pmw))
-    learning, views = proposer.settings.learning, made.planner.views()
+    proposer = next(one for one in made.engine.planner.preset.proposers if isinstance(one, Pmw))
+    learning, views = proposer.settings.learning, made.engine.planner.views()
     assert learning.groups == made.config.groups
     return views.histograms.of(learning, lambda: Learner(views.domain, learning))
 

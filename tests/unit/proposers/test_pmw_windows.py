@@ -218,7 +218,7 @@ def test_where_no_offer_is_made(settings: PmwSettings, changes: dict[str, object
     asked = replace(asked, goal=replace(asked.goal, **changes))  # type: ignore[arg-type]
     assert made.preset.proposers[0].offers(asked, made.planner.views()) == []
     without = Stage(table=TABLE, preset=made.preset, seed=None)
-    assert made.preset.proposers[0].offers(request(B0, **GOAL), without.engine.planner.views()) == []
+    assert made.preset.proposers[0].offers(request(B0, **GOAL), without.planner.views()) == []
 
 
 def test_published_constants_claim_beta_and_say_what_is_proved() -> None:

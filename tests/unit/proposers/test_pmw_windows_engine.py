@@ -82,9 +82,9 @@ def kinds(ledger: Ledger) -> list[type]:
 
 def state(made: Bursar) -> dict[str, Any]:
     """All that a restart must find again."""
-    (proposer,) = made.planner.preset.proposers
+    (proposer,) = made.engine.planner.preset.proposers
     assert isinstance(proposer, PmwWindows)
-    tree = proposer.tree(made.planner.views())
+    tree = proposer.tree(made.engine.planner.views())
     return {
         "spent": made.kernel.spent_by_partition(),
         "nodes": {

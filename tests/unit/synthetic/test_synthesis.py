@@ -166,7 +166,7 @@ def test_analysts_who_share_nothing_see_their_own_table_only() -> None:
     with pytest.raises(QueryError, match="log says nothing"):
         bob.synthesize()
     assert ana.engine.sight.synthetic_rows() is not None
-    assert bob.synthetic_rows() is None
+    assert bob.engine.sight.synthetic_rows() is None
 
 
 def test_a_workload_of_questions_and_one_of_names_are_the_same() -> None:
@@ -198,7 +198,7 @@ def test_a_run_that_is_stopped_after_the_number_of_rows_says_so_and_keeps_it() -
     db = owner()
     prepared = db.prepare_synthesis(ways=2, spend=0.2, method="rap")
     with pytest.raises(QueryError, match="only the number of rows"):
-        db.make_table(prepared, silent, lambda: counted(db, Measured) > 0)
+        prepared.synthesis.make_table(prepared, silent, lambda: counted(db, Measured) > 0)
     assert (counted(db, Measured), counted(db, Selected)) == (1, 0)
 
 
