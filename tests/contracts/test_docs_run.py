@@ -19,7 +19,7 @@ import sql_reference  # noqa: E402
 import bursar  # noqa: E402
 from bursar.config import load  # noqa: E402
 from bursar.curate.demo import generate  # noqa: E402
-from bursar.planner.goals import Wanted
+from bursar.planner.goals import Wanted  # noqa: E402
 from bursar.sql.tokens import questions_of  # noqa: E402
 from harness.warm import warm  # noqa: E402
 

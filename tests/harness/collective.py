@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from bursar.engine.planner.choose import Preset
 
 from bursar import presets
 from bursar.analysts.shares import AnalystSettings, Seed, Shares
@@ -17,6 +16,7 @@ from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError
 from bursar.goal import Goal, GoalKind
+from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.session import Bursar

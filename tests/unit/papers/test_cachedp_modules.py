@@ -364,4 +364,4 @@ def test_a_preset_can_serve_several_engines() -> None:
     bought = one.engine.ask(request)
     assert not bought.free
     assert other.engine.planner.choose(request).price.at_most > 0
-    assert one.ask(replace(request)).free
+    assert one.engine.ask(replace(request)).free
