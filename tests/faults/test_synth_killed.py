@@ -78,7 +78,7 @@ def begin_and_die(place: Path, method: str, purchases: int) -> None:
                 die()
             return False
 
-        bursar.make_table(prepared, silent, stop)
+        prepared.synthesis.make_table(prepared, silent, stop)
 
 
 def asked(place: Path) -> float:
