@@ -202,14 +202,14 @@ def test_a_run_that_goes_on_holds_only_what_is_left(method: str) -> None:
             held[length] = db.kernel.held()
         return length > records
 
-    assert not db.make_table(whole, silent, lambda: stop(3)).report.finished
+    assert not whole.synthesis.make_table(whole, silent, lambda: stop(3)).report.finished
     assert db.kernel.held() == 0
     again = db.prepare_synthesis(ways=2, spend=0.4, method=method)
     assert 0 < len(again.events) < len(whole.events)
     assert 0 < again.price < whole.price
     first = max(held.values())
     held.clear()
-    assert db.make_table(again, silent, stop).report.finished
+    assert again.synthesis.make_table(again, silent, stop).report.finished
     assert max(held.values()) <= math.ceil(again.price * 2**50) < first
 
 
@@ -225,7 +225,7 @@ def test_a_run_that_takes_its_time_keeps_its_hold(monkeypatch: pytest.MonkeyPatc
 
     with clock.running():
         prepared = db.prepare_synthesis(ways=2, spend=0.3, method="both")
-        assert db.make_table(prepared, silent, stop).report.finished
+        assert prepared.synthesis.make_table(prepared, silent, stop).report.finished
     assert clock.off > 2 * HOLD_SECONDS
 
 
