@@ -29,7 +29,7 @@ OUTSIDE = ("core/ledger/memory.py", "core/ledger/anchor.py", "core/ledger/verify
 """In the room, and not in the count: a ledger for simulations, and checks of integrity that no promise rests on."""
 
 SUITES = (
-    *("unit/core", "unit/test_engine.py"),
+    *("unit/core", "unit/curate/test_intake.py", "unit/test_engine.py"),
     "conformance/test_ledger_conformance.py",
     "conformance/test_source_conformance.py::test_every_partition_has_a_content_hash_of_its_own",
     "conformance/test_source_conformance.py::test_conditions_over_many_columns_are_counted",

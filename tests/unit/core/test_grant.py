@@ -57,3 +57,18 @@ def test_a_plan_of_one_verb_has_nothing_to_renew() -> None:
         grant.renew()
         assert db.kernel.held() == 0
         grant.measure(ROWS, NOISE)
+
+
+def test_renewing_a_hold_leaves_those_of_others_alone() -> None:
+    db, clock = engine(settings=config(budget=Budget.of(rho=1.0))), Clock()
+    events = [Measured(strategy=ROWS, noise=NOISE, version=1)] * 2
+    with (
+        clock.running(),
+        Grant(db.kernel, "bob", "quick", events, 2**50),
+        Grant(db.kernel, "ana", "slow", events, 2**50) as slow,
+    ):
+        clock.off += HOLD_SECONDS * 2 / 3
+        slow.renew()
+        clock.off += HOLD_SECONDS * 2 / 3
+        assert db.kernel.held("bob") == 0
+        assert db.kernel.held("ana") > 0
