@@ -39,7 +39,7 @@ demo: .venv/core
 	$(BIN)/bursar demo
 
 test: .venv/dev
-	$(PYTEST) -m "not heavy" tests
+	$(PYTEST) -m "not heavy and not soak" tests
 
 test-all: .venv/dev
 	$(PYTEST) -m heavy tests
@@ -47,7 +47,7 @@ test-all: .venv/dev
 # The figures of the environment are read by tests/harness/faults.py and tests/record_play.
 soak: .venv/dev
 	$(BIN)/python tools/mutants.py run --workers 2
-	BURSAR_SOAK=1 BURSAR_SCENES=100 $(PYTEST) -m heavy tests
+	BURSAR_SOAK=1 BURSAR_SCENES=100 $(PYTEST) -m "heavy or soak" tests
 
 lint: .venv/dev
 	$(BIN)/ruff check src tests benchmarks tools

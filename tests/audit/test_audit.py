@@ -210,7 +210,7 @@ def test_a_session_that_has_no_room_is_named() -> None:
     assert "not played, as this config has no room for it: sum" in str(result)
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["pure", "several rows", "replace-one", "rho"])
 def test_the_engine_keeps_what_it_charges(name: str) -> None:
     result = audit(SETTINGS[name], trials=800)
@@ -221,13 +221,13 @@ def test_the_engine_keeps_what_it_charges(name: str) -> None:
 # -- planted faults --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_contributions_without_a_bound_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bursar.audit, "DuckDBSource", Boundless)
     assert not played("groups", 600, config(unit=SEVERAL)).passed
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_one_row_too_many_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bursar.audit, "DuckDBSource", Generous)
     result = played("groups", 1200, config(unit=Unit(column="person", max_contributions=1)))
@@ -240,19 +240,19 @@ def test_half_the_noise_is_caught() -> None:
     assert not result.passed, str(result)
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_too_little_gaussian_noise_is_caught() -> None:
     result = played("groups", 1200, config(budget=Budget.of(rho=1.0)), randomness=Weaker(0.4))
     assert not result.passed, str(result)
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_refined_noise_that_is_drawn_afresh_is_caught() -> None:
     result = played("tighter", 1500, randomness=Afresh())
     assert not result.passed, str(result)
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_a_sparse_vector_that_stays_open_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     end = SparseVectors.end
 
