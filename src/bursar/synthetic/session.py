@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bursar.synthetic.plan.carry_out import Run, TableRows
     from bursar.synthetic.plan.methods import Task
     from bursar.synthetic.plan.task import EvidentMarginals, TableRequest
-    from bursar.synthetic.report.report import Report
+    from bursar.synthetic.report import Report
     from bursar.synthetic.table.synthetic_data import SyntheticData
 
 OVERTAKEN = (
@@ -76,7 +76,7 @@ class Synthesis:
 
     def _free(self, wish: TableRequest, rows: int | None, place: Place) -> Prepared:
         from bursar.synthetic.plan.task import NOTHING, EvidentMarginals, workload_of
-        from bursar.synthetic.report.report import counted
+        from bursar.synthetic.report import counted
 
         evident = EvidentMarginals.of(self._sight.visible(0), self.config.domain, size=self._sight.size)
         if not evident.sets:
@@ -203,8 +203,7 @@ class Synthesis:
 
     def _report(self, prepared: Prepared, made: TableRows, evident: EvidentMarginals, charged: int) -> Report:
         from bursar.synthetic.plan.history import future_error
-        from bursar.synthetic.report.judge import Judge, picked_cells
-        from bursar.synthetic.report.report import Report
+        from bursar.synthetic.report import Judge, Report, picked_cells
 
         domain, task = evident.domain, prepared.task
         paid = f"{prepared.unit} {from_units(charged):.6g}" if charged else "free"

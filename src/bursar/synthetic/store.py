@@ -27,8 +27,7 @@ from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Stack
 from bursar.estimation.estimate import Estimate
 from bursar.report.files import written
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.estimates import known
+from bursar.synthetic.marginals.estimates import Consistent, known
 from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
 from bursar.synthetic.table.fit import cell_numbers
 from bursar.tails.marginals import ByVariance

@@ -10,8 +10,7 @@ import pytest
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.domain import Categories, Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Stack, Steps, Thresholds
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.estimates import known
+from bursar.synthetic.marginals.estimates import Consistent, known
 from bursar.synthetic.marginals.evidence import LogEvidence, source_of
 from bursar.tails.marginals import ByVariance, log_tail
 

@@ -10,15 +10,19 @@ import pytest
 
 from bursar.errors import QueryError, Unsupported
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.rap import sparsemax as compiled
-from bursar.synthetic.rap.products import Terms, add_gradient, means
-from bursar.synthetic.rap.projection import Patience, Targets, project
-from bursar.synthetic.rap.relaxed import Relaxed, start
-from bursar.synthetic.rap.rounding import rounded
-from bursar.synthetic.rap.sparsemax import sparsemax
-from bursar.synthetic.rap.surrogates import generalized_products
-from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-from bursar.synthetic.rap.workload_answers import marginal, relaxed_answers, relaxed_counts, table_answers
+from bursar.synthetic.rap import relaxed as compiled
+from bursar.synthetic.rap.projection import Patience, Targets, Terms, add_gradient, means, project
+from bursar.synthetic.rap.relaxed import (
+    Relaxed,
+    marginal,
+    relaxed_answers,
+    relaxed_counts,
+    rounded,
+    sparsemax,
+    start,
+    table_answers,
+)
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload, generalized_products
 
 RNG = np.random.default_rng(5)
 NAMES, SIZES = ("a", "b", "c", "d", "e"), (5, 3, 1, 4, 2)

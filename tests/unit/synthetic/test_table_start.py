@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bursar.core.domain import Categories, Domain
-from bursar.synthetic.marginals.consistent import Consistent
+from bursar.synthetic.marginals.estimates import Consistent
 from bursar.synthetic.marginals.evidence import LogEvidence, MarginalSource, Names
-from bursar.synthetic.table.start import column_shares, garrote, pair_shares, threshold, tree_rows
+from bursar.synthetic.table.fit import column_shares, garrote, pair_shares, threshold, tree_rows
 
 SIZES = {"a": 3, "b": 3, "c": 2, "d": 1}
 DOMAIN = Domain(

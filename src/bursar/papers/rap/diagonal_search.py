@@ -11,11 +11,11 @@ from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.spend import Spend
-from bursar.synthetic.rap.defaults import Adaptivity
 from bursar.synthetic.rap.projection import Stop, never
 from bursar.synthetic.rap.rap import Projected, rap
+from bursar.synthetic.rap.relaxed import relaxed_counts
+from bursar.synthetic.rap.rounds import Adaptivity
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-from bursar.synthetic.rap.workload_answers import relaxed_counts
 
 ROUNDS = (1, 4, 16, 64)
 PICKS = (4, 16, 64, 256)

@@ -1,23 +1,162 @@
-"""Any linear question over measured marginals: its estimate, and the variance of that.
+"""Estimates from noisy marginals: consistent tables, linear queries over them, marginals derived from other rows.
 
-The estimate of a table over columns A is x_A = sum_{S <= A} expand(z_S) / prod_{A - S} n_i, as `marginals_consistent`
-says; the parts z_S are independent, and each has the covariance P_S / p_S: P_S takes the mean along every column of S
-away, p_S is the precision. So q . x_A has the variance sum_S |P_S q_S|^2 / (p_S prod_{A - S} n_i^2), where q_S is q
+A table over columns A is the sum over S <= A of parts, x_A = sum_S expand(z_S) / prod_{A - S} n_i, where z_S is what is
+left of the table over S when along every column its mean is taken away, and expanding repeats it along the other
+columns. Noise of one variance in all cells of a table is noise of one variance in each of its parts, independent from
+part to part. So least squares over all measurements is, part by part, a mean weighted by precision: exact, without a
+matrix, and never on more cells than one marginal has.
+
+The parts z_S are independent, and each has the covariance P_S / p_S: P_S takes the mean along every column of S away,
+p_S is the precision. So a query q . x_A has the variance sum_S |P_S q_S|^2 / (p_S prod_{A - S} n_i^2), where q_S is q
 summed over the columns outside S. For a product of masks, |P_S q_S|^2 is a product over the masks.
+
+Ranges, trees and groups under a condition may determine every joint cell of a few columns too, by least squares over
+their rows. Errors of such cells depend on each other, so these marginals help to make a table, and each has a bound of
+its own; they are not mixed with measured ones where the law of the mixture matters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bursar.arrays import Reals
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.domain import Domain
+from bursar.core.ledger import Record
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Stack
-from bursar.synthetic.marginals.consistent import Consistent, subsets
-from bursar.synthetic.marginals.evidence import Names
+from bursar.estimation.estimate import Estimate
+from bursar.estimation.least_squares import Reconstruction
+from bursar.synthetic.marginals.evidence import MOST_TOGETHER, LogEvidence, MarginalSource, Names, marginal_map
+from bursar.views.measurements import Measurements
+
+KEPT_CELLS = 2**17
+"""Parts of at most so many cells are kept: they are shared by many marginals."""
+
+
+class MarginalAccuracy:
+    """How well each marginal is known from given sources; needs no values, so it also judges plans.
+
+    `sized`: the number of rows is public.
+    """
+
+    def __init__(self, domain: Domain, sources: Iterable[MarginalSource], *, sized: bool) -> None:
+        self.domain, self.sources, self.sized = domain, tuple(sources), sized
+        self.precisions: dict[Names, float] = defaultdict(float)
+        self.heavy = any(source.heavy for source in self.sources)
+        self._about: dict[Names, list[int]] = defaultdict(list)
+        for number, source in enumerate(self.sources):
+            for part in [source.columns] if source.residual else subsets(source.columns):
+                if self._varies(part):
+                    self._about[part].append(number)
+                    self.precisions[part] += self._precision(source, part)
+        if sized:
+            self.precisions[()] = math.inf
+
+    def variance(self, columns: Names) -> float | None:
+        """The variance of each cell of a marginal; None where some part of it was never measured.
+
+        sum_{S <= A} var(z_S) prod_{i in S} (1 - 1/n_i) prod_{i in A - S} n_i^-2
+        """
+        total = 0.0
+        for part in subsets(columns):
+            if not self._varies(part):
+                continue
+            if part not in self.precisions:
+                return None
+            inside = math.prod(1 - 1 / self.domain[name].size for name in part)
+            outside = math.prod(self.domain[name].size for name in columns if name not in part)
+            total += inside / (self.precisions[part] * outside**2)
+        return total
+
+    def _varies(self, part: Names) -> bool:
+        """A column of one value has no residual."""
+        return all(self.domain[name].size > 1 for name in part)
+
+    def _precision(self, source: MarginalSource, part: Names) -> float:
+        if source.residual:  # H^T H = length (1 - J/n) for each column, as in strategy.residual
+            sizes = self.domain.sizes(part)
+            return math.prod(2.0 if size == 2 else float(size) ** 2 for size in sizes) / source.variance
+        return 1 / (source.variance * self.domain.cells(name for name in source.columns if name not in part))
+
+
+class Consistent(MarginalAccuracy):
+    """Estimates of all marginals that the evidence determines; any two agree on the columns that they share.
+
+    Guarantees: unbiased; every cell of a marginal has the variance that `variance` says, which no other unbiased linear
+    estimator from this evidence undercuts. With a public `size`, every marginal sums to it.
+    """
+
+    def __init__(self, domain: Domain, evidence: Sequence[LogEvidence], *, size: int | None) -> None:
+        super().__init__(domain, (own.source for own in evidence), sized=size is not None)
+        self.size, self.evidence = size, tuple(evidence)
+        self._kept: dict[Names, Reals] = {}
+
+    def estimate(self, columns: Names) -> Reals | None:
+        """The counts of a marginal, one axis per column; None where some part of it was never measured."""
+        if self.variance(columns) is None:
+            return None
+        result = np.zeros(self.domain.sizes(columns))
+        for part in subsets(columns):
+            if self._varies(part):
+                outside = self.domain.cells(name for name in columns if name not in part)
+                shape = [self.domain[name].size if name in part else 1 for name in columns]
+                result += self._part(part).reshape(shape) / outside
+        return result
+
+    def total(self) -> float:
+        """The number of rows, public or estimated; at least 1."""
+        return max(float(self._part(())), 1.0) if () in self.precisions else 1.0
+
+    def _part(self, part: Names) -> Reals:
+        if part in self._kept:
+            return self._kept[part]
+        if part == () and self.size is not None:
+            return np.array(float(self.size))
+        mean = np.zeros(self.domain.sizes(part))
+        for number in self._about[part]:
+            own = self.evidence[number]
+            mean += self._projected(own, part) * (self._precision(own.source, part) / self.precisions[part])
+        if mean.size <= KEPT_CELLS:
+            self._kept[part] = mean
+        return mean
+
+    def _projected(self, own: LogEvidence, part: Names) -> Reals:
+        if own.source.residual:
+            return _lifted(own.table, self.domain.sizes(part))
+        gone = tuple(axis for axis, name in enumerate(own.source.columns) if name not in part)
+        return _centred(own.table.sum(axis=gone, dtype=np.float64))
+
+
+def _centred(table: Reals) -> Reals:
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table
+
+
+def _lifted(rows: NDArray[np.int64], sizes: tuple[int, ...]) -> Reals:
+    """What the measured rows of residuals, n e_i - 1 or (1, -1), say about the cells."""
+    table = rows.astype(np.float64)
+    for axis, size in enumerate(sizes):
+        if size == 2:
+            table = np.concatenate([table, -table], axis=axis) / 2
+        else:
+            table = (table - table.mean(axis=axis, keepdims=True)) / size
+    return table
+
+
+def subsets(columns: Names) -> list[Names]:
+    """All sets of the columns, from the empty one on, in the order of the columns."""
+    return [part for count in range(len(columns) + 1) for part in combinations(columns, count)]
+
 
 FINE = 2**16
 """Estimates are given to maps as whole numbers of such parts of a row."""
@@ -90,7 +229,7 @@ def _lengths(mask: Mask) -> dict[frozenset[str], Reals]:
     """|P_T q_T|^2 of every row of a mask, for each set T of its columns."""
     cells = mask.steps.at_cells(np.arange(mask.steps.size)).astype(np.float64).reshape(mask.rows, *mask.sizes)
     found: dict[frozenset[str], Reals] = {}
-    for kept in _subsets(mask.attrs):
+    for kept in subsets(mask.attrs):
         gone = tuple(1 + axis for axis, name in enumerate(mask.attrs) if name not in kept)
         table = cells.sum(axis=gone)
         for axis in range(1, table.ndim):
@@ -99,5 +238,50 @@ def _lengths(mask: Mask) -> dict[frozenset[str], Reals]:
     return found
 
 
-def _subsets(names: Names) -> Iterable[Names]:
-    return (part for count in range(len(names) + 1) for part in combinations(names, count))
+MOST_DERIVED_CELLS = 2048
+"""Most joint cells of a marginal that is derived from other rows."""
+
+
+class JointKnowledge(Protocol):
+    """What is known about the joint cells of columns."""
+
+    def on(self, names: Names) -> Reconstruction: ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DerivedMarginal:
+    """A marginal with the law of its errors."""
+
+    columns: Names
+    map: Product
+    estimate: Estimate
+
+    def record(self, version: int) -> Record:
+        """The marginal as if it had been measured: with one noise for all cells, as large as the mean of theirs."""
+        scale = math.sqrt(self.estimate.law.mean_square())
+        noise = Noise(kind=NoiseKind.GAUSSIAN, scale=min(max(scale, SMALLEST_SCALE), LARGEST_SCALE))
+        return Record(
+            position=0,
+            at=0.0,
+            analyst="",
+            question="",
+            proposer="",
+            run=0,
+            event=Measured(strategy=self.map, noise=noise, version=version),
+            values=np.rint(self.estimate.values).astype(np.int64),
+        )
+
+
+def remade(
+    domain: Domain, measurements: Measurements, known: JointKnowledge, clean: MarginalAccuracy
+) -> Sequence[DerivedMarginal]:
+    """Every column set in the log that measured marginals do not determine and other rows do, the smallest first."""
+    found = []
+    for columns in sorted(measurements.blocks, key=lambda names: (len(names), names)):
+        small = 0 < len(columns) <= MOST_TOGETHER and domain.cells(columns) <= MOST_DERIVED_CELLS
+        if small and clean.variance(columns) is None:
+            wanted = marginal_map(domain, columns)
+            estimate = known.on(columns).answered(wanted)
+            if estimate is not None:
+                found.append(DerivedMarginal(columns=columns, map=wanted, estimate=estimate))
+    return found

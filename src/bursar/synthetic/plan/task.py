@@ -9,8 +9,7 @@ from bursar.core.accounting import Measured, Paid, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.errors import QueryError
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.derived import DerivedMarginal, remade
+from bursar.synthetic.marginals.estimates import Consistent, DerivedMarginal, remade
 from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
 from bursar.synthetic.plan import column_sets as sets
 from bursar.synthetic.plan import history as past

@@ -14,15 +14,13 @@ from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.plan.bought import Bought, RunProgress, targets
+from bursar.synthetic.plan.bought import Bought, RunProgress
 from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.spend import Spend
-from bursar.synthetic.rap.defaults import Adaptivity
-from bursar.synthetic.rap.projection import PATIENT, Hook, Patience, Stop, never, no_hook, project
-from bursar.synthetic.rap.relaxed import Relaxed, start
-from bursar.synthetic.rap.rounds import SIZE_SHARE, Round, counted_in, everybody, rap_setting
+from bursar.synthetic.rap.projection import PATIENT, Hook, Patience, Stop, never, no_hook, project, targets
+from bursar.synthetic.rap.relaxed import Relaxed, relaxed_answers, relaxed_counts, start
+from bursar.synthetic.rap.rounds import SIZE_SHARE, Adaptivity, Round, counted_in, everybody, rap_setting
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-from bursar.synthetic.rap.workload_answers import relaxed_answers, relaxed_counts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,13 +1,16 @@
-"""Weights on rows that bring their counts to noisy marginals, as far as these differ by more than their noise.
+"""Rows fitted to noisy marginals: drawn from a tree of dependent columns, then weighted.
 
-Iterative proportional fitting on given rows: for one marginal after another, every row's weight is multiplied by what
-its cell should hold over what it holds. A cell should hold what it does, unless the noisy count stands out; so noise
-in millions of nearly empty cells moves nothing, and heavy cells end near their noisy counts.
+The rows to begin with are drawn column by column from a tree in which a column depends on one other at most (Chow and
+Liu's trees, as in MST). Iterative proportional fitting then weights them: for one marginal after another, every row's
+weight is multiplied by what its cell should hold over what it holds. All that goes in is noisy counts, and a difference
+counts only where it stands out from the noise; so noise in millions of nearly empty cells moves nothing, and heavy
+cells end near their noisy counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +19,138 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Codes, Reals
 from bursar.core.domain import Domain
+from bursar.synthetic.marginals.estimates import Consistent
 from bursar.synthetic.marginals.evidence import Names
-from bursar.synthetic.table.start import LEAST, garrote
+from bursar.tails.marginals import on_simplex
+
+BALANCING = 10
+"""Rounds in which a table of two columns is scaled to the shares of each."""
+
+LEAST = 1e-9
+"""Rows in a cell that are taken for none, so that scaling never divides by zero."""
+
+
+def threshold(variance: float, cells: int, *, heavy: bool) -> float:
+    """What noise alone hardly exceeds in any cell: sqrt(2 V log N), the universal threshold of Donoho and Johnstone.
+
+    For Laplace noise sqrt(V / 2) log N, where that is more.
+    """
+    spread = math.log(max(cells, 2))
+    gaussian = math.sqrt(2 * variance * spread)
+    return max(gaussian, math.sqrt(variance / 2) * spread) if heavy else gaussian
+
+
+def garrote(difference: Reals, least: float) -> Reals:
+    """What to believe of a noisy difference: nothing up to the threshold t, x - t^2 / x beyond (Breiman's garrote).
+
+    Unlike soft thresholding it leaves large differences as they are.
+    """
+    believed = np.zeros_like(difference)
+    large = np.abs(difference) > least
+    believed[large] = difference[large] - least**2 / difference[large]
+    return believed
+
+
+def column_shares(consistent: Consistent) -> dict[str, Reals]:
+    """The share of every value of every column; equal shares where nothing is known."""
+    shares, total = {}, consistent.total()
+    for name in consistent.domain.names:
+        estimate, size = consistent.estimate((name,)), consistent.domain[name].size
+        shares[name] = np.full(size, 1 / size) if estimate is None else on_simplex(estimate, total) / total
+    return shares
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pair:
+    """Two columns: their joint shares, and how many rows stand out from independence."""
+
+    columns: Names
+    shares: Reals
+    dependence: float
+
+
+def pair_shares(consistent: Consistent, pairs: Sequence[Names], singles: Mapping[str, Reals]) -> list[Pair]:
+    """The pairs that depend on each other noticeably, the most dependent first."""
+    found, total = [], consistent.total()
+    for pair in pairs:
+        estimate, variance = consistent.estimate(pair), consistent.variance(pair)
+        if estimate is None or variance is None:
+            continue
+        first, second = (singles[name] for name in pair)
+        alone = total * np.outer(first, second)
+        believed = garrote(estimate - alone, threshold(variance, alone.size, heavy=consistent.heavy))
+        if believed.any():
+            joint = _balanced(np.maximum(alone + believed, 0.0) + LEAST, first, second)
+            found.append(Pair(columns=pair, shares=joint, dependence=float(np.abs(believed).sum())))
+    return sorted(found, key=lambda own: -own.dependence)
+
+
+def _balanced(table: Reals, rows: Reals, columns: Reals) -> Reals:
+    for _ in range(BALANCING):
+        table = table * (rows / table.sum(axis=1))[:, None]
+        table = np.maximum(table, 1e-300)
+        table = table * (columns / table.sum(axis=0))
+        table = np.maximum(table, 1e-300)
+    return table
+
+
+def tree_rows(
+    domain: Domain, singles: Mapping[str, Reals], pairs: Sequence[Pair], *, rows: int, rng: Generator
+) -> Codes:
+    """Rows of the tree that joins the most dependent pairs first: one column of codes for each column."""
+    beside = _tree(domain.names, pairs)
+    codes = np.zeros((rows, len(domain.names)), np.int32)
+    drawn: set[str] = set()
+    for root in domain.names:
+        if root in drawn:
+            continue
+        codes[:, domain.place(root)] = _spread(singles[root], rows, rng)
+        drawn.add(root)
+        waiting = [root]
+        while waiting:
+            parent = waiting.pop()
+            for child, shares in beside[parent]:
+                if child not in drawn:
+                    given = codes[:, domain.place(parent)]
+                    codes[:, domain.place(child)] = _conditional(given, shares, singles[child], rng)
+                    drawn.add(child)
+                    waiting.append(child)
+    return codes
+
+
+def _tree(names: Names, pairs: Sequence[Pair]) -> dict[str, list[tuple[str, Reals]]]:
+    """For every column its neighbours in the spanning forest, with the joint shares, its own values first."""
+    group = {name: name for name in names}
+    beside: dict[str, list[tuple[str, Reals]]] = {name: [] for name in names}
+    for pair in pairs:
+        one, other = pair.columns
+        if group[one] != group[other]:
+            joined = group[other]
+            group = {name: group[one] if own == joined else own for name, own in group.items()}
+            beside[one].append((other, pair.shares))
+            beside[other].append((one, pair.shares.T))
+    return beside
+
+
+def _conditional(given: Codes, shares: Reals, otherwise: Reals, rng: Generator) -> Codes:
+    """A value for each row, by the shares beside the value that it has already."""
+    order = np.argsort(given, kind="stable")
+    starts = np.searchsorted(given[order], np.arange(len(shares) + 1))
+    drawn = np.empty(len(given), np.int32)
+    for value in np.unique(given).tolist():
+        own = order[starts[value] : starts[value + 1]]
+        known = float(shares[value].sum()) > LEAST * len(otherwise)
+        drawn[own] = _spread(shares[value] if known else otherwise, len(own), rng)
+    return drawn
+
+
+def _spread(shares: Reals, rows: int, rng: Generator) -> Codes:
+    """Values in random order whose numbers are as near to the shares as whole numbers can be."""
+    ends = np.cumsum(shares)
+    at = (rng.permutation(rows) + rng.random()) * (ends[-1] / rows)
+    values: Codes = np.minimum(np.searchsorted(ends, at, side="right"), len(shares) - 1).astype(np.int32)
+    return values
+
 
 MOST_SWEEPS = 12
 PATIENCE = 3

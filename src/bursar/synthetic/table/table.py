@@ -1,31 +1,57 @@
-"""A real table whose marginals are near those of the data, from noisy counts alone.
+"""A table of synthetic rows whose marginals are near those of the data, from noisy counts alone; and its errors.
 
 Columns by themselves, pairs of columns and the workload's own marginals are measured. The table starts as a tree of
-dependent pairs; its rows are then weighted until they meet every marginal beyond its noise, and drawn by weight.
+dependent pairs; its rows are then weighted until they meet every marginal beyond its noise, and drawn by weight. Where
+a workload is too large for that, the weights are corrected in rounds of picking and measuring, as in RAP; but what is
+corrected are rows that already follow every column and pair, not relaxed rows that begin at random.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.random import Generator
 
-from bursar.arrays import Codes, Reals
+from bursar.arrays import Codes, Integers, Reals
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.limits import MOST_ROWS
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.marginals.choice import Aim, Allowance, MarginalPurchase, whole_marginals
+from bursar.synthetic.marginals.answers import (
+    Aim,
+    Allowance,
+    MarginalAnswers,
+    MarginalPurchase,
+    Sets,
+    Shape,
+    buy,
+    marginals_from,
+    ordered_sets,
+    whole_marginals,
+)
 from bursar.synthetic.marginals.evidence import Names
-from bursar.synthetic.marginals.release import MarginalAnswers, Sets, Shape, buy, marginals_from, ordered_sets
+from bursar.synthetic.plan.bought import Bought, RunProgress
 from bursar.synthetic.plan.buyer import Buyer
-from bursar.synthetic.table.fit import FitProgress, Target, cell_numbers, fit_weights, resampled
-from bursar.synthetic.table.start import column_shares, pair_shares, threshold, tree_rows
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.rounds import Adaptivity, Round
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+from bursar.synthetic.table.fit import (
+    FitProgress,
+    Target,
+    cell_numbers,
+    column_shares,
+    fit_weights,
+    pair_shares,
+    resampled,
+    threshold,
+    tree_rows,
+)
+from bursar.tails.marginals import Cells, largest_error
 
 WORKLOAD_SHARE = 0.6
 """Of the budget, for the workload's own marginals: they fix the largest error. Columns and pairs share the rest."""
@@ -174,4 +200,133 @@ def _targets(answers: MarginalAnswers, singles: dict[str, Reals], pairs: Sequenc
         if estimate is not None and variance is not None and len(columns) > 1:
             least = threshold(variance, estimate.size, heavy=consistent.heavy)
             made.append(Target(columns=columns, counts=estimate.ravel().astype(np.float32), least=least))
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalError:
+    """One marginal of a table, in rows of the data.
+
+    |table - truth| <= |table - noisy| + |noisy - truth| in every cell: the first is `measured`, at its largest, and the
+    second is at most `noise` with the confidence asked for. All are None where nothing measured says anything.
+    """
+
+    columns: Names
+    cells: int
+    measured: float | None
+    noise: float | None
+
+    @property
+    def bound(self) -> float | None:
+        """No cell is wrong by more, with the confidence asked for."""
+        return None if self.measured is None or self.noise is None else self.measured + self.noise
+
+
+def table_errors(
+    table: SyntheticTable, sets: Sets | None = None, *, confidence: float = 0.95
+) -> tuple[MarginalError, ...]:
+    """The errors of marginals of a table, those of its workload unless others are named.
+
+    Guarantees: with this confidence all bounds hold together, whatever was done with the noisy counts to make the
+    table: each marginal is given an equal part of the chance to fail, and each of its cells an equal part of that. In
+    add-or-remove mode the number of rows is estimated, and the table is scaled to that.
+    """
+    if not 0 < confidence < 1:
+        raise QueryError("a confidence lies between 0 and 1")
+    consistent, domain = table.answers.consistent, table.domain
+    named = table.answers.sets if sets is None else tuple(domain.ordered(own) for own in sets)
+    found = []
+    for columns in named:
+        estimate, variance = consistent.estimate(columns), consistent.variance(columns)
+        cells = domain.cells(columns)
+        if estimate is None or variance is None:
+            found.append(MarginalError(columns=columns, cells=cells, measured=None, noise=None))
+            continue
+        own = Cells(count=cells, variance=variance)
+        noise = largest_error([own], heavy=consistent.heavy, beta=(1 - confidence) / len(named))
+        measured = float(np.abs(table.counts(columns) - estimate).max())
+        found.append(MarginalError(columns=columns, cells=cells, measured=measured, noise=noise))
+    return tuple(found)
+
+
+Step = Callable[[int, int], None]
+Stop = Callable[[], bool]
+
+
+def corrected(
+    table: SyntheticTable,
+    workload: ThresholdWorkload,
+    buyer: Buyer,
+    *,
+    spend: Spend,
+    setting: Adaptivity,
+    rows: int,
+    rng: Generator,
+    records: Sequence[Record] = (),
+    on_step: Step | None = None,
+    stop: Stop | None = None,
+) -> tuple[Codes, bool]:
+    """The codes of a corrected table of `rows` rows, and whether all rounds were made.
+
+    In each round the queries are picked on which the weighted rows are worst, half of the round's budget, and measured,
+    the other half. `records` are those of an interrupted run: what they hold is not bought again.
+    Guarantees: what it buys costs at most `spend`; what a stopped run has bought is in the log.
+    Edge cases: rounds end when no query is left to pick.
+    """
+    domain, total = table.domain, table.answers.consistent.total()
+    codes = np.asfortranarray(table.codes)
+    weights = np.full(len(codes), total / len(codes))
+    progress, rounds = RunProgress.of(workload, records), setting.rounds
+    for number in range(rounds):
+        if number >= len(progress.rounds):
+            left = min(setting.picks, workload.queries - len(progress.queries))
+            if left < 1 or (stop is not None and stop()):
+                break
+            estimates = np.rint(_answers(table, workload, weights)).astype(np.int64)
+            progress = progress.plus(_round(workload, buyer, Round.of(spend, rounds, left), estimates, progress))
+        if on_step is not None:
+            on_step(number + 1, rounds)
+        targets = _round_targets(table, workload, progress.rounds, weights)
+        weights = fit_weights(domain, codes, weights, targets, stop=stop)
+    done = len(progress.rounds) >= rounds or len(progress.queries) >= workload.queries
+    return resampled(codes, weights, rows=rows, rng=rng), done
+
+
+def _round(workload: ThresholdWorkload, buyer: Buyer, own: Round, estimates: Integers, progress: RunProgress) -> Bought:
+    picked, barred = progress.picked, progress.queries
+    if picked is None:
+        picked = buyer.select(workload.candidates, estimates, count=own.count, scale=own.scale, barred=barred).values
+    noise = replace(own, count=len(picked)).noise
+    return Bought.of(np.sort(picked), buyer.measure(workload.taken(picked), noise), noise)
+
+
+def _answers(table: SyntheticTable, workload: ThresholdWorkload, weights: Reals) -> Reals:
+    """Every query of the workload on the weighted rows."""
+    return np.concatenate([_held(table, names, weights) for names in workload.sets])
+
+
+def _held(table: SyntheticTable, names: tuple[str, ...], weights: Reals) -> Reals:
+    cells = cell_numbers(table.domain, table.codes, names)
+    return np.bincount(cells, weights, minlength=table.domain.cells(names)).astype(np.float64)
+
+
+def _round_targets(
+    table: SyntheticTable, workload: ThresholdWorkload, rounds: Sequence[Bought], weights: Reals
+) -> list[Target]:
+    """Columns as they are; and each set with measured cells as it is but for those, which count beyond their noise."""
+    domain, names = table.domain, workload.names
+    made = [
+        Target(columns=(name,), counts=_held(table, (name,), weights).astype(np.float32), least=0.0) for name in names
+    ]
+    queries = np.concatenate([bought.queries for bought in rounds])
+    counts = np.concatenate([bought.counts for bought in rounds]).astype(np.float64)
+    variance = max(bought.variance for bought in rounds)
+    least = threshold(variance, len(queries), heavy=table.answers.consistent.heavy)
+    owner = np.searchsorted(workload.starts, queries, side="right") - 1
+    for number in np.unique(owner).tolist():
+        own, columns = owner == number, workload.sets[number]
+        goal = _held(table, columns, weights)
+        inside = queries[own] - int(workload.starts[number])
+        goal[inside] = counts[own]
+        made.append(Target(columns=domain.ordered(columns), counts=goal.astype(np.float32), least=least))
     return made

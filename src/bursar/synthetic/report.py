@@ -1,21 +1,32 @@
-"""What to believe of a synthetic table: its errors marginal by marginal, and what it must not be used for."""
+"""How far to believe a synthetic table: its errors marginal by marginal, and what it must not be used for."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bursar.arrays import Reals
+from bursar.arrays import Codes, Reals
+from bursar.core.domain import Domain
+from bursar.core.ledger import Record
 from bursar.report.files import written
 from bursar.report.libraries import library
 from bursar.report.plots import plain
+from bursar.synthetic.marginals.estimates import Consistent, DerivedMarginal
 from bursar.synthetic.marginals.evidence import Names
+from bursar.synthetic.plan.bought import RunProgress
 from bursar.synthetic.plan.history import FutureError
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+from bursar.synthetic.table.fit import cell_numbers
+from bursar.tails.marginals import Cells as Draws
+from bursar.tails.marginals import largest_error
 
 CONFIDENCE = 0.95
 MOST_NAMED = 12
@@ -182,8 +193,6 @@ class Report:
 
     def write(self, folder: Path) -> None:
         """report.md and its pictures."""
-        from bursar.synthetic.report.report import draw
-
         with written(folder / "report.md"):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "report.md").write_text(self.markdown(), encoding="utf-8")
@@ -207,14 +216,14 @@ MOST_BARS = 30
 BAR, POINT = "#7aa6c2", "#333333"
 
 
-def check() -> None:
+def check_pictures() -> None:
     """Refuse pictures that could not be drawn, before anything is paid for."""
     library("matplotlib", extra="plot", what="a picture")
 
 
 def draw(report: Report, folder: Path) -> None:
     """errors.png and columns.png."""
-    check()
+    check_pictures()
     from matplotlib.figure import Figure
 
     for name, drawn in (("errors.png", _errors), ("columns.png", _columns)):
@@ -269,3 +278,100 @@ def _column(axes: Any, own: ColumnBars) -> None:
     axes.set_xticks(places[::step], [plain(label) for label in own.labels[::step]], rotation=60, fontsize=6)
     axes.tick_params(axis="y", labelsize=6)
     axes.set_title(plain(own.name) + ("" if own.noisy is not None else " (not measured)"), fontsize=8)
+
+
+Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Numbers of cells of a marginal, and their noisy counts."""
+
+MOST_CELLS = 2**22
+"""Marginals of more cells are not compared."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judge:
+    """Compares a table with what was measured: whole marginals, and such as follow from other rows."""
+
+    domain: Domain
+    codes: Codes
+    total: float
+    clean: Consistent
+    remade: Sequence[DerivedMarginal] = ()
+    picked: Mapping[Names, Cells] = field(default_factory=dict)  # single cells that were measured
+
+    def lines(self, asked: Iterable[Names], others: Iterable[Names]) -> tuple[MarginalLine, ...]:
+        """One for each set, those asked for first; all bounds together have the confidence of a report."""
+        wanted = {**dict.fromkeys(asked, True), **{own: False for own in others if own not in set(asked)}}
+        beta = (1 - CONFIDENCE) / max(len(wanted), 1)
+        return tuple(self._line(columns, mine, beta) for columns, mine in wanted.items())
+
+    def distance(self, columns: Names) -> float | None:
+        """The largest distance of the table from noisy counts; None where there are none."""
+        noisy = self.noisy(columns, 1 - CONFIDENCE)
+        return None if noisy is None else float(np.abs(self.counts(columns) - noisy[0]).max(initial=0.0))
+
+    def apart(self) -> tuple[Names, ...]:
+        """Pairs of columns that nothing was measured about together."""
+        varying = [own.name for own in self.domain.attributes if own.size > 1]
+        known = {own.columns for own in self.remade}
+        pairs = (self.domain.ordered(pair) for pair in combinations(varying, 2))
+        return tuple(p for p in pairs if self.clean.variance(p) is None and p not in known)
+
+    def bars(self) -> tuple[ColumnBars, ...]:
+        """Every column that has more than one value."""
+        varying = [own for own in self.domain.attributes if own.size > 1]
+        made = []
+        for own in varying:
+            found = self.noisy((own.name,), (1 - CONFIDENCE) / len(varying))
+            labels = tuple("NULL" if (label := own.label(cell)) is None else str(label) for cell in range(own.size))
+            noisy, noise = (None, None) if found is None else found
+            made.append(
+                ColumnBars(name=own.name, labels=labels, table=self.counts((own.name,)), noisy=noisy, noise=noise)
+            )
+        return tuple(made)
+
+    def counts(self, columns: Names) -> Reals:
+        """The table's counts, in rows of the data."""
+        cells = np.bincount(cell_numbers(self.domain, self.codes, columns), minlength=self.domain.cells(columns))
+        return cells.astype(np.float64) * np.float64(self.total / len(self.codes))
+
+    def noisy(self, columns: Names, beta: float) -> tuple[Reals, float] | None:
+        """Unbiased counts, and what none of them is wrong by but with probability beta."""
+        if self.domain.cells(columns) > MOST_CELLS:
+            return None
+        estimate, variance = self.clean.estimate(columns), self.clean.variance(columns)
+        if estimate is not None and variance is not None:
+            own = Draws(count=estimate.size, variance=variance)
+            return estimate.ravel(), largest_error([own], heavy=self.clean.heavy, beta=beta)
+        for one in self.remade:
+            if one.columns == columns:
+                return one.estimate.values, float(one.estimate.law.half_widths(beta).max(initial=0.0))
+        return None
+
+    def _line(self, columns: Names, asked: bool, beta: float) -> MarginalLine:
+        found, cells = self.noisy(columns, beta), self.domain.cells(columns)
+        if found is None:
+            return MarginalLine(columns=columns, cells=cells, asked=asked, measured=self._beside(columns), noise=None)
+        noisy, noise = found
+        measured = float(np.abs(self.counts(columns) - noisy).max(initial=0.0))
+        return MarginalLine(columns=columns, cells=cells, asked=asked, measured=measured, noise=noise)
+
+    def _beside(self, columns: Names) -> float | None:
+        """The largest distance from those cells that were measured, where not all of them were."""
+        if columns not in self.picked:
+            return None
+        places, noisy = self.picked[columns]
+        return float(np.abs(self.counts(columns)[places] - noisy).max(initial=0.0))
+
+
+def picked_cells(workload: ThresholdWorkload, records: Sequence[Record]) -> dict[Names, Cells]:
+    """The single cells that a run has picked and measured, set by set."""
+    rounds = RunProgress.of(workload, records).rounds
+    if not rounds:
+        return {}
+    queries = np.concatenate([bought.queries for bought in rounds])
+    counts = np.concatenate([bought.counts for bought in rounds])
+    owner = np.searchsorted(workload.starts, queries, side="right") - 1
+    return {
+        workload.sets[number]: (queries[owner == number] - int(workload.starts[number]), counts[owner == number])
+        for number in np.unique(owner).tolist()
+    }
