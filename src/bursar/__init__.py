@@ -1,11 +1,13 @@
 """Bursar: a differentially private query engine.
 
-    import bursar
+```python
+import bursar
 
-    with bursar.open("bursar.toml", analyst="ana") as db:
-        answer = db.query("SELECT region, COUNT(*) FROM people GROUP BY region", within=50)
-        print(answer)  # every count with its error bar, and what it cost
-        print(db.budget())  # what is left
+with bursar.open("bursar.toml", analyst="ana") as db:
+    answer = db.query("SELECT region, COUNT(*) FROM people GROUP BY region", within=50)
+    print(answer)  # every count with its error bar, and what it cost
+    print(db.budget())  # what is left
+```
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """What a person holds: `bursar.open("bursar.toml", analyst="ana")`, and everything that can be asked of it.
 
-    db.query("SELECT COUNT(*) FROM people", within=50)
-    db.thresholds(k=3, r=2, features=["sex", "region", "work", "age"], within=200)   # rows are made when looked at
-    db.owner.seal()                                                                   # the data owner's side
+```python
+db.query("SELECT COUNT(*) FROM people", within=50)
+db.thresholds(k=3, r=2, features=["sex", "region", "work", "age"], within=200)  # rows are made when looked at
+db.owner.seal()  # the data owner's side
+```
 """
 
 from __future__ import annotations
