@@ -18,7 +18,7 @@ from bursar.synthetic.entropy import entropy
 from bursar.synthetic.plan.bought import Bought
 from bursar.synthetic.rap.projection import Hook, Patience, no_hook, project, targets
 from bursar.synthetic.rap.rap import rap
-from bursar.synthetic.rap.relaxed import Relaxed, relaxed_answers, rounded, start
+from bursar.synthetic.rap.relaxed import Relaxed, randomized_rounding, relaxed_answers, start
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 
 
@@ -33,7 +33,7 @@ def prepared(data: Coded, setting: Setting) -> Prepared:
         def answers(sets: Sets) -> Iterator[Reals]:
             return (relaxed_answers(world.workload([features], setting.least), relaxed) for features in sets)
 
-        return Released(answers=answers, spent=world.spent, table=rounded(relaxed, size=data.rows))
+        return Released(answers=answers, spent=world.spent, table=randomized_rounding(relaxed, size=data.rows))
 
     return release
 

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bursar.arrays import Codes, Reals
+from bursar.arrays import Codes, Integers, Reals
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.report.files import written
@@ -25,8 +24,11 @@ from bursar.synthetic.plan.bought import RunProgress
 from bursar.synthetic.plan.history import FutureError
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 from bursar.synthetic.table.fit import cell_numbers
-from bursar.tails.marginals import Cells as Draws
-from bursar.tails.marginals import largest_error
+from bursar.tails.marginals import Cells, largest_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CONFIDENCE = 0.95
 MOST_NAMED = 12
@@ -169,17 +171,19 @@ class Report:
     def _future(self) -> list[str]:
         if self.future is None:
             return []
-        found = self.future
-        unknown = f"; {found.unknown} more are about columns that were never measured together" if found.unknown else ""
-        if found.mean is None:
+        future = self.future
+        unknown = (
+            f"; {future.unknown} more are about columns that were never measured together" if future.unknown else ""
+        )
+        if future.mean is None:
             return [f"the history is too short to keep any question apart, or none can be judged{unknown}"]
-        half = "" if found.half is None else f" ± {found.half:,.0f}"
+        half = "" if future.half is None else f" ± {future.half:,.0f}"
         return [
-            f"{found.mean:,.0f}{half} rows is the mean over {found.questions} later questions of the largest distance "
-            f"from what was measured (95% interval){unknown}"
+            f"{future.mean:,.0f}{half} rows is the mean over {future.questions} later questions of the largest "
+            f"distance from what was measured (95% interval){unknown}"
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Everything but the bars, as plain JSON values."""
         lines = [{**asdict(line), "columns": list(line.columns), "bound": line.bound} for line in self.lines]
         plain = ("method", "why", "cost", "rows", "total", "finished", "confidence")
@@ -233,7 +237,7 @@ def draw(report: Report, folder: Path) -> None:
             figure.savefig(folder / name, dpi=110)
 
 
-def _errors(report: Report, figure: Any) -> None:
+def _errors(report: Report, figure: Figure) -> None:
     """The marginals with the largest bounds: the distance that was measured, and what noise can add to it."""
     lines = sorted(report.lines, key=lambda line: -(line.bound or 0.0))[:MOST_MARGINALS]
     figure.set_size_inches(8, 1.4 + 0.24 * len(lines))
@@ -245,7 +249,7 @@ def _errors(report: Report, figure: Any) -> None:
     axes.barh(places, noise, left=measured, color="#d9d9d9", label="noise on top of that")
     for place, line in zip(places, lines, strict=True):
         if line.bound is None:
-            axes.text(0, place, " no bound", va="center", fontsize=7)
+            axes.text(0, float(place), " no bound", va="center", fontsize=7)
     axes.set_yticks(places, [plain(", ".join(line.columns)) for line in lines], fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel(
@@ -254,33 +258,33 @@ def _errors(report: Report, figure: Any) -> None:
     axes.legend(fontsize=7)
 
 
-def _columns(report: Report, figure: Any) -> None:
+def _columns(report: Report, figure: Figure) -> None:
     bars = report.bars[:MOST_COLUMNS]
     across = min(3, max(len(bars), 1))
     down = math.ceil(len(bars) / across) or 1
     figure.set_size_inches(4 * across, 2.6 * down)
     panels = np.atleast_1d(figure.subplots(down, across)).ravel()
-    for panel, own in zip(panels, bars, strict=False):
-        _column(panel, own)
+    for panel, column in zip(panels, bars, strict=False):
+        _column(panel, column)
     for panel in panels[len(bars) :]:
         panel.set_axis_off()
 
 
-def _column(axes: Any, own: ColumnBars) -> None:
-    places = np.arange(len(own.labels))
+def _column(axes: Axes, bars: ColumnBars) -> None:
+    places = np.arange(len(bars.labels))
     if len(places) <= MOST_BARS:
-        axes.bar(places, own.table, color=BAR)
+        axes.bar(places, bars.table, color=BAR)
     else:
-        axes.fill_between(places, own.table, step="mid", color=BAR)
-    if own.noisy is not None:
-        axes.errorbar(places, own.noisy, yerr=own.noise, fmt=".", markersize=3, elinewidth=0.7, color=POINT)
+        axes.fill_between(places, bars.table, step="mid", color=BAR)
+    if bars.noisy is not None:
+        axes.errorbar(places, bars.noisy, yerr=bars.noise, fmt=".", markersize=3, elinewidth=0.7, color=POINT)
     step = -(-len(places) // 10)
-    axes.set_xticks(places[::step], [plain(label) for label in own.labels[::step]], rotation=60, fontsize=6)
+    axes.set_xticks(places[::step], [plain(label) for label in bars.labels[::step]], rotation=60, fontsize=6)
     axes.tick_params(axis="y", labelsize=6)
-    axes.set_title(plain(own.name) + ("" if own.noisy is not None else " (not measured)"), fontsize=8)
+    axes.set_title(plain(bars.name) + ("" if bars.noisy is not None else " (not measured)"), fontsize=8)
 
 
-Cells = tuple[NDArray[np.int64], NDArray[np.int64]]
+NoisyCells = tuple[Integers, Integers]
 """Numbers of cells of a marginal, and their noisy counts."""
 
 MOST_CELLS = 2**22
@@ -288,46 +292,47 @@ MOST_CELLS = 2**22
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Judge:
-    """Compares a table with what was measured: whole marginals, and such as follow from other rows."""
+class TableComparison:
+    """A table beside what was measured: whole marginals, and such as follow from other rows."""
 
     domain: Domain
     codes: Codes
     total: float
-    clean: Consistent
-    remade: Sequence[DerivedMarginal] = ()
-    picked: Mapping[Names, Cells] = field(default_factory=dict)  # single cells that were measured
+    consistent: Consistent
+    derived: Sequence[DerivedMarginal] = ()
+    picked: Mapping[Names, NoisyCells] = field(default_factory=dict)  # single cells that were measured
 
     def lines(self, asked: Iterable[Names], others: Iterable[Names]) -> tuple[MarginalLine, ...]:
         """One for each set, those asked for first; all bounds together have the confidence of a report."""
-        wanted = {**dict.fromkeys(asked, True), **{own: False for own in others if own not in set(asked)}}
-        beta = (1 - CONFIDENCE) / max(len(wanted), 1)
-        return tuple(self._line(columns, mine, beta) for columns, mine in wanted.items())
+        workload = dict.fromkeys(asked)
+        sets = [*workload, *(columns for columns in dict.fromkeys(others) if columns not in workload)]
+        beta = (1 - CONFIDENCE) / max(len(sets), 1)
+        return tuple(self._line(columns, columns in workload, beta) for columns in sets)
 
     def distance(self, columns: Names) -> float | None:
         """The largest distance of the table from noisy counts; None where there are none."""
         noisy = self.noisy(columns, 1 - CONFIDENCE)
         return None if noisy is None else float(np.abs(self.counts(columns) - noisy[0]).max(initial=0.0))
 
-    def apart(self) -> tuple[Names, ...]:
+    def unmeasured_pairs(self) -> tuple[Names, ...]:
         """Pairs of columns that nothing was measured about together."""
-        varying = [own.name for own in self.domain.attributes if own.size > 1]
-        known = {own.columns for own in self.remade}
+        varying = [column.name for column in self.domain.attributes if column.size > 1]
+        derived = {marginal.columns for marginal in self.derived}
         pairs = (self.domain.ordered(pair) for pair in combinations(varying, 2))
-        return tuple(p for p in pairs if self.clean.variance(p) is None and p not in known)
+        return tuple(p for p in pairs if self.consistent.variance(p) is None and p not in derived)
 
     def bars(self) -> tuple[ColumnBars, ...]:
         """Every column that has more than one value."""
-        varying = [own for own in self.domain.attributes if own.size > 1]
-        made = []
-        for own in varying:
-            found = self.noisy((own.name,), (1 - CONFIDENCE) / len(varying))
-            labels = tuple("NULL" if (label := own.label(cell)) is None else str(label) for cell in range(own.size))
-            noisy, noise = (None, None) if found is None else found
-            made.append(
-                ColumnBars(name=own.name, labels=labels, table=self.counts((own.name,)), noisy=noisy, noise=noise)
-            )
-        return tuple(made)
+        varying = [column for column in self.domain.attributes if column.size > 1]
+        bars = []
+        for column in varying:
+            name = column.name
+            estimate = self.noisy((name,), (1 - CONFIDENCE) / len(varying))
+            noisy, noise = (None, None) if estimate is None else estimate
+            labels = (column.label(cell) for cell in range(column.size))
+            texts = tuple("NULL" if label is None else str(label) for label in labels)
+            bars.append(ColumnBars(name=name, labels=texts, table=self.counts((name,)), noisy=noisy, noise=noise))
+        return tuple(bars)
 
     def counts(self, columns: Names) -> Reals:
         """The table's counts, in rows of the data."""
@@ -338,24 +343,26 @@ class Judge:
         """Unbiased counts, and what none of them is wrong by but with probability beta."""
         if self.domain.cells(columns) > MOST_CELLS:
             return None
-        estimate, variance = self.clean.estimate(columns), self.clean.variance(columns)
+        estimate, variance = self.consistent.estimate(columns), self.consistent.variance(columns)
         if estimate is not None and variance is not None:
-            own = Draws(count=estimate.size, variance=variance)
-            return estimate.ravel(), largest_error([own], heavy=self.clean.heavy, beta=beta)
-        for one in self.remade:
-            if one.columns == columns:
-                return one.estimate.values, float(one.estimate.law.half_widths(beta).max(initial=0.0))
+            cells = Cells(count=estimate.size, variance=variance)
+            return estimate.ravel(), largest_error([cells], heavy=self.consistent.heavy, beta=beta)
+        for marginal in self.derived:
+            if marginal.columns == columns:
+                return marginal.estimate.values, float(marginal.estimate.law.half_widths(beta).max(initial=0.0))
         return None
 
     def _line(self, columns: Names, asked: bool, beta: float) -> MarginalLine:
-        found, cells = self.noisy(columns, beta), self.domain.cells(columns)
-        if found is None:
-            return MarginalLine(columns=columns, cells=cells, asked=asked, measured=self._beside(columns), noise=None)
-        noisy, noise = found
+        estimate, cells = self.noisy(columns, beta), self.domain.cells(columns)
+        if estimate is None:
+            return MarginalLine(
+                columns=columns, cells=cells, asked=asked, measured=self._picked_distance(columns), noise=None
+            )
+        noisy, noise = estimate
         measured = float(np.abs(self.counts(columns) - noisy).max(initial=0.0))
         return MarginalLine(columns=columns, cells=cells, asked=asked, measured=measured, noise=noise)
 
-    def _beside(self, columns: Names) -> float | None:
+    def _picked_distance(self, columns: Names) -> float | None:
         """The largest distance from those cells that were measured, where not all of them were."""
         if columns not in self.picked:
             return None
@@ -363,7 +370,7 @@ class Judge:
         return float(np.abs(self.counts(columns)[places] - noisy).max(initial=0.0))
 
 
-def picked_cells(workload: ThresholdWorkload, records: Sequence[Record]) -> dict[Names, Cells]:
+def measured_cells(workload: ThresholdWorkload, records: Sequence[Record]) -> dict[Names, NoisyCells]:
     """The single cells that a run has picked and measured, set by set."""
     rounds = RunProgress.of(workload, records).rounds
     if not rounds:

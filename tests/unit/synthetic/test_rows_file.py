@@ -51,7 +51,7 @@ def test_parquet_has_the_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_rows_are_written_in_portions(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows(DOMAIN, CODES, tmp_path / f"once.{ending}")
-    monkeypatch.setattr(synthetic_data, "AT_ONCE", 3)
+    monkeypatch.setattr(synthetic_data, "BATCH_ROWS", 3)
     write_rows(DOMAIN, CODES, tmp_path / f"rows.{ending}")
     if ending == "csv":
         assert (tmp_path / "rows.csv").read_bytes() == (tmp_path / "once.csv").read_bytes()

@@ -27,7 +27,7 @@ from bursar.strategies.plan import ROUNDING
 from bursar.strategies.residual import every_value, residuals
 from bursar.synthetic.marginals.estimates import Consistent, MarginalAccuracy
 from bursar.synthetic.marginals.evidence import (
-    MOST_TOGETHER,
+    MOST_COLUMNS,
     MarginalSource,
     Names,
     evidence_in,
@@ -38,8 +38,8 @@ from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.spend import Spend
 from bursar.tails.marginals import HALF, Cells, largest_error, lowering, on_simplex
 
-AT_ONCE = 2**20
-"""Marginals are measured together up to so many cells: what a measurement takes in memory grows with them."""
+BATCH_CELLS = 2**20
+"""Marginals are measured together up to this number of cells: a measurement's memory grows with them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,13 +95,13 @@ def plan_marginals(
 
     Guarantees: the purchases cost the allowance together, at most. The data are not looked at.
     """
-    wanted = [columns for columns in dict.fromkeys(sets) if domain.cells(columns) > 1 or size is None]
-    if not wanted:
+    marginals = [columns for columns in dict.fromkeys(sets) if domain.cells(columns) > 1 or size is None]
+    if not marginals:
         return ()
-    plans = [whole_marginals(domain, wanted, allowance)]
+    plans = [whole_marginals(domain, marginals, allowance)]
     if not allowance.pure:
-        plans += _residual_basis(domain, wanted, allowance, sized=size is not None)
-    return min(plans, key=lambda plan: _promised(domain, wanted, plan, sized=size is not None))
+        plans += _residual_basis(domain, marginals, allowance, sized=size is not None)
+    return min(plans, key=lambda plan: _largest_error(domain, marginals, plan, sized=size is not None))
 
 
 class Aim(Enum):
@@ -122,28 +122,28 @@ def whole_marginals(
     shares in proportion to N^(2/3) or N^(1/2). N is rounded up to a power of two, so that marginals of about one size
     have one noise and are measured together.
     """
-    alike: dict[int, list[Names]] = {}
+    by_size: dict[int, list[Names]] = {}
     for columns in sets:
         if (cells := domain.cells(columns)) > MOST_ROWS:
             raise QueryError(f"{', '.join(columns)} have {cells} cells together; {MOST_ROWS} can be measured at once")
-        alike.setdefault((cells - 1).bit_length(), []).append(columns)
+        by_size.setdefault((cells - 1).bit_length(), []).append(columns)
     if aim is Aim.LARGEST:
-        weights = {bits: math.log(2 * 2.0**bits * len(sets) / HALF) for bits in alike}
+        weights = {bits: math.log(2 * 2.0**bits * len(sets) / HALF) for bits in by_size}
     else:
-        weights = {bits: 2.0 ** (bits / 2 if allowance.pure else 2 * bits / 3) for bits in alike}
-    whole = sum(weight * len(alike[bits]) for bits, weight in weights.items())
-    made = []
-    for bits, members in sorted(alike.items()):
+        weights = {bits: 2.0 ** (bits / 2 if allowance.pure else 2 * bits / 3) for bits in by_size}
+    total = sum(weight * len(by_size[bits]) for bits, weight in weights.items())
+    purchases = []
+    for bits, members in sorted(by_size.items()):
         maps = [marginal_map(domain, columns) for columns in members]
-        noise = allowance.part(weights[bits] / whole).noise(allowance.cells_price)
-        step = max(AT_ONCE >> bits, 1)
+        noise = allowance.part(weights[bits] / total).noise(allowance.cells_price)
+        step = max(BATCH_CELLS >> bits, 1)
         for first in range(0, len(members), step):
             parts = tuple(maps[first : first + step])
             sources = tuple(source_of(columns, noise) for columns in members[first : first + step])
-            made.append(
+            purchases.append(
                 MarginalPurchase(strategy=parts[0] if len(parts) == 1 else Stack(parts), noise=noise, sources=sources)
             )
-    return tuple(made)
+    return tuple(purchases)
 
 
 def _residual_basis(
@@ -154,29 +154,29 @@ def _residual_basis(
     basis = [every_value(name, domain[name].size) for name in names]
     place = {name: number for number, name in enumerate(names)}
     try:
-        found = residuals(basis, [tuple(place[name] for name in columns) for columns in sets])
-        priced = zip(found.prices, found.parts, strict=True)
+        basis_plan = residuals(basis, [tuple(place[name] for name in columns) for columns in sets])
+        priced = zip(basis_plan.prices, basis_plan.parts, strict=True)
         prices = np.array([allowance.residual_price(p, [basis[i].queries for i in part]) for p, part in priced])
-        prices[[sized and not part for part in found.parts]] = 0.0
-        plan = replace(found, prices=prices).least_largest(gap=1e-2)
-        made = []
-        for number, part in enumerate(found.parts):
+        prices[[sized and not part for part in basis_plan.parts]] = 0.0
+        plan = replace(basis_plan, prices=prices).least_largest(gap=1e-2)
+        purchases = []
+        for number, part in enumerate(basis_plan.parts):
             if prices[number] > 0:
                 noise = allowance.part(prices[number] / plan.noise[number]).noise(prices[number])
                 source = source_of(tuple(names[i] for i in part), noise, residual=bool(part))
-                made.append(MarginalPurchase(strategy=plan.product(number), noise=noise, sources=(source,)))
+                purchases.append(MarginalPurchase(strategy=plan.product(number), noise=noise, sources=(source,)))
     except (QueryError, GoalError):
         return []
-    return [tuple(made)]
+    return [tuple(purchases)]
 
 
-def _promised(domain: Domain, sets: Sequence[Names], plan: Sequence[MarginalPurchase], *, sized: bool) -> float:
+def _largest_error(domain: Domain, sets: Sequence[Names], plan: Sequence[MarginalPurchase], *, sized: bool) -> float:
     accuracy = MarginalAccuracy(domain, (source for purchase in plan for source in purchase.sources), sized=sized)
-    cells = [Cells(count=domain.cells(columns), variance=_known(accuracy.variance(columns))) for columns in sets]
+    cells = [Cells(count=domain.cells(columns), variance=_or_infinite(accuracy.variance(columns))) for columns in sets]
     return largest_error(cells, heavy=accuracy.heavy)
 
 
-def _known(variance: float | None) -> float:
+def _or_infinite(variance: float | None) -> float:
     return math.inf if variance is None else variance
 
 
@@ -196,17 +196,17 @@ def buy(
     Guarantees: a purchase that is among the records, with its noise, is not made again, so an interrupted release goes
     on where it was. Where `stop` says so, what was bought so far is returned; it is in the log in any case.
     """
-    have = list(records)
-    measured = [record.event for record in have if isinstance(record.event, Measured)]
-    known = {(event.strategy.digest, event.noise) for event in measured}
+    logged = list(records)
+    measured = [record.event for record in logged if isinstance(record.event, Measured)]
+    paid = {(event.strategy.digest, event.noise) for event in measured}
     for number, purchase in enumerate(plan):
-        if (purchase.strategy.digest, purchase.noise) not in known:
+        if (purchase.strategy.digest, purchase.noise) not in paid:
             if stop is not None and stop():
                 break
-            have.append(buyer.measure(purchase.strategy, purchase.noise))
+            logged.append(buyer.measure(purchase.strategy, purchase.noise))
         if on_step is not None:
             on_step(number + 1, len(plan))
-    return have
+    return logged
 
 
 class Shape(Enum):
@@ -238,10 +238,10 @@ class MarginalAnswers:
     def cells(self) -> dict[Names, Cells]:
         """Of every marginal that is known, in the shape that is released."""
         domain = self.consistent.domain
-        found = {columns: self.consistent.variance(columns) for columns in dict.fromkeys(self.sets)}
+        variances = {columns: self.consistent.variance(columns) for columns in dict.fromkeys(self.sets)}
         listed = {
             columns: Cells(count=domain.cells(columns), variance=variance)
-            for columns, variance in found.items()
+            for columns, variance in variances.items()
             if variance is not None
         }
         if self.shape is Shape.LOWERED and self.size is not None and self.size > 0:
@@ -282,10 +282,10 @@ class MarginalAnswers:
 
 def ordered_sets(domain: Domain, sets: Sets) -> tuple[Names, ...]:
     """The sets with their columns in the order of the domain, each set once."""
-    for own in sets:
-        if any(name not in domain for name in own) or len(own) > MOST_TOGETHER:
-            raise QueryError(f"a marginal names columns that are declared, at most {MOST_TOGETHER} of them")
-    return tuple(dict.fromkeys(domain.ordered(own) for own in sets))
+    for columns in sets:
+        if any(name not in domain for name in columns) or len(columns) > MOST_COLUMNS:
+            raise QueryError(f"a marginal names columns that are declared, at most {MOST_COLUMNS} of them")
+    return tuple(dict.fromkeys(domain.ordered(columns) for columns in sets))
 
 
 def measure_marginals(
@@ -301,9 +301,11 @@ def measure_marginals(
     stop: Callable[[], bool] | None = None,
 ) -> MarginalAnswers:
     """Spend the budget on a workload of marginals, and answer it from that and from the records of the log."""
-    wanted = ordered_sets(domain, sets)
-    plan = plan_marginals(domain, wanted, budget, size=size)
-    return marginals_from(buy(plan, buyer, records, on_step=on_step, stop=stop), wanted, domain, size=size, shape=shape)
+    ordered = ordered_sets(domain, sets)
+    plan = plan_marginals(domain, ordered, budget, size=size)
+    return marginals_from(
+        buy(plan, buyer, records, on_step=on_step, stop=stop), ordered, domain, size=size, shape=shape
+    )
 
 
 def marginals_from(

@@ -20,7 +20,7 @@ from bursar.synthetic.entropy import entropy
 from bursar.synthetic.marginals.answers import MarginalPurchase, buy, marginals_from
 from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.methods import Method, TablePlan, Task
-from bursar.synthetic.rap.rounds import rap_to_come, rounds_to_come
+from bursar.synthetic.rap.rounds import remaining_rap_events, remaining_round_events
 from bursar.synthetic.table.table import SyntheticTable, corrected, table_from
 
 Step = Callable[[int, int], None]
@@ -92,7 +92,7 @@ class Run:
 
     def _rap(self, plan: TablePlan, buyer: Buyer) -> TableRows:
         from bursar.synthetic.rap.rap import rap  # with its compiler, which marginals do not need
-        from bursar.synthetic.rap.relaxed import rounded
+        from bursar.synthetic.rap.relaxed import randomized_rounding
 
         assert plan.adaptivity is not None
         assert plan.picking is not None
@@ -115,7 +115,7 @@ class Run:
         if not found.rounds:
             raise QueryError(STOPPED)
         wanted = math.ceil(found.size) if self.rows is None else self.rows
-        codes = rounded(found.relaxed, size=wanted, rng=self.rng).astype(np.int32)
+        codes = randomized_rounding(found.relaxed, size=wanted, rng=self.rng).astype(np.int32)
         return TableRows(codes=codes, total=float(found.size), finished=found.finished)
 
     def _both(self, plan: TablePlan, buyer: Buyer, records: Sequence[Record], *, finished: bool) -> TableRows:
@@ -158,9 +158,9 @@ def to_come(task: Task, plan: TablePlan, logged: Logged, version: int) -> tuple[
     if plan.picking is not None and plan.adaptivity is not None:
         workload, setting, own = task.workload, plan.adaptivity, logged.own
         if plan.method is Method.RAP:
-            events += rap_to_come(workload, setting, plan.picking, own, version, sized=task.size is not None)
+            events += remaining_rap_events(workload, setting, plan.picking, own, version, sized=task.size is not None)
         else:
-            events += rounds_to_come(workload, setting, plan.picking, own, version)
+            events += remaining_round_events(workload, setting, plan.picking, own, version)
     return tuple(events)
 
 

@@ -50,12 +50,12 @@ class Terms:
 
 def means(values: Singles, places: Places, terms: Terms) -> Singles:
     """q(D') = sum over rows of phi(row) / n', for each query (RAP, Def. 2.5)."""
-    found = np.empty(len(places), np.float32)
+    answers = np.empty(len(places), np.float32)
     if terms.triple:
-        _triple_means(values, places, found)
+        _triple_means(values, places, answers)
     else:
-        _means(values, places, terms.weights, terms.negated, found)
-    return found
+        _means(values, places, terms.weights, terms.negated, answers)
+    return answers
 
 
 def add_gradient(values: Singles, places: Places, terms: Terms, slopes: Singles, gradient: Singles) -> None:
@@ -67,14 +67,14 @@ def add_gradient(values: Singles, places: Places, terms: Terms, slopes: Singles,
 
 
 @compiled
-def _triple_means(values: Singles, places: Places, found: Singles) -> None:
+def _triple_means(values: Singles, places: Places, answers: Singles) -> None:
     """Marginals of up to three columns, the common case, in one pass: four times as fast."""
     for query in range(len(places)):
         x, y, z = values[places[query, 0]], values[places[query, 1]], values[places[query, 2]]
         total = np.float32(0)
         for i in range(len(x)):
             total += x[i] * y[i] * z[i]
-        found[query] = total / np.float32(len(x))
+        answers[query] = total / np.float32(len(x))
 
 
 @compiled
@@ -95,11 +95,11 @@ def _add_scaled_product(line: Singles, x: Singles, y: Singles, slope: float) -> 
 
 
 @compiled
-def _fill(products: Singles, values: Singles, own: Places, negated: bool, first: int, tile: int) -> None:
+def _fill(products: Singles, values: Singles, entry_places: Places, negated: bool, first: int, tile: int) -> None:
     """Line s becomes the product over the entries in s, for the rows of a tile."""
-    for j in range(len(own)):
+    for j in range(len(entry_places)):
         bit = 1 << j
-        entries, single = values[own[j], first : first + tile], products[bit]
+        entries, single = values[entry_places[j], first : first + tile], products[bit]
         if negated:
             for i in range(tile):
                 single[i] = np.float32(1) - entries[i]
@@ -107,13 +107,13 @@ def _fill(products: Singles, values: Singles, own: Places, negated: bool, first:
             for i in range(tile):
                 single[i] = entries[i]
         for below in range(1, bit):
-            made, other = products[bit + below], products[below]
+            product, other = products[bit + below], products[below]
             for i in range(tile):
-                made[i] = single[i] * other[i]
+                product[i] = single[i] * other[i]
 
 
 @compiled
-def _means(values: Singles, places: Places, weights: Singles, negated: bool, found: Singles) -> None:
+def _means(values: Singles, places: Places, weights: Singles, negated: bool, answers: Singles) -> None:
     rows = values.shape[1]
     products = np.ones((len(weights), TILE), np.float32)
     for query in range(len(places)):
@@ -128,7 +128,7 @@ def _means(values: Singles, places: Places, weights: Singles, negated: bool, fou
                         part += line[i]
                     total += weights[s] * part
         mean = total / rows
-        found[query] = 1 - mean if negated else mean
+        answers[query] = 1 - mean if negated else mean
 
 
 @compiled
@@ -161,10 +161,10 @@ Stop = Callable[[], bool]
 
 RATE = 1e-4
 LARGEST_BATCH = 25_000
-DECAY_1, DECAY_2, FLOOR = 0.9, 0.999, 1e-8
+DECAY_1, DECAY_2, EPSILON = 0.9, 0.999, 1e-8
 """Adam's usual constants."""
 
-NOTHING = np.float32(1e-15)
+NEGLIGIBLE = np.float32(1e-15)
 """Gradients this small move a number by less than 1e-7 of the rate, which is beyond its last digit."""
 
 
@@ -288,7 +288,7 @@ class _Descent:
         self._steps += 1
         # Adam's corrections of both averages, for all numbers at once.
         rate = self._rate * math.sqrt(1 - DECAY_2**self._steps) / (1 - DECAY_1**self._steps)
-        floor = FLOOR * math.sqrt(1 - DECAY_2**self._steps)
+        floor = EPSILON * math.sqrt(1 - DECAY_2**self._steps)
         _adam(self._values, self._gradient, self._first, self._second, self._lines, _single(rate), _single(floor))
         for block in self._blocks:
             sparsemax(block)
@@ -312,8 +312,8 @@ def _adam(
     for line in lines:
         x, g, m, v = values[line], gradient[line], first[line], second[line]
         for i in range(len(x)):
-            slope = g[i] if abs(g[i]) > NOTHING else np.float32(0)
+            slope = g[i] if abs(g[i]) > NEGLIGIBLE else np.float32(0)
             mean = np.float32(0.9) * m[i] + np.float32(0.1) * slope
-            m[i] = mean if abs(mean) > NOTHING else np.float32(0)
+            m[i] = mean if abs(mean) > NEGLIGIBLE else np.float32(0)
             v[i] = np.float32(0.999) * v[i] + np.float32(0.001) * slope * slope
             x[i] -= rate * m[i] / (np.sqrt(v[i]) + floor)

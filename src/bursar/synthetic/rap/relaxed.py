@@ -40,7 +40,7 @@ def compiled(function: Function) -> Function:
 TILE = 128
 """Rows that are worked on together: a column of a hundred values of so many rows stays in the first caches."""
 
-TINY = np.float32(1e-7)
+PRECISION = np.float32(1e-7)
 """What rounding can do to a number near 1: steps no longer than that end the search, and shares below it are 0."""
 
 MOST_STEPS = 64
@@ -71,7 +71,7 @@ def sparsemax(block: Singles) -> None:
                     new = block[:, first + i].max() - np.float32(1)
                 else:
                     new = (total[i] - np.float32(1)) / count[i]
-                moved |= abs(new - tau[i]) > TINY
+                moved |= abs(new - tau[i]) > PRECISION
                 tau[i] = new
             if not moved:
                 break
@@ -98,7 +98,7 @@ def _cut(block: Singles, first: int, last: int, tau: Singles) -> None:
         line = block[j, first:last]
         for i in range(len(line)):
             z = line[i] - tau[i]
-            line[i] = z if z > TINY else np.float32(0)
+            line[i] = z if z > PRECISION else np.float32(0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,24 +135,24 @@ def start(workload: ThresholdWorkload, *, rows: int, rng: Generator) -> Relaxed:
     return relaxed
 
 
-CALL = 30_000
+MATMUL_OVERHEAD = 30_000
 """How many multiplications take about as long as setting up one product of matrices."""
 
 
 def relaxed_answers(workload: ThresholdWorkload, relaxed: Relaxed) -> Singles:
     """Every query's answer on relaxed rows as a fraction, clipped to [0, 1], in the order of the query numbers."""
-    found = np.empty(workload.queries, np.float32)
+    answered = np.empty(workload.queries, np.float32)
     for (first, last), answers in _by_set(workload, relaxed):
-        np.clip(answers, 0, 1, out=found[first:last])
-    return found
+        np.clip(answers, 0, 1, out=answered[first:last])
+    return answered
 
 
 def relaxed_counts(workload: ThresholdWorkload, relaxed: Relaxed, *, size: float) -> Integers:
     """The same as whole numbers out of `size`: what a selection compares the data with."""
-    found = np.empty(workload.queries, np.int64)
+    answered = np.empty(workload.queries, np.int64)
     for (first, last), answers in _by_set(workload, relaxed):
-        np.rint(np.clip(answers, 0, 1) * size, out=found[first:last], casting="unsafe")
-    return found
+        np.rint(np.clip(answers, 0, 1) * size, out=answered[first:last], casting="unsafe")
+    return answered
 
 
 def table_answers(workload: ThresholdWorkload, codes: Integers) -> Integers:
@@ -202,33 +202,33 @@ def marginal(relaxed: Relaxed, names: tuple[str, ...]) -> Singles:
     right = right / np.float32(relaxed.rows)
     looped = [blocks[i] for i in across]
     shape = [len(block) for block in looped]
-    found = np.zeros((*shape, left.shape[1], right.shape[1]), np.float32)
+    joint = np.zeros((*shape, left.shape[1], right.shape[1]), np.float32)
     for place in np.ndindex(*shape):
         weights = np.ones(relaxed.rows, np.float32)
         for block, value in zip(looped, place, strict=True):
             weights = weights * block[value]
         rows = np.flatnonzero(weights)
-        np.matmul((left[rows] * weights[rows, None]).T, right[rows], out=found[place])
-    rest = [i for i in range(len(blocks)) if i not in across]
-    ordered: Singles = found.transpose(np.argsort([*across, *rest]))
+        np.matmul((left[rows] * weights[rows, None]).T, right[rows], out=joint[place])
+    multiplied = [i for i in range(len(blocks)) if i not in across]
+    ordered: Singles = joint.transpose(np.argsort([*across, *multiplied]))
     return ordered
 
 
 def _quickest(blocks: list[Singles]) -> tuple[int, ...]:
     """All columns but the two whose matrices are to be multiplied: what costs the least steps."""
-    held = [np.count_nonzero(block) / len(block) for block in blocks]  # rows that have a value, on average
+    support = [np.count_nonzero(block) / len(block) for block in blocks]  # rows that have a value, on average
 
     rows = int(blocks[0].shape[1])
 
     def steps(across: tuple[int, ...]) -> float:
         products = math.prod(len(block) for i, block in enumerate(blocks) if i not in across)
-        alike = rows * math.prod(held[i] / rows for i in across)
-        return math.prod(len(blocks[i]) for i in across) * (products * alike + CALL)
+        alike = rows * math.prod(support[i] / rows for i in across)
+        return math.prod(len(blocks[i]) for i in across) * (products * alike + MATMUL_OVERHEAD)
 
     return min(combinations(range(len(blocks)), len(blocks) - 2), key=steps)
 
 
-def rounded(relaxed: Relaxed, *, size: int, rng: Generator | None = None) -> Integers:
+def randomized_rounding(relaxed: Relaxed, *, size: int, rng: Generator | None = None) -> Integers:
     """A table of `size` rows of codes, in which every column of a row is drawn from a relaxed row's distribution.
 
     Every relaxed row is used equally often, up to one. Columns are drawn independently given the relaxed row, so every
@@ -239,13 +239,12 @@ def rounded(relaxed: Relaxed, *, size: int, rng: Generator | None = None) -> Int
         raise QueryError("a table has no less than 0 rows")
     rng = entropy() if rng is None else rng
     copies = -(-size // relaxed.rows)
-    chosen = np.tile(np.arange(relaxed.rows), copies)
     spare = copies * relaxed.rows - size
-    kept = np.ones(len(chosen), bool)
-    kept[rng.choice(relaxed.rows, spare, replace=False)] = False
+    used = np.ones(copies * relaxed.rows, bool)
+    used[rng.choice(relaxed.rows, spare, replace=False)] = False
     table = np.empty((size, len(relaxed.names)), np.int64)
     for column, name in enumerate(relaxed.names):
-        table[:, column] = _drawn(relaxed.block(name), copies, rng).ravel()[kept]
+        table[:, column] = _drawn(relaxed.block(name), copies, rng).ravel()[used]
     return rng.permutation(table)
 
 
@@ -255,7 +254,7 @@ def _drawn(block: NDArray[np.float32], copies: int, rng: Generator) -> Integers:
     ends = np.cumsum(block, axis=0, dtype=np.float64)
     strata = rng.permuted(np.tile(np.arange(copies), (rows, 1)), axis=1).T
     points = (strata + rng.random((copies, rows))) / max(copies, 1) * ends[-1]
-    found = np.empty((copies, rows), np.int64)
+    drawn = np.empty((copies, rows), np.int64)
     for row in range(rows):
-        found[:, row] = np.searchsorted(ends[:, row], points[:, row], side="right")
-    return found.clip(max=values - 1)
+        drawn[:, row] = np.searchsorted(ends[:, row], points[:, row], side="right")
+    return drawn.clip(max=values - 1)

@@ -22,7 +22,7 @@ MOST_ROUNDS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptivity:
-    """T and K."""
+    """T and K: how many rounds, and how many queries are picked in each."""
 
     rounds: int
     picks: int
@@ -44,8 +44,8 @@ def adaptivity(workload: ThresholdWorkload, spend: Spend, *, size: int) -> Adapt
     """
     level = size * math.sqrt(len(workload.sets)) / math.log(max(workload.queries, 3))
     concentrated = spend.kind is NoiseKind.GAUSSIAN
-    wanted = (level * math.sqrt(spend.amount)) ** (2 / 3) if concentrated else math.sqrt(level * spend.amount / 4)
-    total = min(max(1, round(wanted)), workload.queries)
+    balanced = (level * math.sqrt(spend.amount)) ** (2 / 3) if concentrated else math.sqrt(level * spend.amount / 4)
+    total = min(max(1, round(balanced)), workload.queries)
     marginals = all(workload.least in (None, len(names)) for names in workload.sets)
     rounds = math.sqrt(total) if marginals else total / FEW_PICKS
     rounds = min(max(1, round(rounds)), MOST_ROUNDS)
@@ -65,17 +65,17 @@ class Round:
 
     @staticmethod
     def of(spend: Spend, rounds: int, count: int) -> Round:
-        """One of so many rounds, which share the budget evenly."""
+        """One of `rounds` rounds, which share the budget evenly."""
         return Round(count=count, half=spend.part(1 / rounds).part(1 / 2))
 
     @property
     def scale(self) -> float:
-        """Of the picks."""
+        """The Gumbel scale of the picks."""
         return self.half.selection_scale(self.count)
 
     @property
     def noise(self) -> Noise:
-        """Of the measured queries."""
+        """The noise of the measured queries."""
         return self.half.noise(self.count)
 
     def events(self, candidates: LinearMap, version: int, *, picked: bool) -> Iterator[Event]:
@@ -89,7 +89,7 @@ class Round:
             yield Selected(candidates=candidates, count=self.count, scale=scale, version=version)
 
 
-def rounds_to_come(
+def remaining_round_events(
     workload: ThresholdWorkload, setting: Adaptivity, spend: Spend, records: Sequence[Record], version: int
 ) -> Iterator[Event]:
     """What the rounds will buy, at most, that a run with these records has not finished; they end with the queries."""
@@ -105,7 +105,7 @@ def rounds_to_come(
         picked, measured = None, measured + count
 
 
-def rap_to_come(
+def remaining_rap_events(
     workload: ThresholdWorkload,
     setting: Adaptivity,
     spend: Spend,
@@ -116,29 +116,29 @@ def rap_to_come(
 ) -> Iterator[Event]:
     """What RAP will buy, at most, when a run has these records: the number of rows, all queries or rounds of them."""
     if not sized:
-        if counted_in(workload, records) is None:
-            yield Measured(strategy=everybody(workload), noise=spend.part(SIZE_SHARE).noise(1), version=version)
+        if recorded_total(workload, records) is None:
+            yield Measured(strategy=total_query(workload), noise=spend.part(SIZE_SHARE).noise(1), version=version)
         spend = spend.part(1 - SIZE_SHARE)
     if setting.picks < workload.queries:
-        yield from rounds_to_come(workload, rap_setting(workload, setting), spend, records, version)
+        yield from remaining_round_events(workload, feasible_adaptivity(workload, setting), spend, records, version)
         return
     for _, portion in workload.portions[len(RunProgress.of(workload, records).rounds) :]:
         yield Measured(strategy=portion, noise=spend.noise(workload.queries), version=version)
 
 
-def rap_setting(workload: ThresholdWorkload, setting: Adaptivity) -> Adaptivity:
+def feasible_adaptivity(workload: ThresholdWorkload, setting: Adaptivity) -> Adaptivity:
     """No more rounds than there are queries for: the budget is divided among those that take place."""
     return Adaptivity(rounds=min(setting.rounds, math.ceil(workload.queries / setting.picks)), picks=setting.picks)
 
 
-def everybody(workload: ThresholdWorkload) -> Product:
+def total_query(workload: ThresholdWorkload) -> Product:
     """The number of all rows, as a query."""
     name, values = workload.names[0], workload.sizes[0]
     return Product((Mask((name,), (values,), Steps.total(values)),))
 
 
-def counted_in(workload: ThresholdWorkload, records: Sequence[Record]) -> int | None:
+def recorded_total(workload: ThresholdWorkload, records: Sequence[Record]) -> int | None:
     """The noisy number of all rows, where it is among the records."""
-    digest = everybody(workload).digest
-    found = (r for r in records if isinstance(r.event, Measured) and r.event.strategy.digest == digest)
-    return next((int(record.values[0]) for record in found), None)
+    digest = total_query(workload).digest
+    counts = (r for r in records if isinstance(r.event, Measured) and r.event.strategy.digest == digest)
+    return next((int(record.values[0]) for record in counts), None)

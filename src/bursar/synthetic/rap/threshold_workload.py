@@ -59,7 +59,7 @@ class ThresholdWorkload:
         """A workload over the columns of a domain."""
         names = domain.names
         return ThresholdWorkload(
-            names=names, sizes=domain.sizes(names), sets=tuple(tuple(own) for own in sets), least=least
+            names=names, sizes=domain.sizes(names), sets=tuple(tuple(columns) for columns in sets), least=least
         )
 
     @cached_property
@@ -139,10 +139,10 @@ class ThresholdWorkload:
         a number for each value of each column. Where every pair of joint values is compared, one part is quicker.
         """
         ordered = np.sort(queries)
-        own = np.searchsorted(self.starts, ordered, side="right") - 1
+        set_of = np.searchsorted(self.starts, ordered, side="right") - 1
         parts: list[Product | Thresholds] = []
-        for number in np.unique(own):
-            names, inside = self.sets[number], ordered[own == number] - self.starts[number]
+        for number in np.unique(set_of):
+            names, inside = self.sets[number], ordered[set_of == number] - self.starts[number]
             if self.least is None and math.prod(self.shape(names)) > PAIR_CELLS:
                 parts += self._cells(names, inside)
             else:
@@ -167,14 +167,14 @@ class ThresholdWorkload:
 
         Padded places have the number `width`, one beyond the row.
         """
-        found = np.full((len(queries), self.together), self.width, np.int32)
-        own = np.searchsorted(self.starts, queries, side="right") - 1
-        for number in np.unique(own):
-            names, inside = self.sets[number], np.flatnonzero(own == number)
+        places = np.full((len(queries), self.together), self.width, np.int32)
+        set_of = np.searchsorted(self.starts, queries, side="right") - 1
+        for number in np.unique(set_of):
+            names, inside = self.sets[number], np.flatnonzero(set_of == number)
             values = np.unravel_index(queries[inside] - self.starts[number], self.shape(names))
             for at, name in enumerate(names):
-                found[inside, at] = self.first_of[name] + values[at]
-        return found
+                places[inside, at] = self.first_of[name] + values[at]
+        return places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,8 +195,8 @@ class Expansion:
         of = [1 - column for column in columns] if self.negated else columns
         products = (reduce(mul, [of[i] for i in subset]) for subset in self.subsets)
         terms = groupby(zip(self.coefficients, products, strict=True), key=lambda term: term[0])
-        sums = ((times, reduce(add, (one for _, one in alike))) for times, alike in terms)
-        total: Reals = reduce(add, (one if times == 1 else one * times for times, one in sums))
+        sums = ((times, reduce(add, (product for _, product in alike))) for times, alike in terms)
+        total: Reals = reduce(add, (part if times == 1 else part * times for times, part in sums))
         return 1 - total if self.negated else total
 
 
@@ -223,8 +223,8 @@ def generalized_products(columns: Sequence[Reals], r: int) -> Reals:
     """
     k = len(columns)
     _checked(k, r)
-    held = (set(subset) for size in range(r, k + 1) for subset in combinations(range(k), size))
-    products = (reduce(mul, [x if i in own else 1 - x for i, x in enumerate(columns)]) for own in held)
+    agreeing = (set(subset) for size in range(r, k + 1) for subset in combinations(range(k), size))
+    products = (reduce(mul, [x if i in subset else 1 - x for i, x in enumerate(columns)]) for subset in agreeing)
     total: Reals = reduce(add, products)
     return total
 

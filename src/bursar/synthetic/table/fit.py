@@ -23,11 +23,11 @@ from bursar.synthetic.marginals.estimates import Consistent
 from bursar.synthetic.marginals.evidence import Names
 from bursar.tails.marginals import on_simplex
 
-BALANCING = 10
+BALANCING_ROUNDS = 10
 """Rounds in which a table of two columns is scaled to the shares of each."""
 
-LEAST = 1e-9
-"""Rows in a cell that are taken for none, so that scaling never divides by zero."""
+NEGLIGIBLE_COUNT = 1e-9
+"""Counts below this are taken for none, so that scaling never divides by zero."""
 
 
 def threshold(variance: float, cells: int, *, heavy: bool) -> float:
@@ -71,22 +71,22 @@ class Pair:
 
 def pair_shares(consistent: Consistent, pairs: Sequence[Names], singles: Mapping[str, Reals]) -> list[Pair]:
     """The pairs that depend on each other noticeably, the most dependent first."""
-    found, total = [], consistent.total()
+    dependent, total = [], consistent.total()
     for pair in pairs:
         estimate, variance = consistent.estimate(pair), consistent.variance(pair)
         if estimate is None or variance is None:
             continue
         first, second = (singles[name] for name in pair)
-        alone = total * np.outer(first, second)
-        believed = garrote(estimate - alone, threshold(variance, alone.size, heavy=consistent.heavy))
+        independent = total * np.outer(first, second)
+        believed = garrote(estimate - independent, threshold(variance, independent.size, heavy=consistent.heavy))
         if believed.any():
-            joint = _balanced(np.maximum(alone + believed, 0.0) + LEAST, first, second)
-            found.append(Pair(columns=pair, shares=joint, dependence=float(np.abs(believed).sum())))
-    return sorted(found, key=lambda own: -own.dependence)
+            joint = _balanced(np.maximum(independent + believed, 0.0) + NEGLIGIBLE_COUNT, first, second)
+            dependent.append(Pair(columns=pair, shares=joint, dependence=float(np.abs(believed).sum())))
+    return sorted(dependent, key=lambda pair: -pair.dependence)
 
 
 def _balanced(table: Reals, rows: Reals, columns: Reals) -> Reals:
-    for _ in range(BALANCING):
+    for _ in range(BALANCING_ROUNDS):
         table = table * (rows / table.sum(axis=1))[:, None]
         table = np.maximum(table, 1e-300)
         table = table * (columns / table.sum(axis=0))
@@ -94,11 +94,11 @@ def _balanced(table: Reals, rows: Reals, columns: Reals) -> Reals:
     return table
 
 
-def tree_rows(
+def sample_tree(
     domain: Domain, singles: Mapping[str, Reals], pairs: Sequence[Pair], *, rows: int, rng: Generator
 ) -> Codes:
     """Rows of the tree that joins the most dependent pairs first: one column of codes for each column."""
-    beside = _tree(domain.names, pairs)
+    neighbours = _tree(domain.names, pairs)
     codes = np.zeros((rows, len(domain.names)), np.int32)
     drawn: set[str] = set()
     for root in domain.names:
@@ -109,7 +109,7 @@ def tree_rows(
         waiting = [root]
         while waiting:
             parent = waiting.pop()
-            for child, shares in beside[parent]:
+            for child, shares in neighbours[parent]:
                 if child not in drawn:
                     given = codes[:, domain.place(parent)]
                     codes[:, domain.place(child)] = _conditional(given, shares, singles[child], rng)
@@ -120,16 +120,16 @@ def tree_rows(
 
 def _tree(names: Names, pairs: Sequence[Pair]) -> dict[str, list[tuple[str, Reals]]]:
     """For every column its neighbours in the spanning forest, with the joint shares, its own values first."""
-    group = {name: name for name in names}
-    beside: dict[str, list[tuple[str, Reals]]] = {name: [] for name in names}
+    component = {name: name for name in names}
+    neighbours: dict[str, list[tuple[str, Reals]]] = {name: [] for name in names}
     for pair in pairs:
-        one, other = pair.columns
-        if group[one] != group[other]:
-            joined = group[other]
-            group = {name: group[one] if own == joined else own for name, own in group.items()}
-            beside[one].append((other, pair.shares))
-            beside[other].append((one, pair.shares.T))
-    return beside
+        left, right = pair.columns
+        if component[left] != component[right]:
+            joined = component[right]
+            component = {name: component[left] if label == joined else label for name, label in component.items()}
+            neighbours[left].append((right, pair.shares))
+            neighbours[right].append((left, pair.shares.T))
+    return neighbours
 
 
 def _conditional(given: Codes, shares: Reals, otherwise: Reals, rng: Generator) -> Codes:
@@ -138,9 +138,9 @@ def _conditional(given: Codes, shares: Reals, otherwise: Reals, rng: Generator) 
     starts = np.searchsorted(given[order], np.arange(len(shares) + 1))
     drawn = np.empty(len(given), np.int32)
     for value in np.unique(given).tolist():
-        own = order[starts[value] : starts[value + 1]]
-        known = float(shares[value].sum()) > LEAST * len(otherwise)
-        drawn[own] = _spread(shares[value] if known else otherwise, len(own), rng)
+        rows = order[starts[value] : starts[value + 1]]
+        measured = float(shares[value].sum()) > NEGLIGIBLE_COUNT * len(otherwise)
+        drawn[rows] = _spread(shares[value] if measured else otherwise, len(rows), rng)
     return drawn
 
 
@@ -193,17 +193,17 @@ def fit_weights(
     total, best, least, since = float(weights.sum()), weights, np.inf, 0
     codes = np.asfortranarray(codes)  # columns are read one by one, many times
     for sweep in range(MOST_SWEEPS):
-        made, excess = weights.copy(), 0.0
+        fitted, excess = weights.copy(), 0.0
         for number, (target, cells) in enumerate(_cells(domain, codes, targets)):
             if number % 16 == 0 and stop is not None and stop():
                 return best
-            held = np.bincount(cells, made, minlength=target.counts.size)
+            held = np.bincount(cells, fitted, minlength=target.counts.size)
             difference: Reals = target.counts.astype(np.float64) - held
             excess += float(np.maximum(np.abs(difference) - target.least, 0.0).sum())
-            wanted = held + garrote(difference, target.least)
-            factor = np.clip(wanted / np.maximum(held, LEAST), 1 / LARGEST_STEP, LARGEST_STEP)
-            made *= factor[cells]
-        weights = made * (total / max(float(made.sum()), LEAST))
+            aim = held + garrote(difference, target.least)
+            factor = np.clip(aim / np.maximum(held, NEGLIGIBLE_COUNT), 1 / LARGEST_STEP, LARGEST_STEP)
+            fitted *= factor[cells]
+        weights = fitted * (total / max(float(fitted.sum()), NEGLIGIBLE_COUNT))
         best, least, since = (weights, excess, 0) if excess < 0.99 * least else (best, least, since + 1)
         if on_step is not None:
             on_step(FitProgress(sweep=sweep + 1, excess=excess))
@@ -226,8 +226,8 @@ def cell_numbers(domain: Domain, codes: Codes, columns: Names) -> NDArray[np.int
     return cells
 
 
-def resampled(codes: Codes, weights: Reals, *, rows: int, rng: Generator) -> Codes:
-    """So many rows, each as often as its weight says up to one: systematic sampling, like rows side by side."""
+def resample(codes: Codes, weights: Reals, *, rows: int, rng: Generator) -> Codes:
+    """A table of `rows` rows, each as often as its weight says up to one: systematic sampling of the sorted rows."""
     order = np.lexsort(codes.T[::-1])
     ends = np.cumsum(weights[order])
     at = (np.arange(rows) + rng.random()) * (ends[-1] / rows)

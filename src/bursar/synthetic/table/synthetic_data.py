@@ -12,7 +12,7 @@ import numpy as np
 from bursar.arrays import Codes
 from bursar.core.domain import Domain
 from bursar.report import files
-from bursar.report.columns import AnswerColumn, ColumnKind, typed
+from bursar.report.columns import AnswerColumn, arrow_types, typed
 from bursar.report.libraries import library
 from bursar.synthetic.report import Report
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas
 
 KINDS = (".csv", ".parquet")
-AT_ONCE = 2**16
+BATCH_ROWS = 2**16
 """Rows that are written at once: memory does not grow with the file."""
 
 
@@ -38,7 +38,7 @@ def write_rows(domain: Domain, codes: Codes, path: Path) -> None:
 
 def labels_of(domain: Domain) -> list[AnswerColumn]:
     """For every column what each of its cells stands for; labels of several types are text as a whole."""
-    return [typed(own.name, [own.label(cell) for cell in range(own.size)]) for own in domain.attributes]
+    return [typed(column.name, [column.label(cell) for cell in range(column.size)]) for column in domain.attributes]
 
 
 def _write_csv(columns: list[AnswerColumn], codes: Codes, path: Path) -> None:
@@ -46,28 +46,22 @@ def _write_csv(columns: list[AnswerColumn], codes: Codes, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([column.name for column in columns])
-        for first in range(0, len(codes), AT_ONCE):
-            part = codes[first : first + AT_ONCE]
-            writer.writerows(zip(*(own[part[:, place]].tolist() for place, own in enumerate(texts)), strict=True))
+        for first in range(0, len(codes), BATCH_ROWS):
+            part = codes[first : first + BATCH_ROWS]
+            writer.writerows(zip(*(text[part[:, place]].tolist() for place, text in enumerate(texts)), strict=True))
 
 
 def _write_parquet(columns: list[AnswerColumn], codes: Codes, path: Path) -> None:
     pa = library("pyarrow", extra="arrow", what="a Parquet file")
     parquet = library("pyarrow.parquet", extra="arrow", what="a Parquet file")
-    kinds = {
-        ColumnKind.TEXT: pa.string(),
-        ColumnKind.INTEGER: pa.int64(),
-        ColumnKind.NUMBER: pa.float64(),
-        ColumnKind.BOOLEAN: pa.bool_(),
-        ColumnKind.DATE: pa.date32(),
-    }
+    kinds = arrow_types()
     schema = pa.schema([(column.name, kinds[column.kind]) for column in columns])
     values = [pa.array(column.values, type=kinds[column.kind]) for column in columns]
     with parquet.ParquetWriter(path, schema) as writer:
-        for first in range(0, len(codes), AT_ONCE):
-            part = codes[first : first + AT_ONCE]
-            taken = [own.take(pa.array(part[:, place])) for place, own in enumerate(values)]
-            writer.write_table(pa.table(taken, schema=schema))
+        for first in range(0, len(codes), BATCH_ROWS):
+            part = codes[first : first + BATCH_ROWS]
+            batch = [labels.take(pa.array(part[:, place])) for place, labels in enumerate(values)]
+            writer.write_table(pa.table(batch, schema=schema))
 
 
 def _text(value: object) -> str:
@@ -98,5 +92,5 @@ class SyntheticData:
         pd = library("pandas", extra="pandas", what="a pandas data frame")
         labels = labels_of(self.domain)
         return pd.DataFrame(
-            {own.name: pd.Series(own.values).take(self.codes[:, place]).array for place, own in enumerate(labels)}
+            {column.name: pd.Series(column.values).take(self.codes[:, at]).array for at, column in enumerate(labels)}
         )

@@ -47,22 +47,22 @@ from bursar.synthetic.table.fit import (
     column_shares,
     fit_weights,
     pair_shares,
-    resampled,
+    resample,
+    sample_tree,
     threshold,
-    tree_rows,
 )
 from bursar.tails.marginals import Cells, largest_error
 
 WORKLOAD_SHARE = 0.6
 """Of the budget, for the workload's own marginals: they fix the largest error. Columns and pairs share the rest."""
 
-SUPPORT = 4
+SUPPORT_FACTOR = 4
 """Rows that are weighted, for each row of the data."""
 
-FEWEST, MOST = 2**15, 2**19
-"""Bounds on the rows that are weighted."""
+FEWEST_SUPPORT_ROWS, MOST_SUPPORT_ROWS = 2**15, 2**19
+"""Bounds on the number of rows that are weighted."""
 
-INDEPENDENT = 0.1
+INDEPENDENT_SHARE = 0.1
 """The part of these rows with independent columns, so that no joint cell of values that occur is out of reach."""
 
 INDEPENDENT_WEIGHT = 0.01
@@ -101,18 +101,26 @@ def plan_table(
     would drown any count that `size` rows can give, or where a single set is measured: pairs tie sets to each other,
     and those of one set are sums of its cells. What is left out goes to the others.
     """
-    wanted = [columns for columns in sets if 1 < domain.cells(columns) <= MOST_ROWS]
-    columns = [(name,) for name in domain.names if domain[name].size > 1 and (name,) not in wanted]
-    tied = () if len(sets) == len(wanted) == 1 else pairs_within(sets)
-    pairs = [pair for pair in tied if pair not in wanted and 1 < domain.cells(pair) <= MOST_ROWS]
-    rest = (1 - WORKLOAD_SHARE) / 2
+    measurable = [columns for columns in sets if 1 < domain.cells(columns) <= MOST_ROWS]
+    columns = [(name,) for name in domain.names if domain[name].size > 1 and (name,) not in measurable]
+    tied = () if len(sets) == len(measurable) == 1 else pairs_within(sets)
+    pairs = [pair for pair in tied if pair not in measurable and 1 < domain.cells(pair) <= MOST_ROWS]
+    support_share = (1 - WORKLOAD_SHARE) / 2
     if pairs and size is not None:
-        noise = allowance.part(rest / len(pairs)).noise(allowance.cells_price)
+        noise = allowance.part(support_share / len(pairs)).noise(allowance.cells_price)
         if threshold(noise.variance(), min(map(domain.cells, pairs)), heavy=allowance.pure) > size:
             pairs = []
-    kinds = ((columns, rest, Aim.TOTAL), (pairs, rest, Aim.LARGEST), (wanted, WORKLOAD_SHARE, Aim.LARGEST))
-    whole = sum(share for own, share, _ in kinds if own)
-    plans = [whole_marginals(domain, own, allowance.part(share / whole), aim) for own, share, aim in kinds if own]
+    kinds = [
+        (marginals, share, aim)
+        for marginals, share, aim in (
+            (columns, support_share, Aim.TOTAL),
+            (pairs, support_share, Aim.LARGEST),
+            (measurable, WORKLOAD_SHARE, Aim.LARGEST),
+        )
+        if marginals
+    ]
+    total = sum(share for _, share, _ in kinds)
+    plans = [whole_marginals(domain, marginals, allowance.part(share / total), aim) for marginals, share, aim in kinds]
     return tuple(purchase for plan in plans for purchase in plan)
 
 
@@ -140,10 +148,10 @@ def synthesize(
     `size` is the public number of rows of the data; without it, it is estimated. Records of the log are used, and what
     is among them is not bought again, so a run that was stopped goes on at no further cost.
     """
-    wanted = ordered_sets(domain, sets)
-    plan = plan_table(domain, wanted, budget, size=size)
-    have = buy(plan, buyer, records, on_step=on_step, stop=stop)
-    return table_from(have, wanted, domain, size=size, rows=rows, rng=rng, on_sweep=on_sweep, stop=stop)
+    ordered = ordered_sets(domain, sets)
+    plan = plan_table(domain, ordered, budget, size=size)
+    logged = buy(plan, buyer, records, on_step=on_step, stop=stop)
+    return table_from(logged, ordered, domain, size=size, rows=rows, rng=rng, on_sweep=on_sweep, stop=stop)
 
 
 def table_from(
@@ -166,41 +174,44 @@ def table_from(
     answers = marginals_from(records, sets, domain, size=size, shape=Shape.LOWERED)
     consistent, rng = answers.consistent, entropy() if rng is None else rng
     total = consistent.total()
-    wanted = math.ceil(total) if rows is None else rows
-    if wanted < 1:
+    rows = math.ceil(total) if rows is None else rows
+    if rows < 1:
         raise QueryError("a synthetic table has at least one row")
     singles = column_shares(consistent)
     pairs = pairs_within(answers.sets)
     fitting = [pair for pair in pairs if domain.cells(pair) <= MOST_ROWS]
-    support = min(max(SUPPORT * math.ceil(total), FEWEST), MOST)
-    free = math.ceil(INDEPENDENT * support)
+    support = min(max(SUPPORT_FACTOR * math.ceil(total), FEWEST_SUPPORT_ROWS), MOST_SUPPORT_ROWS)
+    free = math.ceil(INDEPENDENT_SHARE * support)
     dependent = pair_shares(consistent, fitting, singles)
     codes = np.concatenate(
         [
-            tree_rows(domain, singles, dependent, rows=support - free, rng=rng),
-            tree_rows(domain, singles, (), rows=free, rng=rng),
+            sample_tree(domain, singles, dependent, rows=support - free, rng=rng),
+            sample_tree(domain, singles, (), rows=free, rng=rng),
         ]
     )
-    kept = 1 - INDEPENDENT_WEIGHT
-    weights = np.repeat([kept * total / (support - free), (1 - kept) * total / free], [support - free, free])
+    dependent_weight = 1 - INDEPENDENT_WEIGHT
+    weights = np.repeat(
+        [dependent_weight * total / (support - free), (1 - dependent_weight) * total / free], [support - free, free]
+    )
     targets = _targets(answers, singles, fitting)
     weights = fit_weights(domain, codes, weights, targets, on_step=on_sweep, stop=stop)
-    return SyntheticTable(domain=domain, codes=resampled(codes, weights, rows=wanted, rng=rng), answers=answers)
+    return SyntheticTable(domain=domain, codes=resample(codes, weights, rows=rows, rng=rng), answers=answers)
 
 
 def _targets(answers: MarginalAnswers, singles: dict[str, Reals], pairs: Sequence[Names]) -> list[Target]:
     """Columns as they were made to sum to the total, then pairs and the workload, within their noise."""
     consistent = answers.consistent
     total = consistent.total()
-    made = [
-        Target(columns=(name,), counts=(total * own).astype(np.float32), least=0.0) for name, own in singles.items()
+    targets = [
+        Target(columns=(name,), counts=(total * shares).astype(np.float32), least=0.0)
+        for name, shares in singles.items()
     ]
     for columns in dict.fromkeys((*pairs, *answers.sets)):
         estimate, variance = consistent.estimate(columns), consistent.variance(columns)
         if estimate is not None and variance is not None and len(columns) > 1:
             least = threshold(variance, estimate.size, heavy=consistent.heavy)
-            made.append(Target(columns=columns, counts=estimate.ravel().astype(np.float32), least=least))
-    return made
+            targets.append(Target(columns=columns, counts=estimate.ravel().astype(np.float32), least=least))
+    return targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,19 +245,19 @@ def table_errors(
     if not 0 < confidence < 1:
         raise QueryError("a confidence lies between 0 and 1")
     consistent, domain = table.answers.consistent, table.domain
-    named = table.answers.sets if sets is None else tuple(domain.ordered(own) for own in sets)
-    found = []
+    named = table.answers.sets if sets is None else tuple(domain.ordered(columns) for columns in sets)
+    errors = []
     for columns in named:
         estimate, variance = consistent.estimate(columns), consistent.variance(columns)
         cells = domain.cells(columns)
         if estimate is None or variance is None:
-            found.append(MarginalError(columns=columns, cells=cells, measured=None, noise=None))
+            errors.append(MarginalError(columns=columns, cells=cells, measured=None, noise=None))
             continue
-        own = Cells(count=cells, variance=variance)
-        noise = largest_error([own], heavy=consistent.heavy, beta=(1 - confidence) / len(named))
+        drawn = Cells(count=cells, variance=variance)
+        noise = largest_error([drawn], heavy=consistent.heavy, beta=(1 - confidence) / len(named))
         measured = float(np.abs(table.counts(columns) - estimate).max())
-        found.append(MarginalError(columns=columns, cells=cells, measured=measured, noise=noise))
-    return tuple(found)
+        errors.append(MarginalError(columns=columns, cells=cells, measured=measured, noise=noise))
+    return tuple(errors)
 
 
 Step = Callable[[int, int], None]
@@ -289,14 +300,18 @@ def corrected(
         targets = _round_targets(table, workload, progress.rounds, weights)
         weights = fit_weights(domain, codes, weights, targets, stop=stop)
     done = len(progress.rounds) >= rounds or len(progress.queries) >= workload.queries
-    return resampled(codes, weights, rows=rows, rng=rng), done
+    return resample(codes, weights, rows=rows, rng=rng), done
 
 
-def _round(workload: ThresholdWorkload, buyer: Buyer, own: Round, estimates: Integers, progress: RunProgress) -> Bought:
+def _round(
+    workload: ThresholdWorkload, buyer: Buyer, planned: Round, estimates: Integers, progress: RunProgress
+) -> Bought:
     picked, barred = progress.picked, progress.queries
     if picked is None:
-        picked = buyer.select(workload.candidates, estimates, count=own.count, scale=own.scale, barred=barred).values
-    noise = replace(own, count=len(picked)).noise
+        picked = buyer.select(
+            workload.candidates, estimates, count=planned.count, scale=planned.scale, barred=barred
+        ).values
+    noise = replace(planned, count=len(picked)).noise
     return Bought.of(np.sort(picked), buyer.measure(workload.taken(picked), noise), noise)
 
 
@@ -315,7 +330,7 @@ def _round_targets(
 ) -> list[Target]:
     """Columns as they are; and each set with measured cells as it is but for those, which count beyond their noise."""
     domain, names = table.domain, workload.names
-    made = [
+    targets = [
         Target(columns=(name,), counts=_held(table, (name,), weights).astype(np.float32), least=0.0) for name in names
     ]
     queries = np.concatenate([bought.queries for bought in rounds])
@@ -324,9 +339,9 @@ def _round_targets(
     least = threshold(variance, len(queries), heavy=table.answers.consistent.heavy)
     owner = np.searchsorted(workload.starts, queries, side="right") - 1
     for number in np.unique(owner).tolist():
-        own, columns = owner == number, workload.sets[number]
+        members, columns = owner == number, workload.sets[number]
         goal = _held(table, columns, weights)
-        inside = queries[own] - int(workload.starts[number])
-        goal[inside] = counts[own]
-        made.append(Target(columns=domain.ordered(columns), counts=goal.astype(np.float32), least=least))
-    return made
+        inside = queries[members] - int(workload.starts[number])
+        goal[inside] = counts[members]
+        targets.append(Target(columns=domain.ordered(columns), counts=goal.astype(np.float32), least=least))
+    return targets
