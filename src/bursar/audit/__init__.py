@@ -22,7 +22,7 @@ from bursar import presets
 from bursar.arrays import Reals
 from bursar.audit.bounds import POWER, detectable, loss_of, lower_bound
 from bursar.audit.neighbours import NeighbourTables, write_neighbours
-from bursar.audit.sessions import SESSIONS, Script, Session, Setting, prepare, transcript
+from bursar.audit.sessions import SESSIONS, Script, Session, SessionSetting, prepare, transcript
 from bursar.config import Config
 from bursar.core.accounting import Mode, from_units
 from bursar.core.budget import LARGEST_BUDGET, Budget, charter_of
@@ -128,7 +128,7 @@ def audit(
     for session in sessions:
         loss = session.loss if config.budget.mode is Mode.PURE else session.loss**2 / 2
         runner = _Runner(config=_scratch(config, loss, tables), randomness=randomness, preset=preset)
-        setting = Setting(config=runner.config, table=sources[0], loss=loss)
+        setting = SessionSetting(config=runner.config, table=sources[0], loss=loss)
         if (script := prepare(session, setting, runner.opened(sources[0]))) is not None:
             planned.append((session, runner, script))
     of = 2 * trials * sum(session.often for session, _, _ in planned)

@@ -42,7 +42,7 @@ STEPS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting:
+class SessionSetting:
     """What a session is prepared for: public facts, and the made-up table without the unit."""
 
     config: Config
@@ -82,7 +82,7 @@ class Session:
     finds: str
     loss: float
     often: int = 1  # how many times as often it is played: more where it is quick and takes many to find a fault
-    prepare: Callable[[Setting, Bursar], Script | None]  # None where the config has no room for it
+    prepare: Callable[[SessionSetting, Bursar], Script | None]  # None where the config has no room for it
 
 
 def transcript(db: Bursar, seen: list[float]) -> list[float]:
@@ -115,12 +115,12 @@ def _within(db: Bursar, text: str, loss: float) -> float | None:
     return best if off < math.log(1.9) else None
 
 
-def _histogram(setting: Setting) -> str:
+def _histogram(setting: SessionSetting) -> str:
     name = setting.shortest_column.name
     return f'SELECT "{name}", COUNT(*) AS n FROM "{setting.config.table}" GROUP BY "{name}"'
 
 
-def _question(text: str | None, goals: tuple[float, ...], setting: Setting, db: Bursar) -> Script | None:
+def _question(text: str | None, goals: tuple[float, ...], setting: SessionSetting, db: Bursar) -> Script | None:
     """The question with a goal, and with parts of it; the last one costs what the session is to cost."""
     if text is None:
         return None
@@ -131,15 +131,15 @@ def _question(text: str | None, goals: tuple[float, ...], setting: Setting, db: 
     return lambda played: [value for error in errors for value in _answers(played, text, error)]
 
 
-def _groups(setting: Setting, db: Bursar) -> Script | None:
+def _groups(setting: SessionSetting, db: Bursar) -> Script | None:
     return _question(_histogram(setting), (1.0,), setting, db)
 
 
-def _tighter(setting: Setting, db: Bursar) -> Script | None:
+def _tighter(setting: SessionSetting, db: Bursar) -> Script | None:
     return _question(_histogram(setting), TIGHTER, setting, db)
 
 
-def _sums(setting: Setting, db: Bursar) -> Script | None:
+def _sums(setting: SessionSetting, db: Bursar) -> Script | None:
     columns = setting.config.domain.attributes
     numeric = [a for a in columns if isinstance(a, IntegerRange | Bins) and a.name != setting.config.unit.column]
     if not numeric:
@@ -163,13 +163,13 @@ def _granted(db: Bursar, *events: Opened) -> Grant:
     return Grant(db.kernel, db.analyst, "audit", events, db.kernel.account(db.analyst).left)
 
 
-def _rate(setting: Setting) -> float:
+def _rate(setting: SessionSetting) -> float:
     """epsilon per row that a unit can have, for the loss of the setting."""
     pure = setting.config.budget.mode is Mode.PURE
     return (setting.loss if pure else math.sqrt(2 * setting.loss)) / setting.config.unit.max_contributions
 
 
-def _tests(setting: Setting, db: Bursar) -> Script | None:
+def _tests(setting: SessionSetting, db: Bursar) -> Script | None:
     """One sparse vector, tested in turn on a count that the unit changes and on one that it does not."""
     column = setting.shortest_column
     unit_cell, other_cell = column.declared - 1, 1 if column.declared >= LEAST_CELLS else 0
@@ -197,7 +197,7 @@ def _tests(setting: Setting, db: Bursar) -> Script | None:
     return script
 
 
-def _picks(setting: Setting, db: Bursar) -> Script | None:
+def _picks(setting: SessionSetting, db: Bursar) -> Script | None:
     """One pick: with the unit there, one candidate is farther from its estimate, and all others are nearer."""
     column = setting.shortest_column
     unit_cell = column.declared - 1
@@ -223,7 +223,7 @@ SESSIONS = (
 )
 
 
-def prepare(session: Session, setting: Setting, db: Bursar) -> Script | None:
+def prepare(session: Session, setting: SessionSetting, db: Bursar) -> Script | None:
     """The session for this config; None where it cannot be played."""
     try:
         return session.prepare(setting, db)
