@@ -62,15 +62,15 @@ MEASURE_MUTANTS = (
     Mutant(
         name="Laplace noise of half its scale",
         file="core/noise/system.py",
-        old="return bulk.laplace(noise.scale, size)",
-        new="return bulk.laplace(noise.scale / 2, size)",
+        old="return exact_sampler.laplace(noise.scale, size)",
+        new="return exact_sampler.laplace(noise.scale / 2, size)",
         tests=NOISE,
     ),
     Mutant(
         name="Gaussian noise of half its scale",
         file="core/noise/system.py",
-        old="return bulk.gaussian(noise.scale, size)",
-        new="return bulk.gaussian(noise.scale / 2, size)",
+        old="return exact_sampler.gaussian(noise.scale, size)",
+        new="return exact_sampler.gaussian(noise.scale / 2, size)",
         tests=NOISE,
     ),
     Mutant(
@@ -82,14 +82,14 @@ MEASURE_MUTANTS = (
     ),
     Mutant(
         name="zero counted twice in Laplace noise",
-        file="core/noise/bulk.py",
+        file="core/noise/exact_sampler.py",
         old="return magnitude ^ -side.astype(np.int64)",
         new="return np.where(side == 1, -magnitude, magnitude)",
         tests=NOISE,
     ),
     Mutant(
         name="acceptance decided in floats only",
-        file="core/noise/bulk.py",
+        file="core/noise/exact_sampler.py",
         old="np.flatnonzero(np.abs(gap) <= MARGIN)",
         new="np.flatnonzero(np.abs(gap) < 0)",
         tests=NOISE,
@@ -106,14 +106,14 @@ MEASURE_MUTANTS = (
 NORM_MUTANTS = (
     Mutant(
         name="a stack drops its last part",
-        file="core/queries/stack.py",
+        file="core/queries/product.py",
         old="return tuple(norm for part in self.parts for norm in part.norms(power))",
         new="return tuple(norm for part in self.parts[: max(1, len(self.parts) - 1)] for norm in part.norms(power))",
         tests=(f"{CORE}/queries/test_stack.py", "tests/property/test_footprint.py", "tests/property/test_prices.py"),
     ),
     Mutant(
         name="signed rows of replaced people cost twice, not four times",
-        file="core/queries/norm.py",
+        file="core/queries/linear_map.py",
         old="return 2 if self.power == 1 or self.one_sign else 4",
         new="return 2",
         tests=NORMS,
@@ -148,7 +148,7 @@ NORM_MUTANTS = (
     ),
     Mutant(
         name="a block of a grid takes its first cell",
-        file="core/accounting/grid.py",
+        file="core/accounting/profile.py",
         old="return np.maximum.reduceat(array, np.arange(0, array.shape[axis], width), axis=axis)",
         new="return np.take(array, np.arange(0, array.shape[axis], width), axis=axis)",
         tests=NORMS,
@@ -219,7 +219,7 @@ REFINE_MUTANTS = (
         name="refined by fresh noise",
         file="core/noise/system.py",
         old="return noise_down(current, before=before.scale, after=after.scale)",
-        new="return bulk.laplace(after.scale, current.size)",
+        new="return exact_sampler.laplace(after.scale, current.size)",
         tests=REFINE,
     ),
     Mutant(
@@ -310,7 +310,7 @@ SELECT_MUTANTS = (
 LEDGER_MUTANTS = (
     Mutant(
         name="a commit that failed still releases",
-        file="core/ledger/group_commit.py",
+        file="core/ledger/transaction.py",
         old="            for turn in group:\n                turn.error = LedgerError(",
         new="            for turn in group[1:]:\n                turn.error = LedgerError(",
         tests=GROUPS,
@@ -366,7 +366,7 @@ LEDGER_MUTANTS = (
     ),
     Mutant(
         name="a group runs in another order",
-        file="core/ledger/group_commit.py",
+        file="core/ledger/transaction.py",
         old="            for turn in group:\n                self._run_one(turn)",
         new="            for turn in reversed(group):\n                self._run_one(turn)",
         tests=GROUPS,

@@ -34,6 +34,7 @@ from bursar.core.accounting import (
 from bursar.core.accounts import Accounts, Charge, Owned
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.select import NONE_BARRED
 from bursar.core.extensions.sparse_vector import Facts
 from bursar.core.ledger import Claim, Hold, Ledger, Purpose, Record, Transaction
 from bursar.core.limits import LARGEST_ANSWER, check_candidates
@@ -43,7 +44,6 @@ from bursar.core.queries import LinearMap
 from bursar.core.seals import check_sealed, content_names
 from bursar.core.source.source import CHANGED, UNDECLARED, Source
 from bursar.core.tables import Tables
-from bursar.core.verbs import NONE_BARRED
 from bursar.errors import AnalystError, QueryError, SourceError, Stale
 
 

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Allotted, Measured, Noise, NoiseKind, grid
+from bursar.core.accounting import Allotted, Measured, Noise, NoiseKind
+from bursar.core.accounting import profile as grid
 from bursar.core.accounts import REST, Charge
 from bursar.core.budget import Budget
 from bursar.core.grant import Grant

@@ -1,7 +1,6 @@
 """TRUSTED. What happened (events), what it cost (accountants), who it was learnt about (profiles)."""
 
 from bursar.core.accounting.accountant import Accountant, Book, Mode, from_units, left_of, to_units
-from bursar.core.accounting.conversion import best_order, epsilon_at, epsilon_of, rate_of, rho_of
 from bursar.core.accounting.events import (
     Allotted,
     Closed,
@@ -45,13 +44,8 @@ __all__ = [
     "Selected",
     "Sequential",
     "Versioned",
-    "best_order",
-    "epsilon_at",
-    "epsilon_of",
     "from_units",
     "left_of",
-    "rate_of",
-    "rho_of",
     "rows_of",
     "same_purchase",
     "stands_in",

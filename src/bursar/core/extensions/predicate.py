@@ -17,10 +17,8 @@ from itertools import pairwise
 import numpy as np
 
 from bursar.arrays import Flags, Integers
-from bursar.core.queries.linear_map import Counts, LinearMap
-from bursar.core.queries.mask import Mask
-from bursar.core.queries.norm import Hull, Norm
-from bursar.core.queries.steps import Steps
+from bursar.core.queries.linear_map import Counts, Hull, LinearMap, Norm
+from bursar.core.queries.mask import Mask, Steps
 from bursar.errors import QueryError
 
 MOST_PIECES = 4096

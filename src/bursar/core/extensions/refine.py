@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.core.noise.bulk import TABLES_KEPT, Geometric
-from bursar.core.noise.exact_sampler import Cuts, Words, agreed, exp_between, system_words
+from bursar.core.noise.exact_sampler import TABLES_KEPT, Cuts, Geometric, Words, agreed, exp_between, system_words
 
 
 def noise_down(current: Integers, *, before: float, after: float, words: Words = system_words) -> Integers:

@@ -25,6 +25,9 @@ UNIT = 36
 FADED = 2**30
 """Weights are taken anew from the highest score left when its own falls below this; else too much is rejected."""
 
+NONE_BARRED: Integers = np.zeros(0, np.int64)
+NONE_BARRED.setflags(write=False)
+
 
 def select(scores: Integers, *, count: int, scale: float, words: Words = system_words) -> Integers:
     """`count` places of the scores, one after the other without replacement, each with a probability proportional to

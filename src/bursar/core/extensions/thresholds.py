@@ -12,10 +12,8 @@ from itertools import combinations
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.queries.linear_map import Counts
-from bursar.core.queries.mask import LARGEST_JOINT, Mask
-from bursar.core.queries.norm import PAIR_CELLS, Norm, outer
-from bursar.core.queries.steps import Steps
+from bursar.core.queries.linear_map import PAIR_CELLS, Counts, Norm, outer
+from bursar.core.queries.mask import LARGEST_JOINT, Mask, Steps
 from bursar.errors import QueryError
 
 LARGEST_TABLE = 2**26

@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
-from bursar.core.queries.linear_map import Counts, LinearMap
-from bursar.core.queries.mask import Mask
-from bursar.core.queries.norm import PAIR_CELLS, Norm
-from bursar.core.queries.steps import Steps
+from bursar.core.queries.linear_map import PAIR_CELLS, Counts, LinearMap, Norm
+from bursar.core.queries.mask import Mask, Steps
 from bursar.errors import QueryError
 
 LARGEST_PERIOD = 2**23

@@ -17,10 +17,8 @@ from bursar.core.extensions.predicate import Predicate, Quorum, Within
 from bursar.core.extensions.thresholds import Thresholds
 from bursar.core.extensions.transform import Transform
 from bursar.core.queries.linear_map import LinearMap
-from bursar.core.queries.mask import Mask
-from bursar.core.queries.product import Product
-from bursar.core.queries.stack import Stack
-from bursar.core.queries.steps import Steps
+from bursar.core.queries.mask import Mask, Steps
+from bursar.core.queries.product import Product, Stack
 from bursar.errors import LedgerError, QueryError
 
 TRANSFORM = ("column", "size", "first", "start", "period", "shift", "max_rows")

@@ -17,7 +17,7 @@ from bursar.core.accounting.rows import gathered, rows_of
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.extensions import thresholds as module
 from bursar.core.queries import LinearMap, Mask, Norm, Product, Stack, Steps, Thresholds, decode, encode
-from bursar.core.queries import norm as norms
+from bursar.core.queries import linear_map as norms
 from bursar.errors import LedgerError, QueryError
 from harness.maps import Table, domain_of
 
