@@ -26,11 +26,11 @@ from bursar.core.accounting import Failed, Opened, from_units
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Record
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Predicate, Product, Steps
-from bursar.core.seals import PartitionAxis
 from bursar.core.tables import Tables
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset

@@ -141,7 +141,7 @@ NORM_MUTANTS = (
     ),
     Mutant(
         name="a budget rounded up",
-        file="core/accounting/accountant.py",
+        file="core/noise/law.py",
         old="return math.floor(math.ldexp(budget, UNIT_BITS))",
         new="return math.ceil(math.ldexp(budget, UNIT_BITS))",
         tests=NORMS,
@@ -224,14 +224,14 @@ REFINE_MUTANTS = (
     ),
     Mutant(
         name="the noise before a refinement not compared",
-        file="core/public.py",
+        file="core/extensions/refine.py",
         old=" or np.any(scales != event.before.scale):",
         new=":",
         tests=REFINE,
     ),
     Mutant(
         name="the difference of a refinement rounded down",
-        file="core/accounting/accountant.py",
+        file="core/extensions/refine.py",
         old="units, finer = -(-units >> FINER), finer - FINER",
         new="units, finer = units >> FINER, finer - FINER",
         tests=(f"{CORE}/extensions/test_refined.py",),
@@ -255,16 +255,16 @@ SPARSE_VECTOR_MUTANTS = (
     ),
     Mutant(
         name="a sparse vector priced for one noise of its tests",
-        file="core/accounting/events.py",
+        file="core/extensions/sparse_vector.py",
         old="+ 2 / Fraction(self.test.scale)",
         new="+ 1 / Fraction(self.test.scale)",
         tests=ABOVE,
     ),
     Mutant(
         name="a test ignores the version of the data",
-        file="core/kernel.py",
-        old="                if version != self._version:",
-        new="                if version < 0:",
+        file="core/extensions/sparse_vector.py",
+        old="            if version != kernel._version:",
+        new="            if version < 0:",
         tests=ABOVE,
     ),
     Mutant(
@@ -300,7 +300,7 @@ SPARSE_VECTOR_MUTANTS = (
 SELECT_MUTANTS = (
     Mutant(
         name="a selection at half its price",
-        file="core/accounting/accountant.py",
+        file="core/extensions/select.py",
         old="spread = change * (2 if draws == selected.count else 4)",
         new="spread = change * (1 if draws == selected.count else 2)",
         tests=(f"{CORE}/extensions/test_selected.py",),
@@ -346,7 +346,7 @@ LEDGER_MUTANTS = (
     Mutant(
         name="a price that rose is charged",
         file="core/kernel.py",
-        old="if charge.account > at_most:",
+        old='if charge.account > terms["at_most"]:',
         new="if charge.account < 0:",
         tests=KERNEL,
     ),
@@ -394,9 +394,9 @@ LEDGER_MUTANTS = (
     ),
     Mutant(
         name="the share of an analyst is no limit",
-        file="core/accounts.py",
-        old="book.spent([*own, *more]), self.cap_of(analyst), limit)",
-        new="book.spent([*own, *more]), 2**62, limit)",
+        file="core/extensions/shares.py",
+        old="book.spent([*held, *more]), self.cap_of(analyst), limit)",
+        new="book.spent([*held, *more]), 2**62, limit)",
         tests=(f"{CORE}/test_accounts.py",),
     ),
 )
@@ -404,7 +404,7 @@ LEDGER_MUTANTS = (
 SOURCE_MUTANTS = (
     Mutant(
         name="partitions are asked that are not sealed",
-        file="core/seals.py",
+        file="core/extensions/partitions.py",
         old="if looked_at(strategy, domain) > sealed:",
         new="if looked_at(strategy, domain) < 0:",
         tests=SEALS,

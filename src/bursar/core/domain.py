@@ -17,7 +17,6 @@ from datetime import date, timedelta
 from enum import Enum
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 from bursar.errors import ConfigError
 
@@ -78,7 +77,7 @@ class Attribute(ABC):
         """The value, or the name of the bin, that a declared cell stands for."""
 
     @abstractmethod
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What identifies the column, as plain JSON values."""
 
     @property
@@ -108,7 +107,7 @@ class Attribute(ABC):
             return self.declared_label(cell)
         return "other" if cell == self.other else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The column as plain JSON values; equal columns give equal values."""
         stray = {key: v.value if isinstance(v, Stray) else v for key, v in self._strays().items()}
         return {"name": self.name, **self.facts(), **stray}
@@ -140,7 +139,7 @@ class Categories(Attribute):
     def declared_label(self, cell: int) -> Value:
         return self.values[cell]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {"kind": "values", "values": list(self.values)}
 
 
@@ -159,7 +158,7 @@ class IntegerRange(Attribute):
     def declared_label(self, cell: int) -> Value:
         return self.lower + cell
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {"kind": "integer", "lower": self.lower, "upper": self.upper}
 
 
@@ -185,7 +184,7 @@ class Bins(Attribute):
         close = "]" if cell == self.declared - 1 else ")"
         return f"[{self.edges[cell]:.15g}, {self.edges[cell + 1]:.15g}{close}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {"kind": "number", "edges": [float(edge) + 0.0 for edge in self.edges]}  # -0.0 is 0.0
 
 
@@ -222,7 +221,7 @@ class Dates(Attribute):
     def declared_label(self, cell: int) -> Value:
         return self.start(cell)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         ends = {"first": self.start(0).isoformat(), "last": self.start(self.declared - 1).isoformat()}
         return {"kind": "date", "by": self.by.value, **ends}
 
@@ -280,7 +279,7 @@ class Domain:
         """How many cells the given columns span together; an exact integer, however large."""
         return math.prod(self.sizes(names))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"attributes": [a.to_json() for a in self.attributes], "partition": self.partition}
 
     @cached_property

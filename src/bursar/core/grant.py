@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bursar.core.accounting import Event, Failed, Measured, Noise, Opened, Refined, Selected
 from bursar.core.accounts import FREE, Charge
 from bursar.core.extensions.select import NONE_BARRED
-from bursar.core.kernel import Kernel
+from bursar.core.kernel import Kernel, PaymentTerms
 from bursar.core.ledger import Claim, Hold, Purpose, Record, Transaction
 from bursar.core.noise.system import Randomness
 from bursar.core.queries import LinearMap
@@ -78,6 +78,12 @@ def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str) 
     """A claim to a key under a fence that nobody else has."""
     fence = int.from_bytes(randomness.secret(8), "little") >> 2
     return Claim(analyst=analyst, key=key, question=question, fence=fence, expires=time.time() + CLAIM_SECONDS)
+
+
+class Verb(Protocol):
+    """A verb of the kernel that lacks only who pays."""
+
+    def __call__(self, **terms: Unpack[PaymentTerms]) -> tuple[Record, Charge]: ...
 
 
 @dataclass
@@ -179,7 +185,7 @@ class Grant:
         asked = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred)
         return self._charged(asked)
 
-    def _charged(self, verb: Callable[..., tuple[Record, Charge]]) -> Record:
+    def _charged(self, verb: Verb) -> Record:
         record, charge = verb(
             analyst=self.analyst,
             purpose=Purpose(self.purpose, self.proposer, self._run),

@@ -14,7 +14,7 @@ one block already.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -119,6 +119,12 @@ Columns = tuple[str, ...]
 LARGEST_LOSS = 2**60
 """In units of 2^-50: an event dearer than 1024, which is more than any budget, is refused before it is added up."""
 
+COARSEST = 2**20
+"""Losses of one row below so many units are counted in finer ones."""
+
+FINER = 8
+"""Bits by which units are made finer at a time: 2^28 and what rounding adds, below 2^20, stays below 2^30."""
+
 HALF = 30
 """Bits of the lower part of a norm, where norm and units are multiplied in two steps."""
 
@@ -175,6 +181,18 @@ class Footprint:
     def placed(self, grid: Grid) -> Integers:
         """The loss on a grid over exactly the columns of the norm: per block the largest of its cells."""
         return grid.place(self.norm, self.units) if self.finer == 0 else self.loss(grid.place(self.norm, 1))
+
+
+def fine_units(units_of: Callable[[int], int]) -> tuple[int, int]:
+    """The units, and how many bits finer than 2^-50 they are: so fine that rounding up costs one part in 2^20.
+
+    Large coefficients call for large noise; a row that changes by one then loses less than 2^-50.
+    """
+    units, finer = units_of(0), 0
+    while units < COARSEST:
+        finer += FINER
+        units = units_of(finer)
+    return units, finer
 
 
 class Profile(Protocol):

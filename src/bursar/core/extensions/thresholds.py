@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.queries.linear_map import PAIR_CELLS, Counts, Norm, outer
+from bursar.core.queries.linear_map import PAIR_CELLS, Counts, Header, Norm, outer
 from bursar.core.queries.mask import LARGEST_JOINT, Mask, Steps
 from bursar.errors import QueryError
 
@@ -137,6 +137,19 @@ class Thresholds:
         from bursar.core.queries.map_codec import encode  # the codec knows every kind of map
 
         return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
+
+    def packed(self) -> tuple[Header, list[Integers]]:
+        """What its bytes say, among those of products: a shape, and the chosen rows if there are any."""
+        shape = {"attrs": self.attrs, "sizes": self.sizes, "least": self.least}
+        if self.chosen is None:
+            return {**shape, "chosen": None}, []
+        return {**shape, "chosen": len(self.chosen)}, [self.chosen]
+
+    @staticmethod
+    def unpacked(shape: Header, numbers: Integers) -> Thresholds:
+        """The thresholds of a shape, whose chosen rows are the last numbers."""
+        chosen = None if shape["chosen"] is None else numbers[len(numbers) - shape["chosen"] :]
+        return Thresholds(tuple(shape["attrs"]), tuple(shape["sizes"]), shape["least"], chosen)
 
     def apply(self, counts: Counts) -> Integers:
         return self._answers(counts(self.attrs))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
-from bursar.core.queries.linear_map import PAIR_CELLS, Counts, LinearMap, Norm
+from bursar.core.queries.linear_map import PAIR_CELLS, Counts, Header, LinearMap, Norm
 from bursar.core.queries.mask import Mask, Steps
 from bursar.errors import QueryError
 
@@ -25,6 +25,8 @@ LARGEST_WEIGHT = 2**26
 LARGEST_SHIFT = 64
 LARGEST_ROWS = 2**36
 """A weight times so many rows fits in 64 bits."""
+
+HEADER = ("column", "size", "first", "start", "period", "shift", "max_rows")
 
 OUTWARD = 1 + 2.0**-30
 """A bound is multiplied by this last: far more than the arithmetic that made it can have lost."""
@@ -121,6 +123,18 @@ class Transform:
         from bursar.core.queries.map_codec import encode  # the codec knows every kind of map
 
         return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
+
+    def packed(self) -> tuple[Header, list[Integers]]:
+        """What its bytes say: a header, and arrays."""
+        header = {name: getattr(self, name) for name in HEADER}
+        return {"kind": "transform", "cells": len(self.cell_weights), **header}, [self.row_weights, self.cell_weights]
+
+    @staticmethod
+    def unpacked(header: Header, numbers: Integers) -> Transform:
+        rows, cells = np.split(numbers, [header["period"] - 1])
+        if len(cells) != header["cells"]:
+            raise ValueError("a transform has another number of cells than it says")
+        return Transform(**{name: header[name] for name in HEADER}, row_weights=rows, cell_weights=cells)
 
     def apply(self, counts: Counts) -> Integers:
         cells = len(self.cell_weights)

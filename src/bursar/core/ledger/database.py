@@ -47,6 +47,9 @@ SCHEMA = (
     *(_TABLE.format(table) for table in SEALED),
 )
 
+Row = tuple[Any, ...]
+"""What SQLite returns: of any type, where the file was tampered with."""
+
 # Also what Python makes of SQLite running out of memory, and of an error text that quotes damaged bytes.
 FAULTS = (sqlite3.Error, MemoryError, UnicodeError)
 
@@ -108,10 +111,10 @@ class Database:
             self.close()
             raise
 
-    def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, parameters: tuple[object, ...] = ()) -> list[Row]:
         return list(self.stream(sql, parameters))
 
-    def stream(self, sql: str, parameters: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    def stream(self, sql: str, parameters: tuple[object, ...] = ()) -> Iterator[Row]:
         if self.fault is not None:
             raise self.fault
         try:
@@ -260,11 +263,12 @@ class Database:
                 raise self._damaged()
             yield row[0], self._unseal(table, *row)
 
-    def _unseal(self, table: str, name: Any, body: Any, seal: Any) -> bytes:
-        whole = isinstance(name, str) and isinstance(body, bytes)
-        if not whole or chain.seal(self.charter_hash, table, name, body) != seal:
+    def _unseal(self, table: str, name: object, body: object, seal: object) -> bytes:
+        if not isinstance(name, str) or not isinstance(body, bytes):
             raise self._damaged()
-        return bytes(body)
+        if chain.seal(self.charter_hash, table, name, body) != seal:
+            raise self._damaged()
+        return body
 
     def _must_read(self, name: str) -> bytes:
         body = self.read("meta", name)

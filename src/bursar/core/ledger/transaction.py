@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,15 +122,15 @@ class RowTransaction:
         return self.medium.pending()
 
     def append(self, *, analyst: str, purpose: Purpose, event: Event, values: NDArray[np.int64]) -> Record:
-        if values.dtype != np.int64 or values.shape != (codec.values_expected(event),):
+        if values.dtype != np.int64 or values.shape != (event.answers,):
             raise LedgerError("a record needs one whole number for each row that it answers")
         own = values.copy()
         own.setflags(write=False)
         position = self.medium.last() + 1
         at = time.time()
         question, run = purpose.question, self.next_fence() if purpose.run is None else purpose.run
-        facts: Any = {"analyst": analyst, "question": question, "proposer": purpose.proposer, "run": run}
-        record = Record(position=position, at=at, **facts, event=event, values=own)
+        said = {"analyst": analyst, "question": question, "proposer": purpose.proposer}
+        record = Record(position=position, at=at, run=run, event=event, values=own, **said)
         if self.medium.rows.read("texts", question) is None:
             self.medium.rows.write("texts", question, codec.to_json(purpose.text))
         self._store((event,))
@@ -200,9 +200,8 @@ class RowTransaction:
 
     def _store(self, events: Iterable[Event]) -> None:
         for event in events:
-            strategy = codec.strategy_of(event)
-            if strategy is not None:
-                self.medium.rows.store(strategy)
+            if event.stored is not None:
+                self.medium.rows.store(event.stored)
 
     def _answer_of(self, claim: Claim) -> bytes | None:
         return stored_answer(self.medium.rows.read, analyst=claim.analyst, key=claim.key, question=claim.question)
@@ -232,13 +231,13 @@ _INTERRUPTED = "the commit was interrupted; nothing was released"
 class _Turn:
     """One caller's work, its outcome, and the gate where the caller waits to lead or to be served."""
 
-    def __init__(self, work: Callable[[Transaction], Any]) -> None:
+    def __init__(self, work: Callable[[Transaction], object]) -> None:
         self.work = work
         self.gate = threading.Lock()
         self.gate.acquire()
         self.leads = False
         self.served = False
-        self.value: Any = None
+        self.value: object = None
         self.error: Exception | None = LedgerError(_INTERRUPTED)
 
 
@@ -276,7 +275,7 @@ class GroupCommit:
             raise
         if turn.error is not None:
             raise turn.error
-        return turn.value  # type: ignore[no-any-return]
+        return turn.value  # type: ignore[return-value]
 
     def _lead(self) -> None:
         group: list[_Turn] = []

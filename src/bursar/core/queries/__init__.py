@@ -6,10 +6,11 @@ transforms of one column. Predicate: one count under a condition on more columns
 least so many of a few columns have given values, for all values at once.
 """
 
+from bursar.core.extensions.hull import Ceiling, Hull
 from bursar.core.extensions.predicate import Predicate, Quorum, Within
 from bursar.core.extensions.thresholds import Thresholds
 from bursar.core.extensions.transform import Transform
-from bursar.core.queries.linear_map import Ceiling, Counts, Hull, LinearMap, Norm
+from bursar.core.queries.linear_map import Counts, LinearMap, Norm
 from bursar.core.queries.map_codec import decode, encode
 from bursar.core.queries.mask import LARGEST_JOINT, Mask, Steps
 from bursar.core.queries.product import MOST_COLUMNS, Product, Stack

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from bursar.arrays import Integers
 from bursar.core.queries.mask import Mask
 from bursar.errors import QueryError
 
-if TYPE_CHECKING:
-    from bursar.core.queries.linear_map import Norm
+Header = dict[str, Any]
+"""What the bytes of a map begin with: plain JSON values, which constructors check."""
 
 Counts = Callable[[tuple[str, ...]], Integers]
 """Gives the table of exact counts over the named columns, one axis each, in the order of the names."""
@@ -150,37 +150,6 @@ class Norm:
             return self.pair_factor // 2 * apart
         matrix = outer(rows)
         return np.stack([np.abs(matrix - matrix[:, [cell]]).sum(axis=0) for cell in range(cells)])
-
-
-class Hull(Norm):
-    """The norm of one row q >= 0 that stands for every row p with 0 <= p(v) <= q(v): the largest |p(v)|^power.
-
-    p may tell cells apart by other columns than those of q, so two cells differ by at most |p(v) - p(v')| <=
-    max(q(v), q(v')), even where they agree on the columns of q.
-    """
-
-    @property
-    def pair_factor(self) -> int:
-        return 1
-
-    def pairs(self) -> Integers | None:
-        """max(q(v), q(v'))^power for all pairs of cells; None where there are more than 2,048 cells."""
-        if math.prod(mask.steps.size for mask in self.masks) > PAIR_CELLS:
-            return None
-        norm = outer(list(self.vectors)).ravel()
-        largest: Integers = np.maximum.outer(norm, norm)
-        return largest
-
-
-class Ceiling(Hull):
-    """A hull of rows that depend on its own columns only: a cell does not differ from itself."""
-
-    def pairs(self) -> Integers | None:
-        """max(q(v), q(v'))^power for all pairs of different cells; None where there are more than 2,048 cells."""
-        largest = super().pairs()
-        if largest is not None:
-            np.fill_diagonal(largest, 0)
-        return largest
 
 
 def outer(factors: list[Integers]) -> Integers:

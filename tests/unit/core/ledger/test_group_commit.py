@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting.events import Versioned
+from bursar.core.accounting import Versioned
 from bursar.core.ledger import Purpose, SqliteLedger, Transaction
 from bursar.core.ledger import transaction as module
 from bursar.core.ledger.transaction import LARGEST_GROUP, GroupCommit
