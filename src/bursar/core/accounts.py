@@ -86,6 +86,6 @@ class Accounts:
     def raised(self, before: int, after: int, cap: int, limit: str) -> int:
         """By how much a bound rises; BudgetError where it would exceed the cap."""
         if after > cap:
-            asked, left = from_units(after - before), left_of(max(cap - before, 0))
-            raise BudgetError(asked=asked, left=left, unit=self.budget.mode.unit, limit=limit)
+            rise, left = from_units(after - before), left_of(max(cap - before, 0))
+            raise BudgetError(asked=rise, left=left, unit=self.budget.mode.unit, limit=limit)
         return max(after - before, 0)

@@ -132,18 +132,18 @@ class Grant:
 
     def renew(self) -> None:
         """Put off the end of the hold where it is near: for a plan that takes its time between its verbs."""
-        now, own = time.time(), self._hold
-        if own is None or own.expires - now > self._seconds / 2:
+        now, held = time.time(), self._hold
+        if held is None or held.expires - now > self._seconds / 2:
             return
         expires = now + self._seconds
 
         def work(transaction: Transaction) -> None:
             for hold in transaction.holds(now):
-                if hold.fence == own.fence:  # or it is over, and the next verb will say so
+                if hold.fence == held.fence:  # or it is over, and the next verb will say so
                     transaction.put_hold(replace(hold, expires=expires), replace=True)
 
         self.kernel.ledger.commit(work)
-        self._hold = replace(own, expires=expires)
+        self._hold = replace(held, expires=expires)
 
     def measure(self, strategy: LinearMap, noise: Noise) -> Record:
         return self._charged(partial(self.kernel.measure, strategy, noise))
@@ -182,8 +182,8 @@ class Grant:
         scale: float,
         barred: NDArray[np.int64] = NONE_BARRED,
     ) -> Record:
-        asked = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred)
-        return self._charged(asked)
+        verb = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred)
+        return self._charged(verb)
 
     def _charged(self, verb: Verb) -> Record:
         record, charge = verb(

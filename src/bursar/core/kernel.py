@@ -230,8 +230,8 @@ class Kernel(Public):
         if self._axis is not None:
             self.version()  # what was sealed since the log was read last can be asked about
         with self._opening:
-            known = None if self._data is None else (self._data[0], self._data[2].sealed)
-            if self._data is None or known != (self._version, self._seals.sealed):
+            present = None if self._data is None else (self._data[0], self._data[2].sealed)
+            if self._data is None or present != (self._version, self._seals.sealed):
                 with self._lock:
                     self._advanced()
                     version, sealed = self._version, self._seals.sealed

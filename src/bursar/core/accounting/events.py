@@ -34,12 +34,12 @@ def read_event(fields: Mapping[str, object], strategies: Strategies) -> Event:
     return event
 
 
-def same_purchase(one: Event, other: Event) -> bool:
+def same_purchase(planned: Event, event: Event) -> bool:
     """Whether two events ask for the same rows with the same noise, of the same version.
 
     Edge cases: what costs nothing is no purchase.
     """
-    return isinstance(one, PaidEvent) and isinstance(other, PaidEvent) and one.purchase == other.purchase
+    return isinstance(planned, PaidEvent) and isinstance(event, PaidEvent) and planned.purchase == event.purchase
 
 
 def stands_in(planned: Event, event: Event) -> bool:

@@ -83,10 +83,10 @@ class Grid:
     def project(self, loss: Integers, onto: Grid) -> Integers:
         """The largest loss over the columns that `onto` lacks, shaped to be added to an array on `onto`."""
         gone = tuple(i for i, name in enumerate(self.attrs) if name not in onto.attrs)
-        kept = [i for i in range(len(self.attrs)) if i not in gone]
+        shared = [i for i in range(len(self.attrs)) if i not in gone]
         result = loss.max(axis=gone) if gone else loss
         shape = [1] * len(onto.attrs)
-        for axis, i in enumerate(kept):
+        for axis, i in enumerate(shared):
             place = onto.attrs.index(self.attrs[i])
             mine, theirs = self.widths[i], onto.widths[place]
             if theirs > mine:
@@ -152,9 +152,9 @@ class Footprint:
     def __post_init__(self) -> None:
         if self.finer < 0 or (self.finer > 0 and self.units >= 2**HALF):
             raise QueryError("a loss in finer units has units below 2^30")
-        asked = max(self.units >> self.finer, self.largest())
-        if asked > LARGEST_LOSS:
-            raise BudgetError(asked=asked / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
+        loss = max(self.units >> self.finer, self.largest())
+        if loss > LARGEST_LOSS:
+            raise BudgetError(asked=loss / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
 
     def largest(self) -> int:
         """The largest loss of a cell, in units of 2^-50, rounded up."""
@@ -227,8 +227,8 @@ class AddRemove:
             for onto, bound in self.bounds.items():
                 self.bounds[onto] = added(bound, self._change(grid, before, after, onto))
             self.losses[columns] = after
-        wanted = set(self._projections(self.losses))
-        self.bounds = {columns: bound for columns, bound in self.bounds.items() if columns in wanted}
+        tried = set(self._projections(self.losses))
+        self.bounds = {columns: bound for columns, bound in self.bounds.items() if columns in tried}
 
     def copy(self) -> AddRemove:
         return AddRemove(self.domain, dict(self.losses), self.grids, dict(self.bounds))
@@ -242,8 +242,8 @@ class AddRemove:
         least = np.full(self.domain.partitions, LARGEST_SUM if sets else 0)
         for onto in self._projections(sets):
             least = np.minimum(least, self._bound(onto, placed))
-        found: list[int] = least.tolist()
-        return found
+        spent: list[int] = least.tolist()
+        return spent
 
     def _bound(self, onto: Columns, placed: dict[Columns, Integers]) -> Integers:
         """The largest loss of each partition; a single number where there are none."""

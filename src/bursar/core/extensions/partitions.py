@@ -117,13 +117,13 @@ def looked_at(strategy: LinearMap, domain: Domain) -> int:
     for norm in strategy.norms(1):
         if norm.largest() == 0:
             continue
-        own = [place for place, names in enumerate(norm.attrs) if domain.partition in names]
-        if not own:
+        factors = [place for place, names in enumerate(norm.attrs) if domain.partition in names]
+        if not factors:
             return domain.partitions
-        names, sizes = norm.attrs[own[0]], norm.sizes[own[0]]
+        names, sizes = norm.attrs[factors[0]], norm.sizes[factors[0]]
         axis = names.index(domain.partition)
         others = tuple(place for place in range(len(names)) if place != axis)
-        last = max(last, 1 + int(np.flatnonzero(norm.vectors[own[0]].reshape(sizes).max(axis=others))[-1]))
+        last = max(last, 1 + int(np.flatnonzero(norm.vectors[factors[0]].reshape(sizes).max(axis=others))[-1]))
     return last
 
 

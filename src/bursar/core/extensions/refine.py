@@ -161,15 +161,15 @@ def _taken(linear_map: LinearMap, rows: Integers, *, ordered: bool) -> LinearMap
     parts = linear_map.parts if isinstance(linear_map, Stack) else (linear_map,)
     ends = np.cumsum([part.rows for part in parts])
     products: list[Product | Thresholds] = []
-    for part, end, own in zip(parts, ends, np.split(rows, np.searchsorted(rows, ends[:-1])), strict=True):
-        if len(own) == 0:
+    for part, end, part_rows in zip(parts, ends, np.split(rows, np.searchsorted(rows, ends[:-1])), strict=True):
+        if len(part_rows) == 0:
             continue
-        if len(own) == part.rows:
+        if len(part_rows) == part.rows:
             products.append(part)
         elif isinstance(part, Thresholds):
-            products.append(part.take(own - (end - part.rows)))
+            products.append(part.take(part_rows - (end - part.rows)))
         else:
-            products += _products(part, own - (end - part.rows), ordered=ordered)
+            products += _products(part, part_rows - (end - part.rows), ordered=ordered)
     return products[0] if len(products) == 1 else Stack(tuple(products))
 
 
@@ -181,11 +181,11 @@ def _products(product: Product, rows: Integers, *, ordered: bool) -> list[Produc
     apart = {axis: rows - places[axis] * math.prod(counts[axis + 1 :]) for axis in several}  # but for that mask
     axis = several[-1] if ordered else min(several, key=lambda axis: len(np.unique(apart[axis])))
     order = np.argsort(apart[axis], kind="stable")
-    found = []
+    products = []
     for group in np.split(order, np.flatnonzero(np.diff(apart[axis][order])) + 1):
         picks = [place[group] if at == axis else place[group[:1]] for at, place in enumerate(places)]
-        found.append(Product(tuple(mask.take(pick) for mask, pick in zip(product.masks, picks, strict=True))))
-    return found
+        products.append(Product(tuple(mask.take(pick) for mask, pick in zip(product.masks, picks, strict=True))))
+    return products
 
 
 @dataclass
@@ -239,8 +239,8 @@ class Blocks:
             if isinstance(record.event, Refined) and record.event.block == event.block:
                 shared = np.intersect1d(event.rows, record.event.rows, assume_unique=True, return_indices=True)
                 scales[shared[1]], values[shared[1]] = record.event.after.scale, record.values[shared[2]]
-        known = (measured.strategy.digest, measured.version, measured.noise.kind)
-        if known != (event.measured.digest, event.version, event.before.kind) or np.any(scales != event.before.scale):
+        present = (measured.strategy.digest, measured.version, measured.noise.kind)
+        if present != (event.measured.digest, event.version, event.before.kind) or np.any(scales != event.before.scale):
             raise Stale("the rows to refine have become finer meanwhile")
         return values
 
@@ -313,10 +313,10 @@ def cut_floors(start: Fraction, before: Fraction, after: Fraction, bits: int) ->
     """
 
     def bounds(guard: int) -> tuple[list[int], list[int]]:
-        one = 1 << 2 * (bits + guard)
+        unit = 1 << 2 * (bits + guard)
         s, a1, a2 = (exp_between(rate, bits + guard) for rate in (start, before, after))
-        low = (s[0] * (a1[0] - a2[1]) << bits) // (one - s[0] * a2[0])
-        high = (s[1] * (a1[1] - a2[0]) << bits) // (one - s[1] * a2[1])
+        low = (s[0] * (a1[0] - a2[1]) << bits) // (unit - s[0] * a2[0])
+        high = (s[1] * (a1[1] - a2[0]) << bits) // (unit - s[1] * a2[1])
         return [low], [high]
 
     return agreed(bounds, bits)

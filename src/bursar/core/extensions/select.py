@@ -295,19 +295,19 @@ def classes_of(scores: Integers) -> tuple[Integers, Integers]:
     largest = int(scores.max(initial=0))
     if largest <= len(scores):
         counts = np.bincount(scores[scores >= 0])
-        found = np.flatnonzero(counts)
-        return found[::-1].astype(np.int64), counts[found][::-1].astype(np.int64)
-    found, counts = np.unique(scores[scores >= 0], return_counts=True)
-    return found[::-1].copy(), counts[::-1].astype(np.int64)
+        values = np.flatnonzero(counts)
+        return values[::-1].astype(np.int64), counts[values][::-1].astype(np.int64)
+    values, counts = np.unique(scores[scores >= 0], return_counts=True)
+    return values[::-1].copy(), counts[::-1].astype(np.int64)
 
 
 def places_of(scores: Integers, picked: Sequence[tuple[int, int]]) -> Integers:
     """The places of picked rows, each given by its score and its number among the places of that score."""
-    wanted = np.array(picked, np.int64).reshape(-1, 2)
-    rows = np.zeros(len(wanted), np.int64)
-    for score in np.unique(wanted[:, 0]):  # one class at a time: all of them together can be nearly all places
-        own = wanted[:, 0] == score
-        rows[own] = np.flatnonzero(scores == score)[wanted[own, 1]]
+    picks = np.array(picked, np.int64).reshape(-1, 2)
+    rows = np.zeros(len(picks), np.int64)
+    for score in np.unique(picks[:, 0]):  # one class at a time: all of them together can be nearly all places
+        in_class = picks[:, 0] == score
+        rows[in_class] = np.flatnonzero(scores == score)[picks[in_class, 1]]
     return rows
 
 

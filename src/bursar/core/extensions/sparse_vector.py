@@ -257,7 +257,7 @@ class SparseVectors:
 
     # -- leases, inside a commit ---------------------------------------------------------------------------------
 
-    def close_stranded(self, transaction: Transaction, found: Sequence[tuple[Record, Opened]], now: float) -> bool:
+    def close_stranded(self, transaction: Transaction, instances: Sequence[tuple[Record, Opened]], now: float) -> bool:
         """Close those of the instances that nobody may go on with; whether there were any. Busy where another plan has
         the lease of one and is still running.
 
@@ -266,7 +266,7 @@ class SparseVectors:
         """
         running = {hold.fence for hold in transaction.holds(now)}
         stranded = []
-        for record, event in found:
+        for record, event in instances:
             threshold = _threshold(transaction, record.position)
             if threshold is not None and threshold.holder in running:
                 raise Busy("another plan is testing this sparse vector right now")
@@ -385,22 +385,22 @@ def check_query(opened: Opened, query: LinearMap, estimate: int, *, one_sign: bo
     Every factor of the query is compared with the factors of the scope on the same columns, |q_f(v)| <= D_f(v) in all
     cells v; on columns that the query does not look at it is 1. `one_sign` also refuses negative entries.
     """
-    asked, unused = check_row(query, estimate), list(range(len(opened.scope.masks)))
-    for mask in asked.masks:
-        own = [place for place in unused if set(opened.scope.masks[place].attrs) <= set(mask.attrs)]
-        unused = [place for place in unused if place not in own]
-        limits = [opened.scope.masks[place] for place in own]
+    row, unused = check_row(query, estimate), list(range(len(opened.scope.masks)))
+    for mask in row.masks:
+        factors = [place for place in unused if set(opened.scope.masks[place].attrs) <= set(mask.attrs)]
+        unused = [place for place in unused if place not in factors]
+        limits = [opened.scope.masks[place] for place in factors]
         sizes = {name: size for limit in limits for name, size in zip(limit.attrs, limit.sizes, strict=True)}
         if sizes != dict(zip(mask.attrs, mask.sizes, strict=True)):
             raise QueryError("a tested query looks at columns beyond the scope of its sparse vector")
-        small = mask.steps.largest() <= math.prod(opened.least[place] for place in own)
-        if not small and _exceeds(mask, limits, [opened.norms[1].vectors[place] for place in own]):
+        small = mask.steps.largest() <= math.prod(opened.least[place] for place in factors)
+        if not small and _exceeds(mask, limits, [opened.norms[1].vectors[place] for place in factors]):
             raise QueryError(TOO_LARGE)
         if one_sign and np.any(mask.steps.levels < 0):
             raise QueryError("where neighbours replace a row, a tested query has no negative entries")
     if any(opened.least[place] < 1 for place in unused):
         raise QueryError(TOO_LARGE)
-    return asked
+    return row
 
 
 def _exceeds(mask: Mask, limits: Sequence[Mask], vectors: Sequence[NDArray[np.int64]]) -> bool:
@@ -516,7 +516,7 @@ def may_lease(kernel: Kernel, transaction: Transaction, instances: Sequence[int]
     owner may test it.
     """
     with kernel._lock:
-        found = [kernel._vectors.find(instance, transaction.pending()) for instance in instances]
-    if owner is not None and any(record.analyst != owner for record, _ in found):
+        opened = [kernel._vectors.find(instance, transaction.pending()) for instance in instances]
+    if owner is not None and any(record.analyst != owner for record, _ in opened):
         raise AnalystError("where there are shares, a sparse vector is tested by whoever opened it")
-    return not kernel._vectors.close_stranded(transaction, found, time.time())
+    return not kernel._vectors.close_stranded(transaction, opened, time.time())

@@ -314,12 +314,12 @@ class Database:
 
     def strategy(self, digest: str) -> LinearMap:
         """The strategy of a digest: one object for all records that refer to it, as long as it is remembered."""
-        known = self._decoded.get(digest)
-        if known is None:
+        strategy = self._decoded.get(digest)
+        if strategy is None:
             if len(self._decoded) >= MOST_DECODED:
                 self._decoded.clear()
-            known = self._decoded[digest] = self._read_strategy(digest)
-        return known
+            strategy = self._decoded[digest] = self._read_strategy(digest)
+        return strategy
 
     def _read_strategy(self, digest: str) -> LinearMap:
         rows = self.run("SELECT body FROM strategies WHERE digest = ?", (digest,))

@@ -283,8 +283,8 @@ def _sync(directory: Path) -> None:
 
 
 def _compare(stored: Charter, given: Charter) -> None:
-    asked: Charter = codec.from_json(codec.to_json(dict(given)))
-    either = sorted(stored.keys() | asked.keys())
-    differ = [key for key in either if codec.to_json([stored.get(key)]) != codec.to_json([asked.get(key)])]
+    expected: Charter = codec.from_json(codec.to_json(dict(given)))
+    either = sorted(stored.keys() | expected.keys())
+    differ = [key for key in either if codec.to_json([stored.get(key)]) != codec.to_json([expected.get(key)])]
     if differ:
         raise LedgerError(f"the ledger belongs to another charter; what differs: {', '.join(differ)}")

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.accounting.events import Event
+from bursar.core.accounting.events import KINDS, Event
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.ledger import Claim, Hold, Purpose, Record, Transaction
 from bursar.core.queries import LinearMap
@@ -122,18 +122,18 @@ class RowTransaction:
         return self.medium.pending()
 
     def append(self, *, analyst: str, purpose: Purpose, event: Event, values: NDArray[np.int64]) -> Record:
+        self._store((event,))
         if values.dtype != np.int64 or values.shape != (event.answers,):
             raise LedgerError("a record needs one whole number for each row that it answers")
-        own = values.copy()
-        own.setflags(write=False)
+        copied = values.copy()
+        copied.setflags(write=False)
         position = self.medium.last() + 1
         at = time.time()
         question, run = purpose.question, self.next_fence() if purpose.run is None else purpose.run
         said = {"analyst": analyst, "question": question, "proposer": purpose.proposer}
-        record = Record(position=position, at=at, run=run, event=event, values=own, **said)
+        record = Record(position=position, at=at, run=run, event=event, values=copied, **said)
         if self.medium.rows.read("texts", question) is None:
             self.medium.rows.write("texts", question, codec.to_json(purpose.text))
-        self._store((event,))
         self.medium.append(record, codec.encode_record(record))
         return record
 
@@ -200,6 +200,8 @@ class RowTransaction:
 
     def _store(self, events: Iterable[Event]) -> None:
         for event in events:
+            if type(event) not in KINDS.values():
+                raise LedgerError(f"an event of kind {type(event).__name__} cannot be stored")
             if event.stored is not None:
                 self.medium.rows.store(event.stored)
 

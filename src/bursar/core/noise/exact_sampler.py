@@ -80,9 +80,9 @@ class Cuts:
 def place(word: int, floors: Floors, words: Words) -> int:
     """How many cuts lie below the uniform number whose first 64 bits are `word`."""
     bits, value = 64, word
-    while value in (known := floors(bits)):
+    while value in (cuts := floors(bits)):
         bits, value = bits + 64, value << 64 | int(words(1)[0])
-    return bisect_left(known, value)
+    return bisect_left(cuts, value)
 
 
 def digit_floors(q: Fraction, cells: int, bits: int) -> list[int]:
@@ -204,12 +204,12 @@ def gaussian(scale: float, size: int, words: Words = system_words) -> NDArray[np
     is kept.
     Edge cases: size 0 gives an empty array.
     """
-    kept = np.empty(0, dtype=np.int64)
-    while kept.size < size:
-        missing = size - kept.size
+    draws = np.empty(0, dtype=np.int64)
+    while draws.size < size:
+        missing = size - draws.size
         proposed = laplace(_proposal_scale(scale), missing + missing // 2 + 16, words)
-        kept = np.concatenate([kept, proposed[_accepted(proposed, scale, words)][:missing]])
-    return kept
+        draws = np.concatenate([draws, proposed[_accepted(proposed, scale, words)][:missing]])
+    return draws
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

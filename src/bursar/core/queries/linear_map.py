@@ -120,14 +120,14 @@ class Norm:
 
         Guarantees: a value that is not listed has the norm 0 everywhere.
         """
-        own = next((mask for mask in self.masks if column in mask.attrs), None)
-        if own is None:
+        sliced = next((mask for mask in self.masks if column in mask.attrs), None)
+        if sliced is None:
             return [(self, np.arange(size))]
         equal: dict[tuple[bytes, ...], list[int]] = {}
-        for cell, key in enumerate(own.slice_keys(column)):
+        for cell, key in enumerate(sliced.slice_keys(column)):
             equal.setdefault(key, []).append(cell)
-        found = [(self.at(column, cells[0]), np.array(cells)) for cells in equal.values()]
-        return [(norm, cells) for norm, cells in found if norm.largest() > 0]
+        norms = [(self.at(column, cells[0]), np.array(cells)) for cells in equal.values()]
+        return [(norm, cells) for norm, cells in norms if norm.largest() > 0]
 
     def pairs(self) -> Integers | None:
         """sum_j |q_j(v) - q_j(v')|^power for all pairs of cells; None where there are more than 2,048 cells.

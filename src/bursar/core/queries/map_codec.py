@@ -61,13 +61,13 @@ def decode(data: bytes) -> LinearMap:
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])
         numbers = np.frombuffer(data, "<i8", offset=8 + length).astype(np.int64)
-        found = READERS.get(header["kind"], _products)(header, numbers)
-        canonical = encode(found) == data
+        linear_map = READERS.get(header["kind"], _products)(header, numbers)
+        canonical = encode(linear_map) == data
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, QueryError) as fault:
         raise LedgerError("a stored strategy cannot be read") from fault
     if not canonical:
         raise LedgerError("a stored strategy cannot be read")
-    return found
+    return linear_map
 
 
 def _products(header: Header, numbers: Integers) -> LinearMap:

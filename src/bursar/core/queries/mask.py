@@ -127,9 +127,9 @@ class Steps:
         numbers = int(lengths.max(initial=0)) * math.prod(table.shape[1:])  # of the longest row
         step = max(1, AT_ONCE // max(1, numbers))
         for rows in (used[start : start + step] for start in range(0, len(used), step)):
-            own = slice(self.starts[rows[0]], self.starts[rows[-1] + 1])
-            weighted = from_here_on[self.at[own]] * self.jump[own].reshape(-1, *[1] * (table.ndim - 1))
-            result[rows] = np.add.reduceat(weighted, self.starts[rows] - own.start, axis=0)
+            jumps = slice(self.starts[rows[0]], self.starts[rows[-1] + 1])
+            weighted = from_here_on[self.at[jumps]] * self.jump[jumps].reshape(-1, *[1] * (table.ndim - 1))
+            result[rows] = np.add.reduceat(weighted, self.starts[rows] - jumps.start, axis=0)
         return result
 
     def norms(self, power: int) -> Integers:
@@ -164,8 +164,8 @@ class Steps:
 
     def at_cells(self, cells: ArrayLike) -> Integers:
         """The values of all rows at the given cells: a dense (rows, cells) array."""
-        wanted = np.asarray(cells, np.int64)
-        positions, place = np.unique(wanted, return_inverse=True)
+        given = np.asarray(cells, np.int64)
+        positions, place = np.unique(given, return_inverse=True)
         jumps = np.zeros((self.rows, len(positions) + 1), np.int64)
         np.add.at(jumps, (self.owner, np.searchsorted(positions, self.at)), self.jump)
         return np.cumsum(jumps, axis=1)[:, :-1][:, place]
@@ -218,8 +218,8 @@ class Mask:
         inside = np.arange(self.steps.size).reshape(self.sizes).take(cell, axis).ravel()
         step = max(1, CLASS_WORK // len(inside))
         portions = [np.arange(first, min(first + step, self.rows)) for first in range(0, self.rows, step)]
-        found = [self.steps.take(rows).at_cells(inside) for rows in portions]
-        rows = np.concatenate([np.zeros((0, len(inside)), np.int64), *(part[np.any(part, axis=1)] for part in found)])
+        values = [self.steps.take(rows).at_cells(inside) for rows in portions]
+        rows = np.concatenate([np.zeros((0, len(inside)), np.int64), *(part[np.any(part, axis=1)] for part in values)])
         left = [i for i in range(len(self.attrs)) if i != axis]
         return Mask(tuple(self.attrs[i] for i in left), tuple(self.sizes[i] for i in left), Steps.dense(rows))
 

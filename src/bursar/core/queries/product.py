@@ -124,14 +124,14 @@ class Stack:
         return max((part.largest() for part in self.parts), default=0)
 
     def take(self, rows: Sequence[int]) -> LinearMap:
-        wanted = np.asarray(rows, np.int64)
-        if np.any(wanted < 0) or np.any(wanted >= self.rows):
+        numbers = np.asarray(rows, np.int64)
+        if np.any(numbers < 0) or np.any(numbers >= self.rows):
             raise QueryError("a row is taken that is not there")
         ends = np.cumsum([part.rows for part in self.parts])
-        places = np.searchsorted(ends, wanted, side="right").tolist()
+        places = np.searchsorted(ends, numbers, side="right").tolist()
         picked: list[Product | Thresholds] = []
-        for place, run in groupby(zip(places, wanted.tolist(), strict=True), key=lambda pair: pair[0]):
+        for place, run in groupby(zip(places, numbers.tolist(), strict=True), key=lambda pair: pair[0]):
             part = self.parts[place]
-            own = [row - int(ends[place]) + part.rows for _, row in run]
-            picked += [part.take(own)] if isinstance(part, Thresholds) else map(part.row, own)
+            part_rows = [row - int(ends[place]) + part.rows for _, row in run]
+            picked += [part.take(part_rows)] if isinstance(part, Thresholds) else map(part.row, part_rows)
         return picked[0] if len(picked) == 1 else Stack(tuple(picked))

@@ -113,12 +113,12 @@ class DuckDBSource:
 
     def _counted(self, columns: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.int64]:
         selected = ", ".join([*columns, "CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows"])
-        found = self._fetch(f"SELECT {selected} FROM cells GROUP BY ALL")
-        cells = np.zeros(len(found["rows"]), dtype=np.int64)
+        fetched = self._fetch(f"SELECT {selected} FROM cells GROUP BY ALL")
+        cells = np.zeros(len(fetched["rows"]), dtype=np.int64)
         for column, size in zip(columns, shape, strict=True):
-            cells = cells * size + found[column]
+            cells = cells * size + fetched[column]
         counts = np.zeros(math.prod(shape), dtype=np.int64)
-        counts[cells] = found["rows"]
+        counts[cells] = fetched["rows"]
         return counts.reshape(shape)
 
     def _hashed_cells(self) -> tuple[str, ...]:
