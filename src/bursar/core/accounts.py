@@ -23,7 +23,7 @@ class Charge(NamedTuple):
     """By how much something raises what is spent, in units of 2^-50."""
 
     total: int  # of the data set
-    account: int  # of whoever pays: the analyst's account; the data set where there are no shares
+    account: int  # of the payer: the analyst's account, or the data set where there are no shares
 
     def plus(self, more: Charge) -> Charge:
         return Charge(total=self.total + more.total, account=self.account + more.account)

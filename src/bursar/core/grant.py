@@ -92,7 +92,7 @@ class Grant:
     that tests sparse vectors always has one, which is also the lease of these; and so has one that picks, where a
     selection may stand in for measuring what is picked.
 
-    Guarantees: what whoever pays is charged under a grant is at most `at_most` units; leaving the `with` block drops
+    Guarantees: what the payer is charged under a grant is at most `at_most` units; leaving the `with` block drops
     the hold, and gives the leases back. A plan with a measurement that would be refused does not begin.
     """
 

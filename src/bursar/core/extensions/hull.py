@@ -1,13 +1,12 @@
-"""Norms of one row that stands for every row below it: conditions, tests and candidates that nobody has named yet."""
+"""Upper bounds of norms: one row q >= 0 that stands for every row p with |p| <= q, in every cell."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.queries.linear_map import PAIR_CELLS, Norm, outer
+from bursar.core.queries import linear_map
+from bursar.core.queries.linear_map import Norm, outer
 
 
 class Hull(Norm):
@@ -23,7 +22,7 @@ class Hull(Norm):
 
     def pairs(self) -> Integers | None:
         """max(q(v), q(v'))^power for all pairs of cells; None where there are more than 2,048 cells."""
-        if math.prod(mask.steps.size for mask in self.masks) > PAIR_CELLS:
+        if self.cells > linear_map.PAIR_CELLS:
             return None
         norm = outer(list(self.vectors)).ravel()
         largest: Integers = np.maximum.outer(norm, norm)

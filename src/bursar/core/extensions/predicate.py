@@ -1,4 +1,4 @@
-"""One count under a condition that ties too many columns together for a mask; the source counts its rows.
+"""Predicate counts: a condition over more columns than a mask can have; the source counts the rows it holds for.
 
 A condition is made of sets of cells of single columns. `Quorum` is the one way to put them together: all of n parts is
 AND, one of them is OR. There is no NOT, since it can always be moved inwards: a set has its complement, and where not

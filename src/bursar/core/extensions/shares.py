@@ -109,7 +109,7 @@ class SharedAccounts(Accounts):
         return min(bound, sum(book.spent(more[name]) for name, book in self._books().items()))
 
     def book_of(self, analyst: str) -> Book:
-        """The book of whoever pays for what the analyst asks; AnalystError for somebody without a share."""
+        """The book of the payer for what the analyst asks; AnalystError for somebody without a share."""
         if self.shares and analyst not in self.shares:
             raise AnalystError(
                 f"{analyst!r} has no share of this budget, and only analysts who have one can ask\n"
@@ -119,7 +119,7 @@ class SharedAccounts(Accounts):
         return self._book(analyst)
 
     def cap_of(self, analyst: str) -> int:
-        """What whoever pays may spend, in units of 2^-50, rounded down."""
+        """What the payer may spend, in units of 2^-50, rounded down."""
         return share_of(self.budget, self.shares[analyst]) if self.shares else self.budget.units
 
     def account(self, analyst: str) -> Account:

@@ -1,4 +1,4 @@
-"""At least so many of a few columns have given values: a query for every choice of values, none of them written out."""
+"""Threshold queries: r of k columns have given values; a query for every choice of values, none of them written out."""
 
 from __future__ import annotations
 

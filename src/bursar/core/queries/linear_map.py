@@ -78,6 +78,11 @@ class Norm:
             raise QueryError("the coefficients of this workload are too large")
 
     @property
+    def cells(self) -> int:
+        """How many joint cells its masks have."""
+        return math.prod(mask.steps.size for mask in self.masks)
+
+    @property
     def attrs(self) -> tuple[tuple[str, ...], ...]:
         return tuple(mask.attrs for mask in self.masks)
 
@@ -136,8 +141,7 @@ class Norm:
         Other rows are compared cell by cell; where any of this would be too much work, |x - y| <= |x| + |y| or
         (x - y)^2 <= 2x^2 + 2y^2 stands in (without the 2 for rows of one sign), which is never too low.
         """
-        cells = math.prod(mask.steps.size for mask in self.masks)
-        if cells > PAIR_CELLS:
+        if (cells := self.cells) > PAIR_CELLS:
             return None
         norm = outer(list(self.vectors)).ravel()
         apart: Integers = norm[:, None] + norm[None, :]
