@@ -26,9 +26,9 @@ from bursar.core.accounting import Failed, Opened, from_units
 from bursar.core.budget import Budget
 from bursar.core.curator import seal
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Predicate, Product, Steps
-from bursar.core.seals import PartitionAxis
 from bursar.core.tables import Tables
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset

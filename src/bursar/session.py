@@ -23,9 +23,9 @@ from bursar.compile.threshold_rows import Features, thresholds, written
 from bursar.config import Config, load
 from bursar.core.budget import charter_of
 from bursar.core.curator import declare_version
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Charter, Ledger, SqliteLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
-from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.source import Source
 from bursar.curate.ingest import found

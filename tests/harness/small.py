@@ -12,11 +12,11 @@ from bursar.core.accounting import Noise
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.partitions import PartitionAxis
+from bursar.core.extensions.predicate import check_columns
 from bursar.core.ledger import Ledger, MemoryLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.queries import Predicate
-from bursar.core.seals import PartitionAxis
-from bursar.core.source.source import check_columns
 from bursar.planner.choose import Preset
 from bursar.session import Bursar
 

@@ -27,10 +27,10 @@ from bursar.config import Config
 from bursar.core.accounting import Mode, from_units
 from bursar.core.budget import LARGEST_BUDGET, Budget, charter_of
 from bursar.core.curator import declare_version
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.queries import Predicate
-from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.source import Source
 from bursar.planner.choose import Preset

@@ -15,8 +15,7 @@ from typing import Any
 from bursar.compile import Level
 from bursar.compile.values import Represented
 from bursar.config.section import HOMES, KEYS, KINDS, LARGEST_INTEGER, Section, check_name, nearest, shown
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
-from bursar.core.domain.attribute import LARGEST_COLUMN
+from bursar.core.domain import LARGEST_COLUMN, Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 
 LARGEST_BOUND = 2**53 - 1  # whole numbers that a 64-bit float holds exactly
 LAST_YEAR = 9998  # the period after the last one must still be a date

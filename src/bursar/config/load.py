@@ -22,7 +22,7 @@ from bursar.config.toml_lines import Place, line_numbers
 from bursar.config.view import view
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit
-from bursar.core.seals import PartitionAxis
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bursar.config.load import Config, label
-from bursar.core.accounting import Mode, epsilon_of
+from bursar.core.accounting import Mode
+from bursar.core.budget import epsilon_of
 from bursar.core.domain import Neighbours
 from bursar.curate.changes import ColumnChange, changes
 from bursar.curate.prices import ExamplePrice, prices

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from bursar.config.load import read_text
-from bursar.core.domain.attribute import LARGEST_COLUMN
+from bursar.core.domain import LARGEST_COLUMN
 from bursar.curate.draft import Draft, DraftColumn
 from bursar.errors import ConfigError
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol
 from bursar.arrays import Reals
 from bursar.core.accounting import Event, Measured, Mode
 from bursar.core.domain import Domain
+from bursar.core.extensions.partitions import looked_at
+from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
-from bursar.core.seals import looked_at
-from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.planner.request import Request
 from bursar.views.learner import Histograms

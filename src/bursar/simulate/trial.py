@@ -17,10 +17,10 @@ from bursar.config import Config
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Predicate
-from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import table_shape
 from bursar.errors import AnalystError, BudgetError, GoalError, QueryError
 from bursar.session import Bursar

@@ -8,7 +8,7 @@ import numpy as np
 
 from bursar.arrays import Integers
 from bursar.core.accounting import AddRemove, Book, Profile, ReplaceOne, from_units
-from bursar.core.accounting.grid import Grid, added
+from bursar.core.accounting.profile import Grid, added
 from bursar.core.domain import Attribute, Domain
 
 SHOWN = 3

@@ -12,8 +12,8 @@ from bursar.compile import compile as compile_query
 from bursar.core.accounting import Allotted, Book, Paid, Sealed, Versioned
 from bursar.core.accounts import Charge
 from bursar.core.domain import Domain
+from bursar.core.extensions.partitions import Seals
 from bursar.core.ledger import Record
-from bursar.core.seals import Seals
 from bursar.errors import BursarError
 from bursar.goal import Goal, GoalKind
 from bursar.planner.batch import together

@@ -21,7 +21,7 @@ from bursar.core.ledger import Record
 from bursar.core.limits import MOST_ROWS
 from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Stack
-from bursar.core.queries.norm import PAIR_CELLS
+from bursar.core.queries.linear_map import PAIR_CELLS
 from bursar.errors import GoalError, QueryError
 from bursar.strategies.plan import ROUNDING
 from bursar.strategies.residual import every_value, residuals

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.accounting import Noise
+from bursar.core.extensions.select import NONE_BARRED
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import NONE_BARRED
 
 
 class Buyer(Protocol):

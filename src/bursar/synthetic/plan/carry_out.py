@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Codes
 from bursar.core.accounting import Event, Measured, Noise, Selected
+from bursar.core.extensions.select import NONE_BARRED
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import NONE_BARRED
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.marginals.answers import MarginalPurchase, buy, marginals_from

@@ -8,14 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bursar.core.accounting import Event, Sealed, Versioned
+from bursar.core.accounting.kind import EventKind, Fields, FreeEvent, Versioned
 from bursar.core.domain import Domain, Neighbours, Unit
-from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
 from bursar.errors import ConfigError, LedgerError, QueryError
+
+if TYPE_CHECKING:
+    from bursar.core.ledger import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sealed(FreeEvent):
+    """The data owner sealed the partitions up to the one with the number `through`: they can be asked about.
+
+    `sizes` are the numbers of rows of the partitions sealed by this event, where sizes are public (replace-one); None
+    elsewhere, since a size would reveal whether somebody is there.
+    """
+
+    kind = "sealed"
+    through: int
+    version: int
+    sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.through < 0 or any(size < 0 for size in self.sizes or ()):
+            raise ConfigError("partitions and their sizes are counted from 0")
+
+    def fields(self) -> dict[str, object]:
+        return {"kind": self.kind, "through": self.through, "version": self.version, "sizes": self.sizes}
+
+    @staticmethod
+    def read(fields: Fields) -> Sealed:
+        through, version, sizes = fields.take("through", int), fields.take("version", int), fields.numbers("sizes")
+        return Sealed(through=through, version=version, sizes=sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +83,7 @@ class Seals:
     sealed: int = 0  # how many, from the first one on
     sizes: tuple[int, ...] = ()  # of the sealed ones, where sizes are public
 
-    def add(self, event: Event) -> None:
+    def add(self, event: EventKind) -> None:
         """Edge cases: a record that takes a seal back, or leaves a partition out, raises LedgerError."""
         if isinstance(event, Versioned):
             self.version, self.sealed, self.sizes = event.version, 0, ()
@@ -88,13 +117,13 @@ def looked_at(strategy: LinearMap, domain: Domain) -> int:
     for norm in strategy.norms(1):
         if norm.largest() == 0:
             continue
-        own = [place for place, names in enumerate(norm.attrs) if domain.partition in names]
-        if not own:
+        factors = [place for place, names in enumerate(norm.attrs) if domain.partition in names]
+        if not factors:
             return domain.partitions
-        names, sizes = norm.attrs[own[0]], norm.sizes[own[0]]
+        names, sizes = norm.attrs[factors[0]], norm.sizes[factors[0]]
         axis = names.index(domain.partition)
         others = tuple(place for place in range(len(names)) if place != axis)
-        last = max(last, 1 + int(np.flatnonzero(norm.vectors[own[0]].reshape(sizes).max(axis=others))[-1]))
+        last = max(last, 1 + int(np.flatnonzero(norm.vectors[factors[0]].reshape(sizes).max(axis=others))[-1]))
     return last
 
 

@@ -1,5 +1,6 @@
-"""The anchor: a line beside the ledger that says how far it had come, against an older file being put back.
+"""Checks of a whole ledger file, and the anchor: a line beside it that says how far it had come.
 
+The anchor stands against an older file being put back.
 It is overwritten in place after every commit that wrote something: one line of fixed length with its own seal. That
 takes a few microseconds, where a new file and a rename took 84. It is synced when the ledger is created and when it
 is closed. It does not go back, unless two processes write it at the same moment; then it may lag by that commit.
@@ -18,7 +19,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.chain import seal
+from bursar.core.ledger.database import SEALED, Database, LedgerState
+from bursar.core.ledger.ledger import Health
 from bursar.errors import LedgerError
 
 
@@ -74,3 +78,28 @@ def advance_anchor(path: Path, anchor: Anchor, charter_hash: bytes, *, durable: 
 def _line(anchor: Anchor, charter_hash: bytes) -> bytes:
     text = f"{anchor.commits:020d} {anchor.position:020d} {anchor.chain.hex()}"
     return f"{text} {seal(charter_hash, 'anchor', '', text.encode()).hex()}\n".encode()
+
+
+def check_everything(database: Database, state: LedgerState) -> Health:
+    """Pages, schema, chain, strategies and seals, and that nothing is missing; LedgerError at the first fault."""
+    if database.run("PRAGMA integrity_check") != [("ok",)]:
+        raise LedgerError("the pages of the ledger do not fit together: the ledger is damaged")
+    database.recognise()
+    records = 0
+    for records, body in database.walk(0, database.charter_hash, state):
+        codec.decode_record(records, body, database.strategy)
+    for digest, body in database.stream("SELECT digest, body FROM strategies"):
+        codec.decode_strategy(digest, body)
+    rows = dict.fromkeys(SEALED, 0)
+    for table in SEALED:
+        for _, body in database.scan_slowly(table):
+            rows[table] += 1
+            if table == "holds":
+                codec.decode_hold(body, database.strategy)
+            elif table == "claims":
+                codec.decode_claim(body)
+    if database.run("SELECT count(*) FROM directory") != [(sum(rows.values()),)]:
+        raise LedgerError("the directory names rows of an unknown table: the ledger is damaged")
+    if database.run("SELECT 1 FROM answers WHERE name NOT IN (SELECT name FROM claims) LIMIT 1"):
+        raise LedgerError("an answer has lost its claim: the ledger is damaged")
+    return Health(records=records, answers=rows["answers"], holds=rows["holds"], head=state.chain.hex())

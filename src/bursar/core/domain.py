@@ -1,19 +1,22 @@
-"""Columns with a finite public domain, and the rule that puts any value into exactly one cell.
+"""TRUSTED. The public facts: which columns there are, which finite domain each has, who a privacy unit is.
 
+Everything here is declared by the data owner and known to everyone; nothing is ever learnt from the rows.
 Cells of a column are numbered: the declared ones first, then `other` if there is one, then NULL if it has a
 cell of its own. The rule uses the value alone, so one row never moves another row's cell.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 from bursar.errors import ConfigError
 
@@ -74,7 +77,7 @@ class Attribute(ABC):
         """The value, or the name of the bin, that a declared cell stands for."""
 
     @abstractmethod
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What identifies the column, as plain JSON values."""
 
     @property
@@ -104,7 +107,7 @@ class Attribute(ABC):
             return self.declared_label(cell)
         return "other" if cell == self.other else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The column as plain JSON values; equal columns give equal values."""
         stray = {key: v.value if isinstance(v, Stray) else v for key, v in self._strays().items()}
         return {"name": self.name, **self.facts(), **stray}
@@ -136,7 +139,7 @@ class Categories(Attribute):
     def declared_label(self, cell: int) -> Value:
         return self.values[cell]
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {"kind": "values", "values": list(self.values)}
 
 
@@ -155,7 +158,7 @@ class IntegerRange(Attribute):
     def declared_label(self, cell: int) -> Value:
         return self.lower + cell
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {"kind": "integer", "lower": self.lower, "upper": self.upper}
 
 
@@ -181,7 +184,7 @@ class Bins(Attribute):
         close = "]" if cell == self.declared - 1 else ")"
         return f"[{self.edges[cell]:.15g}, {self.edges[cell + 1]:.15g}{close}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {"kind": "number", "edges": [float(edge) + 0.0 for edge in self.edges]}  # -0.0 is 0.0
 
 
@@ -218,6 +221,91 @@ class Dates(Attribute):
     def declared_label(self, cell: int) -> Value:
         return self.start(cell)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         ends = {"first": self.start(0).isoformat(), "last": self.start(self.declared - 1).isoformat()}
         return {"kind": "date", "by": self.by.value, **ends}
+
+
+MOST_PARTITIONS = 2**14
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Columns in their declared order; `partition` names the column that splits the data, if there is one."""
+
+    attributes: tuple[Attribute, ...]
+    partition: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [a.name for a in self.attributes]
+        if len(set(names)) != len(names):
+            raise ConfigError("two columns have the same name")
+        if self.partition is not None and self.partition not in names:
+            raise ConfigError(f"the partition column {self.partition} is not declared")
+        if self.partitions > MOST_PARTITIONS:
+            reason = f"the partition column {self.partition} has {self.partitions} cells"
+            raise ConfigError(f"{reason}; at most {MOST_PARTITIONS} are possible")
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {attribute.name: place for place, attribute in enumerate(self.attributes)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._places)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self.attributes[self._places[name]]
+
+    def place(self, name: str) -> int:
+        return self._places[name]
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the data have: one for each cell of the partition column, in their order; else 1."""
+        return 1 if self.partition is None else self[self.partition].size
+
+    def ordered(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The given columns, each once, in the order of the domain."""
+        return tuple(sorted(set(names), key=self.place))
+
+    def sizes(self, names: Iterable[str]) -> tuple[int, ...]:
+        return tuple(self[name].size for name in names)
+
+    def cells(self, names: Iterable[str]) -> int:
+        """How many cells the given columns span together; an exact integer, however large."""
+        return math.prod(self.sizes(names))
+
+    def to_json(self) -> dict[str, object]:
+        return {"attributes": [a.to_json() for a in self.attributes], "partition": self.partition}
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for equal domains: what a ledger is bound to."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class Neighbours(Enum):
+    """The two notions of neighbouring tables."""
+
+    ADD_REMOVE = "add-remove"  # one unit is there or not; the number of rows is private
+    REPLACE_ONE = "replace-one"  # one unit has other values; the number of rows is public
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A privacy unit: one row, or all rows that share a value of `column`, at most `max_contributions` of them."""
+
+    column: str | None = None
+    max_contributions: int = 1
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        if type(self.max_contributions) is not int or self.max_contributions < 1:
+            raise ConfigError("max_contributions must be a whole number of at least 1")
+        if self.column is None and self.max_contributions != 1:
+            raise ConfigError("max_contributions needs a unit column: without one, each row is a unit of its own")
