@@ -15,7 +15,7 @@ from bursar.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
     from bursar.config import Config
-    from bursar.config.toml_lines import Place
+    from bursar.config.section import Place
 
 YES, ALL, ONE, NUMBER = "[y]es", "[y]es to all of these", "[o]ne by one", "[n]umber of rows"
 CHANGE, LEAVE, SKIP, QUIT = "[c]hange it", "[l]eave the column out", "[s]kip", "[q]uit"

@@ -65,9 +65,8 @@ def check(data: Data = CONFIG, json: Json = False) -> None:
 
 
 def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
-    from bursar.curate.check import protected
+    from bursar.curate.check import first_question, protected
     from bursar.curate.confirm import says
-    from bursar.curate.prices import first_question
 
     draft, config = made.draft, made.config
     option = "" if data == CONFIG else f" -d {data}"

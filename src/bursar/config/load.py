@@ -15,10 +15,8 @@ from bursar.compile.levels import with_levels
 from bursar.config import sections
 from bursar.config.analysts import analysts
 from bursar.config.columns import levels
-from bursar.config.histograms import Groups, groups
-from bursar.config.partition import Sealing, check_together, partition
-from bursar.config.section import HOMES, KEYS, Section, shown
-from bursar.config.toml_lines import Place, line_numbers
+from bursar.config.section import HOMES, KEYS, Place, Section, line_numbers, shown
+from bursar.config.sections import Groups, Sealing, check_together, groups, partition
 from bursar.config.view import view
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit

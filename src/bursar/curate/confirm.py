@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from bursar.config.load import SECTIONS, Config, label, parse_draft, read_text
-from bursar.config.toml_lines import Place
+from bursar.config.section import Place
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Stray
 from bursar.curate import edit
 from bursar.curate.check import in_total, protected

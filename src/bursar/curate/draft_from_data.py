@@ -11,13 +11,11 @@ from pathlib import Path
 from bursar.config.load import Config, parse_draft
 from bursar.config.section import nearest
 from bursar.curate import guess
-from bursar.curate.calendar import expected
 from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut
 from bursar.curate.edit import save
-from bursar.curate.guess import names_identifiers
+from bursar.curate.guess import calendar_spans, names_identifiers
+from bursar.curate.metadata import read_private_pgm, read_smartnoise
 from bursar.curate.plain_csv import Plain, plain_copy
-from bursar.curate.private_pgm import read_private_pgm
-from bursar.curate.smartnoise import read_smartnoise
 from bursar.curate.survey import survey
 from bursar.errors import ConfigError
 
@@ -105,7 +103,7 @@ def _surveyed(data: object, path: Path, table: str | None, unit: str | None, tol
     file = Path(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
     if file is not None and file.suffix.lower() in (".duckdb", ".db") and table is None:
         raise ConfigError("a DuckDB file may hold several tables\ntry: --table NAME", str(file))
-    found = survey(data, table, named=names_identifiers, calendar=expected, told=told)
+    found = survey(data, table, named=names_identifiers, calendar=calendar_spans, told=told)
     parts = guess.columns(found.columns)
     name = table or ("data" if file is None else re.sub(r"\W+", "_", file.name.split(".")[0]).strip("_") or "data")
     return Draft(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bursar.config.load import label
-from bursar.config.toml_lines import Place, line_numbers
+from bursar.config.section import Place, line_numbers
 from bursar.errors import ConfigError
 
 FLAG = re.compile(r"\bconfirmed(\s*=\s*)false\b")

@@ -10,8 +10,7 @@ import pytest
 
 from bursar.core.budget import Budget
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit
-from bursar.curate.check import check
-from bursar.curate.prices import FIRST_SHARE, first_question, prices, typical_error
+from bursar.curate.check import FIRST_SHARE, check, first_question, prices, typical_error
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Goal, GoalKind
 from harness.small import DOMAIN, config, engine

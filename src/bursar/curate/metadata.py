@@ -1,11 +1,14 @@
-"""From the metadata file of SmartNoise SQL: database, schema, table, then options and columns, in YAML.
+"""Drafts from the metadata files of other tools: SmartNoise SQL, and private-pgm with others on mbi.
 
-What SmartNoise declares and Bursar needs is taken over: bounds, the identifier of people, max_ids. What it does not
-declare (which texts and dates there can be) is left open; `bursar init data.csv --from FILE` fills it from the data.
+SmartNoise has YAML of database, schema, table, then options and columns. What it declares and Bursar needs is taken
+over: bounds, the identifier of people, max_ids. What it does not declare (which texts and dates there can be) is left
+open; `bursar init data.csv --from FILE` fills it from the data. A domain file of private-pgm is a JSON object of column
+names and numbers of codes.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -15,12 +18,15 @@ from typing import Any
 
 from bursar.config.load import LARGEST_ROWS, read_text
 from bursar.config.section import shown
+from bursar.core.domain.attribute import LARGEST_COLUMN
 from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut, listed, numeric
 from bursar.curate.survey import rounded_up
 from bursar.errors import ConfigError, Unsupported
 
 LEVELS = 3
-EXAMPLE = "Database:\n  Schema:\n    People:\n      row_privacy: True\n      age: {type: int, lower: 0, upper: 100}"
+SMARTNOISE_EXAMPLE = (
+    "Database:\n  Schema:\n    People:\n      row_privacy: True\n      age: {type: int, lower: 0, upper: 100}"
+)
 DEFAULT_ROWS = 1_000_000
 LARGEST_BOUND = 10**15
 
@@ -32,7 +38,7 @@ def read_smartnoise(path: Path, table: str | None = None) -> Draft:
     """
     found = {_name(name): entries for name, entries in _tables(_read(path), LEVELS)}
     if not found:
-        raise ConfigError(f"there is no table in this file\ntry: {EXAMPLE}", str(path))
+        raise ConfigError(f"there is no table in this file\ntry: {SMARTNOISE_EXAMPLE}", str(path))
     if table is None and len(found) > 1:
         names = ", ".join(found)
         raise ConfigError(f"there are several tables: {names}\ntry: --table {next(iter(found))}", str(path))
@@ -136,3 +142,34 @@ def _name(name: Any) -> str:
     text = str(name)
     quoted = len(text) > 2 and text[0] + text[-1] in ('""', "``", "[]")
     return text[1:-1] if quoted else text
+
+
+PGM_EXAMPLE = '{"age": 85, "sex": 2}: the number of codes of each column'
+
+
+def read_private_pgm(path: Path) -> Draft:
+    """A column of n codes becomes the whole numbers 0 ... n - 1. Raises ConfigError and nothing else."""
+    try:
+        sizes = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        raise ConfigError(f"not valid JSON\ntry: {PGM_EXAMPLE}", str(path)) from None
+    if not isinstance(sizes, dict) or not sizes:
+        raise ConfigError(f"not a domain file\ntry: {PGM_EXAMPLE}", str(path))
+    return Draft(
+        origin=path.name,
+        dataset=path.stem,
+        path=f"{path.stem}.csv",
+        path_why="the coded data: say where they are",
+        table=path.stem.replace("-", "_"),
+        max_rows=1_000_000,
+        rows_why="A guess: must be a number that the table will never exceed, and that you may tell anybody.",
+        columns=tuple(_codes(path, name, size) for name, size in sizes.items()),
+    )
+
+
+def _codes(path: Path, name: str, size: object) -> DraftColumn:
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < LARGEST_COLUMN:
+        reason = f"column {name} must have a whole number of codes from 1 to {LARGEST_COLUMN - 1}"
+        raise ConfigError(f"{reason}\ntry: {PGM_EXAMPLE}", str(path))
+    why = f"From {path.name}: {size} codes. Must be public: that these codes are all there can be."
+    return DraftColumn(name=name, keys={"lower": 0, "upper": size - 1}, why=why)
