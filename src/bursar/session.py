@@ -35,9 +35,8 @@ from bursar.planner.batch import Batch
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
+from bursar.report.savings import reader, saved_of
 from bursar.report.spending import Spending, spending_of
-from bursar.report.spending.purchases import reader
-from bursar.report.spending.savings import saved_of
 from bursar.report.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
 from bursar.synthetic.prepared import Prepared
 from bursar.synthetic.session import Synthesis

@@ -28,7 +28,7 @@ ORDER = (
     ("analysts", "synthetic"),
     ("papers.rap",),
     ("config",),
-    ("report.spending",),
+    ("report.spending", "report.savings"),
     ("synthetic.sight",),
     ("engine",),
     ("curate.intake", "curate.ingest"),

@@ -21,7 +21,7 @@ ANY = "any"
 ROOMS = (
     "analysts/queue.py", "analysts/shares.py", "analysts/policy.py", "core/accounts.py", "session.py",
     "planner/admit.py", "planner/goals.py", "planner/batch.py", "batch.py",
-    "cli/confirm.py", "curate/changes.py", "curate/check.py", "curate/confirm.py", "curate/draft_from_data.py",
+    "cli/setup.py", "curate/changes.py", "curate/check.py", "curate/confirm.py", "curate/draft_from_data.py",
     "curate/edit.py", "curate/guess.py", "curate/metadata.py", "curate/survey.py", "report/*.py", "rewrite/*.py",
     "sql/*.py", "compile/*.py",
 )  # fmt: skip

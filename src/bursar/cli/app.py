@@ -9,16 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from bursar import __version__
-from bursar.cli import opened as stopped
-from bursar.cli import opened as working
-from bursar.cli.confirm import confirm
-from bursar.cli.init import check, init
-from bursar.cli.opened import ANALYST, CONFIG, Analyst, Data, Json, opened, read, read_file
+from bursar.cli.opened import ANALYST, CONFIG, Analyst, Data, Json, Watch, opened, progress, read, read_file, working
+from bursar.cli.setup import check, confirm, init
 from bursar.cli.synth import synth
 from bursar.errors import ConfigError
-from bursar.report.text import answers as outcome
-from bursar.report.text import commands as show
-from bursar.report.text import commands as show_queue
+from bursar.report import text as show
 
 app = typer.Typer(
     name="bursar",
@@ -145,17 +140,17 @@ def query(
     Example: bursar query "SELECT region, COUNT(*) FROM people GROUP BY region" --within 50
     """
     text = read(sql)
-    outcome.check(out)
+    show.check(out)
     from bursar.planner.goals import Wanted
 
     wanted = Wanted(
         within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
         synthetic=synthetic,
     )  # fmt: skip
-    with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
-        with stopped.Watch(bursar).over(text), working.working("at work"):
+    with opened(data, analyst) as bursar, show.ticket(as_json=json):
+        with Watch(bursar).over(text), working("at work"):
             answer = bursar.run(text, wanted, key=key, wait=not no_wait, ticket=ticket)
-        outcome.answer(answer, as_json=json, bars=bars, out=out)
+        show.answer(answer, as_json=json, bars=bars, out=out)
 
 
 @app.command("release", hidden=True)
@@ -187,7 +182,7 @@ def batch(
     from bursar.sql.tokens import questions_of
 
     questions = questions_of(read_file(file))
-    with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
+    with opened(data, analyst) as bursar, show.ticket(as_json=json):
         collected = bursar.batch(
             within=within,
             confidence=confidence,
@@ -198,14 +193,14 @@ def batch(
             key=key,
             wait=not no_wait,
             ticket=ticket,
-            progress=working.progress,
+            progress=progress,
         )
         for sql in questions:
             collected.query(sql)
         if price:
-            outcome.price(collected, bursar.budget(), as_json=json)
-        elif yes or json or outcome.agreed(collected, bursar.budget()):
-            with stopped.Watch(bursar).over(collected.text), working.working("at work"):
+            show.price(collected, bursar.budget(), as_json=json)
+        elif yes or json or show.agreed(collected, bursar.budget()):
+            with Watch(bursar).over(collected.text), working("at work"):
                 answers = collected.pay()
             show.result(answers, as_json=json)
         else:
@@ -271,10 +266,10 @@ def budget(
 
     An analyst sees the whole, the own share and the own questions; the data owner sees everybody's.
     """
-    outcome.check(png, (".png",))
+    show.check(png, (".png",))
     with opened(data, analyst) as bursar:
-        spending = bursar.spending(saved=saved, progress=working.progress)
-        outcome.budget(bursar.budget(), spending, as_json=json, png=png)
+        spending = bursar.spending(saved=saved, progress=progress)
+        show.budget(bursar.budget(), spending, as_json=json, png=png)
 
 
 @app.command()
@@ -298,7 +293,7 @@ def log(
 def queue(data: Data = CONFIG, analyst: Reader = "owner", json: Json = False) -> None:
     """Show whose turn it is, your own tickets, and how many others wait."""
     with opened(data, analyst) as bursar:
-        show_queue.queue(bursar.engine.queue.status(analyst), as_json=json)
+        show.queue(bursar.engine.queue.status(analyst), as_json=json)
 
 
 @app.command(name="pass")
@@ -313,7 +308,7 @@ def let_go(
     Others can then go on. A turn that was let go is not made up for later.
     """
     with opened(data, analyst) as bursar:
-        show_queue.queue(bursar.engine.queue.let_go(analyst, away=away), as_json=json)
+        show.queue(bursar.engine.queue.let_go(analyst, away=away), as_json=json)
 
 
 app.command()(synth)
@@ -413,7 +408,7 @@ def shares(data: Data = CONFIG, json: Json = False) -> None:
     from bursar.session import share
 
     with share(data) as bursar:
-        show.budget(bursar.budget(), as_json=json)
+        show.budget_status(bursar.budget(), as_json=json)
 
 
 @app.command()
@@ -489,7 +484,7 @@ def audit(
     from bursar.audit import audit as run
     from bursar.config import load
 
-    result = run(load(data), trials=trials, progress=working.progress)
+    result = run(load(data), trials=trials, progress=progress)
     show.audit(result, as_json=json)
     if not result.passed:
         raise typer.Exit(4)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bursar.errors import LedgerError, QueryError
-from bursar.report.text import commands as show_queue
+from bursar.report import text as show
 
 if TYPE_CHECKING:
     from bursar import Bursar
@@ -38,7 +38,7 @@ def opened(data: Path, analyst: str = "owner", expect: str | None = None) -> Bur
             f"try: if you own the data, bursar create -d {data}; otherwise ask their owner for the place of the ledger"
         )
     made = bursar.open(data, analyst=analyst, expect=None if expect is None else _head(expect))
-    made.engine.queue.tell = show_queue.waiting
+    made.engine.queue.tell = show.waiting
     return made
 
 

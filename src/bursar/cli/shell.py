@@ -16,8 +16,7 @@ from bursar.core.domain import Attribute, Bins, Dates, Domain, Value
 from bursar.errors import BursarError, GoalError, QueryError, Unsupported
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, goal_of
-from bursar.report.text import answers as outcome
-from bursar.report.text import commands as show
+from bursar.report import text as show
 from bursar.sql import parse
 from bursar.sql.tokens import needs_quotes, questions_of
 
@@ -96,7 +95,7 @@ class Shell:
         with self._watch.over(question), working("at work"):
             found = self._bursar.run(question, self._goal_for(question))
         self._last = None if isinstance(found, Explanation) else found
-        outcome.answer(found, as_json=False, bars=True)
+        show.answer(found, as_json=False, bars=True)
 
     def _goal_for(self, question: str) -> Wanted:
         """The goal of the session, for questions that name none."""
@@ -112,7 +111,7 @@ class Shell:
         print(found)
 
     def _budget(self, _: str) -> None:
-        outcome.budget(self._bursar.budget(), self._bursar.spending(), as_json=False, png=None)
+        show.budget(self._bursar.budget(), self._bursar.spending(), as_json=False, png=None)
 
     def _describe(self, _: str) -> None:
         config = self._bursar.config

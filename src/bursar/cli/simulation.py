@@ -14,8 +14,18 @@ from bursar.analysts.shares import Seed
 from bursar.cli.opened import progress
 from bursar.config import Config, load
 from bursar.errors import AnalystError, QueryError
-from bursar.simulate.compare import Figures, Setting, check_matplotlib, compare, plot, shares_of
-from bursar.simulate.trial import AnalystQuestion, LoggedQuestion, expected, replayed
+from bursar.simulate import (
+    AnalystQuestion,
+    Figures,
+    LoggedQuestion,
+    Setting,
+    check_matplotlib,
+    compare,
+    expected,
+    plot,
+    replayed,
+    shares_of,
+)
 from bursar.sql.tokens import LARGEST_SCRIPT, questions_of
 
 SEED_FRACTION = Fraction(1, 4)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bursar.cli import opened as stopped
-from bursar.cli import opened as working
-from bursar.cli.opened import CONFIG, Analyst, Data, Json, opened, read_file
-from bursar.report.text import commands as show_queue
+from bursar.cli.opened import CONFIG, Analyst, Data, Json, Watch, opened, progress, read_file, working
+from bursar.report import text as show
 
 if TYPE_CHECKING:
     from bursar.synthetic.prepared import Prepared
@@ -84,8 +82,8 @@ def synth(
         from bursar.sql.tokens import questions_of
 
         wanted["workload"] = questions_of(read_file(workload))
-    with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
-        with working.working("planning"):
+    with opened(data, analyst) as bursar, show.ticket(as_json=json):
+        with working("planning"):
             prepared = bursar.prepare_synthesis(**wanted)
         if price:
             _tell(prepared, as_json=json)
@@ -94,8 +92,8 @@ def synth(
         if not (yes or json or _agreed(prepared)):
             print("nothing was made, and nothing was paid")
             return
-        with stopped.Watch(bursar).over(prepared.purpose), working.working("at work"):
-            made = prepared.make(progress=working.progress, seconds=time)
+        with Watch(bursar).over(prepared.purpose), working("at work"):
+            made = prepared.make(progress=progress, seconds=time)
         made.write(out)
         if report is not None:
             made.report.write(report)

@@ -26,7 +26,7 @@ from bursar.curate.survey import ROUND, rounded_up
 from bursar.errors import GoalError, QueryError
 from bursar.goal import Contract, GoalKind
 from bursar.session import Bursar
-from bursar.simulate.trial import Nobody
+from bursar.simulate import Nobody
 
 USUAL_DELTA = 1e-6
 WIDTH = 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,12 +14,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from bursar.core.domain import Value
-from bursar.report.libraries import library
+from bursar.errors import Unsupported
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
+
+def library(name: str, *, extra: str, what: str) -> Any:
+    """The module of this name; where it is not installed, an error that says how to get it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        needed = name.partition(".")[0]
+        way = f"pip install {needed}, or pip install '.[{extra}]' in a checkout of Bursar"
+        raise Unsupported(f"{what} needs {needed}\ntry: {way}") from None
 
 
 Numbers = Sequence[tuple[float, ...]]

@@ -13,8 +13,7 @@ from bursar.core.domain import Value
 from bursar.errors import Unsupported
 from bursar.report import columns as frames
 from bursar.report import plots as picture
-from bursar.report.columns import Tabular, columns_of
-from bursar.report.libraries import library
+from bursar.report.columns import Tabular, columns_of, library
 
 
 def csv_text(answer: Tabular) -> str:

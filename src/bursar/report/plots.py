@@ -14,8 +14,7 @@ from bursar.arrays import Reals
 from bursar.compile.compile import ALL
 from bursar.core.domain import Value
 from bursar.errors import QueryError
-from bursar.report.columns import ColumnKind, Tabular, typed
-from bursar.report.libraries import library
+from bursar.report.columns import ColumnKind, Tabular, library, typed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bursar.arrays import Reals
+from bursar.report.columns import library
 from bursar.report.files import written
-from bursar.report.libraries import library
 from bursar.report.plots import plain
 from bursar.synthetic.marginals.evidence import Names
 from bursar.synthetic.plan.history import FutureError

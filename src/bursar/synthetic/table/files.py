@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bursar.core.domain import Domain
 from bursar.report import files
-from bursar.report.columns import AnswerColumn, ColumnKind, typed
-from bursar.report.libraries import library
+from bursar.report.columns import AnswerColumn, ColumnKind, library, typed
 
 Codes = NDArray[np.integer[Any]]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bursar.arrays import Codes
 from bursar.core.domain import Domain
-from bursar.report.libraries import library
+from bursar.report.columns import library
 from bursar.synthetic.report.report import Report
 from bursar.synthetic.table.files import labels_of, write_rows
 

@@ -1,24 +1,31 @@
-"""What the commands print: tables for people, JSON for programs."""
+"""What the commands print: tables for people, with bars where somebody looks, and JSON for programs."""
 
 from __future__ import annotations
 
 import json
+import math
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from bursar.errors import SourceError, Waiting
+from bursar.errors import SourceError, Unsupported, Waiting
 
 if TYPE_CHECKING:
     from bursar.analysts.queue import QueueStatus
+    from bursar.answer import Answer
     from bursar.audit import Audit
+    from bursar.batch import OpenBatch
     from bursar.core.ledger import Health
     from bursar.curate.intake import Taken
+    from bursar.planner.explain import Explanation
+    from bursar.report.spending import Spending
     from bursar.report.status import BudgetStatus, LogLine
 
 
@@ -35,7 +42,7 @@ def result(found: Result, *, as_json: bool) -> None:
         print(found)
 
 
-def budget(status: BudgetStatus, *, as_json: bool) -> None:
+def budget_status(status: BudgetStatus, *, as_json: bool) -> None:
     """Spent and left as a bar, and what the budget promises."""
     if as_json:
         _json(asdict(status))
@@ -149,3 +156,96 @@ def queue(status: QueueStatus, *, as_json: bool) -> None:
     print(f"others  {status.others} ticket{'s' if status.others != 1 else ''}")
     if status.away:
         print("away    your turns are let go until you ask again")
+
+
+def check(out: Path | None, kinds: tuple[str, ...] | None = None) -> None:
+    """Refuse a file that cannot be written before anything is paid."""
+    if out is not None:
+        from bursar.report import files
+
+        files.check(out, kinds=tuple(files.WRITERS) if kinds is None else kinds)
+
+
+def answer(found: Answer | Explanation, *, as_json: bool, bars: bool | None, out: Path | None = None) -> None:
+    """Print, and write where a file is named. The printed answer comes first: it was paid for.
+
+    `bars` is None for the usual: bars where a person is looking.
+    """
+    from bursar.answer import Answer
+
+    if not isinstance(found, Answer):
+        result(found, as_json=as_json)
+        if out is not None:
+            raise Unsupported("there is no answer to write: EXPLAIN only shows what one would cost")
+        return
+    if not as_json and (sys.stdout.isatty() if bars is None else bars):
+        print("\n".join([drawn(found), "", *found.footer()]))
+    else:
+        result(found, as_json=as_json)
+    if out is not None:
+        from bursar.report import files
+
+        files.write(found, out)
+        print(f"written to {out}", file=sys.stderr)
+
+
+def drawn(found: Answer) -> str:
+    """The table with bars that fit the terminal."""
+    from bursar.report.bars import ink_for, with_bars
+
+    width = shutil.get_terminal_size().columns
+    return with_bars(found, found.table(), width=width, ink=ink_for(sys.stdout.encoding))
+
+
+def price(batch: OpenBatch, status: BudgetStatus, *, as_json: bool) -> float:
+    """Say what a batch would cost, and what is left to pay it from."""
+    cost, alone = batch.price, batch.one_by_one
+    left = status.accounts[0].left if len(status.accounts) == 1 else status.left
+    if as_json:
+        facts: dict[str, Any] = {
+            "price": _finite(cost),
+            "one_by_one": _finite(alone),
+            "unit": status.unit,
+            "left": left,
+        }
+        print(json.dumps(facts, indent=2))
+        return cost
+    if math.isinf(cost):
+        print("price   nothing meets the goal for what may be spent")
+        return cost
+    told = f"{status.unit} {cost:.6g} for all" if cost else "free"
+    one_by_one = f"{alone:.6g}" if math.isfinite(alone) else "more than may be spent"
+    print(f"price   {told} (one by one, each with a confidence of its own: {one_by_one}); {left:.6g} is left")
+    return cost
+
+
+def agreed(batch: OpenBatch, status: BudgetStatus) -> bool:
+    """Whether the person at the terminal wants to pay. A script is not asked, and neither is anybody if it is free."""
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    cost = price(batch, status, as_json=False)
+    if cost == 0 or math.isinf(cost):
+        return True  # a price that nothing can pay is refused with what would fit
+    try:
+        said = input("pay? [y/N] ")
+    except EOFError:
+        said = ""
+    return said.strip().casefold() in ("y", "yes")
+
+
+def budget(status: BudgetStatus, spending: Spending, *, as_json: bool, png: Path | None) -> None:
+    """The budget at a glance."""
+    if as_json:
+        print(json.dumps({**asdict(status), "spending": spending.to_json()}, indent=2))
+    else:
+        budget_status(status, as_json=False)
+        print(spending)
+    if png is not None:
+        from bursar.report.spending import draw_spending
+
+        draw_spending(status, spending, png)
+        print(f"written to {png}", file=sys.stderr)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

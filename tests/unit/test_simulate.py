@@ -13,8 +13,21 @@ from bursar.analysts.scheduler import Randomized, RoundRobin
 from bursar.analysts.shares import AnalystSettings, Seed, Shares
 from bursar.core.budget import Budget
 from bursar.errors import AnalystError, GoalError, QueryError, Unsupported
-from bursar.simulate.compare import POLICIES, Figures, Setting, check_matplotlib, compare, plot, served, shares_of
-from bursar.simulate.trial import AnalystQuestion, TrialPolicy, expected, replayed, utilities
+from bursar.simulate import (
+    POLICIES,
+    AnalystQuestion,
+    Figures,
+    Setting,
+    TrialPolicy,
+    check_matplotlib,
+    compare,
+    expected,
+    plot,
+    replayed,
+    served,
+    shares_of,
+    utilities,
+)
 from harness.small import config
 
 HALF = Fraction(1, 2)
