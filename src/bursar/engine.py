@@ -179,6 +179,12 @@ class Engine:
         return Grant(self.kernel, who, request.text, events, most, claim, proposer=offer.proposer)
 
     def _answer(self, request: Request, offer: Offer, estimate: Estimate, charged: Charge) -> bytes:
-        facts = {**request.facts, **offer.facts, **payment(self.kernel, request.analyst, charged)}
-        contract = self.planner.preset.contract.value
-        return Answer.of(request.workload, estimate, wanted=request.goal, contract=contract, **facts).to_bytes()
+        return Answer.of(
+            request.workload,
+            estimate,
+            wanted=request.goal,
+            contract=self.planner.preset.contract.value,
+            **request.facts,
+            **offer.facts,
+            **payment(self.kernel, request.analyst, charged),
+        ).to_bytes()

@@ -19,9 +19,8 @@ from bursar.answer import Answer
 from bursar.batch import OpenBatch, Progress, silent, without_explain
 from bursar.compile.threshold_rows import Features, thresholds, written
 from bursar.config import Config, load
-from bursar.core.budget import charter_of
 from bursar.core.curator import declare_version
-from bursar.core.ledger import Charter, Ledger, SqliteLedger
+from bursar.core.ledger import Ledger, SqliteLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
@@ -393,7 +392,7 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
         found(config)
     source, randomness = _source(config, data), SystemRandomness()
     source(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
-    ledger = SqliteLedger.create(config.ledger_path, _charter(config))
+    ledger = SqliteLedger.create(config.ledger_path, config.charter)
     last = -1 if config.sealing.growing else config.domain.partitions - 1
     declare_version(ledger, source, randomness, axis=PartitionAxis.of(config.domain, config.unit), through=last)
     bursar = Bursar(config, ledger, open_source=source, randomness=randomness)
@@ -405,12 +404,8 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
 def _opened(config: Config, analyst: str, data: object | None, expect: tuple[int, str] | None) -> Bursar:
     if analyst == EVERYONE:
         raise AnalystError(f'nobody can ask as "{EVERYONE}": it is the account that all analysts have in common')
-    ledger = SqliteLedger.open(config.ledger_path, _charter(config), expect=expect)
+    ledger = SqliteLedger.open(config.ledger_path, config.charter, expect=expect)
     return Bursar(config, ledger, open_source=_source(config, data), randomness=SystemRandomness(), analyst=analyst)
-
-
-def _charter(config: Config) -> Charter:
-    return charter_of(dataset=config.dataset, **config.facts)
 
 
 def _source(config: Config, data: object | None) -> Callable[[bytes], Source]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from bursar.analysts.scheduler import Randomized, RoundRobin, Scheduler, Turns
 from bursar.analysts.shares import AnalystSettings, Seed, Shares
 from bursar.config import Config
-from bursar.core.budget import Budget, charter_of
+from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain
 from bursar.core.ledger import MemoryLedger
@@ -30,9 +30,14 @@ from bursar.core.queries import Predicate
 from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import table_shape
 from bursar.errors import AnalystError, BudgetError, GoalError, QueryError, Unsupported
+from bursar.planner.goals import Wanted
+from bursar.report.status import OWNER
 from bursar.session import Bursar
 from bursar.sql.tokens import questions_of
 from bursar.synthetic.plan.task import PREFIX
+
+NO_GOAL = Wanted()
+"""Every question names its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +79,25 @@ class Nobody:
         """Nothing is open."""
 
 
+def empty_ledger(config: Config) -> MemoryLedger:
+    """A ledger in memory on which nothing was asked yet; all partitions are sealed."""
+    ledger, axis = MemoryLedger(config.charter), PartitionAxis.of(config.domain, config.unit)
+    last = config.domain.partitions - 1
+    declare_version(ledger, lambda key: Nobody(config.domain), SystemRandomness(), axis=axis, through=last)
+    return ledger
+
+
+def over_nobody(config: Config, ledger: MemoryLedger, *, analyst: str = OWNER) -> Bursar:
+    """A session over a table without rows: prices are those of the real one."""
+    return Bursar(
+        config,
+        ledger,
+        open_source=lambda key: Nobody(config.domain),
+        randomness=SystemRandomness(),
+        analyst=analyst,
+    )
+
+
 def utilities(
     config: Config,
     policy: TrialPolicy,
@@ -81,7 +105,7 @@ def utilities(
     *,
     shares: Mapping[str, Fraction],
     seed: Seed | None = None,
-    **wanted: Any,
+    goal: Wanted = NO_GOAL,
 ) -> dict[str, int]:
     """How many questions of each member are answered within their goal: U_i(M, Q, epsilon).
 
@@ -93,17 +117,21 @@ def utilities(
     brought = Budget(mode=config.budget.mode, amount=amount, order=config.budget.order)
     own = {who: share / whole for who, share in shares.items()}
     config = replace(config, budget=brought, analysts=policy.settings(own, seed), pace=0.0)
-    ledger = MemoryLedger(charter_of(dataset=config.dataset, **config.facts))
-    door: Any = {"open_source": lambda key: Nobody(config.domain), "randomness": SystemRandomness()}
-    declare_version(
-        ledger, **door, axis=PartitionAxis.of(config.domain, config.unit), through=config.domain.partitions - 1
-    )
-    Bursar(config, ledger, **door).owner.declare_shares()
-    engines = {who: Bursar(config, ledger, analyst=who, **door) for who in shares}
+    ledger = empty_ledger(config)
+    over_nobody(config, ledger).owner.declare_shares()
+    sessions = {who: over_nobody(config, ledger, analyst=who) for who in shares}
     answered = dict.fromkeys(shares, 0)
     for asked in questions:
         try:
-            engines[asked.analyst].query(asked.sql, **wanted)
+            sessions[asked.analyst].query(
+                asked.sql,
+                within=goal.within,
+                confidence=goal.confidence,
+                rmse=goal.rmse,
+                epsilon=goal.epsilon,
+                rho=goal.rho,
+                max_cost=goal.max_cost,
+            )
             answered[asked.analyst] += 1
         except BudgetError:
             continue
@@ -201,7 +229,7 @@ class Setting:
     shares: Mapping[str, Fraction]
     seed: Seed | None = None
     lots: int = 3  # orders by lot that are averaged
-    wanted: Mapping[str, Any]
+    goal: Wanted = NO_GOAL  # of questions that name none
 
     @property
     def policies(self) -> tuple[TrialPolicy, ...]:
@@ -264,7 +292,7 @@ def _once(setting: Setting, policy: TrialPolicy, members: Sequence[str]) -> tupl
     shares = {who: setting.shares[who] for who in members}
     arrivals = [asked for asked in setting.arrivals if asked.analyst in shares]
     order, steps = served(arrivals, _scheduler(setting, policy, shares))
-    found = utilities(setting.config, policy, order, shares=shares, seed=setting.seed, **setting.wanted)
+    found = utilities(setting.config, policy, order, shares=shares, seed=setting.seed, goal=setting.goal)
     return found, steps
 
 

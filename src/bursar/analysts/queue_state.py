@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
 from bursar.analysts.scheduler import Scheduler
 from bursar.core.ledger import Transaction
@@ -174,8 +173,9 @@ def read(rows: Mapping[str, bytes]) -> Board:
         stored = {name: json.loads(body) for name, body in rows.items()}
         fields = stored.pop(SCHEDULE, {})
         tickets = [Ticket(**{**ticket, "state": QueueState(ticket["state"])}) for ticket in stored.values()]
-        sets: Any = {key: frozenset(fields.pop(key, ())) for key in ("passing", "away")}
-        return Board(**fields, **sets, tickets=tuple(sorted(tickets, key=lambda ticket: ticket.number)))
+        passing, away = frozenset(fields.pop("passing", ())), frozenset(fields.pop("away", ()))
+        tickets.sort(key=lambda ticket: ticket.number)
+        return Board(**fields, passing=passing, away=away, tickets=tuple(tickets))
     except (ValueError, TypeError, LookupError, AttributeError) as fault:
         raise LedgerError("the queue was written by another release of Bursar") from fault
 
@@ -198,5 +198,5 @@ def _name(ticket: Ticket) -> str:
     return f"ticket {ticket.number}"
 
 
-def _bytes(fields: dict[str, Any]) -> bytes:
+def _bytes(fields: Mapping[str, object]) -> bytes:
     return json.dumps(fields, sort_keys=True).encode("ascii")

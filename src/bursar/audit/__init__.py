@@ -25,7 +25,7 @@ from bursar.audit.neighbours import NeighbourTables, write_neighbours
 from bursar.audit.sessions import SESSIONS, Play, Session, Stage, transcript, written
 from bursar.config import Config
 from bursar.core.accounting import Mode, from_units
-from bursar.core.budget import LARGEST_BUDGET, Budget, charter_of
+from bursar.core.budget import LARGEST_BUDGET, Budget
 from bursar.core.curator import declare_version
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
@@ -204,7 +204,7 @@ class _Theater:
     def opened(self, source: Source) -> Bursar:
         """An engine in front of a made-up table of which nothing was asked yet."""
         config, randomness = self.config, self.randomness
-        ledger = MemoryLedger(charter_of(dataset="audit", **config.facts))
+        ledger = MemoryLedger(replace(config, dataset="audit").charter)
         axis, last = PartitionAxis.of(config.domain, config.unit), config.domain.partitions - 1
         declare_version(ledger, lambda key: source, randomness, axis=axis, through=last)
         db = Bursar(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -394,9 +394,15 @@ def ingest(
         for file in files or ():
             show.taken(bursar.owner.ingest(file), as_json=json)
         if watch is not None:
-            told: Any = {"tell": lambda found: show.taken(found, as_json=json), "between": bursar.owner.seal_due}
+            watcher = Watcher(
+                bursar.config,
+                watch,
+                bursar.owner.ingest,
+                tell=lambda taken: show.taken(taken, as_json=json),
+                between=bursar.owner.seal_due,
+            )
             with suppress(KeyboardInterrupt):
-                Watcher(bursar.config, watch, bursar.owner.ingest, **told).watch()
+                watcher.watch()
 
 
 @app.command()
@@ -455,9 +461,10 @@ def simulate(
     The questions are asked on made-up people, again for each policy; your data and your budget are not touched.
     """
     from bursar.cli.simulation import Choice, run
+    from bursar.planner.goals import Wanted
 
     choice = Choice(mix=mix or [], often=often or [], seed_on=seed_on, plot=plot)
-    goal = {"within": within, "confidence": confidence, "rmse": rmse}
+    goal = Wanted(within=within, confidence=confidence, rmse=rmse)
     if replay:
         with opened(data) as bursar:
             run(data, choice, goal, log=bursar.log(), as_json=json)

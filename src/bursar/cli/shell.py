@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from bursar.cli.opened import Stopped, Watch, working
 from bursar.core.domain import Attribute, Bins, Dates, Domain, Value
@@ -200,7 +201,7 @@ def shell(bursar: Bursar, *, wanted: Wanted, history: Path | None) -> None:
                 readline.write_history_file(history)
 
 
-def _recall(readline: Any, history: Path | None) -> None:
+def _recall(readline: ModuleType, history: Path | None) -> None:
     readline.clear_history()
     readline.set_history_length(HISTORY_LINES)
     if history is None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from bursar.analysts.shares import Seed
 from bursar.cli.opened import progress
 from bursar.config import Config, load
 from bursar.errors import AnalystError, QueryError
+from bursar.planner.goals import Wanted
 from bursar.simulate import (
     AnalystQuestion,
     Figures,
@@ -42,9 +42,7 @@ class Choice:
     plot: Path | None
 
 
-def run(
-    data: Path, choice: Choice, goal: Mapping[str, Any], *, log: Sequence[LoggedQuestion] | None, as_json: bool
-) -> None:
+def run(data: Path, choice: Choice, goal: Wanted, *, log: Sequence[LoggedQuestion] | None, as_json: bool) -> None:
     """Compare all policies, print the table, and draw the picture if one is wanted."""
     if choice.plot is not None:
         check_matplotlib()
@@ -53,7 +51,7 @@ def run(
     members = list(dict.fromkeys(one.analyst for one in asked))
     seed = _seed(choice, config)
     shares = shares_of(config, members)
-    setting = Setting(config=config, arrivals=asked, shares=shares, seed=seed, wanted=goal)
+    setting = Setting(config=config, arrivals=asked, shares=shares, seed=seed, goal=goal)
     figures = compare(setting, progress)
     if choice.plot is not None:
         plot(figures, choice.plot)
@@ -112,7 +110,7 @@ def _text(file: str) -> str:
         raise QueryError(f"the file {file!r} cannot be read as text") from None
 
 
-def _plain(one: Figures) -> dict[str, Any]:
+def _plain(one: Figures) -> dict[str, object]:
     """For JSON, which has no infinity: null stands for it."""
     return {key: None if value == math.inf else value for key, value in asdict(one).items()}
 

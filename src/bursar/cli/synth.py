@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -76,15 +76,25 @@ def synth(
     rows_file.check(out)
     if report is not None:
         report_plots.check()
-    wanted: Any = {"rows": rows, "ways": ways, "marginals": marginals, "history": history, "augment": augment}
-    wanted |= {"spend": spend, "method": method, "wait": not no_wait, "ticket": ticket}
+    questions = None
     if workload is not None:
         from bursar.sql.tokens import questions_of
 
-        wanted["workload"] = questions_of(read_file(workload))
+        questions = questions_of(read_file(workload))
     with opened(data, analyst) as bursar, show.ticket(as_json=json):
         with working("planning"):
-            prepared = bursar.prepare_synthesis(**wanted)
+            prepared = bursar.prepare_synthesis(
+                rows=rows,
+                ways=ways,
+                marginals=marginals,
+                workload=questions,
+                history=history,
+                augment=augment,
+                spend=spend,
+                method=method,
+                wait=not no_wait,
+                ticket=ticket,
+            )
         if price:
             _tell(prepared, as_json=json)
             return

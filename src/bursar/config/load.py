@@ -7,7 +7,6 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bursar.analysts.shares import AnalystSettings
 from bursar.compile import Level
@@ -18,8 +17,9 @@ from bursar.config.columns import levels
 from bursar.config.section import HOMES, KEYS, Place, Section, line_numbers, shown
 from bursar.config.sections import Groups, Sealing, check_together, groups, partition
 from bursar.config.view import view
-from bursar.core.budget import Budget
+from bursar.core.budget import Budget, charter_of
 from bursar.core.domain import Domain, Unit
+from bursar.core.ledger import Charter
 from bursar.core.seals import PartitionAxis
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
@@ -71,9 +71,11 @@ class Config:
         return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What the charter and the kernel are made from: all that the privacy statement depends on."""
-        return {"domain": self.domain, "unit": self.unit, "budget": self.budget, "max_rows": self.max_rows}
+    def charter(self) -> Charter:
+        """What the ledger is bound to: all that the privacy statement depends on."""
+        return charter_of(
+            dataset=self.dataset, domain=self.domain, unit=self.unit, budget=self.budget, max_rows=self.max_rows
+        )
 
     @property
     def ledger_path(self) -> Path:

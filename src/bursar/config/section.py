@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from bursar.errors import BursarError, ConfigError
 
@@ -131,7 +131,7 @@ class Section:
 
     file: str
     lines: Mapping[Place, int]
-    entries: Mapping[str, Any]
+    entries: Mapping[str, object]
     place: Place = ()
 
     def __contains__(self, key: str) -> bool:
@@ -175,7 +175,8 @@ class Section:
                 hint = "known here: " + ", ".join(known)
             self.refuse(key, reason=f"{self.label(key)} is not known", hint=hint)
 
-    def required(self, key: str, hint: str) -> Any:
+    def required(self, key: str, hint: str) -> object:
+        """What stands at a key that must be there."""
         if key not in self.entries:
             self.refuse(reason=f"{self.label(key)} is missing", hint=hint)
         return self.entries[key]
@@ -216,7 +217,7 @@ class Section:
             self.refuse(key, reason=reason, hint=hint)
         return value
 
-    def number(self, *keys: str | int, value: Any, hint: str) -> float:
+    def number(self, *keys: str | int, value: object, hint: str) -> float:
         """A finite number; `value` is what stands at `keys`."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.refuse(*keys, reason=f"{self.label(*keys)} must be a number, not {shown(value)}", hint=hint)
@@ -232,7 +233,8 @@ class Section:
             self.refuse(key, reason=reason, hint=hint)
         return value
 
-    def items(self, key: str, hint: str) -> list[Any]:
+    def items(self, key: str, hint: str) -> list[object]:
+        """A required list."""
         value = self.required(key, hint)
         if not isinstance(value, list):
             self.refuse(key, reason=f"{self.label(key)} must be a list, not {shown(value)}", hint=hint)
@@ -252,7 +254,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return folded[found[0]] if found else ""
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as the file has it, cut to a readable length."""
     if isinstance(value, list):
         return "a list"

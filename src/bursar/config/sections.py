@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import Enum
-from typing import Any
 
 from bursar.analysts.shares import AnalystSettings
 from bursar.config.columns import column
@@ -186,9 +185,14 @@ def budget(top: Section) -> Budget:
     if "rho" not in amounts and "epsilon" not in amounts:
         section.refuse(reason="budget.epsilon is missing", hint=hint)
     accountant, order = _enforced(section)
-    declared: dict[str, Any] = {**amounts, "accountant": accountant, "order": order}
     with section.located(*(["order"] if "order" in section else [])):
-        return Budget.of(**declared)
+        return Budget.of(
+            epsilon=amounts.get("epsilon"),
+            delta=amounts.get("delta"),
+            rho=amounts.get("rho"),
+            accountant=accountant,
+            order=order,
+        )
 
 
 def _enforced(section: Section) -> tuple[str, int | None]:
@@ -254,19 +258,20 @@ def _confidence(section: Section) -> float:
     return confidence
 
 
-def _percentage(value: Any) -> float | None:
-    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,15})?)\s*%\s*", value, re.ASCII) if isinstance(value, str) else None
-    return float(found[1]) if found is not None else None
+def _percentage(value: object) -> float | None:
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,15})?)\s*%\s*", value, re.ASCII) if isinstance(value, str) else None
+    return float(match[1]) if match is not None else None
 
 
 def columns_of(section: Section, domain: Domain, key: str, place: int, example: str) -> tuple[str, ...]:
     """The columns that one item of a list names, in the order of the domain; refused where one of them is no column."""
-    item = section.entries[key][place]
-    names = item if isinstance(item, list) else [item]
+    item = section.items(key, example)[place]
+    items: list[object] = item if isinstance(item, list) else [item]
     label = section.label(key, place)
-    if not names:
+    if not items:
         section.refuse(key, place, reason=f"{label} names no column", hint=example)
-    for inner, name in enumerate(names):
+    names: list[str] = []
+    for inner, name in enumerate(items):
         at = (key, place, inner) if isinstance(item, list) else (key, place)
         if not isinstance(name, str):
             reason = f"{section.label(*at)} must be the name of a column, not {shown(name)}"
@@ -277,6 +282,7 @@ def columns_of(section: Section, domain: Domain, key: str, place: int, example: 
             if "," in name:
                 hint = 'a list of columns for questions about several together: ["age", "sex"]'
             section.refuse(*at, reason=f"{section.label(*at)} is no declared column: {shown(name)}", hint=hint)
+        names.append(name)
     columns = domain.ordered(names)
     if len(columns) < len(names):
         section.refuse(key, place, reason=f"{label} names a column twice", hint=example)

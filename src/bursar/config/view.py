@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -23,9 +22,6 @@ from bursar.core.source.raw import one_select
 
 EXAMPLE = 'view = "SELECT person, sex, cost FROM visits JOIN people USING (person)"'
 LONGEST_VIEW = 20_000
-
-Node = Any
-"""A node of sqlglot's syntax tree."""
 
 _PARTS = (
     ((exp.Limit, exp.Fetch), "LIMIT"),
@@ -88,15 +84,12 @@ def _problems(text: str, unit: str) -> Iterator[str]:
     yield from strangers(tree)
 
 
-def _has(unit: str, keys: list[Node], node: Node) -> bool:
+def _has(unit: str, keys: list[exp.Expression], node: exp.Expression) -> bool:
     """Whether the unit is among the keys: by its name, or as what the same SELECT calls so."""
     select = node.find_ancestor(exp.Select)
     named = [] if select is None else [one.this for one in select.expressions if one.alias_or_name == unit]
     return any(isinstance(key, exp.Column) and (key.name.casefold() == unit.casefold() or key in named) for key in keys)
 
-
-Node = Any
-"""A node of sqlglot's syntax tree."""
 
 STRUCTURE: tuple[type, ...] = (
     exp.Select, exp.From, exp.Join, exp.Table, exp.TableAlias, exp.Where, exp.Group, exp.Having, exp.Qualify, exp.Order,
@@ -137,7 +130,7 @@ SYSTEM = ("information_schema", "pg_catalog", "system", "temp")
 """Schemas that tell about tables, such as how many rows they have."""
 
 
-def strangers(tree: Node) -> Iterator[str]:
+def strangers(tree: exp.Expression) -> Iterator[str]:
     """What is not on the list, or stands where it must not, in words."""
     for node in tree.walk():
         if isinstance(node, exp.Table):
@@ -152,7 +145,7 @@ def strangers(tree: Node) -> Iterator[str]:
             yield f"{_called(node)} is not among what a view may use"
 
 
-def _table(node: Node) -> Iterator[str]:
+def _table(node: exp.Expression) -> Iterator[str]:
     name = node.name.casefold()
     if not isinstance(node.this, exp.Identifier):
         yield f"{_called(node.this)} in FROM is no table of the file"
@@ -160,12 +153,12 @@ def _table(node: Node) -> Iterator[str]:
         yield f"{node.name} tells about tables, and is none of the file's own"
 
 
-def _loose(node: Node) -> bool:
+def _loose(node: exp.Expression) -> bool:
     """Whether it is a query that is no table in FROM."""
     return isinstance(node, exp.Query) and not _in_from(node)
 
 
-def _in_from(query: Node) -> bool:
+def _in_from(query: exp.Expression) -> bool:
     """Whether a query is the whole view, a part of a UNION, a WITH, or a table in FROM."""
     holder = query.parent
     if isinstance(query, exp.Subquery) and isinstance(holder, exp.From | exp.Join | exp.Union):
@@ -175,7 +168,7 @@ def _in_from(query: Node) -> bool:
     return holder is None or isinstance(holder, exp.CTE | exp.Union)
 
 
-def _called(node: Node) -> str:
+def _called(node: exp.Expression) -> str:
     """A function by its name, anything else by its kind."""
     if isinstance(node, exp.Anonymous):
         return str(node.name).upper()

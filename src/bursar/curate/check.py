@@ -7,26 +7,20 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from bursar.analysts.shares import AnalystSettings
 from bursar.config.load import Config, label
 from bursar.core.accounting import Mode, epsilon_of
-from bursar.core.budget import charter_of
-from bursar.core.curator import declare_version
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Neighbours
-from bursar.core.ledger import MemoryLedger
-from bursar.core.noise.system import SystemRandomness
 from bursar.curate.changes import ColumnChange, changes
 from bursar.curate.survey import ROUND, rounded_up
 from bursar.errors import GoalError, QueryError
-from bursar.goal import Contract, GoalKind
+from bursar.goal import DEFAULT_CONFIDENCE, Contract, Goal, GoalKind
+from bursar.planner.goals import in_counts
 from bursar.session import Bursar
-from bursar.simulate import Nobody
+from bursar.simulate import empty_ledger, over_nobody
 
 USUAL_DELTA = 1e-6
 WIDTH = 100
@@ -44,7 +38,8 @@ class Check:
     unconfirmed: tuple[str, ...]  # guesses: while there are any, nothing can be asked
     changes: tuple[ColumnChange, ...] | None = None  # exact numbers from the rows; None: nobody looked at them
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
+        """All of it as plain JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -177,7 +172,8 @@ class ExamplePrice:
 
     what: str
     sql: str
-    within: float
+    within: float  # the error that is asked for, or that the answer would have
+    rmse: float | None = None  # the root mean square error, where that is asked for
     unit: str
     price: float
     times: int  # how many such questions about the same people the budget buys
@@ -186,35 +182,37 @@ class ExamplePrice:
     def __str__(self) -> str:
         buys = f"the budget buys {self.times:,} of these" if self.times else "more than the budget"
         buys = "that is the whole budget" if self.whole else buys
-        return f"{self.what} within {self.within:.6g} costs {self.unit} {self.price:.4g}; {buys}\n    {self.sql}"
+        rmse = "" if self.rmse is None else f" with a root mean square error of {self.rmse:.6g},"
+        exact = f"{self.what}{rmse} within {self.within:.6g}"
+        return f"{exact} costs {self.unit} {self.price:.4g}; {buys}\n    {self.sql}"
 
 
 def prices(config: Config) -> tuple[ExamplePrice, ...]:
-    """A count, some histograms, and the most exact histogram that the whole budget buys.
+    """A count and some histograms at the config's own goal, and the most exact histogram that the whole budget buys.
 
     Edge cases: a question that the config does not allow is left out.
     """
     small = sorted(config.domain.attributes, key=lambda one: one.size)
     columns = [one for one in config.domain.attributes if one.size <= LARGEST_HISTOGRAM][:HISTOGRAMS]
-    within, whole = typical_error(config), {config.budget.mode.unit: config.budget.amount}
     found: list[ExamplePrice | None] = []
     with _nothing_asked(config) as db:
         for condition in [text for one in small if (text := _condition(one))][:1]:
             sql = f"SELECT COUNT(*) FROM {_quoted(config.table)} WHERE {condition}"
-            found.append(_priced(db, "a count", sql, within=within))
+            found.append(_priced(db, "a count", sql))
         for one in columns:
-            found.append(_priced(db, f"a histogram of {one.name}", _histogram(config, one), within=within))
+            found.append(_priced(db, f"a histogram of {one.name}", _histogram(config, one)))
         for one in columns[:1]:
-            found.append(_priced(db, f"one histogram of {one.name}", _histogram(config, one), **whole))
+            found.append(
+                _priced(db, f"one histogram of {one.name}", _histogram(config, one), spend=config.budget.amount)
+            )
     return tuple(price for price in found if price is not None)
 
 
 def first_question(config: Config) -> ExamplePrice | None:
     """A count of all rows, with a round error that costs about FIRST_SHARE of the budget; None if it is not allowed."""
     sql = f"SELECT COUNT(*) FROM {_quoted(config.table)}"
-    share = {config.budget.mode.unit: FIRST_SHARE * config.budget.amount}
     with _nothing_asked(config) as db:
-        exact = _priced(db, "a count", sql, **share)
+        exact = _priced(db, "a count", sql, spend=FIRST_SHARE * config.budget.amount)
         return None if exact is None else _priced(db, "a count", sql, within=float(_round(exact.within)))
 
 
@@ -222,48 +220,55 @@ def _round(error: float) -> Fraction:
     return rounded_up(Fraction(error), ROUND)
 
 
-def typical_error(config: Config) -> float:
-    """The error of the config's goal, if it is one in rows; else a thousandth of what the table may hold.
+def example_goal(config: Config) -> Goal:
+    """The config's own goal, in rows; where it has none, an error of 1% of the public size.
 
-    The thousandth is taken for each row that a person may have: so many times more noise is needed.
+    Edge cases: where the size is not public, so that no percentage can be priced beforehand, a thousandth of what the
+    table may hold, for each row that a person may have: so many times more noise is needed.
     """
-    goal = config.goal
-    if goal is not None and goal.kind is GoalKind.ERROR:
-        if not goal.percent:
-            return goal.amount
-        if config.public_size is not None:
-            return goal.amount * config.public_size / 100
-    return max(float(rounded_up(Fraction(config.max_rows, 1000))), LEAST_ERROR) * config.unit.max_contributions
+    goal, size = config.goal, config.public_size
+    if goal is not None and not goal.percent:
+        return goal
+    if size is not None:
+        percentage = goal or Goal(kind=GoalKind.ERROR, amount=1.0, percent=True)
+        return in_counts(percentage, size, lambda beta: None)
+    error = max(float(rounded_up(Fraction(config.max_rows, 1000))), LEAST_ERROR) * config.unit.max_contributions
+    return Goal(kind=GoalKind.ERROR, amount=error, confidence=DEFAULT_CONFIDENCE if goal is None else goal.confidence)
 
 
-@contextmanager
-def _nothing_asked(config: Config) -> Iterator[Bursar]:
-    """The engine over nobody: prices do not depend on rows."""
-    config = replace(config, analysts=AnalystSettings(), goal=None, pace=0.0)
-    ledger = MemoryLedger(charter_of(dataset=config.dataset, **config.facts))
-    door: Any = {"open_source": lambda key: Nobody(config.domain), "randomness": SystemRandomness()}
-    declare_version(ledger, **door)
-    with Bursar(config, ledger, **door) as db:
-        yield db
+def _nothing_asked(config: Config) -> Bursar:
+    """A session over nobody, whose default is the example goal: prices do not depend on rows."""
+    alone = replace(config, analysts=AnalystSettings(), goal=example_goal(config), pace=0.0)
+    return over_nobody(alone, empty_ledger(alone))
 
 
-def _priced(db: Bursar, what: str, sql: str, **wanted: Any) -> ExamplePrice | None:
+def _priced(
+    db: Bursar, what: str, sql: str, *, within: float | None = None, spend: float | None = None
+) -> ExamplePrice | None:
+    """A question at an error, or for what may be spent; without both, at the goal of the session."""
+    unit, goal = db.config.budget.mode.unit, db.config.goal
+    epsilon, rho = (spend, None) if unit == "epsilon" else (None, spend)
     try:
-        found = db.explain(sql, **wanted)
+        explanation = db.explain(sql, within=within, epsilon=epsilon, rho=rho)
     except (QueryError, GoalError):
         return None
-    fitting = [line for line in found.offers if line.meets] if found.chosen is None else [found.offers[found.chosen]]
+    offers, chosen = explanation.offers, explanation.chosen
+    fitting = [line for line in offers if line.meets] if chosen is None else [offers[chosen]]
     offer = min(fitting, key=lambda line: line.price, default=None)
     if offer is None or not offer.price:
         return None
+    rmse = None
+    if within is None and spend is None and goal is not None:
+        within, rmse = (goal.amount, None) if goal.kind is GoalKind.ERROR else (None, goal.amount)
     return ExamplePrice(
         what=what,
         sql=sql,
-        within=wanted.get("within", offer.error),
-        unit=found.unit,
+        within=offer.error if within is None else within,
+        rmse=rmse,
+        unit=unit,
         price=offer.price,
         times=int(db.config.budget.amount / offer.price),
-        whole="within" not in wanted,
+        whole=spend is not None,
     )
 
 

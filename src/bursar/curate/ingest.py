@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bursar.config import Config
 from bursar.curate.intake import SUFFIXES, Store, Taken, digest_of
@@ -54,8 +53,9 @@ def store_of(config: Config) -> Store:
         raise ConfigError(f"these data are complete: no rows can be added\ntry: [partition]\n{hint}", str(config.path))
     if config.location.suffix.lower() not in DATABASES:
         raise ConfigError("rows can be added to a DuckDB file only\ntry: path = ....duckdb", str(config.path))
-    facts: Any = {"domain": config.domain, "unit": config.unit, "max_rows": config.max_rows}
-    return Store(path=config.location, table=config.table, **facts)
+    return Store(
+        path=config.location, table=config.table, domain=config.domain, unit=config.unit, max_rows=config.max_rows
+    )
 
 
 def ingest(config: Config, file: Path, sealed: Callable[[], int | None]) -> Taken:

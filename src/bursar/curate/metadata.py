@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from bursar.config.load import LARGEST_ROWS, read_text
 from bursar.config.section import shown
@@ -48,10 +47,10 @@ def read_smartnoise(path: Path, table: str | None = None) -> Draft:
     return _draft(path, name, found[name])
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> object:
     text = read_text(path)
     try:
-        yaml: Any = import_module("yaml")  # it comes without types
+        yaml = import_module("yaml")
     except ImportError:
         raise Unsupported("a SmartNoise file needs PyYAML\ntry: pip install pyyaml") from None
     try:
@@ -61,7 +60,7 @@ def _read(path: Path) -> Any:
         raise ConfigError("not valid YAML", str(path), 0 if mark is None else mark.line + 1) from None
 
 
-def _tables(entries: Any, levels: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _tables(entries: object, levels: int) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Every node whose children are columns, down to a depth."""
     for name, inner in entries.items() if isinstance(entries, dict) else ():
         if not isinstance(inner, dict):
@@ -72,27 +71,28 @@ def _tables(entries: Any, levels: int) -> Iterator[tuple[str, Mapping[str, Any]]
             yield from _tables(inner, levels - 1)
 
 
-def _draft(path: Path, table: str, entries: Mapping[str, Any]) -> Draft:
+def _draft(path: Path, table: str, entries: Mapping[str, object]) -> Draft:
     declared = {_name(name): column for name, column in entries.items() if isinstance(column, dict)}
     parts = [_column(path, name, column) for name, column in declared.items()]
-    rows = entries.get("rows", 0)
-    known = type(rows) is int and 0 < rows <= LARGEST_ROWS // 5
+    max_rows, rows_why = DEFAULT_ROWS, "A guess."
+    rows = entries.get("rows")
+    if isinstance(rows, int) and not isinstance(rows, bool) and 0 < rows <= LARGEST_ROWS // 5:
+        max_rows, rows_why = int(rounded_up(Fraction(2 * rows))), f"From {path.name}: twice its rows, rounded up."
     return Draft(
         origin=path.name,
         dataset=table,
         path=f"{table}.csv",
         path_why="say where the data are",
         table=table,
-        max_rows=int(rounded_up(Fraction(2 * rows))) if known else DEFAULT_ROWS,
-        rows_why=(f"From {path.name}: twice its rows, rounded up." if known else "A guess.")
-        + " Must be a number that the table will never exceed, and that you may tell anybody.",
+        max_rows=max_rows,
+        rows_why=f"{rows_why} Must be a number that the table will never exceed, and that you may tell anybody.",
         unit=_unit(path, entries, [name for name, column in declared.items() if column.get("private_id") is True]),
         columns=tuple(part for part in parts if isinstance(part, DraftColumn)),
         left_out=tuple(part for part in parts if isinstance(part, LeftOut)),
     )
 
 
-def _unit(path: Path, entries: Mapping[str, Any], ids: list[str]) -> DraftUnit:
+def _unit(path: Path, entries: Mapping[str, object], ids: list[str]) -> DraftUnit:
     if len(ids) > 1:
         reason = f"people are told apart by several columns together ({', '.join(ids)}), and Bursar takes one"
         raise ConfigError(f"{reason}\ntry: add a column that joins them, and keep private_id on that one", str(path))
@@ -106,7 +106,7 @@ def _unit(path: Path, entries: Mapping[str, Any], ids: list[str]) -> DraftUnit:
     return DraftUnit(column=ids[0], max_contributions=rows, why=why)
 
 
-def _column(path: Path, name: str, column: Mapping[str, Any]) -> DraftColumn | LeftOut:
+def _column(path: Path, name: str, column: Mapping[str, object]) -> DraftColumn | LeftOut:
     kind, origin = column.get("type"), f"From {path.name}"
     if column.get("private_id") is True:
         return LeftOut(name=name, reason="tells people apart; it stays the unit and cannot be asked about")
@@ -127,7 +127,7 @@ def _column(path: Path, name: str, column: Mapping[str, Any]) -> DraftColumn | L
     return LeftOut(name=name, reason=f"of type {shown(kind)}, which cannot be asked about")
 
 
-def _bound(path: Path, name: str, key: str, value: Any) -> Fraction | None:
+def _bound(path: Path, name: str, key: str, value: object) -> Fraction | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -137,7 +137,7 @@ def _bound(path: Path, name: str, key: str, value: Any) -> Fraction | None:
     return Fraction(str(value))
 
 
-def _name(name: Any) -> str:
+def _name(name: object) -> str:
     """A name without the quotes that a database would need."""
     text = str(name)
     quoted = len(text) > 2 and text[0] + text[-1] in ('""', "``", "[]")

@@ -15,12 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from bursar.core.source.duckdb import SETTINGS
-from bursar.core.source.raw import attempt, literal, quoted
+from bursar.core.source.raw import Connection, attempt, literal, quoted
 from bursar.errors import SourceError
 
 MOSTLY = 0.8
@@ -71,7 +70,7 @@ def plain_copy(file: Path, *, allowed: bool, told: Callable[[str], None] = lambd
         connection.close()
 
 
-def _copied(connection: Any, file: Path, *, allowed: bool, say: Callable[[str], None]) -> Plain | None:
+def _copied(connection: Connection, file: Path, *, allowed: bool, say: Callable[[str], None]) -> Plain | None:
     where = literal(str(file.absolute()).replace("[", "[[]"))
     try:
         found = connection.execute(f"FROM sniff_csv({where}, header = true)")
@@ -124,7 +123,7 @@ def _copied(connection: Any, file: Path, *, allowed: bool, say: Callable[[str], 
     return Plain(path=copy, told="; ".join(told))
 
 
-def _field(connection: Any, name: str, kind: str, sniffed: dict[str, Any], separator: str) -> _Field:
+def _field(connection: Connection, name: str, kind: str, sniffed: dict[str, str], separator: str) -> _Field:
     column = quoted(name)
     each = f"(SELECT {column} AS field, count(*) AS n FROM fields WHERE {column} IS NOT NULL GROUP BY ALL)"
     style = sniffed["DateFormat"]
@@ -162,7 +161,7 @@ def _field(connection: Any, name: str, kind: str, sniffed: dict[str, Any], separ
     return _Field(name=name, sql=f"CASE WHEN {fits[way].replace(FIELD, column)} THEN {text} END", told=told)
 
 
-def _ambiguous(connection: Any, each: str, style: str) -> bool:
+def _ambiguous(connection: Connection, each: str, style: str) -> bool:
     """Whether all days could as well be read with day and month exchanged."""
     swapped = style.translate(str.maketrans("dm", "md"))
     if style.startswith("%Y") or swapped == style:

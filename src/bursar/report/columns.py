@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from enum import Enum
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, Protocol
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-def library(name: str, *, extra: str, what: str) -> Any:
+def library(name: str, *, extra: str, what: str) -> ModuleType:
     """The module of this name; where it is not installed, an error that says how to get it."""
     try:
         return importlib.import_module(name)
@@ -72,7 +73,7 @@ class Tabular(Protocol):
     @property
     def contract(self) -> str: ...
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Everything about the answer but its numbers, as plain JSON values."""
 
     def cells(self) -> list[list[str]]:
@@ -161,7 +162,7 @@ def to_pandas(answer: Tabular) -> pandas.DataFrame:
     return frame
 
 
-def _pandas_series(pd: Any, column: AnswerColumn) -> Any:
+def _pandas_series(pd: ModuleType, column: AnswerColumn) -> pandas.Series:
     if column.kind is ColumnKind.DATE:
         return pd.Series(np.array(column.values, dtype="datetime64[D]").astype("datetime64[s]"))
     plain = {ColumnKind.NUMBER: "float64", ColumnKind.INTEGER: "int64", ColumnKind.BOOLEAN: "bool"}

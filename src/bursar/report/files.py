@@ -7,7 +7,6 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from bursar.core.domain import Value
 from bursar.errors import Unsupported
@@ -43,7 +42,7 @@ def write_picture(answer: Tabular, path: Path) -> None:
         drawn.savefig(path, dpi=120)
 
 
-Writer = Callable[[Any, Path], None]
+Writer = Callable[[Tabular, Path], None]
 
 WRITERS: dict[str, Writer] = {
     ".csv": write_csv,

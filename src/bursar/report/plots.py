@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def picture_of(answer: Tabular, *, output: str | None = None) -> Figure:
     return figure
 
 
-def plot(answer: Tabular, axes: Any = None, *, output: str | None = None) -> Axes:
+def plot(answer: Tabular, axes: Axes | None = None, *, output: str | None = None) -> Axes:
     """On the given axes, or on new ones that a notebook or `pyplot.show()` shows."""
     pyplot = library("matplotlib.pyplot", extra="plot", what="a picture")
     drawn: Axes = pyplot.subplots(layout="constrained")[1] if axes is None else axes
@@ -61,7 +61,7 @@ def plot(answer: Tabular, axes: Any = None, *, output: str | None = None) -> Axe
     return drawn
 
 
-def draw(answer: Tabular, axes: Any, *, output: str | None = None) -> None:
+def draw(answer: Tabular, axes: Axes, *, output: str | None = None) -> None:
     """One place per group, one colour per series, an error bar on each number."""
     if output is not None and output not in answer.outputs:
         raise QueryError(f"the answer has no {output!r}; it has {', '.join(answer.outputs)}")
@@ -112,7 +112,7 @@ def frame_of(answer: Tabular, outputs: list[int]) -> tuple[float, float] | None:
     return (low - reach if low < 0 or min(aside, default=0.0) < 0 else 0.0), high + reach
 
 
-def _ticks(axes: Any, places: list[str], apart: set[int]) -> None:
+def _ticks(axes: Axes, places: list[str], apart: set[int]) -> None:
     """Labels below, fewer than there are places where these are many; what stands apart always has its own."""
     step = -(-len(places) // MOST_TICKS) or 1
     ends = [number for number in range(0, len(places), step) if not any(0 < abs(number - a) < step for a in apart)]
@@ -134,7 +134,7 @@ def plain(text: str) -> str:
 
 def _draw_series(
     answer: Tabular,
-    axes: Any,
+    axes: Axes,
     x: Reals,
     lines: list[int],
     output: int,
@@ -156,11 +156,21 @@ def _draw_series(
         x = x + (number - (series - 1) / 2) * width
         axes.bar(x, value, width, yerr=reach, capsize=3, label=legend, color=color, alpha=0.75, ecolor="#333333")
     else:
-        style = {"markersize": 3, "linewidth": 1, "elinewidth": 0.8, "capsize": 1.5, "color": color}
         apart = np.array([any(label in STRAYS for label in answer.labels[line]) for line in lines], dtype=bool)
         for some, fmt, name in ((~apart, "o-", legend), (apart, "o", None if np.any(~apart) else legend)):
             if np.any(some):
-                axes.errorbar(x[some], value[some], yerr=reach[:, some], fmt=fmt, label=name, **style)
+                axes.errorbar(
+                    x[some],
+                    value[some],
+                    yerr=reach[:, some],
+                    fmt=fmt,
+                    label=name,
+                    markersize=3,
+                    linewidth=1,
+                    elinewidth=0.8,
+                    capsize=1.5,
+                    color=color,
+                )
     if frame is not None:
         drawn = ~np.isnan(value)
         for edge, mark, cut in ((frame[0], "v", drawn & (low < frame[0])), (frame[1], "^", drawn & (high > frame[1]))):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from bursar.report.files import written
 from bursar.report.plots import plain
 from bursar.report.savings import Books, Entries, Saved, own_entries, paid_by
 from bursar.report.status import ERASED, OWNER, BudgetStatus
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SHOWN = 3
 """How many values are named per column."""
@@ -158,7 +161,8 @@ class Spending:
     people: tuple[Used, ...]
     saved: Saved | None = None  # where it was asked for
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
+        """All of it as plain JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -294,7 +298,7 @@ def draw_spending(status: BudgetStatus, spending: Spending, path: Path) -> None:
 
     figure = Figure(figsize=(9, 8), layout="constrained")
     last = "asked" if spending.saved is None else "saved"
-    panels: dict[str, Any] = figure.subplot_mosaic(
+    panels: dict[str, Axes] = figure.subplot_mosaic(
         [["whole"] * 2, ["columns", "people"], ["bought", "from"], [last] * 2]
     )
     _whole(panels["whole"], status)
@@ -316,7 +320,7 @@ def draw_spending(status: BudgetStatus, spending: Spending, path: Path) -> None:
         figure.savefig(path, dpi=120)
 
 
-def _whole(axes: Any, status: BudgetStatus) -> None:
+def _whole(axes: Axes, status: BudgetStatus) -> None:
     rows = [("data set", status.spent, status.held, status.left)]
     rows += [(account.analyst, account.spent, account.held, account.left) for account in status.accounts]
     for place, (_, spent, held, left) in enumerate(rows):
@@ -330,7 +334,7 @@ def _whole(axes: Any, status: BudgetStatus) -> None:
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
 
-def _bars(axes: Any, title: str, bars: list[tuple[str, float]]) -> None:
+def _bars(axes: Axes, title: str, bars: list[tuple[str, float]]) -> None:
     shown = bars[:MOST_BARS]
     axes.barh(range(len(shown)), [amount for _, amount in shown], color="#4c72b0")
     axes.set_yticks(range(len(shown)), [_tick(name) for name, _ in shown], fontsize=8)

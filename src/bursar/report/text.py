@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import typer
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Result(Protocol):
     """An answer, an explanation or a batch of answers."""
 
-    def to_json(self) -> dict[str, Any]: ...
+    def to_json(self) -> dict[str, object]: ...
 
 
 def result(found: Result, *, as_json: bool) -> None:
@@ -102,7 +102,7 @@ def audit(found: Audit, *, as_json: bool) -> None:
         print(found)
 
 
-def _json(value: Any) -> None:
+def _json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
@@ -202,7 +202,7 @@ def price(batch: OpenBatch, status: BudgetStatus, *, as_json: bool) -> float:
     cost, alone = batch.price, batch.one_by_one
     left = status.accounts[0].left if len(status.accounts) == 1 else status.left
     if as_json:
-        facts: dict[str, Any] = {
+        facts = {
             "price": _finite(cost),
             "one_by_one": _finite(alone),
             "unit": status.unit,
