@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
-from bursar.analysts.policy import policy_of
+from bursar.analysts.policy import PlannerParts, policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
 from bursar.compile.cache import CompileCache
@@ -66,14 +66,16 @@ class Engine:
         self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
         self.sight = TableSight(config, ledger, analyst)
         self.planner = self.policy.planner(
-            domain=config.domain,
-            mode=config.budget.mode,
-            preset=presets.under(config.family, preset, config.domain, config.groups),
-            prices=self.kernel,
-            ledger=ledger,
-            analyst=analyst,
-            synthetic=self.sight.synthetic_rows,
-            promised=guarantee_of(config.analysts, config.budget),
+            PlannerParts(
+                domain=config.domain,
+                mode=config.budget.mode,
+                preset=presets.under(config.family, preset, config.domain, config.groups),
+                prices=self.kernel,
+                ledger=ledger,
+                analyst=analyst,
+                synthetic=self.sight.synthetic_rows,
+                promised=guarantee_of(config.analysts, config.budget),
+            )
         )
         self._compiled = CompileCache(config.domain, config.table, config.levels)
 
