@@ -96,11 +96,11 @@ class Bursar:
         `synthetic` takes the answer of the synthetic table, whatever is known about its error. Where questions wait for
         their turn, `wait=False` raises Waiting with a `ticket`, with which the place in line is kept.
         """
-        wanted = Wanted(
+        goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             synthetic=synthetic,
         )  # fmt: skip
-        answer = self.run(sql, wanted, key=key, wait=wait, ticket=ticket)
+        answer = self.run(sql, goal, key=key, wait=wait, ticket=ticket)
         if isinstance(answer, Explanation):
             raise QueryError(
                 "a text that begins with EXPLAIN is for `explain`", text=sql, position=0, rewrite=without_explain(sql)
@@ -127,11 +127,11 @@ class Bursar:
         synthetic: bool = False,
     ) -> Explanation:
         """Every way to answer, with its price and error. Free."""
-        wanted = Wanted(
+        goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             synthetic=synthetic,
         )  # fmt: skip
-        return self.engine.planner.explain(self.engine.prepare(sql, wanted))
+        return self.engine.planner.explain(self.engine.prepare(sql, goal))
 
     @overload
     def batch(
@@ -168,11 +168,11 @@ class Bursar:
         With questions: a `Batch` of their answers. Without: an `OpenBatch` for a with block, to collect them, look at
         the price, and pay when the block is left. `progress` hears how many questions have been priced.
         """
-        wanted = Wanted(
+        goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             synthetic=synthetic,
         )  # fmt: skip
-        collected = OpenBatch(self.engine, wanted, key=key, wait=wait, ticket=ticket, progress=progress)
+        collected = OpenBatch(self.engine, goal, key=key, wait=wait, ticket=ticket, progress=progress)
         if questions is None:
             return collected
         for sql in questions:
@@ -218,14 +218,14 @@ class Bursar:
         gives marginals. With `explain`, every way to answer, with its price and error, free; else an Answer whose lines
         are made when they are looked at.
         """
-        wanted = Wanted(
+        goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             synthetic=synthetic,
         )  # fmt: skip
         with paced(self.config.pace):
             workload = thresholds(self.config.domain, k=k, r=r, features=features, sealed=self.kernel.sealed())
             request = self.engine.request(
-                written(k, r, features), workload, wanted, key=key, wait=wait, ticket=ticket, explain=explain
+                written(k, r, features), workload, goal, key=key, wait=wait, ticket=ticket, explain=explain
             )
             return self.engine.ask(request)
 
@@ -270,12 +270,12 @@ class Bursar:
             ticket=ticket,
         )
         prepared.check()
-        made = prepared.make(progress=progress, seconds=seconds)
+        table = prepared.make(progress=progress, seconds=seconds)
         if out is not None:
-            made.write(out)
+            table.write(out)
         if report is not None:
-            made.report.write(Path(report))
-        return made
+            table.report.write(Path(report))
+        return table
 
     def prepare_synthesis(
         self,
@@ -363,11 +363,11 @@ def open(
     number of records and the head that `verify` printed once: an older ledger is then refused.
     """
     bursar = _opened(load(path), analyst, data, expect)
-    declared, wanted = Shares(bursar.kernel.shares()), bursar.config.analysts.accounts
-    if declared != wanted:
+    declared, configured = Shares(bursar.kernel.shares()), bursar.config.analysts.accounts
+    if declared != configured:
         bursar.close()
         raise LedgerError(
-            f"the shares in {path} ({wanted}) are not those that the ledger keeps ({declared})\n"
+            f"the shares in {path} ({configured}) are not those that the ledger keeps ({declared})\n"
             "try: if you own the data and the config is right, bursar shares"
         )
     bursar.owner.seal_due()

@@ -115,16 +115,16 @@ def utilities(
     whole = sum(shares.values(), Fraction(0))
     amount = config.budget.amount * float(whole)
     brought = Budget(mode=config.budget.mode, amount=amount, order=config.budget.order)
-    own = {who: share / whole for who, share in shares.items()}
-    config = replace(config, budget=brought, analysts=policy.settings(own, seed), pace=0.0)
+    shares_in_all = {who: share / whole for who, share in shares.items()}
+    config = replace(config, budget=brought, analysts=policy.settings(shares_in_all, seed), pace=0.0)
     ledger = empty_ledger(config)
     over_nobody(config, ledger).owner.declare_shares()
     sessions = {who: over_nobody(config, ledger, analyst=who) for who in shares}
     answered = dict.fromkeys(shares, 0)
-    for asked in questions:
+    for question in questions:
         try:
-            sessions[asked.analyst].query(
-                asked.sql,
+            sessions[question.analyst].query(
+                question.sql,
                 within=goal.within,
                 confidence=goal.confidence,
                 rmse=goal.rmse,
@@ -132,11 +132,11 @@ def utilities(
                 rho=goal.rho,
                 max_cost=goal.max_cost,
             )
-            answered[asked.analyst] += 1
+            answered[question.analyst] += 1
         except BudgetError:
             continue
         except GoalError as error:
-            raise GoalError(f"{error}\nin the question of {asked.analyst!r}: {asked.sql}") from None
+            raise GoalError(f"{error}\nin the question of {question.analyst!r}: {question.sql}") from None
     ledger.close()
     return answered
 
@@ -185,13 +185,15 @@ def replayed(log: Iterable[LoggedQuestion], analysts: Iterable[str]) -> list[Ana
     Several records that one question paid for in a row are one question. Synthetic tables are none, and
     texts that were erased cannot be asked again.
     """
-    known = set(analysts)
+    members = set(analysts)
     asked_for = [line for line in log if line.rows and line.purpose and not line.purpose.startswith(PREFIX)]
-    paid = [(line.analyst, line.purpose) for line in asked_for if line.analyst in known]
-    asked = [AnalystQuestion(analyst=who, sql=sql) for (who, text), _ in groupby(paid) for sql in questions_of(text)]
-    if not asked:
+    paid = [(line.analyst, line.purpose) for line in asked_for if line.analyst in members]
+    questions = [
+        AnalystQuestion(analyst=who, sql=sql) for (who, text), _ in groupby(paid) for sql in questions_of(text)
+    ]
+    if not questions:
         raise QueryError("the log has no question of an analyst who has a share\ntry: --mix NAME=FILE")
-    return asked
+    return questions
 
 
 POLICIES = (
@@ -234,7 +236,7 @@ class Setting:
     @property
     def policies(self) -> tuple[TrialPolicy, ...]:
         """All of them; without a seed there is nothing to put into its cache."""
-        return tuple(one for one in POLICIES if one.policy != "seeded-cache" or self.seed is not None)
+        return tuple(policy for policy in POLICIES if policy.policy != "seeded-cache" or self.seed is not None)
 
 
 def shares_of(config: Config, analysts: Sequence[str]) -> dict[str, Fraction]:
@@ -252,15 +254,15 @@ def compare(setting: Setting, progress: Progress = lambda done, of: None) -> lis
 
     Guarantees: nothing is read from or charged to the real data set; noise is drawn, and nothing depends on it.
     """
-    policies, found = setting.policies, []
+    policies, figures = setting.policies, []
     alone: dict[str, Utilities] = {}  # by policy: one who is alone has the whole budget, and no turns to wait for
     for place, policy in enumerate(policies):
         kind = "seeded-cache" if policy.policy == "seeded-cache" else "shared"
         if kind not in alone:
             alone[kind] = {who: _mean(setting, policy, [who])[0][who] for who in setting.shares}
-        found.append(_figures(setting, policy, alone[kind]))
+        figures.append(_figures(setting, policy, alone[kind]))
         progress(place + 1, len(policies))
-    return found
+    return figures
 
 
 def _figures(setting: Setting, policy: TrialPolicy, alone: Utilities) -> Figures:
@@ -290,10 +292,10 @@ def _mean(setting: Setting, policy: TrialPolicy, members: Sequence[str]) -> tupl
 
 def _once(setting: Setting, policy: TrialPolicy, members: Sequence[str]) -> tuple[Utilities, int]:
     shares = {who: setting.shares[who] for who in members}
-    arrivals = [asked for asked in setting.arrivals if asked.analyst in shares]
+    arrivals = [question for question in setting.arrivals if question.analyst in shares]
     order, steps = served(arrivals, _scheduler(setting, policy, shares))
-    found = utilities(setting.config, policy, order, shares=shares, seed=setting.seed, goal=setting.goal)
-    return found, steps
+    answered = utilities(setting.config, policy, order, shares=shares, seed=setting.seed, goal=setting.goal)
+    return answered, steps
 
 
 def _scheduler(setting: Setting, policy: TrialPolicy, shares: Mapping[str, Fraction]) -> Scheduler | None:
@@ -345,8 +347,8 @@ def interference(without: Mapping[str, Utilities], joint: Utilities) -> float:
     return max((ratio(without[j][i], joint[i]) for i, j in pairs), default=1.0)
 
 
-def _same_people(one: Mapping[str, object], other: Mapping[str, object]) -> None:
-    if one.keys() != other.keys():
+def _same_people(first: Mapping[str, object], second: Mapping[str, object]) -> None:
+    if first.keys() != second.keys():
         raise ValueError("utilities of different analysts are compared")
 
 
@@ -359,7 +361,7 @@ def served(arrivals: Sequence[AnalystQuestion], scheduler: Scheduler | None) -> 
     """
     if scheduler is None:
         return list(arrivals), len(arrivals)
-    left = Counter(asked.analyst for asked in arrivals)
+    left = Counter(question.analyst for question in arrivals)
     line: dict[str, deque[AnalystQuestion]] = {who: deque() for who in left}
     turns: Turns = {}
     turn: str | None = None
@@ -399,9 +401,9 @@ def plot(figures: Sequence[Figures], path: Path) -> None:
     from matplotlib.figure import Figure
 
     picture = Figure(figsize=(12, 3.4), layout="constrained")
-    names = [one.policy for one in figures]
+    names = [figure.policy for figure in figures]
     for axis, (measure, title, limit) in zip(picture.subplots(1, len(PANELS)), PANELS, strict=True):
-        values = [float(getattr(one, measure)) for one in figures]
+        values = [float(getattr(figure, measure)) for figure in figures]
         top = 1.15 * max([value for value in values if math.isfinite(value)] + [limit or 0.0, 1.0])
         axis.bar(range(len(names)), [min(value, top) for value in values], color="#4c72b0")
         for place, value in enumerate(values):

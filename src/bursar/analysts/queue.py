@@ -233,7 +233,7 @@ class TurnQueue:
             raise AnalystError(f"{analyst!r} has no share of this budget, and only analysts who have one take turns")
 
     def _seen_by(self, analyst: str, board: Board) -> QueueStatus:
-        own = tuple(ticket for ticket in board.tickets if ticket.analyst == analyst)
+        tickets = tuple(ticket for ticket in board.tickets if ticket.analyst == analyst)
         return QueueStatus(
             scheduler=self._name,
             idle=self._rules.idle,
@@ -242,8 +242,8 @@ class TurnQueue:
             had=board.turns.get(analyst, 0),
             given=sum(board.turns.values()),
             away=analyst in board.away,
-            own=own,
-            others=len(board.tickets) - len(own),
+            own=tickets,
+            others=len(board.tickets) - len(tickets),
         )
 
     def _situation(self, board: Board, analyst: str) -> str:

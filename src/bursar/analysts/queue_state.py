@@ -69,8 +69,8 @@ class Board:
         return next((ticket for ticket in self.tickets if ticket.state is QueueState.RUNNING), None)
 
     def put(self, ticket: Ticket) -> Board:
-        rest = tuple(other for other in self.tickets if other.number != ticket.number)
-        return replace(self, tickets=tuple(sorted((*rest, ticket), key=lambda each: each.number)))
+        others = tuple(other for other in self.tickets if other.number != ticket.number)
+        return replace(self, tickets=tuple(sorted((*others, ticket), key=lambda each: each.number)))
 
     def drop(self, *gone: Ticket) -> Board:
         return replace(self, tickets=tuple(ticket for ticket in self.tickets if ticket not in gone))
@@ -114,8 +114,8 @@ def _under(board: Board, rules: Rules, now: float) -> Board:
     weights = f"{type(scheduler).__name__} " + ", ".join(f"{n!r} {w}" for n, w in sorted(scheduler.weights.items()))
     if board.weights == weights:
         return board
-    known = tuple(ticket for ticket in board.tickets if ticket.analyst in rules.analysts)
-    return Board(weights=weights, begun=now, last=board.last, seen=board.seen, away=board.away, tickets=known)
+    tickets = tuple(ticket for ticket in board.tickets if ticket.analyst in rules.analysts)
+    return Board(weights=weights, begun=now, last=board.last, seen=board.seen, away=board.away, tickets=tickets)
 
 
 def _lets_go(board: Board, rules: Rules, who: str, now: float) -> bool:
@@ -190,8 +190,8 @@ def write(transaction: Transaction, stored: Board, board: Board) -> None:
             transaction.put_in_queue(name, _bytes(asdict(ticket)))
     if replace(stored, tickets=()) != replace(board, tickets=()):
         sets = {"passing": sorted(board.passing), "away": sorted(board.away)}
-        rest = {key: value for key, value in vars(board).items() if key != "tickets"}
-        transaction.put_in_queue(SCHEDULE, _bytes({**rest, **sets}))
+        schedule = {key: value for key, value in vars(board).items() if key != "tickets"}
+        transaction.put_in_queue(SCHEDULE, _bytes({**schedule, **sets}))
 
 
 def _name(ticket: Ticket) -> str:

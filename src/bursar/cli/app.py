@@ -94,8 +94,8 @@ Bars = Annotated[
 ]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(shown: bool) -> None:
+    if shown:
         print(f"bursar {__version__}")
         raise typer.Exit
 
@@ -143,13 +143,13 @@ def query(
     show.check(out)
     from bursar.planner.goals import Wanted
 
-    wanted = Wanted(
+    goal = Wanted(
         within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
         synthetic=synthetic,
     )  # fmt: skip
     with opened(data, analyst) as bursar, show.ticket(as_json=json):
         with Watch(bursar).over(text), working("at work"):
-            answer = bursar.run(text, wanted, key=key, wait=not no_wait, ticket=ticket)
+            answer = bursar.run(text, goal, key=key, wait=not no_wait, ticket=ticket)
         show.answer(answer, as_json=json, bars=bars, out=out)
 
 
@@ -249,9 +249,9 @@ def shell(
     from bursar.cli.shell import shell as run
     from bursar.planner.goals import Wanted
 
-    kept = default_history() if history is None else None if history == "-" else Path(history)
+    history_file = default_history() if history is None else None if history == "-" else Path(history)
     with opened(data, analyst) as bursar:
-        run(bursar, wanted=Wanted(within=within, confidence=confidence), history=kept)
+        run(bursar, wanted=Wanted(within=within, confidence=confidence), history=history_file)
 
 
 @app.command()

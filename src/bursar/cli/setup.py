@@ -52,8 +52,8 @@ def init(
     from bursar.curate.draft_from_data import init as draft
 
     with working(f"reading {file or source}") as told:
-        made = draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon, copy=copy, told=told)
-    _tell(made, data, looked=file is not None)
+        drafted = draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon, copy=copy, told=told)
+    _tell(drafted, data, looked=file is not None)
 
 
 def check(data: Data = CONFIG, json: Json = False) -> None:
@@ -66,20 +66,20 @@ def check(data: Data = CONFIG, json: Json = False) -> None:
 
     config = load_draft(data)
     with working(f"looking at {config.location.name}"):
-        found = checked(config, data=config.location if config.location.is_file() else None)
-    show.result(found, as_json=json)
+        report = checked(config, data=config.location if config.location.is_file() else None)
+    show.result(report, as_json=json)
 
 
-def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
+def _tell(drafted: Drafted, data: Path, *, looked: bool) -> None:
     from bursar.curate.check import first_question, protected
     from bursar.curate.confirm import says
 
-    draft, config = made.draft, made.config
+    draft, config = drafted.draft, drafted.config
     option = "" if data == CONFIG else f" -d {data}"
     print(f"wrote {data}, a draft from {draft.origin}\n")
-    if made.plain is not None:
-        print(f"{made.plain.told}.")
-        print(f"{made.plain.path} has the same rows, as they are read without guessing, and the config is about it:")
+    if drafted.plain is not None:
+        print(f"{drafted.plain.told}.")
+        print(f"{drafted.plain.path} has the same rows, as they are read without guessing, and the config is about it:")
         print("keep it as safe as the original.\n")
     for column in draft.columns:
         print(f"  {column.name:<16} {says(config, ('columns', column.name))}")
@@ -88,8 +88,8 @@ def _tell(made: Drafted, data: Path, *, looked: bool) -> None:
     print(f"\n  protected is {protected(config)}")
     if config.unit.column is None and not draft.unit.given:
         print("  (if people have several rows: --unit COLUMN, or in bursar confirm; COLUMN says whose row it is)")
-        if made.candidates:
-            names = ", ".join(made.candidates)
+        if drafted.candidates:
+            names = ", ".join(drafted.candidates)
             print(f"  Is one of these whose row it is? Nearly every row has a value of its own in: {names}")
     if config.unit.column is not None and config.unit.max_contributions == 1:
         print("  (if people have more rows, say how many in bursar confirm: what is beyond is in no answer)")

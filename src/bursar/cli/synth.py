@@ -103,14 +103,14 @@ def synth(
             print("nothing was made, and nothing was paid")
             return
         with Watch(bursar).over(prepared.purpose), working("at work"):
-            made = prepared.make(progress=progress, seconds=time)
-        made.write(out)
+            table = prepared.make(progress=progress, seconds=time)
+        table.write(out)
         if report is not None:
-            made.report.write(report)
+            table.report.write(report)
     if json:
-        print(json_module.dumps({"out": str(out), "charge": made.charge, **made.report.to_json()}, indent=2))
+        print(json_module.dumps({"out": str(out), "charge": table.charge, **table.report.to_json()}, indent=2))
     else:
-        print(made.report.summary())
+        print(table.report.summary())
         print(f"written to {out}" + ("" if report is None else f", the report to {report}"), file=sys.stderr)
 
 

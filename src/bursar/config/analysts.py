@@ -103,10 +103,10 @@ def idle(section: Section, scheduler: str) -> float | None:
     text = section.text("idle", IDLE)
     if text == "wait":
         return None
-    found = re.fullmatch(r"skip-after (\d{1,9})\s?([smhd])", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"skip-after (\d{1,9})\s?([smhd])", text, re.ASCII)
+    if match is None:
         section.refuse("idle", reason=f"analysts.idle cannot be {shown(text)}", hint=f"{IDLE} (s, m, h or d)")
-    seconds = float(int(found[1]) * _UNITS[found[2]])
+    seconds = float(int(match[1]) * _UNITS[match[2]])
     if seconds > LONGEST_IDLE:
         section.refuse("idle", reason="analysts.idle is at most a year", hint=IDLE)
     return seconds

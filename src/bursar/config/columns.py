@@ -42,9 +42,9 @@ def column(section: Section) -> Attribute:
         hint = "values = [...], or lower and upper, or edges = [...], or first, last and by"
         section.refuse(reason=f"{section.label()} does not say which values there can be", hint=hint)
     if len(kinds) > 1:
-        one, two = (next(key for key in kind if key in section) for kind in kinds[:2])
-        reason = f"{section.label()} has {one} and {two}, which belong to different kinds of column"
-        section.refuse(two, reason=reason, hint=f"keep one of the two; for {one}: {EXAMPLES[one]}")
+        first, second = (next(key for key in kind if key in section) for kind in kinds[:2])
+        reason = f"{section.label()} has {first} and {second}, which belong to different kinds of column"
+        section.refuse(second, reason=reason, hint=f"keep one of the two; for {first}: {EXAMPLES[first]}")
     read: Callable[[Section, str], Attribute] = {
         "values": _categories,
         "lower": _integers,
@@ -239,7 +239,7 @@ def levels(top: Section, domain: Domain) -> tuple[Level, ...]:
     """All declared levels, in the order of the file."""
     columns = top.section("columns")
     taken = {name.casefold(): columns.label(name) for name in domain.names}
-    found: list[Level] = []
+    declared: list[Level] = []
     for attribute in domain.attributes:
         section = columns.section(attribute.name)
         if "levels" not in section:
@@ -254,15 +254,15 @@ def levels(top: Section, domain: Domain) -> tuple[Level, ...]:
             if (twin := taken.setdefault(name.casefold(), inner.label(name))) != inner.label(name):
                 reason = f"{inner.label(name)} has the name of {twin}: a level is asked for like a column"
                 inner.refuse(name, reason=reason, hint="give it a name of its own")
-            found.append(_level(inner.section(name, EXAMPLE), attribute))
-    return tuple(found)
+            declared.append(_level(inner.section(name, EXAMPLE), attribute))
+    return tuple(declared)
 
 
 def _level(section: Section, column: Categories) -> Level:
     """The groups of one level, which must hold every declared value once."""
     if not section.entries:
         section.refuse(reason=f"{section.label()} has no group", hint=EXAMPLE)
-    known = {(type(value), value) for value in column.values}  # 1 == true in Python, not in TOML
+    values_with_types = {(type(value), value) for value in column.values}  # 1 == true in Python, not in TOML
     homes: dict[str | int, str] = {}
     groups: dict[str, list[str | int]] = {group: [] for group in section.entries}
     for group in section.entries:
@@ -276,7 +276,7 @@ def _level(section: Section, column: Categories) -> Level:
             section.refuse(group, reason=f"{section.label(group)} is empty", hint="list its values, or leave it out")
         for place, value in enumerate(values):
             label = section.label(group, place)
-            if not isinstance(value, str | int) or (type(value), value) not in known:
+            if not isinstance(value, str | int) or (type(value), value) not in values_with_types:
                 near = nearest(str(value), map(str, column.values))
                 hint = f'did you mean "{near}"?' if near else f"a group lists declared values of {column.name}"
                 reason = f"{label} is {shown(value)}, which is not among the values of {column.name}"

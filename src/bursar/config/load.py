@@ -195,10 +195,10 @@ def _parse(file: str, text: str) -> Section:
 
 def _place(message: str, text: str) -> tuple[str, int]:
     """tomllib's message without its place, and the line it names."""
-    found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
-    if found is None:
+    match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
+    if match is None:
         return message, 0
-    return message[: found.start()], int(found[1]) if found[1] else text.rstrip("\n").count("\n") + 1
+    return message[: match.start()], int(match[1]) if match[1] else text.rstrip("\n").count("\n") + 1
 
 
 def _syntax_hint(reason: str) -> str:

@@ -79,9 +79,9 @@ class _Scanner:
         return self.lines
 
     def _accept(self, mark: str) -> bool:
-        found = self.tokens[self.at].text == mark
-        self.at += found
-        return found
+        present = self.tokens[self.at].text == mark
+        self.at += present
+        return present
 
     def _key(self, section: Place) -> Place:
         """A bare, quoted or dotted key; notes the line of each of its parts."""
@@ -161,18 +161,18 @@ class Section:
                 raise
             self.refuse(*keys, reason=str(error))
 
-    def only(self, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> None:
+    def only(self, allowed: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> None:
         """Refuse every key that is not known here; `elsewhere` says where a known key belongs instead."""
-        known = list(known)
+        allowed = list(allowed)
         for key in self.entries:
-            if key in known:
+            if key in allowed:
                 continue
             if elsewhere is not None and key in elsewhere:
                 hint = f"{key} belongs {elsewhere[key]}"
-            elif near := nearest(key, known):
+            elif near := nearest(key, allowed):
                 hint = f"did you mean {near}?"
             else:
-                hint = "known here: " + ", ".join(known)
+                hint = "known here: " + ", ".join(allowed)
             self.refuse(key, reason=f"{self.label(key)} is not known", hint=hint)
 
     def required(self, key: str, hint: str) -> object:
@@ -249,9 +249,9 @@ def check_name(name: str, label: str, longest: int = LONGEST_NAME) -> None:
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """The known word that a misspelt one probably stands for, or nothing."""
-    folded = {known.casefold(): known for known in words}
-    found = difflib.get_close_matches(word[:LONGEST_NAME].casefold(), folded, n=1, cutoff=0.7)
-    return folded[found[0]] if found else ""
+    folded = {candidate.casefold(): candidate for candidate in words}
+    close = difflib.get_close_matches(word[:LONGEST_NAME].casefold(), folded, n=1, cutoff=0.7)
+    return folded[close[0]] if close else ""
 
 
 def shown(value: object) -> str:

@@ -85,20 +85,20 @@ def check_partition(top: Section, columns: dict[str, Attribute]) -> None:
 
 def cell_named(column: Attribute, text: str) -> int:
     """The number of the partition that a value names: a listed value, a number, or any day of it."""
-    found: int | None = None
+    index: int | None = None
     try:
         if isinstance(column, Dates):
-            found = column.ordinal(date.fromisoformat(text)) - column.ordinal(column.first)
+            index = column.ordinal(date.fromisoformat(text)) - column.ordinal(column.first)
         elif isinstance(column, IntegerRange):
-            found = int(text) - column.lower
+            index = int(text) - column.lower
         else:
-            found = [str(column.label(cell)) for cell in range(column.declared)].index(text)
+            index = [str(column.label(cell)) for cell in range(column.declared)].index(text)
     except ValueError:
         pass
-    if found is None or not 0 <= found < column.declared:
+    if index is None or not 0 <= index < column.declared:
         first, last = column.label(0), column.label(column.declared - 1)
         raise QueryError(f"{text!r} is no partition of {column.name}; they run from {first} to {last}")
-    return found
+    return index
 
 
 def check_together(top: Section, sealing: Sealing, family: Family | None, sharing: AnalystSettings) -> None:
@@ -339,16 +339,16 @@ def groups(top: Section, domain: Domain, family: Family | None) -> Groups:
             'goal.contract = "simultaneous" has no use for histograms that learn: their answers depend on the noise'
         )
         section.refuse("groups", reason=reason, hint='contract = "per-query", or no [histograms]')
-    found: dict[tuple[str, ...], int] = {}
+    places: dict[tuple[str, ...], int] = {}
     for place in range(len(items)):
         columns = columns_of(section, domain, "groups", place, GROUPS_EXAMPLE)
         _check(section, domain, place, columns)
-        for other, earlier in found.items():
+        for other, earlier in places.items():
             if both := sorted(set(columns) & set(other)):
                 reason = f"{section.label('groups', place)} and {section.label('groups', earlier)} both have {both[0]}"
                 section.refuse("groups", place, reason=reason, hint="each column in one group, or one group of both")
-        found[columns] = place
-    return tuple(found)
+        places[columns] = place
+    return tuple(places)
 
 
 def _check(section: Section, domain: Domain, place: int, columns: tuple[str, ...]) -> None:

@@ -87,7 +87,7 @@ def _problems(text: str, unit: str) -> Iterator[str]:
 def _has(unit: str, keys: list[exp.Expression], node: exp.Expression) -> bool:
     """Whether the unit is among the keys: by its name, or as what the same SELECT calls so."""
     select = node.find_ancestor(exp.Select)
-    named = [] if select is None else [one.this for one in select.expressions if one.alias_or_name == unit]
+    named = [] if select is None else [output.this for output in select.expressions if output.alias_or_name == unit]
     return any(isinstance(key, exp.Column) and (key.name.casefold() == unit.casefold() or key in named) for key in keys)
 
 

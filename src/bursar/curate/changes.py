@@ -40,17 +40,17 @@ def effects(location: object, table: str | None, view: str | None, columns: Iter
     try:
         attempt(lambda: connection.execute("SET TimeZone = 'UTC'"), "DuckDB cannot be started")
         raw = open_raw(connection, location, table, view)
-        wanted = [(attribute, raw.column(attribute.name)) for attribute in columns]
-        values = [as_text(stored.sql) if stored.storage == "VARCHAR" else stored.sql for _, stored in wanted]
+        sources = [(attribute, raw.column(attribute.name)) for attribute in columns]
+        values = [as_text(stored.sql) if stored.storage == "VARCHAR" else stored.sql for _, stored in sources]
         read = ", ".join(f"{value} AS v{place}" for place, value in enumerate(values))
         load = f"CREATE TEMP TABLE stored_values AS SELECT {read or '1'} FROM {raw.relation}"
         attempt(lambda: connection.execute(load), raw.unreadable)
-        found = []
-        for place, (attribute, stored) in enumerate(wanted):
+        counted = []
+        for place, (attribute, stored) in enumerate(sources):
             code = coding(attribute, place=place, raw="v", storage=stored.storage)
             unreadable = f"the column {attribute.name} of {raw.name} cannot be read"
-            found.append(attempt(partial(_effect, connection, attribute, place, code), unreadable))
-        return found
+            counted.append(attempt(partial(_effect, connection, attribute, place, code), unreadable))
+        return counted
     finally:
         connection.close()
 
@@ -100,9 +100,9 @@ class ColumnChange:
 
 def changes(config: Config, data: object, names: Sequence[str] | None = None) -> tuple[ColumnChange, ...]:
     """What the declarations of these columns, or of all, do to the rows of the config's file, or of a data frame."""
-    wanted = [one for one in config.domain.attributes if names is None or one.name in names]
-    found = effects(data, config.table, config.view, wanted)
-    return tuple(_change(attribute, effect) for attribute, effect in zip(wanted, found, strict=True))
+    attributes = [attribute for attribute in config.domain.attributes if names is None or attribute.name in names]
+    counted = effects(data, config.table, config.view, attributes)
+    return tuple(_change(attribute, effect) for attribute, effect in zip(attributes, counted, strict=True))
 
 
 def _change(attribute: Attribute, effect: Effect) -> ColumnChange:

@@ -192,20 +192,22 @@ def prices(config: Config) -> tuple[ExamplePrice, ...]:
 
     Edge cases: a question that the config does not allow is left out.
     """
-    small = sorted(config.domain.attributes, key=lambda one: one.size)
-    columns = [one for one in config.domain.attributes if one.size <= LARGEST_HISTOGRAM][:HISTOGRAMS]
-    found: list[ExamplePrice | None] = []
+    small = sorted(config.domain.attributes, key=lambda attribute: attribute.size)
+    columns = [attribute for attribute in config.domain.attributes if attribute.size <= LARGEST_HISTOGRAM][:HISTOGRAMS]
+    examples: list[ExamplePrice | None] = []
     with _nothing_asked(config) as db:
-        for condition in [text for one in small if (text := _condition(one))][:1]:
+        for condition in [text for attribute in small if (text := _condition(attribute))][:1]:
             sql = f"SELECT COUNT(*) FROM {_quoted(config.table)} WHERE {condition}"
-            found.append(_priced(db, "a count", sql))
-        for one in columns:
-            found.append(_priced(db, f"a histogram of {one.name}", _histogram(config, one)))
-        for one in columns[:1]:
-            found.append(
-                _priced(db, f"one histogram of {one.name}", _histogram(config, one), spend=config.budget.amount)
+            examples.append(_priced(db, "a count", sql))
+        for attribute in columns:
+            examples.append(_priced(db, f"a histogram of {attribute.name}", _histogram(config, attribute)))
+        for attribute in columns[:1]:
+            examples.append(
+                _priced(
+                    db, f"one histogram of {attribute.name}", _histogram(config, attribute), spend=config.budget.amount
+                )
             )
-    return tuple(price for price in found if price is not None)
+    return tuple(price for price in examples if price is not None)
 
 
 def first_question(config: Config) -> ExamplePrice | None:

@@ -108,7 +108,7 @@ class Draft:
 
     def _rest(self) -> Iterator[str]:
         if self.left_out:
-            listed = [_comment(f"{_line(one.name)}: {one.reason}", indent="    ") for one in self.left_out]
+            listed = [_comment(f"{_line(column.name)}: {column.reason}", indent="    ") for column in self.left_out]
             yield "\n".join([_comment("Left out, so nobody can ask about them:"), *listed])
 
 

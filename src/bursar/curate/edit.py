@@ -25,8 +25,8 @@ FLAG = re.compile(r"\bconfirmed(\s*=\s*)false\b")
 def keys(text: str, place: Place) -> str:
     """The lines of a section that say something, without its header, its comments and its mark."""
     lines, start, end = _block(text, place)
-    kept = [line for line in lines[start + 1 : end] if not re.match(r"\s*(#|confirmed\s*=)", line)]
-    return "\n".join(kept)
+    declarations = [line for line in lines[start + 1 : end] if not re.match(r"\s*(#|confirmed\s*=)", line)]
+    return "\n".join(declarations)
 
 
 def comment(text: str, place: Place) -> str:

@@ -30,13 +30,13 @@ REASONS = {
 
 def columns(seen: Sequence[SurveyedColumn]) -> list[DraftColumn | LeftOut]:
     """A declaration of each column, or the reason why it has none."""
-    exact = Counter(one.name for one in seen)
-    first = {one.name.casefold(): one.name for one in reversed(seen)}
+    exact = Counter(surveyed.name for surveyed in seen)
+    first = {surveyed.name.casefold(): surveyed.name for surveyed in reversed(seen)}
     return [
-        LeftOut(name=one.name, reason=TWINS)
-        if exact[one.name] > 1 or first[one.name.casefold()] != one.name
-        else column(one)
-        for one in seen
+        LeftOut(name=surveyed.name, reason=TWINS)
+        if exact[surveyed.name] > 1 or first[surveyed.name.casefold()] != surveyed.name
+        else column(surveyed)
+        for surveyed in seen
     ]
 
 
@@ -78,15 +78,17 @@ def unit(seen: Sequence[SurveyedColumn], named: str | None = None) -> DraftUnit:
 
     Of identifiers, the one that the owner has named comes before all others.
     """
-    known = [one for one in seen if one.kind in (SurveyedKind.IDENTIFIER, SurveyedKind.UNIQUE)]
-    repeated = [one for one in known if one.name == named] or [one for one in known if one.repeats > 1]
-    if not repeated and known:
-        names = tuple(one.name for one in known)
-        asked = (
+    identifiers = [surveyed for surveyed in seen if surveyed.kind in (SurveyedKind.IDENTIFIER, SurveyedKind.UNIQUE)]
+    repeated = [surveyed for surveyed in identifiers if surveyed.name == named] or [
+        surveyed for surveyed in identifiers if surveyed.repeats > 1
+    ]
+    if not repeated and identifiers:
+        names = tuple(surveyed.name for surveyed in identifiers)
+        question = (
             f"Nearly every row has a value of its own in {', '.join(names)}: if one of these says whose row it is, and "
             f"somebody may have a second row one day, write unit = {toml({'column': names[0]})}"
         )
-        return DraftUnit(why=f"{DraftUnit.why}. {asked}", candidates=names)
+        return DraftUnit(why=f"{DraftUnit.why}. {question}", candidates=names)
     if not repeated:
         return DraftUnit()
     why = (
@@ -124,7 +126,9 @@ def names_identifiers(name: str) -> bool:
 
 def words_of(name: str) -> list[str]:
     """The words of a name, in small letters and without accents: customerId and Customer-ID have two, the same."""
-    letters = "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one))
+    letters = "".join(
+        character for character in unicodedata.normalize("NFKD", name) if not unicodedata.combining(character)
+    )
     return [word.casefold() for word in _WORD.findall(letters)]
 
 

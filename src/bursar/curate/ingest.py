@@ -107,5 +107,5 @@ class Watcher:
     def _stamp(self, path: Path) -> Stamp | None:
         if path.name.startswith(UNFINISHED) or not path.name.lower().endswith(SUFFIXES) or not path.is_file():
             return None
-        found = path.stat()
-        return found.st_size, found.st_mtime_ns
+        status = path.stat()
+        return status.st_size, status.st_mtime_ns

@@ -35,16 +35,16 @@ def read_smartnoise(path: Path, table: str | None = None) -> Draft:
 
     Raises ConfigError for a file that is wrong, and Unsupported where PyYAML is missing.
     """
-    found = {_name(name): entries for name, entries in _tables(_read(path), LEVELS)}
-    if not found:
+    tables = {_name(name): entries for name, entries in _tables(_read(path), LEVELS)}
+    if not tables:
         raise ConfigError(f"there is no table in this file\ntry: {SMARTNOISE_EXAMPLE}", str(path))
-    if table is None and len(found) > 1:
-        names = ", ".join(found)
-        raise ConfigError(f"there are several tables: {names}\ntry: --table {next(iter(found))}", str(path))
-    name = next(iter(found)) if table is None else table
-    if name not in found:
-        raise ConfigError(f"there is no table {name}\ntry: --table {next(iter(found))}", str(path))
-    return _draft(path, name, found[name])
+    if table is None and len(tables) > 1:
+        names = ", ".join(tables)
+        raise ConfigError(f"there are several tables: {names}\ntry: --table {next(iter(tables))}", str(path))
+    name = next(iter(tables)) if table is None else table
+    if name not in tables:
+        raise ConfigError(f"there is no table {name}\ntry: --table {next(iter(tables))}", str(path))
+    return _draft(path, name, tables[name])
 
 
 def _read(path: Path) -> object:

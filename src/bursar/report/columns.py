@@ -116,21 +116,21 @@ def columns_of(answer: Tabular) -> list[AnswerColumn]:
         for place, name in enumerate(answer.outputs)
         for table in (answer.values, answer.low, answer.high)
     ]
-    found = [*keys, *numbers]
+    columns = [*keys, *numbers]
     names = names_of(answer.keys, answer.outputs)
-    return [replace(column, name=name) for name, column in zip(names, found, strict=True)]
+    return [replace(column, name=name) for name, column in zip(names, columns, strict=True)]
 
 
 def names_of(keys: Sequence[str], outputs: Sequence[str]) -> list[str]:
     """The names of an answer's columns, a number behind those that are taken: a group may be called n_low beside n."""
     names = [*keys, *(output + ending for output in outputs for ending in ("", "_low", "_high"))]
     taken: set[str] = set()
-    made: list[str] = []
+    unique: list[str] = []
     for name in names:
         tried: Iterable[str] = chain([name], (f"{name}_{number}" for number in count(2)))
-        made.append(next(each for each in tried if each not in taken and (each == name or each not in names)))
-        taken.add(made[-1])
-    return made
+        unique.append(next(each for each in tried if each not in taken and (each == name or each not in names)))
+        taken.add(unique[-1])
+    return unique
 
 
 def typed(name: str, values: Sequence[Value]) -> AnswerColumn:

@@ -103,10 +103,14 @@ def frame_of(answer: Tabular, outputs: list[int]) -> tuple[float, float] | None:
             apart = (line, place) in unsure or any(part in STRAYS for part in label)
             if (value := answer.values[line][place]) is not None:
                 ends[apart] += [value, answer.low[line][place], answer.high[line][place]]
-    rest, aside = ([end for end in found if math.isfinite(end)] for found in (ends[False], ends[True]))
-    low, high = min([0.0, *rest]), max([0.0, *rest])
+    central, aside = ([end for end in group if math.isfinite(end)] for group in (ends[False], ends[True]))
+    low, high = min([0.0, *central]), max([0.0, *central])
     room = (FLATTENED - 1) * (high - low)
-    if not rest or low == high or (min(aside, default=low) >= low - room and max(aside, default=high) <= high + room):
+    if (
+        not central
+        or low == high
+        or (min(aside, default=low) >= low - room and max(aside, default=high) <= high + room)
+    ):
         return None
     reach = MARGIN * (high - low)
     return (low - reach if low < 0 or min(aside, default=0.0) < 0 else 0.0), high + reach
@@ -200,10 +204,10 @@ def _series(answer: Tabular) -> Series:
     ]
     below = ordered[0] if ordered else 0
     texts = list(zip(*map(_texts, columns), strict=True))
-    found: Series = {}
+    series: Series = {}
     for line, label in enumerate(texts):
         beside = ", ".join(text for place, text in enumerate(label) if place != below)
-        found.setdefault(beside, {})[label[below]] = line
-    if len(found) <= MOST_SERIES and sum(map(len, found.values())) == len(texts):
-        return found
+        series.setdefault(beside, {})[label[below]] = line
+    if len(series) <= MOST_SERIES and sum(map(len, series.values())) == len(texts):
+        return series
     return {"": {", ".join(label): line for line, label in enumerate(texts)}}

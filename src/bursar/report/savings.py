@@ -84,10 +84,10 @@ def purchases_of(history: Entries, texts: Mapping[str, str]) -> list[QuestionPur
             before = whose
             runs[(record.run,) if record.run else (0, place)].append((record, charge))
     seals = [record for record, _ in history if isinstance(record.event, Versioned | Sealed)]
-    made = []
+    purchases = []
     for entries in sorted(runs.values(), key=lambda entries: entries[-1][0].position):
         records, charges = zip(*entries, strict=True)
-        made.append(
+        purchases.append(
             QuestionPurchase(
                 records=records,
                 charge=Charge(total=sum(c.total for c in charges), account=sum(c.account for c in charges)),
@@ -95,7 +95,7 @@ def purchases_of(history: Entries, texts: Mapping[str, str]) -> list[QuestionPur
                 sealed=Seals.after(seal for seal in seals if seal.position < records[0].position).sealed,
             )
         )
-    return made
+    return purchases
 
 
 def reader(domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> Read:
@@ -103,8 +103,8 @@ def reader(domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> Read:
 
     def read(text: str, sealed: int) -> Request | None:
         try:
-            asked = [question(sql, sealed) for sql in questions_of(text)]
-            return asked[0] if len(asked) == 1 else together(asked, None)
+            requests = [question(sql, sealed) for sql in questions_of(text)]
+            return requests[0] if len(requests) == 1 else together(requests, None)
         except BursarError:
             return None
 
@@ -179,10 +179,10 @@ def saved_of(
     answers themselves have shown.
     """
     whole, pays = books.history(), paid_by(analyst)
-    own = own_entries(whole, analyst)
-    purchases = purchases_of(own, books.ledger.texts())
+    entries = own_entries(whole, analyst)
+    purchases = purchases_of(entries, books.ledger.texts())
     compared = purchases[-MOST_PURCHASES:]
-    records = [record for record, _ in (own if own_rows else whole)]
+    records = [record for record, _ in (entries if own_rows else whole)]
     log, alone = _Log(records), ByItself(books.empty_book)
     planner = Planner(domain, books.budget.mode, Preset("replay", (Exact(), Reconstruct())), alone, log.after)
     events: list[Event] = [record.event for record in records if isinstance(record.event, Versioned)]
@@ -233,9 +233,9 @@ def _mean_square(request: Request, bought: Sequence[Record], views: Views) -> fl
 
     In this order: the very rows that were asked for, the rows that were bought alone, everything that was known.
     """
-    own = Measurements(views.domain, version=views.version)
-    own.advance(record for record in bought if isinstance(record.event, Measured))
-    alone = replace(views, measurements=own, reconstructions=Reconstructions(views.domain, own))
+    measurements = Measurements(views.domain, version=views.version)
+    measurements.advance(record for record in bought if isinstance(record.event, Measured))
+    alone = replace(views, measurements=measurements, reconstructions=Reconstructions(views.domain, measurements))
     for proposer, seen in ((Exact(), views), (Partwise(), views), (Reconstruct(), alone), (Reconstruct(), views)):
         for offer in proposer.offers(request, seen):
             return offer.law.mean_square()

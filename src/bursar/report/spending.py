@@ -115,8 +115,8 @@ def _sum(profile: AddRemove, domain: Domain, onto: Grid) -> Integers:
 def _used(column: Attribute, losses: Integers) -> Used:
     order = np.argsort(-losses, kind="stable").tolist()
     top = tuple((_label(column, cell), from_units(int(losses[cell]))) for cell in order[:SHOWN])
-    rest = from_units(int(losses[order[SHOWN]])) if len(order) > SHOWN else 0.0
-    return Used(column=column.name, top=top, rest=rest, values=len(order))
+    next_most = from_units(int(losses[order[SHOWN]])) if len(order) > SHOWN else 0.0
+    return Used(column=column.name, top=top, rest=next_most, values=len(order))
 
 
 def _label(column: Attribute, cell: int) -> str:
@@ -183,10 +183,10 @@ class Spending:
 
     def _questions(self) -> list[Portion]:
         shown = [replace(each, name=_short(each.name)) for each in self.by_question[:MOST_QUESTIONS]]
-        rest = self.by_question[MOST_QUESTIONS:]
-        if rest:
-            paid, bought = sum(each.charge for each in rest), sum(each.purchases for each in rest)
-            shown.append(Portion(name=f"({len(rest)} more)", charge=paid, purchases=bought))
+        others = self.by_question[MOST_QUESTIONS:]
+        if others:
+            paid, bought = sum(each.charge for each in others), sum(each.purchases for each in others)
+            shown.append(Portion(name=f"({len(others)} more)", charge=paid, purchases=bought))
         return shown
 
     def _portions(self, title: str, portions: Sequence[Portion]) -> list[str]:
@@ -206,8 +206,8 @@ class Spending:
             if used.alike:
                 told = f"{used.top[0][1]:.6g} whatever the value"
             else:
-                rest = f"; others at most {used.rest:.6g}" if used.values > len(used.top) else ""
-                told = ", ".join(f"{label} {amount:.6g}" for label, amount in used.top) + rest
+                others = f"; others at most {used.rest:.6g}" if used.values > len(used.top) else ""
+                told = ", ".join(f"{label} {amount:.6g}" for label, amount in used.top) + others
             lines.append(f"{'people' if place == 0 else '':<8}by {used.column}: {told}")
         why = f"{'':<8}(the most that was learnt about anyone with that value; never more than what is spent)"
         return [*lines, why] if lines else []
@@ -216,9 +216,10 @@ class Spending:
         saved = self.saved
         if saved is None or saved.questions == 0:
             return []
-        asked = f"{saved.questions} question{'s' if saved.questions != 1 else ''}"
+        questions = f"{saved.questions} question{'s' if saved.questions != 1 else ''}"
         told = [
-            f"saved   {asked} cost {self.unit} {saved.paid:.6g}; each measured by itself, as exactly on average, they",
+            f"saved   {questions} cost {self.unit} {saved.paid:.6g}; "
+            "each measured by itself, as exactly on average, they",
             f"        would have cost {saved.direct:.6g}. Free answers are not in the log, and not counted here.",
         ]
         if saved.left_out:
@@ -232,19 +233,19 @@ def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
     Guarantees: for an analyst it is a function of the own records and of declarations, which everybody knows.
     """
     everything, texts = analyst == OWNER, books.ledger.texts()
-    own, pays = own_entries(books.history(), analyst), paid_by(analyst)
+    entries, pays = own_entries(books.history(), analyst), paid_by(analyst)
     book = books.empty_book()
-    for record, _ in own:
+    for record, _ in entries:
         book.add(record.event, record.position)
     return Spending(
         unit=books.budget.mode.unit,
         analyst=None if everything else analyst,
-        paid=from_units(sum(pays(charge) for _, charge in own)),
-        by_columns=_portions(own, lambda record: _columns(record, domain), pays),
-        by_way=_portions(own, _way, pays),
-        by_proposer=_portions(own, lambda record: record.proposer, pays),
-        by_question=_portions(own, lambda record: texts.get(record.question, ERASED), pays),
-        by_analyst=_portions(own, lambda record: record.analyst, pays) if everything else (),
+        paid=from_units(sum(pays(charge) for _, charge in entries)),
+        by_columns=_portions(entries, lambda record: _columns(record, domain), pays),
+        by_way=_portions(entries, _way, pays),
+        by_proposer=_portions(entries, lambda record: record.proposer, pays),
+        by_question=_portions(entries, lambda record: texts.get(record.question, ERASED), pays),
+        by_analyst=_portions(entries, lambda record: record.analyst, pays) if everything else (),
         people=used_by_people(book, domain),
     )
 
@@ -255,8 +256,8 @@ def _portions(entries: Entries, name: Callable[[Record], str], pays: Callable[[C
     for record, charge in entries:
         if isinstance(record.event, Paid):  # nothing else costs anything
             sums[name(record)].append(pays(charge))
-    made = [Portion(name=key, charge=from_units(sum(paid)), purchases=len(paid)) for key, paid in sums.items()]
-    return tuple(sorted(made, key=lambda portion: -portion.charge))
+    portions = [Portion(name=key, charge=from_units(sum(paid)), purchases=len(paid)) for key, paid in sums.items()]
+    return tuple(sorted(portions, key=lambda portion: -portion.charge))
 
 
 def _columns(record: Record, domain: Domain) -> str:

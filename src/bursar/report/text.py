@@ -35,11 +35,11 @@ class Result(Protocol):
     def to_json(self) -> dict[str, object]: ...
 
 
-def result(found: Result, *, as_json: bool) -> None:
+def result(shown: Result, *, as_json: bool) -> None:
     if as_json:
-        _json(found.to_json())
+        _json(shown.to_json())
     else:
-        print(found)
+        print(shown)
 
 
 def budget_status(status: BudgetStatus, *, as_json: bool) -> None:
@@ -72,34 +72,36 @@ def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def health(found: Health, *, as_json: bool) -> None:
+def health(state: Health, *, as_json: bool) -> None:
     if as_json:
-        _json(asdict(found))
+        _json(asdict(state))
         return
-    print(f"the ledger is sound: {found.records} records, {found.answers} stored answers, {found.holds} open holds")
-    print(f"head    {found.records}:{found.head}")
+    print(f"the ledger is sound: {state.records} records, {state.answers} stored answers, {state.holds} open holds")
+    print(f"head    {state.records}:{state.head}")
     print("        (write it down elsewhere, to notice if an older ledger is ever put in its place)")
-    for note in found.notes:
+    for note in state.notes:
         print(f"note    {note}")
 
 
-def taken(found: Taken | SourceError, *, as_json: bool = False) -> None:
+def taken(outcome: Taken | SourceError, *, as_json: bool = False) -> None:
     """What became of the rows of a file, or why it was refused; for the data owner."""
-    if isinstance(found, SourceError):
-        print(found, file=sys.stderr)
+    if isinstance(outcome, SourceError):
+        print(outcome, file=sys.stderr)
     elif as_json:
-        _json(asdict(found))
+        _json(asdict(outcome))
     else:
-        aside = f"; set aside: {found.late} late, {found.outside} outside" if found.late or found.outside else ""
-        print(f"{found.file}: {found.added} rows added{aside}", flush=True)
+        aside = (
+            f"; set aside: {outcome.late} late, {outcome.outside} outside" if outcome.late or outcome.outside else ""
+        )
+        print(f"{outcome.file}: {outcome.added} rows added{aside}", flush=True)
 
 
-def audit(found: Audit, *, as_json: bool) -> None:
+def audit(report: Audit, *, as_json: bool) -> None:
     if as_json:
-        played = [{**asdict(one), "passed": one.passed} for one in found.played]
-        _json({**asdict(found), "played": played, "passed": found.passed})
+        played = [{**asdict(session), "passed": session.passed} for session in report.played]
+        _json({**asdict(report), "played": played, "passed": report.passed})
     else:
-        print(found)
+        print(report)
 
 
 def _json(value: object) -> None:
@@ -150,9 +152,9 @@ def queue(status: QueueStatus, *, as_json: bool) -> None:
     )
     print(f"turn    {whose}")
     print(f"had     {status.had} of {status.given} turns ({status.scheduler}; {idle})")
-    for own in status.own:
-        at = datetime.fromtimestamp(own.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        print(f"ticket  {own.number}, {own.state.value}, drawn {at} UTC")
+    for ticket in status.own:
+        at = datetime.fromtimestamp(ticket.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        print(f"ticket  {ticket.number}, {ticket.state.value}, drawn {at} UTC")
     print(f"others  {status.others} ticket{'s' if status.others != 1 else ''}")
     if status.away:
         print("away    your turns are let go until you ask again")
@@ -166,35 +168,35 @@ def check(out: Path | None, kinds: tuple[str, ...] | None = None) -> None:
         files.check(out, kinds=tuple(files.WRITERS) if kinds is None else kinds)
 
 
-def answer(found: Answer | Explanation, *, as_json: bool, bars: bool | None, out: Path | None = None) -> None:
+def answer(reply: Answer | Explanation, *, as_json: bool, bars: bool | None, out: Path | None = None) -> None:
     """Print, and write where a file is named. The printed answer comes first: it was paid for.
 
     `bars` is None for the usual: bars where a person is looking.
     """
     from bursar.answer import Answer
 
-    if not isinstance(found, Answer):
-        result(found, as_json=as_json)
+    if not isinstance(reply, Answer):
+        result(reply, as_json=as_json)
         if out is not None:
             raise Unsupported("there is no answer to write: EXPLAIN only shows what one would cost")
         return
     if not as_json and (sys.stdout.isatty() if bars is None else bars):
-        print("\n".join([drawn(found), "", *found.footer()]))
+        print("\n".join([drawn(reply), "", *reply.footer()]))
     else:
-        result(found, as_json=as_json)
+        result(reply, as_json=as_json)
     if out is not None:
         from bursar.report import files
 
-        files.write(found, out)
+        files.write(reply, out)
         print(f"written to {out}", file=sys.stderr)
 
 
-def drawn(found: Answer) -> str:
+def drawn(answer: Answer) -> str:
     """The table with bars that fit the terminal."""
     from bursar.report.bars import ink_for, with_bars
 
     width = shutil.get_terminal_size().columns
-    return with_bars(found, found.table(), width=width, ink=ink_for(sys.stdout.encoding))
+    return with_bars(answer, answer.table(), width=width, ink=ink_for(sys.stdout.encoding))
 
 
 def price(batch: OpenBatch, status: BudgetStatus, *, as_json: bool) -> float:

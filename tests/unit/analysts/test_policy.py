@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bursar import presets
-from bursar.analysts.policy import PlannerParts, Independent, SeededCache, Shared, policy_of
+from bursar.analysts.policy import Independent, PlannerParts, SeededCache, Shared, policy_of
 from bursar.analysts.shares import AnalystSettings
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
