@@ -15,26 +15,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bursar.analysts.scheduler import Randomized, RoundRobin, Scheduler, Turns
 from bursar.analysts.shares import AnalystSettings, Seed, Shares
 from bursar.config import Config
 from bursar.core.budget import Budget
-from bursar.core.curator import declare_version
-from bursar.core.domain import Domain
-from bursar.core.ledger import MemoryLedger
-from bursar.core.noise.system import SystemRandomness
-from bursar.core.queries import Predicate
-from bursar.core.seals import PartitionAxis
-from bursar.core.source.source import table_shape
 from bursar.errors import AnalystError, BudgetError, GoalError, QueryError, Unsupported
 from bursar.planner.goals import Wanted
-from bursar.report.status import OWNER
-from bursar.session import Bursar
 from bursar.sql.tokens import questions_of
 from bursar.synthetic.plan.task import PREFIX
+from bursar.testing import EmptySource, memory_ledger, stage
 
 NO_GOAL = Wanted()
 """Every question names its own."""
@@ -57,47 +46,6 @@ class TrialPolicy:
         )
 
 
-class Nobody:
-    """A source without a single row. What is answered, and what it costs, does not depend on the rows."""
-
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
-
-    def fingerprint(self) -> str:
-        return "nobody"
-
-    def content(self) -> tuple[str, ...]:
-        return ("nobody",) * self._domain.partitions
-
-    def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
-        return np.zeros(table_shape(self._domain, attrs), np.int64)
-
-    def count(self, predicate: Predicate) -> int:
-        return 0
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-def empty_ledger(config: Config) -> MemoryLedger:
-    """A ledger in memory on which nothing was asked yet; all partitions are sealed."""
-    ledger, axis = MemoryLedger(config.charter), PartitionAxis.of(config.domain, config.unit)
-    last = config.domain.partitions - 1
-    declare_version(ledger, lambda key: Nobody(config.domain), SystemRandomness(), axis=axis, through=last)
-    return ledger
-
-
-def over_nobody(config: Config, ledger: MemoryLedger, *, analyst: str = OWNER) -> Bursar:
-    """A session over a table without rows: prices are those of the real one."""
-    return Bursar(
-        config,
-        ledger,
-        open_source=lambda key: Nobody(config.domain),
-        randomness=SystemRandomness(),
-        analyst=analyst,
-    )
-
-
 def utilities(
     config: Config,
     policy: TrialPolicy,
@@ -117,9 +65,10 @@ def utilities(
     brought = Budget(mode=config.budget.mode, amount=amount, order=config.budget.order)
     shares_in_all = {who: share / whole for who, share in shares.items()}
     config = replace(config, budget=brought, analysts=policy.settings(shares_in_all, seed), pace=0.0)
-    ledger = empty_ledger(config)
-    over_nobody(config, ledger).owner.declare_shares()
-    sessions = {who: over_nobody(config, ledger, analyst=who) for who in shares}
+    nobody = EmptySource(config.domain)
+    ledger = memory_ledger(config, lambda key: nobody)
+    stage(config, lambda key: nobody, ledger=ledger).owner.declare_shares()
+    sessions = {who: stage(config, lambda key: nobody, ledger=ledger, analyst=who) for who in shares}
     answered = dict.fromkeys(shares, 0)
     for question in questions:
         try:

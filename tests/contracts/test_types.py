@@ -15,7 +15,7 @@ MOST_ANY = 95
 MOST_SPLATS = 5
 """Calls whose arguments mypy does not see. Aimed at are none."""
 
-MOST_IGNORED = 4
+MOST_IGNORED = 3
 """Lines that mypy is told to ignore."""
 
 

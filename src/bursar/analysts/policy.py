@@ -63,6 +63,7 @@ class Shared:
     name = "shared"
 
     def planner(self, parts: PlannerParts) -> Planner:
+        """A planner that sees the whole log."""
         return _planner(Planner, parts, parts.ledger.records)
 
     def begin(self, kernel: Kernel) -> None:
@@ -73,6 +74,7 @@ class OwnPlanner(Planner):
     """Sees the own account alone: not even ties are decided by what others have spent."""
 
     def views(self, analyst: str = "") -> Views:
+        """The views without what others have spent."""
         return replace(super().views(analyst), total=None)
 
     def _explained(self, request: Request) -> Explanation:
@@ -85,6 +87,7 @@ class Independent:
     name = "independent"
 
     def planner(self, parts: PlannerParts) -> Planner:
+        """A planner that sees the own records alone."""
         return _planner(OwnPlanner, parts, own_records(parts.ledger.records, parts.analyst))
 
     def begin(self, kernel: Kernel) -> None:
@@ -99,6 +102,7 @@ class SeededCache:
     name = "seeded-cache"
 
     def planner(self, parts: PlannerParts) -> Planner:
+        """A planner that goes through phases 2 and 3."""
         if parts.preset.family is not None:
             raise ConfigError(
                 'policy = "seeded-cache" cannot keep contract = "simultaneous": there the noise of a purchase depends '

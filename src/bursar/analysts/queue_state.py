@@ -17,6 +17,8 @@ from bursar.errors import LedgerError
 
 
 class QueueState(StrEnum):
+    """What a ticket is doing."""
+
     WAITING = "waiting"  # a client stands there and takes the turn when it comes
     PARKED = "parked"  # a place in line; nobody stands there until the ticket is redeemed
     RUNNING = "running"  # the turn is being used
@@ -42,11 +44,14 @@ class Rules:
 
     @property
     def analysts(self) -> frozenset[str]:
+        """Everybody who has turns."""
         return frozenset(self.scheduler.weights)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
+    """The state of the queue at one moment."""
+
     weights: str = ""  # of the scheduler that counted the turns, as text; with others, counting begins anew
     begun: float = 0.0
     last: int = 0  # the last ticket number given out
@@ -59,20 +64,25 @@ class Board:
     tickets: tuple[Ticket, ...] = ()  # in the order of their numbers
 
     def ticket(self, number: int) -> Ticket | None:
+        """The ticket of that number, if it is there."""
         return next((ticket for ticket in self.tickets if ticket.number == number), None)
 
     def of(self, analyst: str, *states: QueueState) -> tuple[Ticket, ...]:
+        """An analyst's tickets in one of these states."""
         return tuple(t for t in self.tickets if t.analyst == analyst and t.state in states)
 
     @property
     def running(self) -> Ticket | None:
+        """The ticket that uses the turn, if one does."""
         return next((ticket for ticket in self.tickets if ticket.state is QueueState.RUNNING), None)
 
     def put(self, ticket: Ticket) -> Board:
+        """The board with a ticket added or replaced."""
         others = tuple(other for other in self.tickets if other.number != ticket.number)
         return replace(self, tickets=tuple(sorted((*others, ticket), key=lambda each: each.number)))
 
     def drop(self, *gone: Ticket) -> Board:
+        """The board without some tickets."""
         return replace(self, tickets=tuple(ticket for ticket in self.tickets if ticket not in gone))
 
     def heard(self, analyst: str, now: float) -> Board:

@@ -20,7 +20,7 @@ from bursar.errors import GoalError, QueryError
 from bursar.goal import DEFAULT_CONFIDENCE, Contract, Goal, GoalKind
 from bursar.planner.goals import in_counts
 from bursar.session import Bursar
-from bursar.simulate import empty_ledger, over_nobody
+from bursar.testing import EmptySource, stage
 
 USUAL_DELTA = 1e-6
 WIDTH = 100
@@ -241,7 +241,7 @@ def example_goal(config: Config) -> Goal:
 def _nothing_asked(config: Config) -> Bursar:
     """A session over nobody, whose default is the example goal: prices do not depend on rows."""
     alone = replace(config, analysts=AnalystSettings(), goal=example_goal(config), pace=0.0)
-    return over_nobody(alone, empty_ledger(alone))
+    return stage(alone, lambda key: EmptySource(alone.domain))
 
 
 def _priced(

@@ -95,12 +95,15 @@ class ColumnKind(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerColumn:
+    """One column of an answer, of one kind."""
+
     name: str
     kind: ColumnKind
     values: tuple[Value, ...]
 
     @property
     def has_null(self) -> bool:
+        """Whether a value is NULL."""
         return any(value is None for value in self.values)
 
 

@@ -26,17 +26,20 @@ def csv_text(answer: Tabular) -> str:
 
 
 def write_csv(answer: Tabular, path: Path) -> None:
+    """Write a CSV file."""
     with written(path):
         path.write_text(csv_text(answer), encoding="utf-8", newline="")
 
 
 def write_parquet(answer: Tabular, path: Path) -> None:
+    """Write a Parquet file. Needs `pyarrow`."""
     parquet = library("pyarrow.parquet", extra="arrow", what="a Parquet file")
     with written(path):
         parquet.write_table(frames.to_arrow(answer), path)
 
 
 def write_picture(answer: Tabular, path: Path) -> None:
+    """Write a picture. Needs `matplotlib`."""
     drawn = picture.picture_of(answer)
     with written(path):
         drawn.savefig(path, dpi=120)

@@ -144,21 +144,27 @@ class ByItself:
     empty_book: Callable[[], Book]
 
     def price(self, events: Iterable[Event]) -> int:
+        """What events would cost on an empty book."""
         return self.empty_book().price(events)
 
     def left(self) -> int:
+        """Nothing is compared with what is left."""
         return 0
 
     def sealed(self) -> int | None:
+        """Nothing is known about seals: requests say what they need."""
         return None
 
     def shares(self) -> Mapping[str, Fraction]:
+        """Nobody has a share."""
         return {}
 
     def account(self, analyst: str) -> Account:
+        """An account that is not looked at."""
         return Account(cap=0, spent=0)
 
     def charge(self, events: Iterable[Event], analyst: str) -> Charge:
+        """The price, charged to nobody in particular."""
         price = self.price(events)
         return Charge(total=price, account=price)
 

@@ -109,6 +109,7 @@ class BudgetStatus:
 
     @staticmethod
     def of(budget: Budget, *, spent: int, held: int, accounts: Iterable[AccountStatus] = ()) -> BudgetStatus:
+        """The status of a budget of which so many units of 2^-50 are spent and held."""
         pure = budget.delta is None and budget.epsilon is not None
         gauge = "this is a guarantee at any time" if pure else "this is a gauge; what is guaranteed is the cap"
         return BudgetStatus(

@@ -36,6 +36,7 @@ class Result(Protocol):
 
 
 def result(shown: Result, *, as_json: bool) -> None:
+    """An answer, an explanation, a batch or a check, as it prints itself."""
     if as_json:
         _json(shown.to_json())
     else:
@@ -73,6 +74,7 @@ def log(lines: Sequence[LogLine], *, unit: str, as_json: bool) -> None:
 
 
 def health(state: Health, *, as_json: bool) -> None:
+    """That the ledger is sound, its head to write down, and notes."""
     if as_json:
         _json(asdict(state))
         return
@@ -97,6 +99,7 @@ def taken(outcome: Taken | SourceError, *, as_json: bool = False) -> None:
 
 
 def audit(report: Audit, *, as_json: bool) -> None:
+    """What an audit has found."""
     if as_json:
         played = [{**asdict(session), "passed": session.passed} for session in report.played]
         _json({**asdict(report), "played": played, "passed": report.passed})
