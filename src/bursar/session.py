@@ -25,7 +25,7 @@ from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.source import Source
-from bursar.curate.ingest import found
+from bursar.curate.ingest import create_table
 from bursar.engine import Engine
 from bursar.errors import AnalystError, BursarError, LedgerError, QueryError
 from bursar.owner import Owner
@@ -389,7 +389,7 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
     """For the data owner, once: begin a ledger with a full budget, and declare the data as they are now."""
     config = load(path)
     if data is None:
-        found(config)
+        create_table(config)
     source, randomness = _source(config, data), SystemRandomness()
     source(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
     ledger = SqliteLedger.create(config.ledger_path, config.charter)

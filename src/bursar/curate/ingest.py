@@ -40,10 +40,10 @@ def curating(config: Config) -> Iterator[None]:
         yield
 
 
-def found(config: Config) -> None:
+def create_table(config: Config) -> None:
     """Begin with an empty table, where data grow in a DuckDB file that is not there yet."""
     if config.sealing.growing and config.location.suffix.lower() in DATABASES:
-        store_of(config).found()
+        store_of(config).create()
 
 
 def store_of(config: Config) -> Store:
