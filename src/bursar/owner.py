@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from bursar.config.partition import cell_named
+from bursar.config.sections import cell_named
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Attribute, Value
 from bursar.core.extensions.partitions import PartitionAxis

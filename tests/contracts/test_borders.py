@@ -31,12 +31,13 @@ ORDER = (
     ("analysts", "synthetic"),
     ("papers.rap",),
     ("config",),
-    ("report.spending",),
+    ("report.spending", "report.savings"),
     ("synthetic.sight",),
     ("engine",),
     ("curate.intake", "curate.ingest"),
     ("batch", "owner", "synthetic.session", "synthetic.prepared", "synthetic.alone"),
     ("session",),
+    ("testing",),
     ("audit",),
     ("simulate",),
     ("curate",),
@@ -111,6 +112,11 @@ def test_imports_go_one_way() -> None:
 def test_a_kernel_that_reached_up_would_be_found() -> None:
     assert breaches({"core.kernel": {"bursar.planner.offer"}}) == ["core.kernel imports planner.offer"]
     assert breaches({"core.accounting.profile": {"bursar.core.tables"}}) != []
+
+
+def test_stages_are_on_no_analysts_path() -> None:
+    users = {name_of(path) for path in modules() if any(i.startswith("bursar.testing") for i in imports(path))}
+    assert users == {"audit", "curate.check", "simulate"}
 
 
 @pytest.mark.parametrize("path", modules(*TRUSTED), ids=name_of)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
+from bursar.answer import OfferFacts
 from bursar.arrays import Reals
 from bursar.core.accounting import Event, Measured, Mode
 from bursar.core.domain import Domain
@@ -56,7 +57,7 @@ class Offer:
         return self.price.at_most - self.credit
 
     @property
-    def facts(self) -> dict[str, str | int]:
+    def facts(self) -> OfferFacts:
         """What an answer says about where it came from."""
         return {"source": self.proposer, "note": self.note, "reused": self.reuses, "bought": self.buys}
 

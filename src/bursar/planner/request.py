@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.answer import QuestionFacts
 from bursar.compile.lazy_rows import Labels
 from bursar.compile.partwise import PartwiseMap, pieces_of
 from bursar.compile.workload import Workload
@@ -81,7 +82,7 @@ class Request:
         return self.goal if self.stated is None else self.stated
 
     @property
-    def facts(self) -> dict[str, str | float]:
+    def facts(self) -> QuestionFacts:
         """What an answer says about the question."""
         return {"question": self.text, "goal": self.promised.describe(), "confidence": self.goal.confidence}
 

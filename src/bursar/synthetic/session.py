@@ -12,7 +12,7 @@ from bursar.core.ledger import chain
 from bursar.engine import Engine
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
 from bursar.planner.goals import Wanted
-from bursar.report.spending.purchases import reader
+from bursar.report.savings import reader
 from bursar.report.status import OWNER
 from bursar.synthetic.alone import Turn, alone
 from bursar.synthetic.prepared import Place, Prepared, Progress

@@ -20,7 +20,7 @@ from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Unsupported
 from bursar.session import Bursar
-from bursar.simulate.trial import replayed
+from bursar.simulate import replayed
 from bursar.synthetic.prepared import silent
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 

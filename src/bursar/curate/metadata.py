@@ -1,26 +1,31 @@
-"""From the metadata file of SmartNoise SQL: database, schema, table, then options and columns, in YAML.
+"""Drafts from the metadata files of other tools: SmartNoise SQL, and private-pgm with others on mbi.
 
-What SmartNoise declares and Bursar needs is taken over: bounds, the identifier of people, max_ids. What it does not
-declare (which texts and dates there can be) is left open; `bursar init data.csv --from FILE` fills it from the data.
+SmartNoise has YAML of database, schema, table, then options and columns. What it declares and Bursar needs is taken
+over: bounds, the identifier of people, max_ids. What it does not declare (which texts and dates there can be) is left
+open; `bursar init data.csv --from FILE` fills it from the data. A domain file of private-pgm is a JSON object of column
+names and numbers of codes.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from bursar.config.load import LARGEST_ROWS, read_text
 from bursar.config.section import shown
+from bursar.core.domain import LARGEST_COLUMN
 from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut, listed, numeric
 from bursar.curate.survey import rounded_up
 from bursar.errors import ConfigError, Unsupported
 
 LEVELS = 3
-EXAMPLE = "Database:\n  Schema:\n    People:\n      row_privacy: True\n      age: {type: int, lower: 0, upper: 100}"
+SMARTNOISE_EXAMPLE = (
+    "Database:\n  Schema:\n    People:\n      row_privacy: True\n      age: {type: int, lower: 0, upper: 100}"
+)
 DEFAULT_ROWS = 1_000_000
 LARGEST_BOUND = 10**15
 
@@ -30,22 +35,22 @@ def read_smartnoise(path: Path, table: str | None = None) -> Draft:
 
     Raises ConfigError for a file that is wrong, and Unsupported where PyYAML is missing.
     """
-    found = {_name(name): entries for name, entries in _tables(_read(path), LEVELS)}
-    if not found:
-        raise ConfigError(f"there is no table in this file\ntry: {EXAMPLE}", str(path))
-    if table is None and len(found) > 1:
-        names = ", ".join(found)
-        raise ConfigError(f"there are several tables: {names}\ntry: --table {next(iter(found))}", str(path))
-    name = next(iter(found)) if table is None else table
-    if name not in found:
-        raise ConfigError(f"there is no table {name}\ntry: --table {next(iter(found))}", str(path))
-    return _draft(path, name, found[name])
+    tables = {_name(name): entries for name, entries in _tables(_read(path), LEVELS)}
+    if not tables:
+        raise ConfigError(f"there is no table in this file\ntry: {SMARTNOISE_EXAMPLE}", str(path))
+    if table is None and len(tables) > 1:
+        names = ", ".join(tables)
+        raise ConfigError(f"there are several tables: {names}\ntry: --table {next(iter(tables))}", str(path))
+    name = next(iter(tables)) if table is None else table
+    if name not in tables:
+        raise ConfigError(f"there is no table {name}\ntry: --table {next(iter(tables))}", str(path))
+    return _draft(path, name, tables[name])
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> object:
     text = read_text(path)
     try:
-        yaml: Any = import_module("yaml")  # it comes without types
+        yaml = import_module("yaml")
     except ImportError:
         raise Unsupported("a SmartNoise file needs PyYAML\ntry: pip install pyyaml") from None
     try:
@@ -55,7 +60,7 @@ def _read(path: Path) -> Any:
         raise ConfigError("not valid YAML", str(path), 0 if mark is None else mark.line + 1) from None
 
 
-def _tables(entries: Any, levels: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _tables(entries: object, levels: int) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Every node whose children are columns, down to a depth."""
     for name, inner in entries.items() if isinstance(entries, dict) else ():
         if not isinstance(inner, dict):
@@ -66,27 +71,28 @@ def _tables(entries: Any, levels: int) -> Iterator[tuple[str, Mapping[str, Any]]
             yield from _tables(inner, levels - 1)
 
 
-def _draft(path: Path, table: str, entries: Mapping[str, Any]) -> Draft:
+def _draft(path: Path, table: str, entries: Mapping[str, object]) -> Draft:
     declared = {_name(name): column for name, column in entries.items() if isinstance(column, dict)}
     parts = [_column(path, name, column) for name, column in declared.items()]
-    rows = entries.get("rows", 0)
-    known = type(rows) is int and 0 < rows <= LARGEST_ROWS // 5
+    max_rows, rows_why = DEFAULT_ROWS, "A guess."
+    rows = entries.get("rows")
+    if isinstance(rows, int) and not isinstance(rows, bool) and 0 < rows <= LARGEST_ROWS // 5:
+        max_rows, rows_why = int(rounded_up(Fraction(2 * rows))), f"From {path.name}: twice its rows, rounded up."
     return Draft(
         origin=path.name,
         dataset=table,
         path=f"{table}.csv",
         path_why="say where the data are",
         table=table,
-        max_rows=int(rounded_up(Fraction(2 * rows))) if known else DEFAULT_ROWS,
-        rows_why=(f"From {path.name}: twice its rows, rounded up." if known else "A guess.")
-        + " Must be a number that the table will never exceed, and that you may tell anybody.",
+        max_rows=max_rows,
+        rows_why=f"{rows_why} Must be a number that the table will never exceed, and that you may tell anybody.",
         unit=_unit(path, entries, [name for name, column in declared.items() if column.get("private_id") is True]),
         columns=tuple(part for part in parts if isinstance(part, DraftColumn)),
         left_out=tuple(part for part in parts if isinstance(part, LeftOut)),
     )
 
 
-def _unit(path: Path, entries: Mapping[str, Any], ids: list[str]) -> DraftUnit:
+def _unit(path: Path, entries: Mapping[str, object], ids: list[str]) -> DraftUnit:
     if len(ids) > 1:
         reason = f"people are told apart by several columns together ({', '.join(ids)}), and Bursar takes one"
         raise ConfigError(f"{reason}\ntry: add a column that joins them, and keep private_id on that one", str(path))
@@ -100,7 +106,7 @@ def _unit(path: Path, entries: Mapping[str, Any], ids: list[str]) -> DraftUnit:
     return DraftUnit(column=ids[0], max_contributions=rows, why=why)
 
 
-def _column(path: Path, name: str, column: Mapping[str, Any]) -> DraftColumn | LeftOut:
+def _column(path: Path, name: str, column: Mapping[str, object]) -> DraftColumn | LeftOut:
     kind, origin = column.get("type"), f"From {path.name}"
     if column.get("private_id") is True:
         return LeftOut(name=name, reason="tells people apart; it stays the unit and cannot be asked about")
@@ -121,7 +127,7 @@ def _column(path: Path, name: str, column: Mapping[str, Any]) -> DraftColumn | L
     return LeftOut(name=name, reason=f"of type {shown(kind)}, which cannot be asked about")
 
 
-def _bound(path: Path, name: str, key: str, value: Any) -> Fraction | None:
+def _bound(path: Path, name: str, key: str, value: object) -> Fraction | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -131,8 +137,39 @@ def _bound(path: Path, name: str, key: str, value: Any) -> Fraction | None:
     return Fraction(str(value))
 
 
-def _name(name: Any) -> str:
+def _name(name: object) -> str:
     """A name without the quotes that a database would need."""
     text = str(name)
     quoted = len(text) > 2 and text[0] + text[-1] in ('""', "``", "[]")
     return text[1:-1] if quoted else text
+
+
+PGM_EXAMPLE = '{"age": 85, "sex": 2}: the number of codes of each column'
+
+
+def read_private_pgm(path: Path) -> Draft:
+    """A column of n codes becomes the whole numbers 0 ... n - 1. Raises ConfigError and nothing else."""
+    try:
+        sizes = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        raise ConfigError(f"not valid JSON\ntry: {PGM_EXAMPLE}", str(path)) from None
+    if not isinstance(sizes, dict) or not sizes:
+        raise ConfigError(f"not a domain file\ntry: {PGM_EXAMPLE}", str(path))
+    return Draft(
+        origin=path.name,
+        dataset=path.stem,
+        path=f"{path.stem}.csv",
+        path_why="the coded data: say where they are",
+        table=path.stem.replace("-", "_"),
+        max_rows=1_000_000,
+        rows_why="A guess: must be a number that the table will never exceed, and that you may tell anybody.",
+        columns=tuple(_codes(path, name, size) for name, size in sizes.items()),
+    )
+
+
+def _codes(path: Path, name: str, size: object) -> DraftColumn:
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < LARGEST_COLUMN:
+        reason = f"column {name} must have a whole number of codes from 1 to {LARGEST_COLUMN - 1}"
+        raise ConfigError(f"{reason}\ntry: {PGM_EXAMPLE}", str(path))
+    why = f"From {path.name}: {size} codes. Must be public: that these codes are all there can be."
+    return DraftColumn(name=name, keys={"lower": 0, "upper": size - 1}, why=why)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Period
-from bursar.curate.effects import Effect, effects
+from bursar.curate.changes import Effect, effects
 from bursar.errors import SourceError
 
 AGE = IntegerRange(name="x", lower=0, upper=9)

@@ -1,18 +1,25 @@
-"""What remembering has saved: the questions of the log, had each been measured by itself."""
+"""What remembering has saved: the log as purchases, each compared with a direct measurement of the same accuracy."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
-from bursar.core.accounting import Book, Event, Measured, Versioned, from_units
+from bursar.compile import Level
+from bursar.compile import compile as compile_query
+from bursar.core.accounting import Allotted, Book, Event, Measured, Paid, Sealed, Versioned, from_units
 from bursar.core.accounts import Account, Charge
 from bursar.core.domain import Domain
+from bursar.core.extensions.partitions import Seals
 from bursar.core.ledger import Record
+from bursar.errors import BursarError
 from bursar.goal import Goal, GoalKind
+from bursar.planner.batch import together
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Views
 from bursar.planner.planner import Planner
@@ -21,8 +28,94 @@ from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.partwise import Partwise
 from bursar.proposers.reconstruct import Reconstruct
-from bursar.report.spending.purchases import Books, Read, own_entries, paid_by, purchases_of
+from bursar.report.status import OWNER, Money
+from bursar.sql import parse
+from bursar.sql.tokens import questions_of
 from bursar.views.measurements import Measurements, Reconstructions
+
+Read = Callable[[str, int], Request | None]
+"""From the text of a question, and how many partitions were sealed then, to the question, if it is one."""
+
+ANY = Goal(kind=GoalKind.RMSE, amount=1.0)
+"""The text does not tell the goals that stood beside the SQL, so this one stands for them."""
+
+
+Entries = Sequence[tuple[Record, Charge]]
+
+
+class Books(Money, Protocol):
+    """What is asked of the kernel."""
+
+    def empty_book(self) -> Book: ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuestionPurchase:
+    """Everything that one plan paid for."""
+
+    records: tuple[Record, ...]
+    charge: Charge
+    text: str | None  # of the question; None where it was erased
+    sealed: int  # how many partitions could be asked about
+
+
+def own_entries(history: Entries, analyst: str) -> Entries:
+    """The part of the log that somebody may look back at: the own records, and declarations, which everybody knows."""
+    declared = Versioned | Allotted | Sealed
+    return [entry for entry in history if analyst in (OWNER, entry[0].analyst) or isinstance(entry[0].event, declared)]
+
+
+def paid_by(analyst: str) -> Callable[[Charge], int]:
+    """Whose money counts: the data set's for the data owner, the own account's for others."""
+    return lambda charge: charge.total if analyst == OWNER else charge.account
+
+
+def purchases_of(history: Entries, texts: Mapping[str, str]) -> list[QuestionPurchase]:
+    """What was bought, by the run that paid, in the order in which the runs ended.
+
+    Edge cases: where the log does not tell the run, records of one question that follow each other are one purchase.
+    """
+    runs: dict[tuple[object, ...], list[tuple[Record, Charge]]] = defaultdict(list)
+    place, before = 0, ("", "")
+    for record, charge in history:
+        if isinstance(record.event, Paid):
+            whose = (record.analyst, record.question)
+            place += whose != before
+            before = whose
+            runs[(record.run,) if record.run else (0, place)].append((record, charge))
+    seals = [record for record, _ in history if isinstance(record.event, Versioned | Sealed)]
+    purchases = []
+    for entries in sorted(runs.values(), key=lambda entries: entries[-1][0].position):
+        records, charges = zip(*entries, strict=True)
+        purchases.append(
+            QuestionPurchase(
+                records=records,
+                charge=Charge(total=sum(c.total for c in charges), account=sum(c.account for c in charges)),
+                text=texts.get(records[0].question),
+                sealed=Seals.after(seal for seal in seals if seal.position < records[0].position).sealed,
+            )
+        )
+    return purchases
+
+
+def reader(domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> Read:
+    """Reads one question, or several that were asked as one."""
+
+    def read(text: str, sealed: int) -> Request | None:
+        try:
+            requests = [question(sql, sealed) for sql in questions_of(text)]
+            return requests[0] if len(requests) == 1 else together(requests, None)
+        except BursarError:
+            return None
+
+    def question(sql: str, sealed: int) -> Request:
+        query = parse(sql)
+        goal = ANY if query.goal is None else query.goal
+        workload = compile_query(query, domain, table, None if domain.partition is None else sealed, levels)
+        return Request.of(text=sql, workload=workload, asked=goal, goal=goal, analyst="")
+
+    return read
+
 
 Progress = Callable[[int, int], None]
 
@@ -51,21 +144,27 @@ class ByItself:
     empty_book: Callable[[], Book]
 
     def price(self, events: Iterable[Event]) -> int:
+        """What events would cost on an empty book."""
         return self.empty_book().price(events)
 
     def left(self) -> int:
+        """Nothing is compared with what is left."""
         return 0
 
     def sealed(self) -> int | None:
+        """Nothing is known about seals: requests say what they need."""
         return None
 
     def shares(self) -> Mapping[str, Fraction]:
+        """Nobody has a share."""
         return {}
 
     def account(self, analyst: str) -> Account:
+        """An account that is not looked at."""
         return Account(cap=0, spent=0)
 
     def charge(self, events: Iterable[Event], analyst: str) -> Charge:
+        """The price, charged to nobody in particular."""
         price = self.price(events)
         return Charge(total=price, account=price)
 
@@ -86,10 +185,10 @@ def saved_of(
     answers themselves have shown.
     """
     whole, pays = books.history(), paid_by(analyst)
-    own = own_entries(whole, analyst)
-    purchases = purchases_of(own, books.ledger.texts())
+    entries = own_entries(whole, analyst)
+    purchases = purchases_of(entries, books.ledger.texts())
     compared = purchases[-MOST_PURCHASES:]
-    records = [record for record, _ in (own if own_rows else whole)]
+    records = [record for record, _ in (entries if own_rows else whole)]
     log, alone = _Log(records), ByItself(books.empty_book)
     planner = Planner(domain, books.budget.mode, Preset("replay", (Exact(), Reconstruct())), alone, log.after)
     events: list[Event] = [record.event for record in records if isinstance(record.event, Versioned)]
@@ -140,9 +239,9 @@ def _mean_square(request: Request, bought: Sequence[Record], views: Views) -> fl
 
     In this order: the very rows that were asked for, the rows that were bought alone, everything that was known.
     """
-    own = Measurements(views.domain, version=views.version)
-    own.advance(record for record in bought if isinstance(record.event, Measured))
-    alone = replace(views, measurements=own, reconstructions=Reconstructions(views.domain, own))
+    measurements = Measurements(views.domain, version=views.version)
+    measurements.advance(record for record in bought if isinstance(record.event, Measured))
+    alone = replace(views, measurements=measurements, reconstructions=Reconstructions(views.domain, measurements))
     for proposer, seen in ((Exact(), views), (Partwise(), views), (Reconstruct(), alone), (Reconstruct(), views)):
         for offer in proposer.offers(request, seen):
             return offer.law.mean_square()

@@ -1,20 +1,149 @@
-"""Policies side by side: utility, ratio error, interference and time to completion for the same questions."""
+"""What a policy would mean for its analysts, tried on people who do not exist.
+
+A collective asks its questions of a real engine, on a ledger in memory and a table without rows, in the order that a
+scheduler gives; policies are put side by side by the measures of Multi-Analyst DP, and drawn.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from bursar.analysts.scheduler import Randomized, RoundRobin, Scheduler, Turns
-from bursar.analysts.shares import Seed
+from bursar.analysts.shares import AnalystSettings, Seed, Shares
 from bursar.config import Config
-from bursar.errors import AnalystError, Unsupported
-from bursar.simulate.trial import AnalystQuestion, TrialPolicy, utilities
+from bursar.core.budget import Budget
+from bursar.errors import AnalystError, BudgetError, GoalError, QueryError, Unsupported
+from bursar.planner.goals import Wanted
+from bursar.sql.tokens import questions_of
+from bursar.synthetic.plan.task import PREFIX
+from bursar.testing import EmptySource, memory_ledger, stage
+
+NO_GOAL = Wanted()
+"""Every question names its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialPolicy:
+    """How a collective would share its budget."""
+
+    name: str
+    policy: str = "shared"
+    scheduler: str = "none"
+    shares: bool = True  # whether each has an own share; else whoever comes first spends the one budget
+
+    def settings(self, shares: Mapping[str, Fraction], seed: Seed | None) -> AnalystSettings:
+        """For the engine. Turns are given by the simulation, so that nobody has to wait for them."""
+        planted = seed if self.policy == "seeded-cache" else None
+        return AnalystSettings(
+            policy=self.policy, shares=Shares(dict(shares)) if self.shares else Shares(), seed=planted
+        )
+
+
+def utilities(
+    config: Config,
+    policy: TrialPolicy,
+    questions: Sequence[AnalystQuestion],
+    *,
+    shares: Mapping[str, Fraction],
+    seed: Seed | None = None,
+    goal: Wanted = NO_GOAL,
+) -> dict[str, int]:
+    """How many questions of each member are answered within their goal: U_i(M, Q, epsilon).
+
+    The members are those of `shares`. They bring in their shares of the config's budget, and nobody else's; a question
+    is answered within its goal or refused, so answers are what is counted.
+    """
+    whole = sum(shares.values(), Fraction(0))
+    amount = config.budget.amount * float(whole)
+    brought = Budget(mode=config.budget.mode, amount=amount, order=config.budget.order)
+    shares_in_all = {who: share / whole for who, share in shares.items()}
+    config = replace(config, budget=brought, analysts=policy.settings(shares_in_all, seed), pace=0.0)
+    nobody = EmptySource(config.domain)
+    ledger = memory_ledger(config, lambda key: nobody)
+    stage(config, lambda key: nobody, ledger=ledger).owner.declare_shares()
+    sessions = {who: stage(config, lambda key: nobody, ledger=ledger, analyst=who) for who in shares}
+    answered = dict.fromkeys(shares, 0)
+    for question in questions:
+        try:
+            sessions[question.analyst].query(
+                question.sql,
+                within=goal.within,
+                confidence=goal.confidence,
+                rmse=goal.rmse,
+                epsilon=goal.epsilon,
+                rho=goal.rho,
+                max_cost=goal.max_cost,
+            )
+            answered[question.analyst] += 1
+        except BudgetError:
+            continue
+        except GoalError as error:
+            raise GoalError(f"{error}\nin the question of {question.analyst!r}: {question.sql}") from None
+    ledger.close()
+    return answered
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalystQuestion:
+    """One question, and who asks it."""
+
+    analyst: str
+    sql: str
+
+
+class LoggedQuestion(Protocol):
+    """What is read of a line of the log."""
+
+    @property
+    def analyst(self) -> str: ...
+
+    @property
+    def purpose(self) -> str: ...
+
+    @property
+    def rows(self) -> int: ...
+
+
+def expected(
+    scripts: Mapping[str, Sequence[str]], often: Mapping[str, Fraction] | None = None
+) -> list[AnalystQuestion]:
+    """Each analyst's questions in their order, merged: somebody with rate 3 asks three times as often as with rate 1,
+    until nothing is left to ask."""
+    rates = {who: Fraction(1) for who in scripts} | dict(often or {})
+    if unknown := sorted(rates.keys() - scripts.keys()):
+        raise AnalystError(f"{unknown[0]!r} has a rate, and no questions")
+    left = {who: list(questions) for who, questions in scripts.items()}
+    merged: list[AnalystQuestion] = []
+    turns: Turns = {}
+    while asking := [who for who, questions in left.items() if questions]:
+        who, turns = RoundRobin(weights=rates).next(turns, asking)
+        merged.append(AnalystQuestion(analyst=who, sql=left[who].pop(0)))
+    return merged
+
+
+def replayed(log: Iterable[LoggedQuestion], analysts: Iterable[str]) -> list[AnalystQuestion]:
+    """The questions that these analysts have paid for, in their order; free answers are not in a log.
+
+    Several records that one question paid for in a row are one question. Synthetic tables are none, and
+    texts that were erased cannot be asked again.
+    """
+    members = set(analysts)
+    asked_for = [line for line in log if line.rows and line.purpose and not line.purpose.startswith(PREFIX)]
+    paid = [(line.analyst, line.purpose) for line in asked_for if line.analyst in members]
+    questions = [
+        AnalystQuestion(analyst=who, sql=sql) for (who, text), _ in groupby(paid) for sql in questions_of(text)
+    ]
+    if not questions:
+        raise QueryError("the log has no question of an analyst who has a share\ntry: --mix NAME=FILE")
+    return questions
+
 
 POLICIES = (
     TrialPolicy(name="one budget", shares=False),
@@ -51,12 +180,12 @@ class Setting:
     shares: Mapping[str, Fraction]
     seed: Seed | None = None
     lots: int = 3  # orders by lot that are averaged
-    wanted: Mapping[str, Any]
+    goal: Wanted = NO_GOAL  # of questions that name none
 
     @property
     def policies(self) -> tuple[TrialPolicy, ...]:
         """All of them; without a seed there is nothing to put into its cache."""
-        return tuple(one for one in POLICIES if one.policy != "seeded-cache" or self.seed is not None)
+        return tuple(policy for policy in POLICIES if policy.policy != "seeded-cache" or self.seed is not None)
 
 
 def shares_of(config: Config, analysts: Sequence[str]) -> dict[str, Fraction]:
@@ -74,15 +203,15 @@ def compare(setting: Setting, progress: Progress = lambda done, of: None) -> lis
 
     Guarantees: nothing is read from or charged to the real data set; noise is drawn, and nothing depends on it.
     """
-    policies, found = setting.policies, []
+    policies, figures = setting.policies, []
     alone: dict[str, Utilities] = {}  # by policy: one who is alone has the whole budget, and no turns to wait for
     for place, policy in enumerate(policies):
         kind = "seeded-cache" if policy.policy == "seeded-cache" else "shared"
         if kind not in alone:
             alone[kind] = {who: _mean(setting, policy, [who])[0][who] for who in setting.shares}
-        found.append(_figures(setting, policy, alone[kind]))
+        figures.append(_figures(setting, policy, alone[kind]))
         progress(place + 1, len(policies))
-    return found
+    return figures
 
 
 def _figures(setting: Setting, policy: TrialPolicy, alone: Utilities) -> Figures:
@@ -112,10 +241,10 @@ def _mean(setting: Setting, policy: TrialPolicy, members: Sequence[str]) -> tupl
 
 def _once(setting: Setting, policy: TrialPolicy, members: Sequence[str]) -> tuple[Utilities, int]:
     shares = {who: setting.shares[who] for who in members}
-    arrivals = [asked for asked in setting.arrivals if asked.analyst in shares]
+    arrivals = [question for question in setting.arrivals if question.analyst in shares]
     order, steps = served(arrivals, _scheduler(setting, policy, shares))
-    found = utilities(setting.config, policy, order, shares=shares, seed=setting.seed, **setting.wanted)
-    return found, steps
+    answered = utilities(setting.config, policy, order, shares=shares, seed=setting.seed, goal=setting.goal)
+    return answered, steps
 
 
 def _scheduler(setting: Setting, policy: TrialPolicy, shares: Mapping[str, Fraction]) -> Scheduler | None:
@@ -167,8 +296,8 @@ def interference(without: Mapping[str, Utilities], joint: Utilities) -> float:
     return max((ratio(without[j][i], joint[i]) for i, j in pairs), default=1.0)
 
 
-def _same_people(one: Mapping[str, object], other: Mapping[str, object]) -> None:
-    if one.keys() != other.keys():
+def _same_people(first: Mapping[str, object], second: Mapping[str, object]) -> None:
+    if first.keys() != second.keys():
         raise ValueError("utilities of different analysts are compared")
 
 
@@ -181,7 +310,7 @@ def served(arrivals: Sequence[AnalystQuestion], scheduler: Scheduler | None) -> 
     """
     if scheduler is None:
         return list(arrivals), len(arrivals)
-    left = Counter(asked.analyst for asked in arrivals)
+    left = Counter(question.analyst for question in arrivals)
     line: dict[str, deque[AnalystQuestion]] = {who: deque() for who in left}
     turns: Turns = {}
     turn: str | None = None
@@ -221,9 +350,9 @@ def plot(figures: Sequence[Figures], path: Path) -> None:
     from matplotlib.figure import Figure
 
     picture = Figure(figsize=(12, 3.4), layout="constrained")
-    names = [one.policy for one in figures]
+    names = [figure.policy for figure in figures]
     for axis, (measure, title, limit) in zip(picture.subplots(1, len(PANELS)), PANELS, strict=True):
-        values = [float(getattr(one, measure)) for one in figures]
+        values = [float(getattr(figure, measure)) for figure in figures]
         top = 1.15 * max([value for value in values if math.isfinite(value)] + [limit or 0.0, 1.0])
         axis.bar(range(len(names)), [min(value, top) for value in values], color="#4c72b0")
         for place, value in enumerate(values):

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from bursar.simulate.compare import interference, ratio, ratio_error, utility
+from bursar.simulate import interference, ratio, ratio_error, utility
 
 
 def test_utility_counts_what_is_accurate_enough() -> None:

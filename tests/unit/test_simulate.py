@@ -13,13 +13,27 @@ from bursar.analysts.scheduler import Randomized, RoundRobin
 from bursar.analysts.shares import AnalystSettings, Seed, Shares
 from bursar.core.budget import Budget
 from bursar.errors import AnalystError, GoalError, QueryError, Unsupported
-from bursar.simulate.compare import POLICIES, Figures, Setting, check_matplotlib, compare, plot, served, shares_of
-from bursar.simulate.trial import AnalystQuestion, TrialPolicy, expected, replayed, utilities
+from bursar.planner.goals import Wanted
+from bursar.simulate import (
+    POLICIES,
+    AnalystQuestion,
+    Figures,
+    Setting,
+    TrialPolicy,
+    check_matplotlib,
+    compare,
+    expected,
+    plot,
+    replayed,
+    served,
+    shares_of,
+    utilities,
+)
 from harness.small import config
 
 HALF = Fraction(1, 2)
 EVEN = {"ann": HALF, "bob": HALF}
-WITHIN = {"within": 100}
+WITHIN = Wanted(within=100)
 
 
 def point(age: int, who: str = "ann") -> AnalystQuestion:
@@ -95,9 +109,9 @@ def test_utility_counts_answers_within_their_goal() -> None:
     """Laplace noise of one point within 100 costs about .03; points of different ages cost the dearest of them."""
     settings = config(budget=Budget.of(epsilon=0.07))
     asked = [up_to(age) for age in range(10)]
-    alone = utilities(settings, TrialPolicy(name="one", shares=False), asked, shares={"ann": Fraction(1)}, **WITHIN)
+    alone = utilities(settings, TrialPolicy(name="one", shares=False), asked, shares={"ann": Fraction(1)}, goal=WITHIN)
     assert 0 < alone["ann"] < 10
-    half = utilities(settings, TrialPolicy(name="one", shares=False), asked, shares={"ann": HALF}, **WITHIN)
+    half = utilities(settings, TrialPolicy(name="one", shares=False), asked, shares={"ann": HALF}, goal=WITHIN)
     assert half["ann"] < alone["ann"]
 
 
@@ -105,7 +119,7 @@ def test_independent_analysts_do_not_profit_from_each_other_and_others_do() -> N
     settings = config(budget=Budget.of(epsilon=0.07))
     asked = [up_to(5, "ann"), up_to(5, "bob"), up_to(3, "ann"), up_to(3, "bob")]
     found = {
-        name: utilities(settings, TrialPolicy(name=name, policy=name), asked, shares=EVEN, **WITHIN)
+        name: utilities(settings, TrialPolicy(name=name, policy=name), asked, shares=EVEN, goal=WITHIN)
         for name in ("shared", "independent")
     }
     assert found["independent"] == {"ann": 1, "bob": 1}
@@ -114,7 +128,9 @@ def test_independent_analysts_do_not_profit_from_each_other_and_others_do() -> N
 
 def test_a_goal_that_makes_no_sense_is_told_with_its_question() -> None:
     with pytest.raises(GoalError, match="in the question of 'ann': SELECT COUNT"):
-        utilities(config(), TrialPolicy(name="x", shares=False), [point(1)], shares={"ann": HALF}, within="2%")
+        utilities(
+            config(), TrialPolicy(name="x", shares=False), [point(1)], shares={"ann": HALF}, goal=Wanted(within="2%")
+        )
 
 
 # -- policies side by side ----------------------------------------------------------------------------------
@@ -128,7 +144,7 @@ def figures() -> dict[str, Figures]:
     )
     seed = Seed(fraction=Fraction(1, 4), basis="histogram", columns=("age",))
     small = config(budget=Budget.of(epsilon=0.15))
-    setting = Setting(config=small, arrivals=asked, shares=EVEN, seed=seed, wanted=WITHIN)
+    setting = Setting(config=small, arrivals=asked, shares=EVEN, seed=seed, goal=WITHIN)
     done: list[tuple[int, int]] = []
     found = compare(setting, lambda now, of: done.append((now, of)))
     assert done == [(place, len(POLICIES)) for place in range(1, len(POLICIES) + 1)]
@@ -155,7 +171,7 @@ def test_who_comes_first_takes_it_all_from_one_budget() -> None:
     dear = AnalystQuestion(analyst="ann", sql="SELECT COUNT(*) FROM people WHERE age >= 1 WITH ERROR 34")
     cheap = AnalystQuestion(analyst="bob", sql="SELECT COUNT(*) FROM people WHERE sex = 'F' WITH ERROR 100")
     small = config(budget=Budget.of(epsilon=0.1))
-    seen = compare(Setting(config=small, arrivals=[dear, cheap], shares=EVEN, wanted={}))
+    seen = compare(Setting(config=small, arrivals=[dear, cheap], shares=EVEN))
     assert [one.policy for one in seen] == ["one budget", "shared", "round-robin", "randomized", "independent"]
     one, *others = seen
     assert (one.utility, one.ratio_error, one.interference) == ({"ann": 1, "bob": 0}, math.inf, math.inf)
