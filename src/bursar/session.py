@@ -22,6 +22,7 @@ from bursar.batch import OpenBatch, Progress, silent, without_explain
 from bursar.compile.threshold_rows import Features, thresholds, written
 from bursar.config import Config, load
 from bursar.core.curator import declare_version
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Ledger, SqliteLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.source.duckdb import DuckDBSource
