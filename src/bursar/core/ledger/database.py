@@ -264,9 +264,11 @@ class Database:
             yield row[0], self._unseal(table, *row)
 
     def _unseal(self, table: str, name: object, body: object, seal: object) -> bytes:
-        if not isinstance(name, str) or not isinstance(body, bytes):
-            raise self._damaged()
-        if chain.seal(self.charter_hash, table, name, body) != seal:
+        if (
+            not isinstance(name, str)
+            or not isinstance(body, bytes)
+            or chain.seal(self.charter_hash, table, name, body) != seal
+        ):
             raise self._damaged()
         return body
 
