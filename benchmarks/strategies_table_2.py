@@ -32,8 +32,8 @@ from bursar.core.queries import Product, Stack
 from bursar.strategies import universal as workloads
 from bursar.strategies.best import best_strategy
 from bursar.strategies.cells import merged_mask
+from bursar.strategies.marginals import ResidualPlan, residuals, some_queries
 from bursar.strategies.ranges import RangeFamily
-from bursar.strategies.residual import ResidualPlan, residuals, some_queries
 
 
 def table_2(table: large.Reals, rng: np.random.Generator) -> Rows:

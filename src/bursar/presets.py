@@ -10,21 +10,18 @@ from bursar.estimation.simultaneous import Family
 from bursar.papers.cachedp import modules
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Proposer
-from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
+from bursar.proposers.direct import Direct, Partwise
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.invest import Invest, Invested
 from bursar.proposers.partitions import ByPartition
-from bursar.proposers.partwise import Partwise
 from bursar.proposers.pmw import PUBLISHED, TIGHT, Pmw
 from bursar.proposers.pmw_windows import PmwWindows
-from bursar.proposers.reconstruct import Reconstruct
-from bursar.proposers.refine import Refine
+from bursar.proposers.reuse import Exact, Reconstruct, Refine
 from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse
 from bursar.proposers.strategy import Strategy
 from bursar.proposers.synthetic import Synthetic
 from bursar.proposers.tree import Tree
-from bursar.views.multiplicative_weights import Names
+from bursar.views.histograms import Names
 
 THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4, Mode.RENYI: 0.4}
 """From which share of its price on rent justifies a strategy for all questions; sooner where each one is cheap."""

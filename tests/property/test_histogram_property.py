@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened, Versioned
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Product, Steps
-from bursar.views.learner import Learner, Learning
+from bursar.views.histograms import Histogram, HistogramGrid
+from bursar.views.learner import Adaptive, Decaying, Learner, Learning, Penalty
 from bursar.views.learner_tree import split
-from bursar.views.learning import Adaptive, Decaying, Penalty
 from bursar.views.measurements import ALL_ROWS
-from bursar.views.multiplicative_weights import Histogram, HistogramGrid
 from harness.learning import cells, grid
 
 SHAPE = (3, 4, 2)

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.tails.tails import chernoff_tail, half_widths, scale_for, single_tail, tail, union_tail
+from bursar.tails.sums import chernoff_tail, half_widths, scale_for, single_tail, tail, union_tail
 
 kinds = st.sampled_from(NoiseKind)
 noises = st.builds(

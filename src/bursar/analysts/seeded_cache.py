@@ -34,15 +34,12 @@ from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
 from bursar.planner.planner import Planner, Prices, Promised
 from bursar.planner.refusal import refusal
 from bursar.planner.request import Request
-from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.partwise import Partwise
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.direct import Direct, Partwise
+from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.proposers.strategy import Strategy
-from bursar.views.measurements import Measurements, Reconstructions
+from bursar.views.measurements import Measurements, Reconstructions, Rents
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
-from bursar.views.rents import Rents
 
 FREE: tuple[Proposer, ...] = (Exact(), Partwise(), Reconstruct())
 

@@ -6,7 +6,7 @@ from bursar.config.section import HOMES, KEYS, Section
 from bursar.config.sections import columns_of
 from bursar.core.domain import Domain
 from bursar.estimation.simultaneous import Family
-from bursar.views.multiplicative_weights import MOST_BINS
+from bursar.views.histograms import MOST_BINS
 
 EXAMPLE = 'groups = [["age", "sex"], ["region", "income"]], each a list of columns'
 

@@ -14,8 +14,8 @@ import numpy as np
 from bursar.arrays import Reals
 from bursar.core.accounting import Noise
 from bursar.goal import Goal, GoalKind
-from bursar.tails.noises import Noises
-from bursar.tails.tails import half_width, half_widths, single_tail, union_tail
+from bursar.tails.characteristic import Noises
+from bursar.tails.sums import half_width, half_widths, single_tail, union_tail
 
 OUTWARD = 1 + 2.0**-30
 """Bounds in closed form are widened by this: far more than the arithmetic that made them can have lost."""

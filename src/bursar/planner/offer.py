@@ -16,10 +16,9 @@ from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.planner.request import Request
 from bursar.views.learner import Histograms
-from bursar.views.measurements import Measurements, Reconstructions
+from bursar.views.measurements import Measurements, Reconstructions, Rents
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
-from bursar.views.rents import Rents
 
 
 @dataclass(frozen=True, kw_only=True)

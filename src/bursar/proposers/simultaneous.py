@@ -22,7 +22,7 @@ from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.proposers.exact import Exact
+from bursar.proposers.reuse import Exact
 from bursar.views.measurements import Measurements, Reconstructions, products_of
 from bursar.views.nodes import Nodes
 

@@ -26,12 +26,11 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.proposers.buying.explicit_plan import listed
-from bursar.proposers.buying.sine_plan import sines
+from bursar.proposers.buying.strategy_plans import listed, sines
 from bursar.views.measurements import products_of
 
 if TYPE_CHECKING:
-    from bursar.strategies.plan import StrategyPlan
+    from bursar.strategies.best import StrategyPlan
 
 MOST_ROWS = 2048
 """Most queries that are planned together."""

@@ -24,8 +24,7 @@ from bursar.errors import QueryError
 from bursar.strategies.hierarchical import best_tree, product
 from bursar.strategies.integers import to_integers
 from bursar.strategies.measure import checked_size
-from bursar.strategies.optimal import integer_laplace, integer_optimum
-from bursar.strategies.p_identity import FEW_CELLS
+from bursar.strategies.optimal import FEW_CELLS, integer_laplace, integer_optimum
 from bursar.threads import one_thread
 
 MOST_CELLS = 2048

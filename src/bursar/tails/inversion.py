@@ -1,18 +1,39 @@
-"""Upper bounds on the tails of weighted sums: Chernoff's, and the numerical inversion of their transform."""
+"""Upper bounds on the tails of weighted sums: Chernoff's, and the numerical inversion of their transform.
+
+Where the tail of a sum of noise falls to a given probability, nearly: a starting point for who then makes sure.
+
+For a sum S of independent draws with cumulant function K, Pr[S >= t] is about Q(w) + phi(w)(1/v - 1/w), where
+K'(s) = t, w^2 = 2(st - K(s)) and v^2 = s^2 K''(s) (Lugannani and Rice, 1980). It is exact for normal draws, and off by
+a few per cent of the probability for Laplace draws. Discrete noise is taken for continuous.
+
+Sums that live on a lattice but for a trifle: counts that least squares weighs with .9999999, rows it barely uses.
+
+Such a law is a comb of narrow spikes. To resolve it takes a hundred thousand frequencies where a lattice takes a few
+hundred. So the sum is split, S = L + D: the weights of L are those of S rounded to multiples of a pitch; D has what is
+left over, and is tiny. Whatever L and D have to do with each other, for every d > 0
+
+    Pr[|S| >= alpha] <= Pr[|L| > alpha - d] + Pr[|D| >= d].                                                         (1)
+
+For the largest d that leaves no point of the lattice between alpha - d and alpha, the first term counts no point of it
+that lies below alpha.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Reals
-from bursar.tails.characteristic import Sums
-from bursar.tails.single_draw import outward
+from bursar.core.accounting import NoiseKind
+from bursar.core.noise.law import Noise
+from bursar.tails.characteristic import Noises, Sums
+from bursar.tails.single_draw import outward, steps
 
 SMOOTHING = 0.002
 """Width of the smoothing Gaussian where there is no lattice, in units of 1/hazard."""
@@ -253,3 +274,176 @@ def _turned(row: Sums, s: float, frequency: Reals, phase: Reals) -> Reals:
             weight, scale, count = part.weight[0, block], part.scale[block], part.count[block]
             phase = phase + part.law.phase(s * weight, scale, frequency[:, None] * weight) @ count
     return phase
+
+
+STEPS = 30
+ROUNDS = 15
+
+CENTRE = 1e-3
+"""Below so many standard deviations the normal tail does, and the correction to it would be lost in rounding."""
+
+FARTHEST = 1e12
+"""So many scales out, a Laplace draw's tail is nothing, and a tilt would be rounded to where K ceases to be finite."""
+
+
+def near_threshold(scales: Reals, kind: NoiseKind, beta: float) -> float:
+    """About the t with sum_i Pr[|S_i| >= t] = beta, S_i the sum of draws of the given scales, one row for each sum.
+
+    Edge cases: a row without a positive scale is left out; 0 where none is left.
+    """
+    rows = scales[scales.max(axis=1, initial=0.0) > 0]
+    if not len(rows):
+        return 0.0
+    spread = math.sqrt(float(np.square(rows).sum(axis=1).max()) * (1 if kind is NoiseKind.GAUSSIAN else 2))
+    t = -NormalDist().inv_cdf(min(beta, 1.0) / 2) * spread  # as if the widest row were alone, and normal
+    t = max(t, CENTRE * spread)
+    low, high = 0.0, math.inf
+    for _ in range(ROUNDS):
+        s, tails = _tails(rows, kind, np.full(len(rows), t))
+        total = float(tails.sum())
+        low, high = (t, high) if 2 * total > beta else (low, t)
+        # Newton's step, as the logarithm of a tail falls by about s for each unit of t; within what is known. Near the
+        # centre, where s is close to zero, it would go much too far.
+        t += min(math.log(2 * total / beta) / float(s @ tails / total), 2 * spread)
+        if not low < t < high:
+            t = 2 * low if high == math.inf else math.sqrt(low * high) if low > 0 else high / 2
+        if high < (1 + 1e-4) * low:
+            break
+    return t
+
+
+def near_tails(scales: Reals, kind: NoiseKind, thresholds: Reals) -> Reals:
+    """About Pr[|S_i| >= t_i], each t_i > 0, for sums of draws of the given scales, one row for each.
+
+    Edge cases: 0 for a row without a positive scale.
+    """
+    some = scales.max(axis=1, initial=0.0) > 0
+    found = np.zeros(len(scales))
+    if some.any():
+        _, tails = _tails(scales[some], kind, thresholds[some])
+        found[some] = np.minimum(2 * tails, 1.0)
+    return found
+
+
+def _tails(rows: Reals, kind: NoiseKind, t: Reals) -> tuple[Reals, Reals]:
+    """The tilt s and Pr[S >= t], for each row."""
+    if kind is NoiseKind.LAPLACE:
+        t = np.minimum(t, FARTHEST * rows.max(axis=1))
+    s = _first(rows, kind, t)
+    for _ in range(STEPS):
+        _, slope, bend = _cumulants(rows, kind, s)
+        s, before = s - (slope - t) / bend, s
+        if np.all(np.abs(s - before) <= 1e-8 * s):
+            break
+    value, _, bend = _cumulants(rows, kind, s)
+    w, v = np.sqrt(2 * np.maximum(s * t - value, 0.0)), s * np.sqrt(bend)
+    normal = np.array([math.erfc(each) for each in w / math.sqrt(2)]) / 2
+    off = np.minimum(w, v) > CENTRE
+    more = np.divide(w - v, w * v, out=np.zeros_like(w), where=off)
+    return s, np.maximum(normal + np.exp(-np.square(w) / 2) / math.sqrt(2 * math.pi) * more, 1e-300)
+
+
+def _first(rows: Reals, kind: NoiseKind, t: Reals) -> Reals:
+    """A tilt not below the right one: K' is convex, and from there Newton's steps do not turn back."""
+    if kind is NoiseKind.GAUSSIAN:
+        return np.asarray(t / np.square(rows).sum(axis=1))
+    widest = rows.max(axis=1)  # alone it has K' = 2s/(widest^-2 - s^2), and the others add to that
+    return np.asarray(t / np.square(widest) / (1 + np.hypot(1, t / widest)))
+
+
+def _cumulants(rows: Reals, kind: NoiseKind, s: Reals) -> tuple[Reals, Reals, Reals]:
+    """K(s), K'(s) and K''(s) for each row; a draw of Laplace noise of scale x has K = -log(1 - x^2 s^2)."""
+    squares = np.square(rows)
+    if kind is NoiseKind.GAUSSIAN:
+        spread = squares.sum(axis=1)
+        return spread * np.square(s) / 2, spread * s, spread
+    tilted = squares * np.square(s)[:, None]
+    rest = 1 - tilted
+    slope = (2 * squares / rest).sum(axis=1) * s
+    return -np.log(rest).sum(axis=1), slope, (2 * squares * (1 + tilted) / np.square(rest)).sum(axis=1)
+
+
+FINEST = 12
+"""The strongest weight is taken for so many pitches at most."""
+
+CLOSE = 0.003
+"""What is left over may have a standard deviation of this share of the pitch."""
+
+BESIDE = 0.005
+"""And no weight may be farther from a multiple of the pitch than this share of it: a draw that is hardly ever anything
+but zero adds next to nothing to the deviation, and may yet be most of a tail."""
+
+ROUND = 1e-5
+"""Pitches this close to one of ten binary digits are that one: a whole number more often than not."""
+
+SHORT, LONG = 10, 30
+"""Binary digits of a pitch. The multiples that occur are then exact, and so is what they leave over."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NearLattice:
+    """One sum as L + D."""
+
+    pitch: float
+    whole: Reals  # weights of L, multiples of the pitch
+    rest: Sums  # D
+
+    @staticmethod
+    def of(weights: Reals, noises: Sequence[Noise], spreads: Reals) -> NearLattice | None:
+        """None where no lattice is near, and where the sum is on one already; weights are not negative."""
+        pitch = float(pitches(weights[None], spreads)[0])
+        if pitch == 0.0 or weights.max() >= 2.0**20 * pitch:
+            return None
+        whole = pitch * np.rint(weights / pitch)
+        rest = weights - whole  # exact: the two are equal within a factor of two, or one of them is zero
+        left = np.flatnonzero(rest)
+        if left.size == 0:
+            return None
+        return NearLattice(pitch=pitch, whole=whole, rest=Sums.of(rest[None, left], Noises.of(noises).take(left)))
+
+    def split(self, alpha: float) -> tuple[float, float]:
+        """For (1): the threshold at which L counts, and a bound on Pr[|D| >= d] for the largest d that goes with it."""
+        k = steps(alpha, self.pitch)
+        point = Fraction(self.pitch) * k
+        room = math.nextafter(float(Fraction(alpha) - point + Fraction(self.pitch)), 0.0)
+        threshold = float(point) if Fraction(float(point)) <= point else math.nextafter(float(point), 0.0)
+        if room <= 0.0:
+            return threshold, 1.0
+        _, exponent = chernoff_exponent(self.rest, np.array([room]))
+        return threshold, 2.0 * math.exp(-min(max(float(exponent[0]), 0.0), 700.0))
+
+    def reach(self, beta: float) -> float:
+        """A d with Pr[|D| >= d] <= beta."""
+        return float(chernoff_width(self.rest, beta)[0])
+
+
+def pitches(weights: Reals, spreads: Reals) -> Reals:
+    """For each row of weights, all of them >= 0, the pitch of a lattice that its sum hardly ever leaves; 0 for none.
+
+    `spreads` has the standard deviation of each draw. The coarsest of a few pitches is taken: parts of the weight that
+    moves the sum most.
+    """
+    strongest = np.argmax(weights * spreads, axis=1)
+    lead = np.take_along_axis(weights, strongest[:, None], axis=1)[:, 0]
+    found, open_ = np.zeros(len(weights)), np.flatnonzero(lead > 0)
+    tried = _rounded(lead / np.arange(1.0, FINEST + 1)[:, None])
+    for each in tried:
+        if open_.size == 0:
+            break
+        pitch = each[open_]
+        rest = weights[open_] - pitch[:, None] * np.rint(weights[open_] / pitch[:, None])
+        near = np.square(rest) @ np.square(spreads) <= np.square(CLOSE * pitch)
+        near &= np.abs(rest).max(axis=1) <= BESIDE * pitch
+        found[open_[near]] = pitch[near]
+        open_ = open_[~near]
+    return found
+
+
+def _rounded(pitch: Reals) -> Reals:
+    short = _to_bits(pitch, SHORT)
+    return np.asarray(np.where(np.abs(pitch - short) <= ROUND * pitch, short, _to_bits(pitch, LONG)))
+
+
+def _to_bits(numbers: Reals, bits: int) -> Reals:
+    mantissa, exponent = np.frexp(numbers)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits), np.float64)

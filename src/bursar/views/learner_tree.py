@@ -16,7 +16,7 @@ from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product
 from bursar.core.seals import Seals
 from bursar.errors import QueryError
-from bursar.views.factors import Factored, Grids
+from bursar.views.histograms import Factored, Grids
 from bursar.views.learner import MOST_ROWS, Learner, Learning, rows_of
 from bursar.views.measurements import products_of
 

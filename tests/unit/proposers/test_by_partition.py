@@ -15,8 +15,8 @@ from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Uni
 from bursar.core.queries import Mask, Product, Steps
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
 from bursar.proposers.partitions import ByPartition
+from bursar.proposers.reuse import Exact
 from bursar.session import Bursar
 from bursar.views.partition_measurements import PartitionViews, placed, taken_apart
 from harness.small import Silence, config, engine

@@ -14,11 +14,9 @@ from bursar.core.queries import Mask, Product, Stack, Steps
 from bursar.estimation.estimate import WeightedRows, meets
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
-from bursar.proposers.buying.investment import Together, on_top
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.invest import Invest, Invested
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.invest import Invest, Invested, Together, on_top
+from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.proposers.tree import all_nodes
 from bursar.session import Bursar
 from bursar.strategies.universal import MOST_CELLS, Universal, universal

@@ -15,10 +15,8 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset, acceptable
 from bursar.planner.offer import Offer
 from bursar.proposers.direct import Direct
-from bursar.proposers.pmw import PRINTED, PUBLISHED, TIGHT, VANILLA, Pmw, PmwSettings
-from bursar.proposers.pmw_calibration import Checked
-from bursar.views.learner import Learning
-from bursar.views.learning import Adaptive, Always, ConstantRate, Never
+from bursar.proposers.pmw import PRINTED, PUBLISHED, TIGHT, VANILLA, Checked, Pmw, PmwSettings
+from bursar.views.learner import Adaptive, Always, ConstantRate, Learning, Never
 from bursar.views.measurements import ALL_ROWS
 from harness.learning import Stage, cells, grid, request
 

@@ -9,17 +9,7 @@ import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation.estimate import error_bars, meets
-from bursar.proposers.pmw_calibration import (
-    RATIO,
-    Calibrated,
-    Calibration,
-    Checked,
-    Lemma,
-    Printed,
-    Published,
-    Tight,
-    passing,
-)
+from bursar.proposers.pmw import RATIO, Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight, passing
 from bursar.tails.single_draw import single_tail
 from harness.learning import cells, grid, request
 

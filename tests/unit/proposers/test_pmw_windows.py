@@ -15,12 +15,10 @@ from bursar.goal import GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.proposers.pmw import PUBLISHED, TIGHT, PmwSettings
-from bursar.proposers.pmw_plan import Added
-from bursar.proposers.pmw_windows import PmwWindows
-from bursar.tails.tails import tail
-from bursar.views.learner import Learning
+from bursar.proposers.pmw_windows import Added, PmwWindows
+from bursar.tails.sums import tail
+from bursar.views.learner import Adaptive, Always, ConstantRate, Learning, Never
 from bursar.views.learner_tree import Flat, Node, Overlapping, split, windowed
-from bursar.views.learning import Adaptive, Always, ConstantRate, Never
 from harness.learning import Stage, cells, grid, request
 
 DOMAIN = grid(8, 2, 3, partition="a")

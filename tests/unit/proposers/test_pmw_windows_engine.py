@@ -27,8 +27,7 @@ from bursar.planner.goals import Wanted
 from bursar.proposers.pmw import TIGHT
 from bursar.proposers.pmw_windows import PmwWindows
 from bursar.session import Bursar
-from bursar.views.learner import Learning
-from bursar.views.learning import Always, ConstantRate
+from bursar.views.learner import Always, ConstantRate, Learning
 from harness.faults import later
 from harness.learning import cells
 from harness.small import Silence, TableSource, charter, config, engine

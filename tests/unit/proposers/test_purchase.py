@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Mode, Noise, NoiseKind
-from bursar.proposers.buying.precision_search import Posterior, PrecisionSearch
+from bursar.proposers.buying.purchase import Posterior, PrecisionSearch
 
 CELLS = 8
 HALVES = np.array([[1.0] * 4 + [0.0] * 4, [0.0] * 4 + [1.0] * 4])

@@ -19,7 +19,7 @@ from bursar.proposers.buying.purchase import PurchaseProblem
 from bursar.proposers.direct import Direct
 from bursar.proposers.tree import wish_for
 from bursar.session import Bursar
-from bursar.tails import tails
+from bursar.tails import sums as tails
 from bursar.tails.inversion import Inversion
 from harness.small import config, engine
 

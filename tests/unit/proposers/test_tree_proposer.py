@@ -13,9 +13,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.buying.purchase import finer
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.reconstruct import Reconstruct
-from bursar.proposers.refine import Refine
+from bursar.proposers.reuse import Exact, Reconstruct, Refine
 from bursar.proposers.tree import Tree, all_nodes, wish_for
 from bursar.session import Bursar
 from bursar.views.nodes import boxes_of

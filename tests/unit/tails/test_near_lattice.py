@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.tails import tails
-from bursar.tails.inversion import Inversion
-from bursar.tails.near_lattice import NearLattice, pitches
-from bursar.tails.tails import half_widths, tail
+from bursar.tails import sums as tails
+from bursar.tails.inversion import Inversion, NearLattice, pitches
+from bursar.tails.sums import half_widths, tail
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
 

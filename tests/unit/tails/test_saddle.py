@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
-from bursar.tails.saddlepoint import near_tails, near_threshold
-from bursar.tails.tails import tail
+from bursar.tails.inversion import near_tails, near_threshold
+from bursar.tails.sums import tail
 
 SHAPES = {
     "one draw": np.ones((1, 1)),

@@ -16,7 +16,7 @@ from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, Noise, NoiseKin
 from bursar.errors import GoalError
 from bursar.tails.characteristic import Sums
 from bursar.tails.inversion import Inversion, chernoff_exponent, quick_exponent
-from bursar.tails.tails import chernoff_tail, half_width, half_widths, scale_for, single_tail, tail, union_tail
+from bursar.tails.sums import chernoff_tail, half_width, half_widths, scale_for, single_tail, tail, union_tail
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
 KINDS = [LAPLACE, GAUSSIAN]

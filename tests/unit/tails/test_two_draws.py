@@ -7,7 +7,7 @@ import pytest
 
 from bursar.core.noise.law import SMALLEST_SCALE, Noise, NoiseKind
 from bursar.tails.single_draw import pair_tail
-from bursar.tails.tails import tail
+from bursar.tails.sums import tail
 
 REACH = 6000
 

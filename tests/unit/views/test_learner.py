@@ -8,8 +8,7 @@ import pytest
 from bursar.core.accounting import Allotted, Closed, Event, Failed, Measured, Noise, NoiseKind, Opened, Versioned
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Product, Stack, Steps
-from bursar.views.learner import Histograms, Learner, Learning, learnable, rows_of
-from bursar.views.learning import Adaptive, Always, ConstantRate
+from bursar.views.learner import Adaptive, Always, ConstantRate, Histograms, Learner, Learning, learnable, rows_of
 from bursar.views.measurements import ALL_ROWS
 from harness.learning import cells, grid
 

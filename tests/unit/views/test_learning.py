@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.views.learning import Adaptive, Always, ConstantRate, Decaying, Never, Penalty
-from bursar.views.multiplicative_weights import Histogram, QueryBins
+from bursar.views.histograms import Histogram, QueryBins
+from bursar.views.learner import Adaptive, Always, ConstantRate, Decaying, Never, Penalty
 
 
 def cells(low: int, high: int) -> QueryBins:

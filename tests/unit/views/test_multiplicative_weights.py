@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bursar.core.queries import Mask, Product, Steps
-from bursar.views import multiplicative_weights as mw
-from bursar.views.multiplicative_weights import LEAST_WEIGHT, REFRESHED, Histogram, HistogramGrid, QueryBins
+from bursar.views import histograms as mw
+from bursar.views.histograms import LEAST_WEIGHT, REFRESHED, Histogram, HistogramGrid, QueryBins
 
 NAMES, SHAPE = ("a", "b", "c"), (4, 3, 5)
 GRID = HistogramGrid(NAMES, SHAPE)

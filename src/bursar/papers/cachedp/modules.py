@@ -19,7 +19,7 @@ from bursar.goal import GoalKind
 from bursar.papers.cachedp.instant import Estimated, Instant, InstantEstimator, strategy_of
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.proposers.exact import Exact
+from bursar.proposers.reuse import Exact
 from bursar.strategies.tree import Box, Marked, decompose
 from bursar.views.nodes import Node
 

@@ -17,10 +17,8 @@ from bursar.planner.choose import Preset
 from bursar.planner.offer import Views
 from bursar.planner.planner import Planner
 from bursar.planner.request import Request
-from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.partwise import Partwise
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.direct import Direct, Partwise
+from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.report.spending.purchases import Books, Read, own_entries, paid_by, purchases_of
 from bursar.views.measurements import Measurements, Reconstructions
 

@@ -16,8 +16,8 @@ from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Stack
 from bursar.core.queries.norm import PAIR_CELLS
 from bursar.errors import GoalError, QueryError
-from bursar.strategies.plan import ROUNDING
-from bursar.strategies.residual import every_value, residuals
+from bursar.strategies.best import ROUNDING
+from bursar.strategies.marginals import every_value, residuals
 from bursar.synthetic.marginals.consistent import MarginalAccuracy
 from bursar.synthetic.marginals.evidence import MarginalSource, Names, marginal_map, source_of
 from bursar.synthetic.plan.spend import Spend

@@ -13,7 +13,7 @@ from bursar.core.accounting import Measured, Noise, NoiseKind, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.strategies.residual import every_value
+from bursar.strategies.marginals import every_value
 
 Names = tuple[str, ...]
 

@@ -10,7 +10,7 @@ import pytest
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.queries import Mask, Product, Steps
 from bursar.estimation.least_squares import Block, Reconstruction
-from bursar.estimation.rehearsal import Rehearsal
+from bursar.proposers.incremental import Rehearsal
 from harness.maps import domain_of
 
 DOMAIN = domain_of(x=6, y=2)

@@ -8,6 +8,8 @@ where it is not, and workloads by the union bound.
 Guarantees: a probability is never below the truth and a half-width never too narrow, rounding included. Between 1e-1
 and 1e-9 the bound on one sum is within about 2 % of the truth. The exception is a law with much mass just below the
 threshold, on no lattice: there it is within 2 % of the tail at a threshold that is lower by less than 1 %.
+
+The law of answers that add up very many draws of a few laws: equal terms are counted, not listed.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,10 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 from bursar.arrays import Reals
 from bursar.core.noise.law import Noise
 from bursar.errors import GoalError
-from bursar.tails.characteristic import Sums
-from bursar.tails.inversion import Inversion, chernoff_exponent, chernoff_width, quick_exponent
-from bursar.tails.near_lattice import NearLattice
-from bursar.tails.noises import Kinds, Noises
+from bursar.tails.characteristic import Kinds, Noises, Sums
+from bursar.tails.inversion import Inversion, NearLattice, chernoff_exponent, chernoff_width, quick_exponent
 from bursar.tails.single_draw import (
     FARTHEST,
     beyond,
@@ -79,7 +80,7 @@ def chernoff_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float) -> 
         return np.ones(len(matrix))
     bounds, some = np.zeros(len(matrix)), matrix.any(axis=1)
     if some.any():
-        _, _, bounds[some] = _chernoff(Sums.of(matrix[some], noises), np.full(some.sum(), min(alpha, FARTHEST)))
+        _, _, bounds[some] = _chernoff_tails(Sums.of(matrix[some], noises), np.full(some.sum(), min(alpha, FARTHEST)))
     return bounds
 
 
@@ -102,7 +103,7 @@ def union_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough
         return outward(quick)
     rows = _Rows.of(some, noises)
     alphas = alpha * np.where(rows.equal, 1.0, 1.0 - SHARED_BOUND_SHIFT)
-    s, exponents, bounds = _chernoff(rows.sums, alphas)
+    s, exponents, bounds = _chernoff_tails(rows.sums, alphas)
     # Rows that are only nearly equal differ by a D with E exp(2^35 s D) <= E exp(sS): this is its own Chernoff bound.
     strays = np.exp(-np.clip(exponents + (2.0**35 * SHARED_BOUND_SHIFT - 1.0) * s * alphas, 0.0, 700.0))
     strays = np.where(rows.equal, 0.0, 2.0 * strays)
@@ -186,8 +187,8 @@ class _Rows:
             near = NearLattice.of(weights, self.noises, self.spreads)
             place, beside = (alpha, 1.0) if near is None else near.split(alpha)
             if near is not None and beside <= REMAINDER_SHARE_OF_TAIL * chernoff:
-                return min(chernoff, outward(_tail(near.whole, self.noises, place) + beside))
-        return min(chernoff, _tail(weights, self.noises, alpha))
+                return min(chernoff, outward(_sum_tail(near.whole, self.noises, place) + beside))
+        return min(chernoff, _sum_tail(weights, self.noises, alpha))
 
     def width(self, i: int, beta: float, outer: float) -> float:
         """The least h, or a little more, with Pr[|S_i| > h] <= beta; `outer` is Chernoff's."""
@@ -198,35 +199,35 @@ class _Rows:
             near = NearLattice.of(weights, self.noises, self.spreads)
             beside = math.inf if near is None else near.reach(REMAINDER_SHARE_OF_TAIL * beta)
             if near is not None and beside <= REMAINDER_SHARE_OF_WIDTH * outer:
-                width = _width(near.whole, self.noises, (1.0 - REMAINDER_SHARE_OF_TAIL) * beta)
+                width = _sum_width(near.whole, self.noises, (1.0 - REMAINDER_SHARE_OF_TAIL) * beta)
                 return min(outer, math.nextafter(width + beside, math.inf))
-        return _width(weights, self.noises, beta)
+        return _sum_width(weights, self.noises, beta)
 
 
-def _tail(weights: Reals, noises: Noises, alpha: float) -> float:
+def _sum_tail(weights: Reals, noises: Noises, alpha: float) -> float:
     """The tightest bound on Pr[|S| >= alpha] for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
     return (_tail_of if len(terms) <= KEPT_TERMS else _tail_of.__wrapped__)(terms, alpha)
 
 
-def _width(weights: Reals, noises: Noises, beta: float) -> float:
+def _sum_width(weights: Reals, noises: Noises, beta: float) -> float:
     """The least h, or a little more, with Pr[|S| > h] <= beta, for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
     return (_width_of if len(terms) <= KEPT_TERMS else _width_of.__wrapped__)(terms, beta)
 
 
-Terms = tuple[tuple[float, Noise, int], ...]
+SumTerms = tuple[tuple[float, Noise, int], ...]
 """A sum: weights, none of them zero, each with the noise that it weighs and the number of such terms."""
 
 
-def _terms(weights: Reals, noises: Noises) -> Terms:
+def _terms(weights: Reals, noises: Noises) -> SumTerms:
     present = np.flatnonzero(weights)
     counts = Counter(zip(weights[present].tolist(), noises.which[present].tolist(), strict=True))
     return tuple((weight, noises.kinds.noises[kind], count) for (weight, kind), count in counts.items())
 
 
 @lru_cache(maxsize=KEPT)
-def _tail_of(terms: Terms, alpha: float) -> float:
+def _tail_of(terms: SumTerms, alpha: float) -> float:
     weight, noise, count = terms[0]
     if len(terms) == count == 1:
         return beyond(noise, steps(alpha, weight))
@@ -234,7 +235,7 @@ def _tail_of(terms: Terms, alpha: float) -> float:
 
 
 @lru_cache(maxsize=KEPT)
-def _width_of(terms: Terms, beta: float) -> float:
+def _width_of(terms: SumTerms, beta: float) -> float:
     weight, noise, count = terms[0]
     if len(terms) == count == 1:
         return _multiple(int(half_width(noise, beta)), weight)
@@ -253,7 +254,7 @@ def _width_of(terms: Terms, beta: float) -> float:
     return _multiple(steps(covers, inversion.pitch) - 1, inversion.pitch)
 
 
-def _row(terms: Terms) -> Sums:
+def _row(terms: SumTerms) -> Sums:
     weights, noises, counts = zip(*terms, strict=True)
     each = Noises(Kinds(noises), np.arange(len(noises)))  # to find equal ones would take longer than it saves
     return Sums.of(np.array([weights]), each, np.array(counts, np.float64)).row(0)
@@ -265,7 +266,7 @@ def _multiple(k: int, unit: float) -> float:
     return product if Fraction(product) >= k * Fraction(unit) else math.nextafter(product, math.inf)
 
 
-def _chernoff(sums: Sums, alphas: Reals) -> tuple[Reals, Reals, Reals]:
+def _chernoff_tails(sums: Sums, alphas: Reals) -> tuple[Reals, Reals, Reals]:
     """For each row the tilt, the exponent and a bound on both tails, a block of rows at a time.
 
     The bound is Chernoff's, but for the widest draw of a row, which has a tail of its own.
@@ -301,3 +302,86 @@ def _matrix(weights: ArrayLike, noises: Sequence[Noise]) -> Reals:
     if not np.all((sizes == 0.0) | ((sizes >= 1.0 / LARGEST_WEIGHT) & (sizes <= LARGEST_WEIGHT))):
         raise GoalError("a weight must be zero, or between 2^-300 and 2^300 in size")
     return matrix
+
+
+REMEMBERED = 1 << 16
+
+MOST_DRAWS = 4096
+"""Up to so many draws in a row its width is the exact one; beyond, Chernoff's."""
+
+
+class DrawTerm(NamedTuple):
+    """`draws` independent draws of a noise, each times the weight."""
+
+    weight: float
+    noise: Noise
+    draws: int
+    bounded: bool = False  # the noise is a stand-in, no lighter in its moments than what was drawn
+
+
+Terms = tuple[DrawTerm, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedRows:
+    """Row i errs by the sum of its terms; errors of different rows may depend on each other.
+
+    Guarantees: as `tails`: bounds are never below the truth, rounding included. A term that is only bounded has its
+    moments bounded, so a row with such a term has Chernoff's bound and no tighter one.
+    """
+
+    rows: tuple[Terms, ...]
+
+    @cached_property
+    def _distinct(self) -> Counter[Terms]:
+        return Counter(row for row in self.rows if row)
+
+    def tail(self, alpha: float, enough: float) -> float:
+        if alpha <= 0:
+            return 1.0 if self.rows else 0.0
+        if not self._distinct:
+            return 0.0
+        quick = sum(count * _grouped_chernoff(row, alpha) for row, count in self._distinct.items())
+        if quick <= enough:
+            return outward(quick)
+        return min(1.0, outward(sum(count * _grouped_tail(row, alpha) for row, count in self._distinct.items())))
+
+    def half_widths(self, beta: float) -> Reals:
+        each = beta / max(len(self.rows), 1)
+        widths = {row: _grouped_width(row, each) for row in self._distinct}
+        return np.array([widths[row] if row else 0.0 for row in self.rows])
+
+    def mean_square(self) -> float:
+        return float(np.mean([_grouped_variance(row) for row in self.rows])) if self.rows else 0.0
+
+
+@lru_cache(REMEMBERED)
+def _grouped_sums(row: Terms) -> Sums:
+    weights, counts = np.array([[term.weight for term in row]]), np.array([term.draws for term in row], np.float64)
+    return Sums.of(weights, [term.noise for term in row], counts)
+
+
+@lru_cache(REMEMBERED)
+def _grouped_chernoff(row: Terms, alpha: float) -> float:
+    _, exponent = chernoff_exponent(_grouped_sums(row), np.array([alpha]))
+    return min(1.0, 2.0 * float(np.exp(-max(exponent[0], 0.0))))
+
+
+@lru_cache(REMEMBERED)
+def _grouped_tail(row: Terms, alpha: float) -> float:
+    chernoff = _grouped_chernoff(row, alpha)
+    if _grouped_variance(row) > alpha**2 or any(term.bounded for term in row):
+        return chernoff
+    return min(chernoff, Inversion.of(_grouped_sums(row), alpha).upper(alpha))
+
+
+@lru_cache(REMEMBERED)
+def _grouped_width(row: Terms, beta: float) -> float:
+    if any(term.bounded for term in row) or sum(term.draws for term in row) > MOST_DRAWS:
+        return float(chernoff_width(_grouped_sums(row), beta)[0])
+    drawn = [term for term in row for _ in range(term.draws)]
+    return float(half_widths([[term.weight for term in drawn]], [term.noise for term in drawn], beta)[0])
+
+
+def _grouped_variance(row: Terms) -> float:
+    return sum(term.draws * term.weight**2 * term.noise.variance() for term in row)
