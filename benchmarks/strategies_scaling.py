@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.strategies_show import Rows, show
 from bursar.core.accounting import Mode
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
 from bursar.strategies.best import LineWorkload, Marginals, best_strategy
 from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import svd_bound

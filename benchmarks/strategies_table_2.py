@@ -29,7 +29,7 @@ from benchmarks.strategies_show import Rows
 from benchmarks.strategies_spaces import Spaces
 from bursar.core.accounting import Mode
 from bursar.core.queries import Product, Stack
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
 from bursar.strategies.best import best_strategy
 from bursar.strategies.cells import merged_mask
 from bursar.strategies.marginals import ResidualPlan, residuals, some_queries

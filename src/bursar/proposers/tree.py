@@ -23,8 +23,7 @@ from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.purchase import Bought, CandidateRows, LevelledPurchase, PurchaseProblem, finer
 from bursar.proposers.direct import Direct
-from bursar.strategies.levels import decompose, is_node, levels
-from bursar.strategies.tree import Box, Range
+from bursar.strategies.levels import Box, Range, decompose, is_node, levels
 from bursar.views.measurements import products_of
 from bursar.views.nodes import boxes_of, ranges_of
 

@@ -15,6 +15,12 @@ import numpy as np
 
 from bursar.arrays import Integers
 
+Range = tuple[int, int]
+"""Cells [low, high) of one column."""
+
+Box = tuple[Range, ...]
+"""One range per column."""
+
 HALVINGS = 3
 """Halvings between two levels that are measured."""
 

@@ -29,7 +29,6 @@ from bursar.strategies.cells import merge_gram
 from bursar.strategies.hierarchical import identity, tree
 from bursar.strategies.integers import spans, to_integers
 from bursar.strategies.measure import ROUNDING, checked_gram, pure_error, rms_error, spectrum, svd_bound
-from bursar.strategies.weights import complete
 from bursar.threads import one_thread
 
 FEW_CELLS = 16
@@ -313,3 +312,23 @@ def _key(V: Reals, *settings: object) -> str:
     hashed = hashlib.blake2b(repr((V.shape, settings)).encode(), digest_size=16)
     hashed.update(np.ascontiguousarray(V).tobytes())
     return hashed.hexdigest()
+
+
+COMPLETE = 1e-12
+"""A column whose squared norm is this close to the largest, relatively, needs no completion."""
+
+
+def complete(strategy: Reals) -> Reals:
+    """Rows that lift every column to the largest norm (Program 2, steps 4 and 5): more answers at the same price.
+
+    Guarantees: the L2 sensitivity is unchanged, the error never larger; a strategy that needs nothing is returned
+    itself.
+    """
+    norms = np.einsum("ij,ij->j", strategy, strategy)
+    room = norms.max(initial=0.0) - norms
+    open_cells = np.flatnonzero(room > COMPLETE * norms.max(initial=0.0))
+    if not open_cells.size:
+        return strategy
+    rows = np.zeros((len(open_cells), strategy.shape[1]))
+    rows[np.arange(len(open_cells)), open_cells] = np.sqrt(room[open_cells])
+    return np.concatenate([strategy, rows])

@@ -14,7 +14,7 @@ from bursar.core.accounting import Measured, Noise, Refined, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Steps
-from bursar.strategies.tree import Box, Range
+from bursar.strategies.levels import Box, Range
 from bursar.views.measurements import Columns, products_of
 
 MOST_ROWS = 2**17

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar import presets
-from bursar.analysts.seeded_cache import Phases
 from bursar.core.accounting import NoiseKind, to_units
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
+from bursar.papers.multi_analyst.seeded_cache import Phases
 from harness.collective import CELLS, Collective, request_of, rmse, settings_of
 
 HALVES = {"ana": 0.5, "bob": 0.5}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bursar.core.queries import Mask, Product, Steps
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
 from bursar.strategies.best import StrategyPart
 from bursar.strategies.cells import is_disjoint, merged_mask
 from bursar.strategies.kronecker import KroneckerStrategy, kronecker

@@ -12,8 +12,8 @@ from bursar.core.accounting import Mode, Noise, NoiseKind
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Steps
 from bursar.errors import QueryError
+from bursar.papers.eigen_design import workloads
 from bursar.strategies import ranges
-from bursar.strategies import universal as workloads
 from bursar.strategies.measure import svd_bound, trace_error
 from bursar.strategies.ranges import RangeFamily, SineStrategy, sine_strategy
 from harness.maps import Table, domain_of

@@ -13,7 +13,7 @@ from bursar.core.ledger import Purpose
 from bursar.core.queries import Product
 from bursar.errors import QueryError
 from bursar.estimation.least_squares import Block, Reconstruction
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
 from bursar.strategies.best import StrategyPart
 from bursar.strategies.cells import merged_mask
 from bursar.strategies.marginals import ResidualPlan, every_value, residuals, some_queries

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Flags, Reals
-from bursar.strategies.tree import Box
+from bursar.strategies.levels import Box
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,9 +17,10 @@ from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.goal import Goal
 from bursar.papers.cachedp.accuracy import AccuracyCheck, Bound, loose, search
 from bursar.papers.cachedp.full_rank import Nested, containment, meeting
+from bursar.papers.cachedp.range_tree import JointTree, QuadTree, RangeTree, decompose
 from bursar.planner.offer import Views
 from bursar.planner.request import Request
-from bursar.strategies.tree import Box, JointTree, QuadTree, Range, RangeTree, decompose
+from bursar.strategies.levels import Box, Range
 from bursar.views.measurements import Columns, products_of
 from bursar.views.nodes import Node, sums_of
 

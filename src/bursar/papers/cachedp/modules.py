@@ -17,10 +17,11 @@ from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import GoalKind
 from bursar.papers.cachedp.instant import Estimated, Instant, InstantEstimator, strategy_of
+from bursar.papers.cachedp.range_tree import Marked, decompose
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.reuse import Exact
-from bursar.strategies.tree import Box, Marked, decompose
+from bursar.strategies.levels import Box
 from bursar.views.nodes import Node
 
 MOST_EXTRA = 10

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from bursar.arrays import Reals
 from bursar.errors import QueryError
+from bursar.papers.eigen_design.weights import query_weights
 from bursar.strategies.measure import checked_gram, spectrum
-from bursar.strategies.weights import complete, query_weights
+from bursar.strategies.optimal import complete
 
 
 def eigen_queries(gram: ArrayLike) -> tuple[Reals, Reals]:

@@ -14,8 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
-Range = tuple[int, int]
-Box = tuple[Range, ...]
+from bursar.strategies.levels import Box, Range
 
 
 class RangeTree(Protocol):
