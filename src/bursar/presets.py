@@ -7,14 +7,15 @@ from dataclasses import replace
 from bursar.core.accounting import Mode
 from bursar.core.domain import Domain
 from bursar.estimation.simultaneous import Family
-from bursar.papers.cachedp import modules
+from bursar.papers import boost as boost_paper
+from bursar.papers import cachedp as cachedp_paper
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Proposer
 from bursar.proposers.direct import Direct, Partwise
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.invest import Invest, Invested
 from bursar.proposers.partitions import ByPartition
-from bursar.proposers.pmw import PUBLISHED, TIGHT, Pmw
+from bursar.proposers.pmw import TIGHT, Pmw
 from bursar.proposers.pmw_windows import PmwWindows
 from bursar.proposers.reuse import Exact, Reconstruct, Refine
 from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse
@@ -54,17 +55,9 @@ default = Preset(
     ),
 )
 
-cachedp = Preset("cachedp", modules(), sequential=True)
-"""CacheDP as it was published, charged as in its paper: for comparison."""
-
-boost = Preset("boost", (Pmw(PUBLISHED), PmwWindows(PUBLISHED, whole=True)), sequential=True)
-"""Boost with the constants behind its figures, charged as in its paper: for comparison. Only goals in errors.
-
-Its histograms start warm, inner nodes too; groups of columns are those asked about together, an exact factoring.
-"""
-
-boost_cold = Preset("boost-cold", (Pmw(PUBLISHED), PmwWindows(PUBLISHED, whole=True, warm=False)), sequential=True)
-"""The same where every histogram starts uniform."""
+cachedp = cachedp_paper.preset
+boost, boost_cold = boost_paper.preset, boost_paper.cold_preset
+"""The published systems, charged as in their papers: for comparison."""
 
 
 def under(family: Family | None, preset: Preset, domain: Domain, groups: tuple[Names, ...] = ()) -> Preset:

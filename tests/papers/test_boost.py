@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Noise, NoiseKind, Opened
+from bursar.papers.boost import PRINTED
+from bursar.papers.boost.calibration import Printed
+from bursar.papers.boost.learning import Always, ConstantRate, Never
 from bursar.planner.choose import Preset
-from bursar.proposers.pmw import PRINTED, TIGHT, Pmw, PmwSettings, Printed, Tight, passing
+from bursar.proposers.pmw import TIGHT, Pmw, PmwSettings, Tight, passing
 from bursar.tails.sums import tail
 from bursar.views.histograms import Histogram, QueryBins
-from bursar.views.learner import Always, ConstantRate, Learner, Learning, Never
+from bursar.views.learner import Learner, Learning
 from bursar.views.learner_tree import Node, largest_run, shares, split
 from bursar.views.measurements import ALL_ROWS
 from harness.learning import Stage, cells, grid, request

@@ -43,17 +43,7 @@ from bursar.planner.request import Request
 from bursar.tails.single_draw import pair_tail, scale_for, single_tail, steps
 from bursar.tails.sums import tail
 from bursar.views.histograms import Names
-from bursar.views.learner import (
-    Adaptive,
-    Always,
-    ConstantRate,
-    Decaying,
-    Learner,
-    Learning,
-    Penalty,
-    learnable,
-    rows_of,
-)
+from bursar.views.learner import Adaptive, Decaying, Learner, Learning, learnable, rows_of
 from bursar.views.measurements import ALL_ROWS, noise_of, products_of
 
 TEST_SHARE = 6 / 7
@@ -111,51 +101,6 @@ class Tight:
 
     def of(self, alpha: float, beta: float, rows: int, kind: NoiseKind, parts: int = 1) -> Calibrated | None:
         return _tight(alpha, beta, rows, kind, parts, self.test_share)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """The constants behind the published figures: 1/(n epsilon) as a number of rows.
-
-    epsilon = ln(1/beta)/(n alpha) for answers; for the sparse vector the least epsilon with (1/2 + x/4) exp(-x) <=
-    beta, x = alpha n epsilon / 2. Test and answer may both fail, with up to 2 beta together; beta is what is claimed.
-    Differs: the noise of several parts is the exact quantile of their sum, which was published as one of 10,000 draws.
-    """
-
-    tau: float = 0.05
-
-    def of(self, alpha: float, beta: float, rows: int, kind: NoiseKind, parts: int = 1) -> Calibrated | None:
-        test = alpha / (2 * _least(lambda x: (0.5 + x / 4) * math.exp(-x), beta))
-        answer = alpha / reach(NoiseKind.LAPLACE, parts, beta / rows)
-        return _paper(alpha, test, answer, rows, kind, parts, self.tau, claimed=beta)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Printed:
-    """Algorithm 1 as printed: epsilon = 4 ln(1/beta) / (n alpha) everywhere. More exact than was asked for.
-
-    Where an answer has several parts, each has the noise of `Published`.
-    """
-
-    tau: float = 0.05
-
-    def of(self, alpha: float, beta: float, rows: int, kind: NoiseKind, parts: int = 1) -> Calibrated | None:
-        scale = alpha / (4 * math.log(rows / beta))
-        answer = scale if parts == 1 else alpha / reach(NoiseKind.LAPLACE, parts, beta / rows)
-        return _paper(alpha, scale, answer, rows, kind, parts, self.tau, claimed=None if parts == 1 else beta)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lemma:
-    """One epsilon for test and answer, the least that Lemma A.2 allows: e^-y + (1/2 + y/8) e^(-y/2) <= beta, with y =
-    alpha n epsilon. It is what vanilla PMW runs with. Proved for continuous noise, so beta is claimed here."""
-
-    tau: float = 0.05
-
-    def of(self, alpha: float, beta: float, rows: int, kind: NoiseKind, parts: int = 1) -> Calibrated | None:
-        scale = alpha / _least(lambda y: rows * math.exp(-y) + (0.5 + y / 8) * math.exp(-y / 2), beta)
-        answer = scale if parts == 1 else alpha / reach(NoiseKind.LAPLACE, parts, beta / rows)
-        return _paper(alpha, scale, answer, rows, kind, parts, self.tau, claimed=beta)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -281,43 +226,10 @@ def _test_noises(short: int, beta: float) -> tuple[Noise, Noise] | None:
 
 def _continuous(beta: float) -> float:
     """The x with Pr[X - Y > x] = beta for Laplace noise of scales 1 and r: (r^2 e^(-x/r) - e^-x) / (2 (r^2 - 1))."""
-    return _least(lambda x: (RATIO**2 * math.exp(-x / RATIO) - math.exp(-x)) / (2 * (RATIO**2 - 1)), beta)
+    return least_argument(lambda x: (RATIO**2 * math.exp(-x / RATIO) - math.exp(-x)) / (2 * (RATIO**2 - 1)), beta)
 
 
-def _paper(
-    alpha: float,
-    test: float,
-    answer: float,
-    rows: int,
-    kind: NoiseKind,
-    parts: int,
-    tau: float,
-    *,
-    claimed: float | None,
-) -> Calibrated | None:
-    if kind is NoiseKind.GAUSSIAN and parts > 1:
-        return None
-    if kind is NoiseKind.GAUSSIAN:
-        answer = tau * alpha / math.sqrt(18 * math.log(2) + 3 * tau * alpha / answer)  # A.5; already a fraction there
-    cut = round(alpha / 2)
-    if cut < 1 or not all(SMALLEST_SCALE <= scale <= LARGEST_SCALE for scale in (test, answer)):
-        return None
-    noise = Noise(kind=NoiseKind.LAPLACE, scale=test)
-    bought = Noise(kind=kind, scale=answer)
-    return Calibrated(
-        alpha=alpha,
-        rows=rows,
-        cut=cut,
-        threshold=noise,
-        test=noise,
-        answer=bought,
-        bypass=bought,
-        parts=parts,
-        claimed=claimed,
-    )
-
-
-def _least(bound: Callable[[float], float], beta: float) -> float:
+def least_argument(bound: Callable[[float], float], beta: float) -> float:
     """The least x at which a falling bound is beta or less, to a few parts in 10^15."""
     low, high = 0.0, 1.0
     while bound(high) > beta:
@@ -390,8 +302,6 @@ SIZE_NOISE = 4.0
 SAME = 1 + 1e-9
 """Scales that differ by less are the same."""
 
-ALPHA = 0.05
-"""The error, as a part of the rows, that the rate of vanilla PMW is set for: alpha/8."""
 
 Tests = Sequence[tuple[Product, int]]
 """Queries with the counts that are estimated for them."""
@@ -415,24 +325,6 @@ class PmwSettings:
 
 TIGHT = PmwSettings(learning=Learning(schedule=Decaying(), heuristic=Adaptive()), calibration=Tight())
 """Algorithm 1 with noise as exact tails allow it, and beta split between test and answer."""
-
-PUBLISHED = PmwSettings(learning=Learning(schedule=Decaying(), heuristic=Adaptive()), calibration=Published())
-"""The constants behind the published figures (Covid); failures are up to 2 beta."""
-
-PRINTED = PmwSettings(
-    learning=Learning(
-        schedule=Decaying(), heuristic=Adaptive(penalty=Penalty.PRINTED), spread=4.0, margin_after_failure=False
-    ),
-    calibration=Printed(),
-)
-"""Algorithm 1 as it is printed."""
-
-VANILLA = PmwSettings(
-    learning=Learning(schedule=ConstantRate(value=ALPHA / 8), heuristic=Always(), margin_after_failure=False),
-    calibration=Lemma(),
-    cache=False,
-)
-"""PMW without a bypass: every question is tested, at the rate alpha/8 that minimises the worst case."""
 
 
 class Pmw(Proposer):

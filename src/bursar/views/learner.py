@@ -9,7 +9,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -27,16 +26,6 @@ class Schedule(Protocol):
     """How large a step to take. A value: it keeps no state, and two with equal settings are equal."""
 
     def rate(self, histogram: Histogram, bins: QueryBins) -> float: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConstantRate:
-    """The same for every update; alpha/8 is what vanilla PMW hard-codes."""
-
-    value: float
-
-    def rate(self, histogram: Histogram, bins: QueryBins) -> float:
-        return self.value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,27 +56,19 @@ class Heuristic(Protocol):
         """The histogram has learnt from the answer that was bought after a failed test."""
 
 
-class Penalty(Enum):
-    """What a failed test does to the thresholds of the query's bins."""
-
-    PUBLISHED = "published"  # all of them get the least number of updates among them, plus the step
-    PRINTED = "printed"  # those of the least updated bins rise by the step
-
-
 @dataclass(frozen=True, kw_only=True)
 class Adaptive:
-    """Ready where every bin of the query was updated as often as its own threshold says; failed tests raise those.
+    """Ready where every bin of the query was updated as often as its own threshold says.
 
-    `first` is C_0 and `step` S_0 of the paper. Thresholds never fall below `first`.
+    A failed test sets the thresholds of the query's bins to the least number of updates among them, plus `step`, as
+    behind the figures of the paper. `first` is its C_0 and `step` its S_0. Thresholds never fall below `first`.
 
     Differs: Algorithm 1 penalises after the update (line 27); here at the failed test too, which stands in the log even
-    if a crash kept the answer from being bought. Set anew after the update, the published thresholds are the paper's;
-    the printed ones do not depend on the order.
+    if a crash kept the answer from being bought. Thresholds are set anew after the update, so they are the paper's.
     """
 
     first: int = 100
     step: int = 5
-    penalty: Penalty = Penalty.PUBLISHED
 
     def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
         if histogram.updates is None:
@@ -101,42 +82,13 @@ class Adaptive:
         self._raise(histogram, bins)
 
     def corrected(self, histogram: Histogram, bins: QueryBins) -> None:
-        if self.penalty is Penalty.PUBLISHED:
-            self._raise(histogram, bins)
+        self._raise(histogram, bins)
 
     def _raise(self, histogram: Histogram, bins: QueryBins) -> None:
         if histogram.thresholds is None:
             histogram.thresholds = np.zeros(histogram.shape, np.int32)
-        least = histogram.least_updates(bins)
-        old = bins.of(histogram.thresholds)
-        if self.penalty is Penalty.PUBLISHED:
-            new = np.full(old.shape, least + self.step, np.int32)
-        else:
-            updates = np.zeros_like(old) if histogram.updates is None else bins.of(histogram.updates)
-            new = np.where(updates == least, np.maximum(old, self.first) + self.step, old).astype(np.int32)
-        bins.put(histogram.thresholds, new)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Always:
-    """Vanilla PMW: every question is tested."""
-
-    def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
-        return True
-
-    def failed(self, histogram: Histogram, bins: QueryBins) -> None:
-        pass
-
-    def corrected(self, histogram: Histogram, bins: QueryBins) -> None:
-        pass
-
-
-@dataclass(frozen=True, kw_only=True)
-class Never(Always):
-    """Every question is bought; the histogram learns and is never asked."""
-
-    def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
-        return False
+        threshold = histogram.least_updates(bins) + self.step
+        bins.put(histogram.thresholds, np.full(bins.of(histogram.thresholds).shape, threshold, np.int32))
 
 
 MOST_ROWS = 1024
@@ -155,17 +107,14 @@ class Learning:
 
         s = lr if R > n q(h) + tau alpha; -lr if R < n q(h) - tau alpha; else no update
 
-    The log does not say which error alpha an answer was bought for. It is taken to be `spread` times the error that
-    the answer's noise keeps but for `beta`: with the constants of the published figures that is alpha itself for
-    spread 1, and with those of Algorithm 1 as printed for spread 4.
+    The log does not say which error alpha an answer was bought for. It is taken to be the error that the answer's noise
+    keeps but for `beta`: with the constants behind the paper's figures that is alpha itself.
     """
 
     schedule: Schedule
     heuristic: Heuristic
     tau: float = 0.05
     beta: float = 0.001
-    spread: float = 1.0
-    margin_after_failure: bool = True  # False as printed: a failed test is taken at its word
     most_bins: int = MOST_BINS
     groups: tuple[Names, ...] = ()  # declared; none: columns are grouped as they are asked about
 
@@ -178,10 +127,8 @@ class Learning:
         return not self.groups or len(names) <= 1 or any(names.issubset(group) for group in self.groups)
 
     def margin(self, noise: Noise, *, failed: bool) -> float:
-        """tau alpha, in rows."""
-        if failed and not self.margin_after_failure:
-            return 0.0
-        return self.tau * self.spread * half_width(noise, self.beta)
+        """tau alpha, in rows; the same for an answer that was bought after a failed test."""
+        return self.tau * half_width(noise, self.beta)
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,29 +38,6 @@ class Binary:
         return split(window)
 
 
-@dataclass(frozen=True)
-class Flat:
-    """One histogram per partition."""
-
-    def nodes(self, window: Node) -> list[Node] | None:
-        return flat(window)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overlapping:
-    """Trees of bounded depth for an unbounded stream, where no window is longer than `longest`, a power of two.
-
-    Differs: a node that two trees have in common is one node here, so what one of them learns the other knows.
-    """
-
-    longest: int
-
-    def nodes(self, window: Node) -> list[Node] | None:
-        if window[1] - window[0] + 1 > self.longest:
-            return None
-        return [node for _, node in split_overlapping(window, self.longest)]
-
-
 @dataclass(frozen=True, eq=False)
 class Live:
     """A sparse vector that is open as far as the log tells; `scope` is the part that is not about partitions."""
@@ -210,7 +187,7 @@ def split(window: Node) -> list[Node]:
 
     Guarantees: at most 2 log2(b - a + 1) nodes for a window of two partitions or more.
     """
-    low, high = _checked(window)
+    low, high = checked_window(window)
     found: list[Node] = []
     while low <= high:
         size = (high - low + 1) if low == 0 else min(low & -low, high - low + 1)
@@ -220,15 +197,9 @@ def split(window: Node) -> list[Node]:
     return found
 
 
-def flat(window: Node) -> list[Node]:
-    """The variant without a tree: one node per partition."""
-    low, high = _checked(window)
-    return [(place, place) for place in range(low, high + 1)]
-
-
 def children(node: Node) -> tuple[Node, Node] | None:
     """The two halves of a node; None for a single partition."""
-    low, high = _checked(node)
+    low, high = checked_window(node)
     if low == high:
         return None
     middle = low + (high - low + 1) // 2
@@ -258,30 +229,8 @@ def shares(nodes: Sequence[Node], sizes: Mapping[Node, int]) -> list[float]:
     return [sizes[node] / rows if rows else 1 / len(nodes) for node in nodes]
 
 
-def tree_of(window: Node, longest: int) -> int:
-    """The number k of the tree that a window belongs to, where no window is longer than `longest` = T = 2^m.
-
-    Trees overlap: tree k covers the partitions kT .. (k + 2)T - 1, so each window lies in one, and the rightmost is
-    taken (Theorem A.8).
-    """
-    low, high = _checked(window)
-    if longest < 1 or longest & (longest - 1) or high - low + 1 > longest:
-        raise QueryError("a window is at most as long as its trees allow, which is a power of two")
-    return low // longest
-
-
-def split_overlapping(window: Node, longest: int) -> list[tuple[int, Node]]:
-    """SPLITQUERY over the overlapping trees of an unbounded stream: nodes with the number of their tree.
-
-    The nodes of tree k are those of a binary tree of depth m + 1 whose leftmost leaf is kT.
-    """
-    tree = tree_of(window, longest)
-    start = tree * longest
-    inner = split((window[0] - start, window[1] - start))
-    return [(tree, (low + start, high + start)) for low, high in inner]
-
-
-def _checked(window: Node) -> Node:
+def checked_window(window: Node) -> Node:
+    """The window, if it is one."""
     if not 0 <= window[0] <= window[1]:
         raise QueryError("a window of partitions begins at or after the first one and ends at or after its beginning")
     return window

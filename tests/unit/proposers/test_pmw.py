@@ -12,11 +12,13 @@ from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import IndependentRows, error_bars, meets
 from bursar.goal import Goal, GoalKind
+from bursar.papers.boost import PRINTED, PUBLISHED, VANILLA
+from bursar.papers.boost.learning import Always, ConstantRate, Never
 from bursar.planner.choose import Preset, acceptable
 from bursar.planner.offer import Offer
 from bursar.proposers.direct import Direct
-from bursar.proposers.pmw import PRINTED, PUBLISHED, TIGHT, VANILLA, Checked, Pmw, PmwSettings
-from bursar.views.learner import Adaptive, Always, ConstantRate, Learning, Never
+from bursar.proposers.pmw import TIGHT, Checked, Pmw, PmwSettings
+from bursar.views.learner import Adaptive, Learning
 from bursar.views.measurements import ALL_ROWS
 from harness.learning import Stage, cells, grid, request
 

@@ -9,7 +9,8 @@ import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation.estimate import error_bars, meets
-from bursar.proposers.pmw import RATIO, Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight, passing
+from bursar.papers.boost.calibration import Lemma, Printed, Published
+from bursar.proposers.pmw import RATIO, Calibrated, Calibration, Checked, Tight, passing
 from bursar.tails.single_draw import single_tail
 from harness.learning import cells, grid, request
 

@@ -12,13 +12,16 @@ from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Op
 from bursar.core.queries import Mask, Product, Steps
 from bursar.estimation.estimate import meets
 from bursar.goal import GoalKind
+from bursar.papers.boost import PUBLISHED
+from bursar.papers.boost.learning import Always, ConstantRate, Never
+from bursar.papers.boost.tilings import Flat, Overlapping
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
-from bursar.proposers.pmw import PUBLISHED, TIGHT, PmwSettings
+from bursar.proposers.pmw import TIGHT, PmwSettings
 from bursar.proposers.pmw_windows import Added, PmwWindows
 from bursar.tails.sums import tail
-from bursar.views.learner import Adaptive, Always, ConstantRate, Learning, Never
-from bursar.views.learner_tree import Flat, Node, Overlapping, split, windowed
+from bursar.views.learner import Adaptive, Learning
+from bursar.views.learner_tree import Node, split, windowed
 from harness.learning import Stage, cells, grid, request
 
 DOMAIN = grid(8, 2, 3, partition="a")
