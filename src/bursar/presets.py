@@ -9,6 +9,7 @@ from bursar.core.domain import Domain
 from bursar.estimation.simultaneous import Family
 from bursar.papers import boost as boost_paper
 from bursar.papers import cachedp as cachedp_paper
+from bursar.papers import multi_analyst as multi_analyst_paper
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Proposer
 from bursar.proposers.direct import Direct, Partwise
@@ -56,6 +57,7 @@ default = Preset(
 )
 
 cachedp = cachedp_paper.preset
+multi_analyst = multi_analyst_paper.preset
 boost, boost_cold = boost_paper.preset, boost_paper.cold_preset
 """The published systems, charged as in their papers: for comparison."""
 

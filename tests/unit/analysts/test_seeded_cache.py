@@ -117,6 +117,16 @@ def test_a_preset_without_such_proposers_buys_directly() -> None:
     assert people.ask("ana", 0b11, ERROR) == "direct"
 
 
+def test_as_published_a_question_is_bought_as_it_is_asked() -> None:
+    """And charged by its largest loss: two people in different cells cost the sum."""
+    people = Collective(settings_of(HALVES, fraction=GAMMA), epsilon=8 * EACH, preset=presets.multi_analyst)
+    assert people.ask("ana", 0b01, ERROR) == "direct"
+    assert people.ask("bob", 0b01, ERROR) == "exact"
+    assert people.ask("ana", 0b10, ERROR) == "direct"
+    assert people.spent("ana") == pytest.approx(2 * EACH, rel=2e-3)
+    assert people.spent("bob") == 0
+
+
 @pytest.mark.parametrize("basis", ["histogram", "hierarchical", "wavelet", "best"])
 def test_the_seed_is_measured_once_and_paid_by_everyone(basis: str) -> None:
     people = people_for(8, basis=basis)
