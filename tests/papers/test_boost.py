@@ -18,7 +18,7 @@ from bursar.papers.boost.calibration import Printed
 from bursar.papers.boost.learning import Always, ConstantRate, Never
 from bursar.planner.choose import Preset
 from bursar.proposers.pmw import TIGHT, Pmw, PmwSettings, Tight, passing
-from bursar.tails.sums import tail
+from bursar.tails import tail
 from bursar.views.histograms import Histogram, QueryBins
 from bursar.views.learner import Learner, Learning
 from bursar.views.learner_tree import Node, largest_run, shares, split

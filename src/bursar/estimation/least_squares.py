@@ -23,7 +23,7 @@ from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.estimation.estimate import Estimate, WeightedRows
 from bursar.estimation.gaussian_state import GaussianState, PrefixSums
-from bursar.tails.characteristic import Noises
+from bursar.tails import Noises
 
 Classes = dict[str, Integers]
 """Per column, in the order of the domain: the class of each of its cells."""

@@ -28,7 +28,7 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.tails.sums import half_width, scale_for, single_tail
+from bursar.tails import half_width, scale_for, single_tail
 from bursar.views.measurements import noise_of
 
 ROUNDED = 1 - 1e-12

@@ -32,7 +32,7 @@ from bursar.proposers.buying.partition_plan import (
     values_of,
 )
 from bursar.strategies.universal import Universal, universal
-from bursar.tails.sums import DrawTerm, GroupedRows
+from bursar.tails import DrawTerm, GroupedRows
 from bursar.views.partition_measurements import PartitionMeasurements
 
 TRIED_SETS = 4

@@ -40,8 +40,7 @@ from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, any_
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.tails.single_draw import pair_tail, scale_for, single_tail, steps
-from bursar.tails.sums import tail
+from bursar.tails import pair_tail, scale_for, single_tail, steps, tail
 from bursar.views.histograms import Names
 from bursar.views.learner import Adaptive, Decaying, Learner, Learning, learnable, rows_of
 from bursar.views.measurements import ALL_ROWS, noise_of, products_of

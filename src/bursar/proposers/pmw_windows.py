@@ -43,7 +43,7 @@ from bursar.proposers.pmw import (
     scope_of,
     sum_tail,
 )
-from bursar.tails.sums import half_widths
+from bursar.tails import half_widths
 from bursar.views.histograms import Names
 from bursar.views.learner import learnable, rows_of
 from bursar.views.learner_tree import Binary, LearnerTree, Node, WindowTiling, largest_run, shares, windowed

@@ -4,8 +4,6 @@ A tail is read off the function M(z) = E exp(z S) on a vertical line s + it of t
 independent terms w X, so M is a product, and each factor has a closed form. Everything is kept relative to its
 value on the real axis ("tilted" by s), where it is largest: nothing overflows, and the deepest tail keeps as many
 digits as the shallowest.
-
-The noises of many measured rows: rows are many and their laws few, so laws are looked at once and counted on.
 """
 
 from __future__ import annotations
@@ -110,8 +108,8 @@ class WideGaussian:
 
     def phase(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         near = _wrapped(angle)
-        found = scale**2 * u * near
-        return found + np.angle(self._others(u, scale, near)) if np.min(scale) < 3.0 else found
+        phase = scale**2 * u * near
+        return phase + np.angle(self._others(u, scale, near)) if np.min(scale) < 3.0 else phase
 
     def _others(self, u: Reals, scale: Reals, near: Reals) -> NDArray[np.complex128]:
         """The terms |k| <= 1, relative to that with k = 0."""
@@ -282,8 +280,8 @@ class Sums:
                 r, b = u / (1.0 + u), 1.0 / (1.0 + np.exp(1.0 / scale))
                 with np.errstate(divide="ignore", invalid="ignore"):
                     below = np.log1p(-r) + u * np.log(r / b)
-                own = np.where((r > 0.0) & (r < b), below, np.log1p(-b)) - part.law.log_mgf(s * weight, scale)
-                result = np.minimum(result, np.where(weight > 0.0, own, 0.0))
+                spared = np.where((r > 0.0) & (r < b), below, np.log1p(-b)) - part.law.log_mgf(s * weight, scale)
+                result = np.minimum(result, np.where(weight > 0.0, spared, 0.0))
         return result
 
     def pitch(self, finest: float) -> float | None:
@@ -323,7 +321,9 @@ class Kinds:
 
 @dataclass(frozen=True, eq=False)
 class Noises(Sequence[Noise]):
-    """A noise for each row, in the order of the rows; `which` numbers them among the kinds.
+    """The noises of many measured rows, in the order of the rows; `which` numbers them among the kinds.
+
+    Rows are many and their laws few, so each law is looked at once.
 
     Edge cases: a kind may have no row left.
     """
@@ -386,7 +386,7 @@ class Noises(Sequence[Noise]):
         return self.kinds.laplace[self.which]
 
     def _with(self, noise: Noise) -> tuple[Kinds, int]:
-        known = self.kinds.noises
-        if noise in known:
-            return self.kinds, known.index(noise)
-        return Kinds((*known, noise)), len(known)
+        noises = self.kinds.noises
+        if noise in noises:
+            return self.kinds, noises.index(noise)
+        return Kinds((*noises, noise)), len(noises)

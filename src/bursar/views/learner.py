@@ -17,7 +17,7 @@ from bursar.core.accounting import Closed, Failed, Measured, Noise, Opened, Vers
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product
-from bursar.tails.single_draw import half_width, single_tail
+from bursar.tails import half_width, single_tail
 from bursar.views.histograms import MOST_BINS, Factored, Grids, Histogram, HistogramFactor, Names, QueryBins
 from bursar.views.measurements import ALL_ROWS, products_of
 

@@ -19,7 +19,7 @@ from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack
 from bursar.errors import QueryError
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.estimation.sine_columns import SineColumn
-from bursar.tails.sums import half_width
+from bursar.tails import half_width
 
 Columns = tuple[str, ...]
 

@@ -11,7 +11,7 @@ from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation.estimate import error_bars, meets
 from bursar.papers.boost.calibration import Lemma, Printed, Published
 from bursar.proposers.pmw import RATIO, Calibrated, Calibration, Checked, Tight, passing
-from bursar.tails.single_draw import single_tail
+from bursar.tails import single_tail
 from harness.learning import cells, grid, request
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN

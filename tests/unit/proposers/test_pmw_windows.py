@@ -19,7 +19,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.proposers.pmw import TIGHT, PmwSettings
 from bursar.proposers.pmw_windows import Added, PmwWindows
-from bursar.tails.sums import tail
+from bursar.tails import tail
 from bursar.views.learner import Adaptive, Learning
 from bursar.views.learner_tree import Node, split, windowed
 from harness.learning import Stage, cells, grid, request

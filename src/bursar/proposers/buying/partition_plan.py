@@ -15,7 +15,7 @@ from bursar.core.accounting import Event, Measured, Mode, Noise, NoiseKind, Refi
 from bursar.core.queries import LinearMap, Product
 from bursar.core.verbs import Verbs
 from bursar.planner.offer import Views
-from bursar.tails.sums import DrawTerm, GroupedRows, Terms
+from bursar.tails import DrawTerm, GroupedRows, Terms
 from bursar.views.measurements import products_of
 from bursar.views.partition_measurements import PartitionMeasurements, placed
 

@@ -32,7 +32,7 @@ from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
 from bursar.strategies.levels import Box
-from bursar.tails.inversion import near_tails, pitches
+from bursar.tails import near_tails, pitches
 from bursar.views.measurements import products_of
 from bursar.views.nodes import Node
 

@@ -27,7 +27,7 @@ from bursar.estimation.estimate import NearlyNormal, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.estimation.sine_columns import SineColumn, law_of, rows_on, within
 from bursar.goal import Goal
-from bursar.tails.inversion import near_threshold
+from bursar.tails import near_threshold
 from bursar.views.measurements import products_of
 
 if TYPE_CHECKING:
