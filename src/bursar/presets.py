@@ -72,14 +72,18 @@ def under(family: Family | None, preset: Preset, domain: Domain, groups: tuple[N
 
 def _grouped(preset: Preset, groups: tuple[Names, ...]) -> Preset:
     learns = Pmw | PmwWindows
-    proposers = (one.grouped(groups) if isinstance(one, learns) else one for one in preset.proposers)
+    proposers = (
+        proposer.grouped(groups) if isinstance(proposer, learns) else proposer for proposer in preset.proposers
+    )
     return replace(preset, proposers=tuple(proposers))
 
 
 def _by_partition(preset: Preset) -> Preset:
     """Only what works by partition: others may look at one not sealed yet, or tell all cells of all of them apart."""
     kinds = Reconstruct | Invested | Incremental | Tree | Refine | Strategy | Invest | Pmw
-    return replace(preset, proposers=tuple(one for one in preset.proposers if not isinstance(one, kinds)))
+    return replace(
+        preset, proposers=tuple(proposer for proposer in preset.proposers if not isinstance(proposer, kinds))
+    )
 
 
 def _simultaneous(family: Family, preset: Preset) -> Preset:
@@ -90,7 +94,7 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     estimators = Estimators(family)
     kinds = Exact | Partwise | Reconstruct | Invested | ByPartition | Incremental | Tree | Refine
     kinds |= Pmw | PmwWindows | Synthetic
-    buying = [one for one in preset.proposers if not isinstance(one, kinds)]
-    buying = [Invest(theta=THETA, top_up=False) if isinstance(one, Invest) else one for one in buying]
-    proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(one, estimators) for one in buying))
+    buying = [proposer for proposer in preset.proposers if not isinstance(proposer, kinds)]
+    buying = [Invest(theta=THETA, top_up=False) if isinstance(proposer, Invest) else proposer for proposer in buying]
+    proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(proposer, estimators) for proposer in buying))
     return replace(preset, name=f"{preset.name}, simultaneous", proposers=proposers, family=family)

@@ -128,11 +128,11 @@ class GaussianState:
         if not disjoint or (np.any(self.span) and np.any(rows @ self.span)):
             return False
         self.estimate = self.estimate + (values / lengths) @ rows
-        owner, own = np.nonzero(rows)
-        if len(own) == len(rows):  # one cell each: no need to multiply matrices
-            self.covariance = _plus(self.covariance, own, variance / lengths[owner])
-            self.span = _plus(self.span, own, np.ones(len(own)))
-            self.information = _plus(self.information, own, lengths[owner] / variance)
+        owner, cell = np.nonzero(rows)
+        if len(cell) == len(rows):  # one cell each: no need to multiply matrices
+            self.covariance = _plus(self.covariance, cell, variance / lengths[owner])
+            self.span = _plus(self.span, cell, np.ones(len(cell)))
+            self.information = _plus(self.information, cell, lengths[owner] / variance)
         else:
             self.covariance = self.covariance + variance * (rows.T / np.square(lengths)) @ rows
             self.span = self.span + (rows.T / lengths) @ rows
@@ -190,8 +190,8 @@ class GaussianState:
         inside, heard = np.concatenate([rows[settled], turned[~fresh]]), np.concatenate([values[settled], told[~fresh]])
         self._add_inside(inside, heard, np.full(len(inside), variance))
         if np.any(fresh):
-            own = fresh[:rank]
-            self._add_outside(turned[fresh], told[fresh], variance, ways[:rank][own], lengths[own])
+            outside_span = fresh[:rank]
+            self._add_outside(turned[fresh], told[fresh], variance, ways[:rank][outside_span], lengths[outside_span])
         self.information = self.information + rows.T @ rows / variance
         return True
 
@@ -266,11 +266,11 @@ class PrefixSums:
             return None
         values, variances = np.empty(steps.rows), np.empty(steps.rows)
         for row in range(steps.rows):
-            own = slice(steps.starts[row], steps.starts[row + 1])
-            found = self._row(steps.at[own], steps.jump[own])
-            if found is None:
+            changes = slice(steps.starts[row], steps.starts[row + 1])
+            estimate = self._row(steps.at[changes], steps.jump[changes])
+            if estimate is None:
                 return None
-            values[row], variances[row] = found
+            values[row], variances[row] = estimate
         return values, variances
 
     def _row(self, at: Integers, jump: Integers) -> tuple[float, float] | None:
@@ -293,9 +293,9 @@ class PrefixSums:
     def _determined(self, place: Integers, jump: Integers) -> bool:
         if self._complete:
             return True
-        wanted = self._members[:, place] @ jump
-        left = np.abs(wanted - self._spanned[:, place] @ jump).max(initial=0)
-        return bool(left <= IN_SPAN * np.abs(wanted).max(initial=0))
+        query = self._members[:, place] @ jump
+        left = np.abs(query - self._spanned[:, place] @ jump).max(initial=0)
+        return bool(left <= IN_SPAN * np.abs(query).max(initial=0))
 
     @cached_property
     def _runs(self) -> Integers:

@@ -69,10 +69,10 @@ def told_apart(classes: Mapping[str, Integers], product: Product) -> Classes | N
     finer = dict(classes)
     for mask in product.masks:
         for name in mask.attrs:
-            own = mask.classes(name, MERGED_CELLS)
-            if own is None:
+            labels = mask.classes(name, MERGED_CELLS)
+            if labels is None:
                 return None
-            finer[name] = _numbered(finer[name] * (int(own.max()) + 1) + own)
+            finer[name] = _numbered(finer[name] * (int(labels.max()) + 1) + labels)
     return finer
 
 
@@ -150,7 +150,7 @@ class Reconstruction:
     domain: Domain
     columns: tuple[str, ...]
     classes: Classes = field(init=False)  # per column: class of each of its cells
-    asked: Classes = field(init=False)  # the same, of measurements with few rows
+    question_classes: Classes = field(init=False)  # the same, of measurements with few rows
     rows: Reals = field(init=False)
     values: Reals = field(init=False)
     precisions: Reals = field(init=False)  # of the rows: one over the variance
@@ -166,7 +166,7 @@ class Reconstruction:
 
     def __post_init__(self) -> None:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
-        self.asked, self.roots = self.classes, _roots(self.classes)
+        self.question_classes, self.roots = self.classes, _roots(self.classes)
         self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
         self.rows = np.zeros((0, 1))
         self.values, self.precisions = np.zeros(0), np.zeros(0)
@@ -191,18 +191,18 @@ class Reconstruction:
         self.noises = self.noises.plus(block.noise, len(rows))
         self._forget()
         if block.product.rows <= FEW_ROWS:
-            self.asked = told_apart(self.asked, block.product) or self.asked
+            self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
         return True
 
     def take(self, news: Iterable[Block | Finer]) -> None:
         """Take in what the log has next; what does not fit is left out."""
-        for finer, some in groupby(news, lambda one: isinstance(one, Finer)):
+        for finer, some in groupby(news, lambda block: isinstance(block, Finer)):
             if finer:
-                self.refine([one for one in some if isinstance(one, Finer)])
+                self.refine([block for block in some if isinstance(block, Finer)])
             else:
-                for one in some:
-                    assert isinstance(one, Block)
-                    self.add(one)
+                for block in some:
+                    assert isinstance(block, Block)
+                    self.add(block)
 
     def refine(self, news: Iterable[Finer]) -> list[Integers]:
         """Rows of measurements get finer values and noise; where the rows of each piece of news stand among all rows.
@@ -295,10 +295,12 @@ class Reconstruction:
             self.snapshot = self.copy()
             self.snapshot.answers = {}  # these refer to it: a circle
             self.sums = PrefixSums(state=self.snapshot.state, labels=self.classes[self.columns[0]])
-        found = self.sums.look_up(queries.masks[0].steps)
-        if found is None:
+        estimates = self.sums.look_up(queries.masks[0].steps)
+        if estimates is None:
             return None
-        return Estimate(values=found[0], law=LaterRows(known=self.snapshot, queries=queries, variances=found[1]))
+        return Estimate(
+            values=estimates[0], law=LaterRows(reconstruction=self.snapshot, queries=queries, variances=estimates[1])
+        )
 
     def weights_of(self, queries: LinearMap) -> Reals | None:
         """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
@@ -361,9 +363,9 @@ class Reconstruction:
     def _seen(self, mask: Mask) -> MergedMask:
         steps = mask.steps
         key = (mask.attrs, steps.starts.tobytes(), steps.at.tobytes(), steps.jump.tobytes())
-        known = self.seen.get(key)
-        if known is not None:
-            return known
+        merged = self.seen.get(key)
+        if merged is not None:
+            return merged
         new = MergedMask(mask, self.classes)
         if new.numbers <= KEPT_NUMBERS:
             if len(self.seen) >= KEPT_MASKS:
@@ -376,18 +378,18 @@ class Reconstruction:
 class LaterRows:
     """The law of a weighted sum of measured rows, whose variance is known and whose weights are found when needed."""
 
-    known: Reconstruction
+    reconstruction: Reconstruction
     queries: LinearMap
     variances: Reals
 
     @property
     def noises(self) -> Sequence[Noise]:
         """Of all rows that may take part."""
-        return self.known.noises
+        return self.reconstruction.noises
 
     @cached_property
     def rows(self) -> WeightedRows:
-        estimate = self.known.answer(self.queries)
+        estimate = self.reconstruction.answer(self.queries)
         assert estimate is not None  # a query with a variance is determined
         assert isinstance(estimate.law, WeightedRows)
         return estimate.law

@@ -96,11 +96,11 @@ class Family:
 
 def cuts_of(rows: Sequence[Product]) -> dict[str, NDArray[np.int64]]:
     """Where rows change along each of their columns; everywhere, where a mask is about several columns at once."""
-    found: dict[str, list[NDArray[np.int64]]] = {}
+    changes: dict[str, list[NDArray[np.int64]]] = {}
     for mask in (mask for product in rows for mask in product.masks):
         for name, size in zip(mask.attrs, mask.sizes, strict=True):
-            found.setdefault(name, []).append(mask.steps.breaks() if len(mask.attrs) == 1 else np.arange(size))
-    return {name: np.unique(np.concatenate(cuts)) for name, cuts in found.items()}
+            changes.setdefault(name, []).append(mask.steps.breaks() if len(mask.attrs) == 1 else np.arange(size))
+    return {name: np.unique(np.concatenate(cuts)) for name, cuts in changes.items()}
 
 
 def share(number: int) -> float:

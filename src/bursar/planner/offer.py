@@ -74,7 +74,7 @@ class Views:
     rents: Rents
     nodes: Nodes
     histograms: Histograms
-    shelves: PartitionViews
+    partition_measurements: PartitionViews
     price: Callable[[tuple[Event, ...]], int]  # what whoever pays would be charged
     analyst: str | None = None  # whose account pays; None where there are no shares, and the data set pays
     total_left: int = 0  # what the data set may still spend, where an account pays

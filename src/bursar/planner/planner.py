@@ -147,7 +147,7 @@ class Planner:
             nodes=self._nodes,
             sealed=prices.sealed() or 0,
             histograms=self._histograms,
-            shelves=self._shelves,
+            partition_measurements=self._shelves,
             synthetic=self._synthetic,
             remembered=self._remembered,
             **money,

@@ -47,25 +47,25 @@ class Direct(Proposer):
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         """What others compare themselves with, and so made once for each request, as long as the views are the same."""
-        seen, made = _MADE.get(request, (None, []))
+        seen, offers = _MADE.get(request, (None, []))
         if seen is not views:
-            made = self._offers(request, views)
-            _MADE[request] = views, made
-        return made
+            offers = self._offers(request, views)
+            _MADE[request] = views, offers
+        return offers
 
     def _offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if wanted.rows == 0:
+        workload = request.workload.map
+        if workload.rows == 0:
             return []
         kinds = [NoiseKind.LAPLACE] if views.mode is Mode.PURE else [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
-        made = [self._offer(kind, wanted, request.goal, views) for kind in kinds]
-        return [offer for offer in made if offer is not None]
+        offers = [self._offer(kind, workload, request.goal, views) for kind in kinds]
+        return [offer for offer in offers if offer is not None]
 
-    def _offer(self, kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> Offer | None:
-        noises = noises_of(kind, wanted, goal, views)
+    def _offer(self, kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) -> Offer | None:
+        noises = noises_of(kind, workload, goal, views)
         if noises is None:
             return None
-        parts = measured(wanted)
+        parts = measured(workload)
         price = price_of([part for part, _ in parts], noises, views)
         if price is None:
             return None
@@ -75,7 +75,7 @@ class Direct(Proposer):
             price=price,
             law=law,
             run=partial(_measure, parts, noises, law),
-            buys=wanted.rows,
+            buys=workload.rows,
             note=note_of(noises),
         )
 
@@ -90,14 +90,14 @@ def _measure(parts: Sequence[Part], noises: Sequence[Noise], law: ErrorLaw, verb
     return Estimate(values=np.concatenate(values).astype(float), law=law)
 
 
-def measured(wanted: LinearMap) -> list[Part]:
+def measured(workload: LinearMap) -> list[Part]:
     """What one verb can measure at a time."""
-    return wanted.measured if isinstance(wanted, PartwiseMap) else [(wanted, 1)]
+    return workload.measured if isinstance(workload, PartwiseMap) else [(workload, 1)]
 
 
-def parts_of(wanted: LinearMap) -> tuple[LinearMap, ...]:
+def parts_of(workload: LinearMap) -> tuple[LinearMap, ...]:
     """What the verbs measure."""
-    return tuple(part for part, _ in measured(wanted))
+    return tuple(part for part, _ in measured(workload))
 
 
 def law_of(parts: Sequence[Part], noises: Sequence[Noise]) -> IndependentRows | SeveralNoises:
@@ -124,26 +124,26 @@ def price_of(parts: Sequence[LinearMap], noises: Sequence[Noise], views: Views) 
         return None
 
 
-def noises_of(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> tuple[Noise, ...] | None:
+def noises_of(kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) -> tuple[Noise, ...] | None:
     """For each part, the most noise that meets the goal, or the least that the price allows; None where there is none.
 
     A part whose rows are taken m times may err by an m-th of what the goal says. Where the goal is a price, it has an
     m-th of the noise that others have.
     """
-    times = [times for _, times in measured(wanted)]
+    times = [times for _, times in measured(workload)]
     if goal.kind is GoalKind.SPEND:
         cap = spending_cap(goal)
         assert cap is not None
 
         def within_cap(scale: float) -> bool:
-            price = price_of(parts_of(wanted), [_noise(kind, scale / one) for one in times], views)
+            price = price_of(parts_of(workload), [_noise(kind, scale / factor) for factor in times], views)
             return price is not None and price.at_most <= cap
 
         scale = _edge(within_cap, good_below=False)
-        return None if scale is None else tuple(_noise(kind, scale / one) for one in times)
-    scales = {one: scale_of(kind, wanted.rows, goal, one) for one in set(times)}
-    found = [_noise(kind, scale) for one in times if (scale := scales[one]) is not None]
-    return tuple(found) if len(found) == len(times) else None
+        return None if scale is None else tuple(_noise(kind, scale / factor) for factor in times)
+    scales = {factor: scale_of(kind, workload.rows, goal, factor) for factor in set(times)}
+    noises = [_noise(kind, scale) for factor in times if (scale := scales[factor]) is not None]
+    return tuple(noises) if len(noises) == len(times) else None
 
 
 def scale_of(kind: NoiseKind, rows: int, goal: Goal, times: int) -> float | None:
@@ -204,19 +204,19 @@ class PartwisePlan:
     """For each part of the question the record that answers it, or None where it is measured, and its noise."""
 
     parts: tuple[Part, ...]
-    known: tuple[Record | None, ...]
+    records: tuple[Record | None, ...]
     noises: tuple[Noise, ...]
 
     @property
     def bought(self) -> tuple[tuple[LinearMap, Noise], ...]:
-        every = zip(self.parts, self.known, self.noises, strict=True)
+        every = zip(self.parts, self.records, self.noises, strict=True)
         return tuple((part, noise) for (part, _), record, noise in every if record is None)
 
     def run(self, law: ErrorLaw, verbs: Verbs) -> Estimate:
         values: list[NDArray[np.int64]] = []
-        for (part, times), record, noise in zip(self.parts, self.known, self.noises, strict=True):
-            found = verbs.measure(part, noise) if record is None else record
-            values.append(times * found.values)
+        for (part, times), record, noise in zip(self.parts, self.records, self.noises, strict=True):
+            measurement = verbs.measure(part, noise) if record is None else record
+            values.append(times * measurement.values)
         return Estimate(values=np.concatenate(values).astype(float), law=law)
 
 
@@ -229,28 +229,28 @@ class Partwise(Proposer):
     name = "one-by-one"
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted, goal = request.workload.map, request.goal
-        if not isinstance(wanted, PartwiseMap):
+        workload, goal = request.workload.map, request.goal
+        if not isinstance(workload, PartwiseMap):
             return []
-        parts = tuple(wanted.measured)
+        parts = tuple(workload.measured)
         finest = tuple(views.measurements.finest.get(part.digest) for part, _ in parts)
-        known = tuple(
-            record if record is not None and _good(record, goal, wanted.rows, times) else None
+        records = tuple(
+            record if record is not None and _good(record, goal, workload.rows, times) else None
             for record, (_, times) in zip(finest, parts, strict=True)
         )
         plans = [] if None in finest else [PartwisePlan(parts, finest, _noises(finest))]
         kinds = [NoiseKind.LAPLACE] if views.mode is Mode.PURE else [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
-        for kind in kinds if None in known and any(record is not None for record in known) else ():
-            fresh = noises_of(kind, wanted, goal, views)
+        for kind in kinds if None in records and any(record is not None for record in records) else ():
+            fresh = noises_of(kind, workload, goal, views)
             if fresh is not None:
-                plans.append(PartwisePlan(parts, known, _noises(known, fresh)))
+                plans.append(PartwisePlan(parts, records, _noises(records, fresh)))
         offers = [_offer(plan, views) for plan in plans]
         return [offer for offer in offers if offer is not None]
 
 
-def _noises(known: Sequence[Record | None], fresh: Sequence[Noise] = ()) -> tuple[Noise, ...]:
+def _noises(records: Sequence[Record | None], fresh: Sequence[Noise] = ()) -> tuple[Noise, ...]:
     """The noise of each part: that of its record, or a fresh one."""
-    return tuple(fresh[place] if record is None else noise_of(record) for place, record in enumerate(known))
+    return tuple(fresh[place] if record is None else noise_of(record) for place, record in enumerate(records))
 
 
 def _good(record: Record, goal: Goal, rows: int, times: int) -> bool:

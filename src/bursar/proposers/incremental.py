@@ -80,24 +80,24 @@ class _Iterate:
     blend: Reals
     loads: Reals  # g
     lower: float
-    own: float  # K . b
+    inner: float  # K . b
     slope: float  # -d lower / dC
 
     def upper(self, before: float) -> float:
         """The variance of the query after the row b / sqrt(max g), from u before it."""
         noise = float(self.loads.max())
         if math.isinf(before):
-            return self.lower - self.own + noise
+            return self.lower - self.inner + noise
         gained = before - self.lower
-        return before - gained**2 / (noise + gained - self.own)
+        return before - gained**2 / (noise + gained - self.inner)
 
     def scaled(self, before: float, variance: float) -> Reals | None:
         """The least multiple of b that reaches the variance; None where none does."""
         if math.isinf(before):
-            room = variance - self.lower + self.own
+            room = variance - self.lower + self.inner
         else:
             missing = before - variance
-            room = (before - self.lower) * (variance - self.lower) / missing + self.own
+            room = (before - self.lower) * (variance - self.lower) / missing + self.inner
         return self.blend / math.sqrt(room) if room > 0 else None
 
 
@@ -204,7 +204,7 @@ class _Search:
         b = ridge * K
         g = np.square(b) / slack
         lower = float(self.w @ K)
-        now = _Iterate(blend=b, loads=g, lower=lower, own=float(K @ b), slope=float((np.square(K) / self.p).sum()))
+        now = _Iterate(blend=b, loads=g, lower=lower, inner=float(K @ b), slope=float((np.square(K) / self.p).sum()))
         weights = np.maximum(self.p * np.sqrt(g / g.max()), SMALLEST_SHARE)
         self.p = weights / weights.sum()
         self.steps += 1
@@ -238,16 +238,16 @@ class MergedGroups:
 class Rehearsal:
     """A copy of a reconstruction that takes rows in without values."""
 
-    def __init__(self, known: Reconstruction) -> None:
-        self.known = known.copy()
+    def __init__(self, reconstruction: Reconstruction) -> None:
+        self.reconstruction = reconstruction.copy()
 
     def take(self, product: Product, noise: Noise) -> bool:
-        return self.known.add(Block(product, np.zeros(product.rows, np.int64), noise))
+        return self.reconstruction.add(Block(product, np.zeros(product.rows, np.int64), noise))
 
     def variance(self, query: Product) -> float:
         """The variance of a query of one row; infinite where the rows do not determine it."""
-        w = self.known.coordinates(query)[0]
-        state = self.known.state
+        w = self.reconstruction.coordinates(query)[0]
+        state = self.reconstruction.state
         return float(w @ state.covariance @ w) if state.spans(w[None]) else math.inf
 
     def scale(self, query: Product, row: Reals, variance: float) -> float | None:
@@ -256,29 +256,32 @@ class Rehearsal:
         With S the covariance, w^T S w - (w^T S r)^2 / (s^2 + r^T S r) where the query is determined already; otherwise
         the query is a multiple m of the row plus something known, and the variance m^2 s^2 + that of the rest.
         """
-        state = self.known.state
-        w, r = self.known.coordinates(query)[0], row * np.sqrt(state.cells)
+        state = self.reconstruction.state
+        w, r = self.reconstruction.coordinates(query)[0], row * np.sqrt(state.cells)
         if state.spans(w[None]):
             gain = state.covariance @ r
             spare = float(w @ gain) ** 2 / max(float(w @ state.covariance @ w) - variance, 1e-300) - float(r @ gain)
         else:
             outside = r - state.span @ r
             factor = float(outside @ w) / max(float(outside @ r), 1e-300)
-            rest = w - factor * r
-            if not state.spans(rest[None]):
+            remainder = w - factor * r
+            if not state.spans(remainder[None]):
                 return None
-            spare = (variance - float(rest @ state.covariance @ rest)) / max(factor**2, 1e-300)
+            spare = (variance - float(remainder @ state.covariance @ remainder)) / max(factor**2, 1e-300)
         return math.sqrt(spare) if spare > 0 else None
 
     def losses(self) -> Reals:
         """Twice the loss of each merged cell, per row of a unit: the sum of q^2 / scale^2 over all rows."""
-        weights = np.array([1 / noise.scale**2 for noise in self.known.noises])
-        result: Reals = weights @ np.square(self.known.rows) / self.known.state.cells
+        weights = np.array([1 / noise.scale**2 for noise in self.reconstruction.noises])
+        result: Reals = weights @ np.square(self.reconstruction.rows) / self.reconstruction.state.cells
         return result
 
     def groups(self, query: Product, most: int) -> MergedGroups | None:
         """The cells that questions with few rows have told apart, this one included; only this one if they are many."""
-        for before in (self.known.asked, {name: np.zeros_like(c) for name, c in self.known.asked.items()}):
+        for before in (
+            self.reconstruction.question_classes,
+            {name: np.zeros_like(c) for name, c in self.reconstruction.question_classes.items()},
+        ):
             classes = told_apart(before, query)
             if classes is not None and math.prod(count(labels) for labels in classes.values()) <= most:
                 return self._grouped(query, classes)
@@ -287,10 +290,10 @@ class Rehearsal:
     def _grouped(self, query: Product, classes: Classes) -> MergedGroups:
         grid: Integers = np.zeros((), np.int64)
         for name, labels in classes.items():
-            grid = np.add.outer(grid * count(labels), labels[first_cells(self.known.classes[name])])
+            grid = np.add.outer(grid * count(labels), labels[first_cells(self.reconstruction.classes[name])])
         member = grid.ravel()
         size = math.prod(count(labels) for labels in classes.values())
-        w = self.known.coordinates(query)[0] / np.sqrt(self.known.state.cells)
+        w = self.reconstruction.coordinates(query)[0] / np.sqrt(self.reconstruction.state.cells)
         values, losses = np.zeros(size), np.zeros(size)
         values[member] = w
         np.maximum.at(losses, member, self.losses())
@@ -299,18 +302,18 @@ class Rehearsal:
 
     def _information(self, member: Integers, size: int) -> Reals:
         """About the sums over groups."""
-        state = self.known.state
+        state = self.reconstruction.state
         root = np.sqrt(state.cells)
         if size == len(member):
             order = np.argsort(member)
-            own: Reals = (state.information / np.outer(root, root))[np.ix_(order, order)]
-            return own
-        known = state.covariance
-        if not np.any(known):
+            per_cell: Reals = (state.information / np.outer(root, root))[np.ix_(order, order)]
+            return per_cell
+        covariance = state.covariance
+        if not np.any(covariance):
             return np.zeros((size, size))  # rows of zeros tell nothing
         if not state.complete:
-            known = known + OPEN * known.diagonal().max() * (np.eye(len(root)) - state.span)
-        sums = _summed(_summed(known * np.outer(root, root), member, size).T, member, size)
+            covariance = covariance + OPEN * covariance.diagonal().max() * (np.eye(len(root)) - state.span)
+        sums = _summed(_summed(covariance * np.outer(root, root), member, size).T, member, size)
         inverse = np.linalg.inv(sums)
         result: Reals = (inverse + inverse.T) / 2
         return result
@@ -353,7 +356,7 @@ class RowPlan:
     """Rows to measure, each with its noise, and the weights of the log's rows and theirs in each answer."""
 
     rows: tuple[tuple[Product, Noise], ...]
-    known: Reals  # values of the log's rows
+    log_values: Reals
     weights: Reals
     law: WeightedRows
     rounding: float  # the largest error of a coefficient, as a share of the largest coefficient
@@ -366,18 +369,20 @@ class Incremental(Proposer):
     name = "incremental"
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
+        workload = request.workload.map
         if views.mode is Mode.PURE or request.goal.kind is GoalKind.SPEND:
             return []
-        if not 1 <= wanted.rows <= MOST_ROWS or sum(part.rows for part in products_of(wanted)) != wanted.rows:
+        if not 1 <= workload.rows <= MOST_ROWS or sum(part.rows for part in products_of(workload)) != workload.rows:
             return []
-        made = [self._offer(known, request, views) for known in views.reconstructions.over(wanted)]
-        return [offer for offer in made if offer is not None]
+        offers = [
+            self._offer(reconstruction, request, views) for reconstruction in views.reconstructions.over(workload)
+        ]
+        return [offer for offer in offers if offer is not None]
 
-    def _offer(self, known: Reconstruction, request: Request, views: Views) -> Offer | None:
-        if views.domain.cells(known.columns) > LARGEST_JOINT:
+    def _offer(self, reconstruction: Reconstruction, request: Request, views: Views) -> Offer | None:
+        if views.domain.cells(reconstruction.columns) > LARGEST_JOINT:
             return None
-        plan = _plan(known, request)
+        plan = _plan(reconstruction, request)
         if plan is None:
             return None
         events = plan.events(views.version)
@@ -385,7 +390,7 @@ class Incremental(Proposer):
             price = Price(events=events, at_most=views.price(events))
         except BudgetError:
             return None
-        used = int(np.count_nonzero(np.abs(plan.weights[:, : len(plan.known)]).max(axis=0, initial=0)))
+        used = int(np.count_nonzero(np.abs(plan.weights[:, : len(plan.log_values)]).max(axis=0, initial=0)))
         slack = ", within the slack of what was bought" if price.at_most == 0 else ""
         return Offer(
             proposer=self.name,
@@ -400,14 +405,14 @@ class Incremental(Proposer):
 
 def _measure(plan: RowPlan, verbs: Verbs) -> Estimate:
     bought = [verbs.measure(product, noise).values for product, noise in plan.rows]
-    return Estimate(values=plan.weights @ np.concatenate([plan.known, *bought]), law=plan.law)
+    return Estimate(values=plan.weights @ np.concatenate([plan.log_values, *bought]), law=plan.law)
 
 
-def _plan(known: Reconstruction, request: Request) -> RowPlan | None:
+def _plan(reconstruction: Reconstruction, request: Request) -> RowPlan | None:
     """The first of a few targets whose plan keeps the goal."""
-    goal, wanted = request.goal, request.workload.map
+    goal, workload = request.goal, request.workload.map
     for share in SHRINK:
-        plan = _plan_for(known, wanted, share * _variance(goal, wanted.rows))
+        plan = _plan_for(reconstruction, workload, share * _variance(goal, workload.rows))
         if plan is None or _kept(plan.law, goal):
             return plan
     return None
@@ -427,26 +432,26 @@ def _kept(law: WeightedRows, goal: Goal) -> bool:
         return False
 
 
-def _plan_for(known: Reconstruction, wanted: LinearMap, variance: float) -> RowPlan | None:
+def _plan_for(reconstruction: Reconstruction, workload: LinearMap, variance: float) -> RowPlan | None:
     """One query after the other, each with what is known and planned so far; None where one cannot be bought."""
-    rehearsal = Rehearsal(known)
+    rehearsal = Rehearsal(reconstruction)
     bought: list[tuple[Product, Noise]] = []
     rounding = 0.0
-    for query in (part.row(row) for part in products_of(wanted) for row in range(part.rows)):
-        if not rehearsal.known.split_by(query, rows=len(bought) + 1):
+    for query in (part.row(row) for part in products_of(workload) for row in range(part.rows)):
+        if not rehearsal.reconstruction.split_by(query, rows=len(bought) + 1):
             return None
         if query.largest() == 0 or rehearsal.variance(query) <= variance:
             continue
-        found = _row(rehearsal, query, variance)
-        if found is None or not rehearsal.take(found.product, found.noise):
+        bought_row = _row(rehearsal, query, variance)
+        if bought_row is None or not rehearsal.take(bought_row.product, bought_row.noise):
             return None
-        bought.append((found.product, found.noise))
-        rounding = max(rounding, found.rounding)
-    weights = rehearsal.known.weights_of(wanted)
+        bought.append((bought_row.product, bought_row.noise))
+        rounding = max(rounding, bought_row.rounding)
+    weights = rehearsal.reconstruction.weights_of(workload)
     if not bought or weights is None:
         return None
-    law = rehearsal.known.law_of(weights)
-    return RowPlan(rows=tuple(bought), known=known.values, weights=weights, law=law, rounding=rounding)
+    law = rehearsal.reconstruction.law_of(weights)
+    return RowPlan(rows=tuple(bought), log_values=reconstruction.values, weights=weights, law=law, rounding=rounding)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -488,7 +493,7 @@ def _whole(rehearsal: Rehearsal, groups: MergedGroups, blend: Reals) -> tuple[Re
     """The row on a grid, towards zero, so that no cell's loss grows by rounding; and how much that moved it."""
     from bursar.strategies.integers import span_of, towards_zero
 
-    state = rehearsal.known.state
+    state = rehearsal.reconstruction.state
     grid = math.ceil(GRID / np.abs(blend).max())
     rank, touched = round(float(np.trace(state.span))), state.information.diagonal() > 0
     if rank == np.count_nonzero(touched):
@@ -496,15 +501,15 @@ def _whole(rehearsal: Rehearsal, groups: MergedGroups, blend: Reals) -> tuple[Re
     elif len(touched) > MOST_OPEN:
         return None, 0.0
     else:
-        rows = np.rint(rehearsal.known.rows / np.sqrt(state.cells))
+        rows = np.rint(rehearsal.reconstruction.rows / np.sqrt(state.cells))
         tightest_first = np.argsort(-groups.losses[groups.member], kind="stable")
         span = span_of(rows, rank, tightest_first)
-        found = span.whole(blend[groups.member], groups.query[groups.member], grid)
-        if found is None:
+        coefficients = span.whole(blend[groups.member], groups.query[groups.member], grid)
+        if coefficients is None:
             return None, 0.0
         whole = np.zeros(len(blend))
-        whole[groups.member] = found
-        if not np.array_equal(whole[groups.member], found):
+        whole[groups.member] = coefficients
+        if not np.array_equal(whole[groups.member], coefficients):
             return None, 0.0  # what is known cuts through a group
     moved = float(np.abs(whole - grid * blend).max() / GRID)
     return whole if whole.any() else None, moved

@@ -61,48 +61,53 @@ class Investment:
     run: Callable[[Verbs], Estimate]
 
 
-def by_itself(plan: Universal, noise: Noise, wanted: LinearMap) -> Investment:
+def by_itself(plan: Universal, noise: Noise, workload: LinearMap) -> Investment:
     """The question is answered from the strategy alone."""
-    law = WeightedRows(weights=plan.weights(wanted), noises=(noise,) * plan.product.rows)
+    law = WeightedRows(weights=plan.weights(workload), noises=(noise,) * plan.product.rows)
     return Investment(noise=noise, law=law, run=partial(_alone, plan, law, noise))
 
 
-def on_top(plan: Universal, known: Reconstruction, wanted: LinearMap, goal: Goal) -> Investment | None:
+def on_top(plan: Universal, reconstruction: Reconstruction, workload: LinearMap, goal: Goal) -> Investment | None:
     """As little of the strategy as the question needs beside what is known: Gaussian precisions add up.
 
     With M the information there is and p G that of the strategy at noise of precision p, a question w has the variance
     w^T (M + p G)^-1 w. With G^-1 = L L^T and L^T M L = U diag(m) U^T that is the sum of (U^T L^T w)^2 / (m + p).
     None where question and log tell too many cells apart.
     """
-    known = known.copy()
-    if not all(known.split_by(part) for part in products_of(wanted)) or len(known.state.cells) > MOST_CELLS:
+    reconstruction = reconstruction.copy()
+    if (
+        not all(reconstruction.split_by(part) for part in products_of(workload))
+        or len(reconstruction.state.cells) > MOST_CELLS
+    ):
         return None
-    root = np.sqrt(known.state.cells)
+    root = np.sqrt(reconstruction.state.cells)
     covariance = np.ones((1, 1))
     for column in plan.columns:
-        labels = known.classes[column.mask.attrs[0]]
+        labels = reconstruction.classes[column.mask.attrs[0]]
         into = (labels[:, None] == np.arange(int(labels.max()) + 1)).astype(np.float64)
         rows = into.T if column.inverse is None else into.T @ column.inverse
         covariance = np.kron(covariance, rows @ rows.T)
     lower = np.linalg.cholesky(covariance)
-    strengths, turn = np.linalg.eigh(lower.T @ (known.state.information / np.outer(root, root)) @ lower)
-    asked = np.concatenate([known.coordinates(part) for part in products_of(wanted)]) / root
-    energy = np.square(asked @ lower @ turn)
+    strengths, turn = np.linalg.eigh(lower.T @ (reconstruction.state.information / np.outer(root, root)) @ lower)
+    queries = np.concatenate([reconstruction.coordinates(part) for part in products_of(workload)]) / root
+    energy = np.square(queries @ lower @ turn)
     precision = _needed(energy, np.maximum(strengths, 0.0), goal)
     noise = Noise(kind=NoiseKind.GAUSSIAN, scale=1 / math.sqrt(precision))
     variances = energy @ (1 / (np.maximum(strengths, 0.0) + precision))
-    law = Together(known=known, plan=plan, noise=noise, wanted=wanted, variances=np.asarray(variances))
+    law = TopUpLaw(
+        reconstruction=reconstruction, plan=plan, noise=noise, workload=workload, variances=np.asarray(variances)
+    )
     return Investment(noise=noise, law=law, run=law.run)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Together:
+class TopUpLaw:
     """The law of least squares over what is known and the strategy; weights are found when a tail is asked for."""
 
-    known: Reconstruction
+    reconstruction: Reconstruction
     plan: Universal
     noise: Noise
-    wanted: LinearMap
+    workload: LinearMap
     variances: Reals
 
     def tail(self, alpha: float, enough: float) -> float:
@@ -118,19 +123,19 @@ class Together:
 
     def run(self, verbs: Verbs) -> Estimate:
         values = verbs.measure(self.plan.product, self.noise).values
-        estimate = self._after(values).answer(self.wanted)
+        estimate = self._after(values).answer(self.workload)
         assert estimate is not None  # the strategy determines every question on its columns
         return estimate
 
     @cached_property
     def _rows(self) -> WeightedRows:
         after = self._after(np.zeros(self.plan.product.rows, np.int64))
-        weights = after.weights_of(self.wanted)
+        weights = after.weights_of(self.workload)
         assert weights is not None
         return after.law_of(weights)
 
     def _after(self, values: NDArray[np.int64]) -> Reconstruction:
-        after = self.known.copy()
+        after = self.reconstruction.copy()
         after.add(Block(self.plan.product, values, self.noise))
         return after
 
@@ -187,13 +192,13 @@ class Invest(Proposer):
         self._reaches: dict[tuple[str, tuple[str, ...], Mode, float], float] = {}
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if request.goal.kind is GoalKind.SPEND or not 1 <= wanted.rows <= MOST_ROWS:
+        workload = request.workload.map
+        if request.goal.kind is GoalKind.SPEND or not 1 <= workload.rows <= MOST_ROWS:
             return []
-        made = [self._offer(columns, request, views) for columns in _candidates(request, views)]
-        found = sorted((offer for offer in made if offer is not None), key=lambda offer: offer.bid)
-        larger = [one for one in found[1:] if one.buys > found[0].buys and one.bid < found[0].price.at_most]
-        return (larger or found)[:1]
+        candidates = [self._offer(columns, request, views) for columns in _candidates(request, views)]
+        offers = sorted((offer for offer in candidates if offer is not None), key=lambda offer: offer.bid)
+        larger = [offer for offer in offers[1:] if offer.buys > offers[0].buys and offer.bid < offers[0].price.at_most]
+        return (larger or offers)[:1]
 
     def known(self, request: Request, views: Views) -> Offer | None:
         """What a strategy that was bought says by itself, if that keeps the goal, as it does for all it was bought for.
@@ -201,15 +206,15 @@ class Invest(Proposer):
         Least squares over everything that is known looks at few sets of columns, and has the least variance, not always
         the least tail.
         """
-        wanted = request.workload.map
-        if request.goal.kind is GoalKind.SPEND or wanted.rows > MOST_ROWS or not products_of(wanted):
+        workload = request.workload.map
+        if request.goal.kind is GoalKind.SPEND or workload.rows > MOST_ROWS or not products_of(workload):
             return None
         for columns in _candidates(request, views):
             plan = self._plan(views.domain, columns, views.mode) if columns in views.measurements.blocks else None
             record = None if plan is None else views.measurements.finest.get(plan.product.digest)
             if plan is None or record is None:
                 continue
-            law = by_itself(plan, noise_of(record), wanted).law
+            law = by_itself(plan, noise_of(record), workload).law
             if isinstance(law, WeightedRows) and meets(law, request.goal):
                 return _free(record, law)
         return None
@@ -225,17 +230,17 @@ class Invest(Proposer):
             return None
         theta = self._theta[views.mode]
         try:
-            made = self._investment(plan, columns, request, views, least=WORTH_A_LOOK * rent / theta)
-            price = None if made is None else _price(plan, made.noise, views)
+            investment = self._investment(plan, columns, request, views, least=WORTH_A_LOOK * rent / theta)
+            price = None if investment is None else _price(plan, investment.noise, views)
         except (BudgetError, GoalError):
             return None
-        if made is None or price is None:
+        if investment is None or price is None:
             return None
         return Offer(
             proposer=self.name,
             price=price,
-            law=made.law,
-            run=made.run,
+            law=investment.law,
+            run=investment.run,
             buys=plan.product.rows,
             note=_note(columns, rent, theta * from_units(price.at_most), views),
             credit=price.at_most - math.ceil(theta * price.at_most) + rent,
@@ -249,14 +254,16 @@ class Invest(Proposer):
         Laplace noise is dear to top up, so the whole is bought at once. None where the whole is far from being due.
         """
         scale = self._unit(plan, columns, request, views) * plan.sensitivity
-        wanted = request.workload.map
+        workload = request.workload.map
         if views.mode is Mode.PURE or not self._top_up:
             kind = NoiseKind.LAPLACE if views.mode is Mode.PURE else NoiseKind.GAUSSIAN
-            return by_itself(plan, Noise(kind=kind, scale=scale), wanted)
+            return by_itself(plan, Noise(kind=kind, scale=scale), workload)
         whole = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
         if _price(plan, whole, views).at_most > least:
             return None
-        return on_top(plan, views.reconstructions.on(columns), wanted, request.goal) or by_itself(plan, whole, wanted)
+        return on_top(plan, views.reconstructions.on(columns), workload, request.goal) or by_itself(
+            plan, whole, workload
+        )
 
     def _plan(self, domain: Domain, columns: tuple[str, ...], mode: Mode) -> Universal | None:
         from bursar.strategies.universal import universal  # linear algebra takes a while to load
@@ -292,15 +299,15 @@ class Invested(Proposer):
         key = (self, request.workload.map.digest, request.goal)
         if key not in views.remembered:
             views.remembered[key] = self._invest.known(request, views)
-        known: Offer | None = views.remembered[key]
-        return [] if known is None else [known]
+        offer: Offer | None = views.remembered[key]
+        return [] if offer is None else [offer]
 
 
 def _free(record: Record, law: WeightedRows) -> Offer:
-    known = Estimate(values=law.weights @ record.values.astype(float), law=law)
+    estimate = Estimate(values=law.weights @ record.values.astype(float), law=law)
     note = f"the strategy that was measured before, record {record.position}"
     reuses = len(record.values)
-    return Offer(proposer=Invest.name, price=Price(), law=law, run=lambda verbs: known, reuses=reuses, note=note)
+    return Offer(proposer=Invest.name, price=Price(), law=law, run=lambda verbs: estimate, reuses=reuses, note=note)
 
 
 def _note(columns: tuple[str, ...], rent: int, due: float, views: Views) -> str:
@@ -312,13 +319,13 @@ def _note(columns: tuple[str, ...], rent: int, due: float, views: Views) -> str:
 
 def _candidates(request: Request, views: Views) -> list[tuple[str, ...]]:
     """The question's own columns; then all that were asked about together with them, and the sets in between."""
-    own = frozenset(request.workload.map.attrs)
+    asked_columns = frozenset(request.workload.map.attrs)
     measured = views.rents.sets()
-    if not any((columns and columns <= own) or own <= columns for columns in measured):
+    if not any((columns and columns <= asked_columns) or asked_columns <= columns for columns in measured):
         return []  # no rent was paid on anything that would answer this
-    everything = own.union(*measured)
-    between = sorted((columns for columns in measured if own < columns), key=lambda c: (len(c), sorted(c)))
-    sets = dict.fromkeys([own, everything, *between])
+    everything = asked_columns.union(*measured)
+    between = sorted((columns for columns in measured if asked_columns < columns), key=lambda c: (len(c), sorted(c)))
+    sets = dict.fromkeys([asked_columns, everything, *between])
     return [views.domain.ordered(columns) for columns in sets][:TRIED_SETS]
 
 

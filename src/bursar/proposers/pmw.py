@@ -121,9 +121,9 @@ class Checked:
         return np.full(self.calibrated.rows, self.calibrated.alpha if beta >= self.chance else math.inf)
 
     def mean_square(self) -> float:
-        made = self.calibrated
-        farthest = made.cut + 3 * max(made.threshold.scale, made.test.scale, 1.0)
-        return farthest**2 + made.parts * made.answer.variance() + self.beside
+        calibration = self.calibrated
+        farthest = calibration.cut + 3 * max(calibration.threshold.scale, calibration.test.scale, 1.0)
+        return farthest**2 + calibration.parts * calibration.answer.variance() + self.beside
 
 
 def passing(threshold: Noise, test: Noise, short: int) -> float:
@@ -243,21 +243,21 @@ Heights = Mapping[str, int]
 """Per column, the largest value that its conditions take."""
 
 
-def learnt(wanted: LinearMap, learning: Learning, domain: Domain) -> bool:
+def learnt(workload: LinearMap, learning: Learning, domain: Domain) -> bool:
     """Whether histograms learn from the rows of a question; not from one that spans groups declared to be apart."""
-    if isinstance(wanted, Predicate):
+    if isinstance(workload, Predicate):
         return False
-    columns = ([name for name in part.attrs if name != domain.partition] for part in products_of(wanted))
+    columns = ([name for name in part.attrs if name != domain.partition] for part in products_of(workload))
     return all(map(learning.together, columns))
 
 
 def heights_of(queries: Sequence[Product]) -> Heights:
     """How large a query's values get, per column; the first column of a condition over several stands for all."""
-    found: dict[str, int] = {}
+    heights: dict[str, int] = {}
     for mask in (mask for query in queries for mask in query.masks):
         for place, name in enumerate(mask.attrs):
-            found[name] = max(found.get(name, 1), mask.steps.largest() if place == 0 else 1)
-    return dict(sorted(found.items()))
+            heights[name] = max(heights.get(name, 1), mask.steps.largest() if place == 0 else 1)
+    return dict(sorted(heights.items()))
 
 
 def scope_of(columns: Sequence[str], heights: Heights, domain: Domain) -> Product:
@@ -270,26 +270,26 @@ def scope_of(columns: Sequence[str], heights: Heights, domain: Domain) -> Produc
     return Product(tuple(masks))
 
 
-def covers(opened: Opened, scope: Product, heights: Heights, made: Calibrated) -> bool:
+def covers(opened: Opened, scope: Product, heights: Heights, calibration: Calibrated) -> bool:
     """Whether a sparse vector has this cut and these noises, and a scope that the queries keep to.
 
     `scope` is the sparse vector's own, or the part of it that is not about partitions.
     """
-    if (opened.cut, opened.threshold, opened.test) != (made.cut, made.threshold, made.test):
+    if (opened.cut, opened.threshold, opened.test) != (calibration.cut, calibration.threshold, calibration.test):
         return False
-    known = _scope_heights(scope)
-    return known is not None and all(height <= known.get(name, 0) for name, height in heights.items())
+    scope_heights = _scope_heights(scope)
+    return scope_heights is not None and all(height <= scope_heights.get(name, 0) for name, height in heights.items())
 
 
 @lru_cache(maxsize=4096)
 def _scope_heights(scope: Product) -> Heights | None:
     """The heights of a scope as it is made here; None for any other."""
-    found: dict[str, int] = {}
+    heights: dict[str, int] = {}
     for mask in scope.masks:
         if len(mask.attrs) > 1 or mask.steps.at.tolist() != [0]:
             return None
-        found[mask.attrs[0]] = int(mask.steps.levels[0])
-    return found
+        heights[mask.attrs[0]] = int(mask.steps.levels[0])
+    return heights
 
 
 MOST_ROWS = 256
@@ -349,29 +349,29 @@ class Pmw(Proposer):
         return Pmw(self.settings.grouped(groups))
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        settings, goal, wanted = self.settings, request.goal, request.workload.map
-        if goal.kind is not GoalKind.ERROR or wanted.rows == 0:
+        settings, goal, workload = self.settings, request.goal, request.workload.map
+        if goal.kind is not GoalKind.ERROR or workload.rows == 0:
             return []
         if settings.answers is NoiseKind.GAUSSIAN and views.mode is Mode.PURE:
             return []
-        if settings.least_cells and views.domain.cells(wanted.attrs) <= settings.least_cells:
+        if settings.least_cells and views.domain.cells(workload.attrs) <= settings.least_cells:
             return []
-        if isinstance(wanted, PartwiseMap):
+        if isinstance(workload, PartwiseMap):
             return []
-        if settings.least_cells and not learnt(wanted, settings.learning, views.domain):
+        if settings.least_cells and not learnt(workload, settings.learning, views.domain):
             return []  # nothing is learnt from it; where everything is bought by this proposer, it is bought untested
-        made = calibrated(settings.calibration, goal.amount, goal.beta, wanted.rows, settings.answers)
-        if made is None:
+        calibration = calibrated(settings.calibration, goal.amount, goal.beta, workload.rows, settings.answers)
+        if calibration is None:
             return []
-        cached = _cached(made, wanted, views) if settings.cache else None
+        cached = _cached(calibration, workload, views) if settings.cache else None
         if cached is not None:
             return [cached]
         learner = views.histograms.of(settings.learning, partial(Learner, views.domain, settings.learning))
-        tests = _tests(learner, wanted)
+        tests = _tests(learner, workload)
         try:
             if tests is None:
-                return [_bypass(made, wanted, learner, views)]
-            return [_tested(made, tests, wanted, learner, views)]
+                return [_bypass(calibration, workload, learner, views)]
+            return [_tested(calibration, tests, workload, learner, views)]
         except BudgetError:
             return []
 
@@ -384,62 +384,66 @@ def calibrated(
     return calibration.of(alpha, beta, rows, kind, parts)
 
 
-def _cached(made: Calibrated, wanted: LinearMap, views: Views) -> Offer | None:
+def _cached(calibration: Calibrated, workload: LinearMap, views: Views) -> Offer | None:
     """The exact cache in front: an answer that was bought with no more noise than this goal would buy."""
-    record = views.measurements.finest.get(wanted.digest)
-    if record is None or noise_of(record).kind is not made.bypass.kind:
+    record = views.measurements.finest.get(workload.digest)
+    if record is None or noise_of(record).kind is not calibration.bypass.kind:
         return None
-    if noise_of(record).scale > made.bypass.scale * SAME:
+    if noise_of(record).scale > calibration.bypass.scale * SAME:
         return None
-    law = _bought_law(made, noise_of(record))
+    law = _bought_law(calibration, noise_of(record))
     estimate = Estimate(values=record.values.astype(float), law=law)
     note = f"measured before, record {record.position}"
-    return Offer(proposer=Pmw.name, price=Price(), law=law, run=lambda verbs: estimate, reuses=wanted.rows, note=note)
+    return Offer(proposer=Pmw.name, price=Price(), law=law, run=lambda verbs: estimate, reuses=workload.rows, note=note)
 
 
-def _bypass(made: Calibrated, wanted: LinearMap, learner: Learner, views: Views) -> Offer:
+def _bypass(calibration: Calibrated, workload: LinearMap, learner: Learner, views: Views) -> Offer:
     """Bought without a test (Algorithm 1, lines 29 to 34); and, once, the number of rows, which bids nothing."""
-    bought = Measured(strategy=wanted, noise=made.bypass, version=views.version)
+    bought = Measured(strategy=workload, noise=calibration.bypass, version=views.version)
     alone = views.price((bought,))
     events: tuple[Measured, ...] = (bought,)
     at_most = alone
-    if learner.size is None and wanted.digest != ALL_ROWS.digest:
-        events = (_size(made, views), bought)
+    if learner.size is None and workload.digest != ALL_ROWS.digest:
+        events = (_size(calibration, views), bought)
         at_most = views.price(events)
-    law = _bought_law(made, made.bypass)
+    law = _bought_law(calibration, calibration.bypass)
     return Offer(
         proposer=Pmw.name,
         price=Price(events=events, at_most=at_most),
         law=law,
         run=partial(_buy, events, law),
         buys=sum(event.strategy.rows for event in events),
-        note=f"{made.bypass.kind.value} noise of scale {made.bypass.scale:.4g}, for a histogram to learn from",
+        note=f"{described(calibration.bypass)}, for a histogram to learn from",
         credit=at_most - alone,
     )
 
 
-def _tested(made: Calibrated, tests: Tests, wanted: LinearMap, learner: Learner, views: Views) -> Offer:
+def _tested(calibration: Calibrated, tests: Tests, workload: LinearMap, learner: Learner, views: Views) -> Offer:
     """Tested, and bought where a test is above (Algorithm 1, lines 17 to 27)."""
     heights = heights_of([query for query, _ in tests])
-    live = next((place for place, one in learner.live.items() if covers(one, one.scope, heights, made)), None)
-    bought = Measured(strategy=wanted, noise=made.answer, version=views.version)
+    live = next(
+        (place for place, vector in learner.live.items() if covers(vector, vector.scope, heights, calibration)), None
+    )
+    bought = Measured(strategy=workload, noise=calibration.answer, version=views.version)
     answer = views.price((bought,))
-    opened, opening = _opening(made, heights, learner, views)
+    opened, opening = _opening(calibration, heights, learner, views)
     if live is None:
         price = Price(events=(opened, bought), at_most=views.price((opened, bought)))
     else:
         failed = (Failed(instance=live, query=q, estimate=count, version=views.version) for q, count in tests)
         price = Price(events=(*failed, bought), at_most=answer)
-    missed = learner.missed(made.cut)
-    law = Checked(calibrated=made, chance=made.honest if made.claimed is None else made.claimed)
+    missed = learner.missed(calibration.cut)
+    law = Checked(
+        calibrated=calibration, chance=calibration.honest if calibration.claimed is None else calibration.claimed
+    )
     note = f"an estimate that is tested, and bought if it is off; about {missed:.0%} of the last ones were"
     return Offer(
         proposer=Pmw.name,
         price=price,
         law=law,
         run=partial(_test, opened if live is None else live, tests, bought, law),
-        buys=wanted.rows,
-        note=note if made.claimed is None else f"{note}; fails with up to {made.honest:.2g}",
+        buys=workload.rows,
+        note=note if calibration.claimed is None else f"{note}; fails with up to {calibration.honest:.2g}",
         credit=max(price.at_most - math.ceil(missed * (opening + answer)), 0),
     )
 
@@ -459,23 +463,23 @@ def _buy(events: Sequence[Measured], law: ErrorLaw, verbs: Verbs) -> Estimate:
     return Estimate(values=values[-1].astype(float), law=law)
 
 
-def _tests(learner: Learner, wanted: LinearMap) -> Tests | None:
+def _tests(learner: Learner, workload: LinearMap) -> Tests | None:
     """The queries with their estimates, if all of them can be tested and the heuristic says so."""
-    if learner.size is None or wanted.rows > MOST_ROWS or not learner.histogram.holds(wanted.attrs):
+    if learner.size is None or workload.rows > MOST_ROWS or not learner.histogram.holds(workload.attrs):
         return None
-    queries = rows_of(wanted)
-    if len(queries) < wanted.rows or not all(learnable(query) and learner.ready(query) for query in queries):
+    queries = rows_of(workload)
+    if len(queries) < workload.rows or not all(learnable(query) and learner.ready(query) for query in queries):
         return None
     return [(query, learner.count(query)) for query in queries]
 
 
-def _bought_law(made: Calibrated, noise: Noise) -> ErrorLaw:
-    if made.claimed is None:
-        return IndependentRows(noise=noise, rows=made.rows)
-    return Checked(calibrated=made, chance=made.claimed)
+def _bought_law(calibration: Calibrated, noise: Noise) -> ErrorLaw:
+    if calibration.claimed is None:
+        return IndependentRows(noise=noise, rows=calibration.rows)
+    return Checked(calibrated=calibration, chance=calibration.claimed)
 
 
-def _size(made: Calibrated, views: Views) -> Measured:
+def _size(calibration: Calibrated, views: Views) -> Measured:
     """The number of rows: as exact as can be where it costs nothing, as under replace-one."""
     exact = Measured(
         strategy=ALL_ROWS, noise=Noise(kind=NoiseKind.LAPLACE, scale=SMALLEST_SCALE), version=views.version
@@ -485,22 +489,26 @@ def _size(made: Calibrated, views: Views) -> Measured:
             return exact
     except BudgetError:
         pass  # dearer than any budget, so by no means free
-    scale = min(SIZE_NOISE * made.bypass.scale, LARGEST_SCALE)
-    return Measured(strategy=ALL_ROWS, noise=Noise(kind=made.bypass.kind, scale=scale), version=views.version)
+    scale = min(SIZE_NOISE * calibration.bypass.scale, LARGEST_SCALE)
+    return Measured(strategy=ALL_ROWS, noise=Noise(kind=calibration.bypass.kind, scale=scale), version=views.version)
 
 
-def _opening(made: Calibrated, heights: Heights, learner: Learner, views: Views) -> tuple[Opened, int]:
+def _opening(calibration: Calibrated, heights: Heights, learner: Learner, views: Views) -> tuple[Opened, int]:
     """The sparse vector for such questions, and its price: the same ones as long as the log does not grow."""
-    key = (made, tuple(heights.items()), views.analyst)
-    known = learner.notes.get(key)
-    if known is None:
+    key = (calibration, tuple(heights.items()), views.analyst)
+    opening = learner.openings.get(key)
+    if opening is None:
         columns = learner.histogram.group(heights)
         opened = Opened(
             scope=scope_of(columns, heights, views.domain),
-            cut=made.cut,
-            threshold=made.threshold,
-            test=made.test,
+            cut=calibration.cut,
+            threshold=calibration.threshold,
+            test=calibration.test,
             version=views.version,
         )
-        known = learner.notes[key] = (opened, views.price((opened,)))
-    return known
+        opening = learner.openings[key] = (opened, views.price((opened,)))
+    return opening
+
+
+def described(noise: Noise) -> str:
+    return f"{noise.kind.value} noise of scale {noise.scale:.4g}"

@@ -30,15 +30,15 @@ class Exact(Proposer):
     any_map = True
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if wanted.rows == 0:
+        workload = request.workload.map
+        if workload.rows == 0:
             nothing = Estimate(values=np.zeros(0), law=Certain())
             note = "0 by definition: no row can match"
             return [Offer(proposer=self.name, price=Price(), law=Certain(), run=lambda verbs: nothing, note=note)]
-        record = views.measurements.finest.get(wanted.digest)
+        record = views.measurements.finest.get(workload.digest)
         if record is None:
             return []
-        law = IndependentRows(noise=noise_of(record), rows=wanted.rows)
+        law = IndependentRows(noise=noise_of(record), rows=workload.rows)
         estimate = Estimate(values=record.values.astype(float), law=law)
         return [
             Offer(
@@ -46,7 +46,7 @@ class Exact(Proposer):
                 price=Price(),
                 law=law,
                 run=lambda verbs: estimate,
-                reuses=wanted.rows,
+                reuses=workload.rows,
                 note=f"measured before, record {record.position}",
             )
         ]
@@ -57,12 +57,12 @@ class Reconstruct(Proposer):
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         """The reconstruction with the least mean squared error, if any determines the question."""
-        wanted = request.workload.map
-        if wanted.rows == 0 or isinstance(wanted, Predicate):
+        workload = request.workload.map
+        if workload.rows == 0 or isinstance(workload, Predicate):
             return []
-        answered = [found.answered(wanted) for found in views.reconstructions.over(wanted)]
-        known = [*answered, *answers(views.measurements.lines, wanted)]
-        estimate = min((each for each in known if each is not None), key=_mean_square, default=None)
+        answered = [reconstruction.answered(workload) for reconstruction in views.reconstructions.over(workload)]
+        estimates = [*answered, *answers(views.measurements.lines, workload)]
+        estimate = min((each for each in estimates if each is not None), key=_mean_square, default=None)
         if estimate is None:
             return []
         reuses, how = _origin(estimate)
@@ -104,26 +104,26 @@ class Refine(Proposer):
     name = "refine"
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if views.mode is not Mode.PURE or request.goal.kind is GoalKind.SPEND or not 1 <= wanted.rows <= MOST_ROWS:
+        workload = request.workload.map
+        if views.mode is not Mode.PURE or request.goal.kind is GoalKind.SPEND or not 1 <= workload.rows <= MOST_ROWS:
             return []
-        nodes = _own(wanted, views)
-        known = sum(node is not None for node in nodes)
-        shop = PurchaseProblem.of(CandidateRows(rows=wanted, nodes=nodes), request, views) if known else None
-        purchase = None if shop is None else shop.cheapest()
-        price = None if shop is None or purchase is None else shop.price(purchase)
+        nodes = _own(workload, views)
+        measured = sum(node is not None for node in nodes)
+        problem = PurchaseProblem.of(CandidateRows(rows=workload, nodes=nodes), request, views) if measured else None
+        purchase = None if problem is None else problem.cheapest()
+        price = None if problem is None or purchase is None else problem.price(purchase)
         if purchase is None or price is None:
             return []
-        note = f"{known} of {wanted.rows} rows were measured before"
+        note = f"{measured} of {workload.rows} rows were measured before"
         return [purchase.offer(self.name, price, note=note)]
 
 
-def _own(wanted: LinearMap, views: Views) -> list[Node | None]:
+def _own(workload: LinearMap, views: Views) -> list[Node | None]:
     """Where the question's own rows stand in the log."""
-    found: list[Node | None] = []
-    for part in products_of(wanted):
+    nodes: list[Node | None] = []
+    for part in products_of(workload):
         columns = views.domain.ordered(part.attrs)
         boxes = boxes_of(part, columns, views.domain)
-        known = views.nodes.over(columns)
-        found += [None] * part.rows if boxes is None else [known.get(box) for box in boxes]
-    return found
+        finest = views.nodes.over(columns)
+        nodes += [None] * part.rows if boxes is None else [finest.get(box) for box in boxes]
+    return nodes

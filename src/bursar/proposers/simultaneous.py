@@ -59,16 +59,16 @@ class MeasuredPurchase:
 def purchases(measurements: Measurements) -> list[MeasuredPurchase]:
     """The purchases of this version, first to last. Rows that were refined since count as they were measured."""
     blocks: dict[int, list[Block]] = {}
-    for block in (block for known in measurements.blocks.values() for block in known):
+    for block in (block for of_columns in measurements.blocks.values() for block in of_columns):
         if isinstance(block, Block):
             blocks.setdefault(block.position, []).append(block)
-    found: list[MeasuredPurchase] = []
+    purchases_made: list[MeasuredPurchase] = []
     for number, position in enumerate(sorted(blocks), start=1):
         parts = sorted(blocks[position], key=lambda block: block.first)
         products, values = tuple(block.product for block in parts), np.concatenate([block.values for block in parts])
         facts = {"position": position, "number": number}
-        found.append(MeasuredPurchase(products=products, values=values, noise=parts[0].noise, **facts))
-    return found
+        purchases_made.append(MeasuredPurchase(products=products, values=values, noise=parts[0].noise, **facts))
+    return purchases_made
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,33 +132,38 @@ class Estimators:
         self.turns = Turns()
         self._kept: OrderedDict[tuple[str, ...], Reconstruction | None] = OrderedDict()
 
-    def of(self, products: Sequence[Product], wanted: LinearMap) -> RowEstimator | None:
+    def of(self, products: Sequence[Product], workload: LinearMap) -> RowEstimator | None:
         """None where the rows do not determine the question."""
-        asked, rows = products_of(wanted), sum(product.rows for product in products)
-        cuts, needed = cuts_of(products), cuts_of(asked)
+        queries, rows = products_of(workload), sum(product.rows for product in products)
+        cuts, needed = cuts_of(products), cuts_of(queries)
         if any(name not in cuts or not np.isin(needed[name], cuts[name]).all() for name in needed):
             return None
-        same = [part.digest for part in asked] == [part.digest for part in products]
-        known = self._reconstruction(products)
-        if known is None:
+        same = [part.digest for part in queries] == [part.digest for part in products]
+        reconstruction = self._reconstruction(products)
+        if reconstruction is None:
             return RowEstimator(weights=None, rows=rows, questions=rows) if same else None
-        weights = known.weights_of(wanted)
+        weights = reconstruction.weights_of(workload)
         if weights is None:
             return None
         plain = same and np.array_equal(weights, np.eye(rows))
         questions = self.family.determined(products)
-        return RowEstimator(weights=None if plain else weights, rows=wanted.rows, questions=questions)
+        return RowEstimator(weights=None if plain else weights, rows=workload.rows, questions=questions)
 
     def _reconstruction(self, products: Sequence[Product]) -> Reconstruction | None:
         """The rows of a purchase with values of zero; always over all columns of the purchase. None where too many."""
         key = tuple(product.digest for product in products)
         if key not in self._kept:
             domain = self.family.domain
-            made = Reconstruction(domain, domain.ordered(name for product in products for name in product.attrs))
-            fits = all(made.add(Block(product, np.zeros(product.rows, np.int64), ANY_NOISE)) for product in products)
-            self._kept[key] = made if fits else None
+            reconstruction = Reconstruction(
+                domain, domain.ordered(name for product in products for name in product.attrs)
+            )
+            fits = all(
+                reconstruction.add(Block(product, np.zeros(product.rows, np.int64), ANY_NOISE)) for product in products
+            )
+            self._kept[key] = reconstruction if fits else None
             while (
-                len(self._kept) > 1 and sum(0 if one is None else one.bytes for one in self._kept.values()) > KEPT_BYTES
+                len(self._kept) > 1
+                and sum(0 if each is None else each.bytes for each in self._kept.values()) > KEPT_BYTES
             ):
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
@@ -174,16 +179,16 @@ class Reuse(Proposer):
         self._estimators = estimators
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if wanted.rows == 0:
+        workload = request.workload.map
+        if workload.rows == 0:
             return Exact().offers(request, views)
-        found: list[tuple[MeasuredPurchase, RowEstimator, EveryQuestion]] = []
+        usable: list[tuple[MeasuredPurchase, RowEstimator, EveryQuestion]] = []
         for purchase in purchases(views.measurements):
-            estimator = self._estimators.of(purchase.products, wanted)
+            estimator = self._estimators.of(purchase.products, workload)
             if estimator is not None:
-                found.append((purchase, estimator, estimator.law(purchase.noise, purchase.number)))
-        found.sort(key=lambda known: known[2].mean_square())
-        return [self._offer(*known) for known in found[:OFFERED]]
+                usable.append((purchase, estimator, estimator.law(purchase.noise, purchase.number)))
+        usable.sort(key=lambda candidate: candidate[2].mean_square())
+        return [self._offer(*candidate) for candidate in usable[:OFFERED]]
 
     def _offer(self, purchase: MeasuredPurchase, estimator: RowEstimator, law: EveryQuestion) -> Offer:
         how = "measured before" if estimator.weights is None else "least squares over one purchase"
@@ -209,31 +214,33 @@ class OnePurchase(Proposer):
         self._inner, self._estimators = inner, estimators
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if wanted.rows == 0:
+        workload = request.workload.map
+        if workload.rows == 0:
             return []
         number = 1 + len(purchases(views.measurements))
-        made = [
+        offers = [
             self._promised(event, request, views, number, plan) for event, plan in self._plans(request, views, number)
         ]
-        return [offer for offer in made if offer is not None]
+        return [offer for offer in offers if offer is not None]
 
     def _plans(self, request: Request, views: Views, number: int) -> list[tuple[Measured, Offer]]:
         """Plans at about the right failure probability: what is bought decides how many questions share it."""
         determined = self._estimators.family.determined
-        own = determined(products_of(request.workload.map))
+        least_questions = determined(products_of(request.workload.map))
         alone = _unmeasured(views)
-        plans = _bought(self._inner.offers(_stricter(request, share(number) / own), alone))
-        found: list[tuple[Measured, Offer]] = []
+        plans = _bought(self._inner.offers(_stricter(request, share(number) / least_questions), alone))
+        purchases: list[tuple[Measured, Offer]] = []
         for event, plan in plans:
             questions = determined(products_of(event.strategy))
-            if questions == own or request.goal.kind is not GoalKind.ERROR:
-                found.append((event, plan))
+            if questions == least_questions or request.goal.kind is not GoalKind.ERROR:
+                purchases.append((event, plan))
                 continue
             key = (event.strategy.digest, event.noise.kind)
             again = _bought(self._inner.offers(_stricter(request, share(number) / questions), alone))
-            found += [(more, better) for more, better in again if (more.strategy.digest, more.noise.kind) == key][:1]
-        return found
+            purchases += [(more, better) for more, better in again if (more.strategy.digest, more.noise.kind) == key][
+                :1
+            ]
+        return purchases
 
     def _promised(self, event: Measured, request: Request, views: Views, number: int, plan: Offer) -> Offer | None:
         products = products_of(event.strategy)

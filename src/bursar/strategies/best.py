@@ -138,7 +138,7 @@ class StrategyPlan:
         """The largest unit at which the variances keep the given bound on their mean or maximum."""
         at_one = self.variances(1.0)
         bounds = [(mean_variance, at_one.mean()), (largest_variance, at_one.max(initial=0.0))]
-        units = [math.sqrt(wanted / have) for wanted, have in bounds if wanted is not None and have > 0]
+        units = [math.sqrt(bound / have) for bound, have in bounds if bound is not None and have > 0]
         return min(units, default=math.inf)
 
     @cached_property
@@ -189,17 +189,17 @@ def _product(product: Product, mode: Mode, gap: float) -> StrategyPlan:
     return _kronecker("product", kronecker(factors, power=_power(mode), gap=gap), mode)
 
 
-def _kronecker(kind: str, made: KroneckerStrategy, mode: Mode) -> StrategyPlan:
+def _kronecker(kind: str, strategy: KroneckerStrategy, mode: Mode) -> StrategyPlan:
     def estimate(values: Sequence[Integers]) -> Reals:
-        return made.estimate(values[0])
+        return strategy.estimate(values[0])
 
     return StrategyPlan(
         kind=kind,
         mode=mode,
-        parts=(StrategyPart(map=made.product, scale=made.sensitivity),),
-        ratio=made.ratio,
-        source=made,
-        answers=Answers(variances=lambda: made.variances * made.sensitivity**2, estimate=estimate),
+        parts=(StrategyPart(map=strategy.product, scale=strategy.sensitivity),),
+        ratio=strategy.ratio,
+        source=strategy,
+        answers=Answers(variances=lambda: strategy.variances * strategy.sensitivity**2, estimate=estimate),
     )
 
 
@@ -210,11 +210,11 @@ def _nothing(mode: Mode, rows: int) -> StrategyPlan:
 
 def _line(line: LineWorkload, mode: Mode, gap: float) -> StrategyPlan:
     if mode is not Mode.PURE and line.cells >= LONG_COLUMN:
-        made = sine_strategy(
+        strategy = sine_strategy(
             line.family, line.column, cells=line.cells, max_rows=line.max_rows, first=line.first, size=line.size
         )
-        part = StrategyPart(map=made.transform, scale=made.sensitivity)
-        return StrategyPlan(kind="sines", mode=mode, parts=(part,), ratio=made.ratio, source=made, answers=None)
+        part = StrategyPart(map=strategy.transform, scale=strategy.sensitivity)
+        return StrategyPlan(kind="sines", mode=mode, parts=(part,), ratio=strategy.ratio, source=strategy, answers=None)
     if line.cells > LARGEST_DENSE:
         raise QueryError(
             f"all {line.family.value} of {line.cells} cells need Gaussian noise; with Laplace noise {LARGEST_DENSE} "
@@ -230,30 +230,31 @@ def _line(line: LineWorkload, mode: Mode, gap: float) -> StrategyPlan:
     return _product(Product((Mask((line.column,), (size,), steps),)), mode, gap)
 
 
-def _marginals(wanted: Marginals, mode: Mode) -> StrategyPlan:
-    if not wanted.sets:
+def _marginals(marginals: Marginals, mode: Mode) -> StrategyPlan:
+    if not marginals.sets:
         return _nothing(mode, 0)
     if mode is Mode.PURE:
-        return _tables(wanted, None)
-    columns = [every_value(name, size) for name, size in zip(wanted.names, wanted.sizes, strict=True)]
-    found = residuals(columns, wanted.sets)
-    if wanted.largest:
-        plan = found.least_largest()
+        return _tables(marginals, None)
+    columns = [every_value(name, size) for name, size in zip(marginals.names, marginals.sizes, strict=True)]
+    parts = residuals(columns, marginals.sets)
+    if marginals.largest:
+        plan = parts.least_largest()
         return _residual("marginals", plan, mode, math.sqrt(1 + plan.gap), None)
-    return _residual("marginals", found.least_total(), mode, 1.0, None)
+    return _residual("marginals", parts.least_total(), mode, 1.0, None)
 
 
-def _tables(wanted: Marginals, answers: Callable[[MeasuredTables], Answers] | None) -> StrategyPlan:
-    made = laplace_marginals(wanted.sizes, wanted.sets)
+def _tables(marginals: Marginals, answers: Callable[[MeasuredTables], Answers] | None) -> StrategyPlan:
+    tables = laplace_marginals(marginals.sizes, marginals.sets)
     masks = [
-        Mask((name,), (size,), Steps.identity(size)) for name, size in zip(wanted.names, wanted.sizes, strict=True)
+        Mask((name,), (size,), Steps.identity(size))
+        for name, size in zip(marginals.names, marginals.sizes, strict=True)
     ]
     parts = tuple(
         StrategyPart(map=Product(tuple(masks[i] for i in table)), scale=float(scale))
-        for table, scale in zip(made.tables, made.scales, strict=True)
+        for table, scale in zip(tables.tables, tables.scales, strict=True)
     )
-    found = None if answers is None else answers(made)
-    return StrategyPlan(kind="marginals", mode=Mode.PURE, parts=parts, ratio=None, source=made, answers=found)
+    own_answers = None if answers is None else answers(tables)
+    return StrategyPlan(kind="marginals", mode=Mode.PURE, parts=parts, ratio=None, source=tables, answers=own_answers)
 
 
 def _residual(kind: str, plan: ResidualPlan, mode: Mode, ratio: float | None, answers: Answers | None) -> StrategyPlan:
@@ -266,15 +267,15 @@ def _residual(kind: str, plan: ResidualPlan, mode: Mode, ratio: float | None, an
 
 
 def _stack(products: Sequence[Product], mode: Mode, gap: float) -> StrategyPlan:
-    asked = [product for product in products if product.rows]
-    if not any(product.largest() for product in asked):
-        return _nothing(mode, sum(product.rows for product in asked))
-    seen = _per_column(asked)
+    nonempty = [product for product in products if product.rows]
+    if not any(product.largest() for product in nonempty):
+        return _nothing(mode, sum(product.rows for product in nonempty))
+    seen = _per_column(nonempty)
     if seen is not None and all(_identity(mask.steps) for mask in seen.values()):
-        return _stacked_tables(asked, seen, mode)
+        return _stacked_tables(nonempty, seen, mode)
     if seen is not None and mode is not Mode.PURE and _joint_cells(seen) > SMALL_JOINT:
-        return _stacked_residuals(asked, seen, mode, gap)
-    return _kronecker("joint", kronecker([merged_products(asked)], power=_power(mode), gap=gap), mode)
+        return _stacked_residuals(nonempty, seen, mode, gap)
+    return _kronecker("joint", kronecker([merged_products(nonempty)], power=_power(mode), gap=gap), mode)
 
 
 def _per_column(products: Sequence[Product]) -> dict[str, Mask] | None:
@@ -285,8 +286,8 @@ def _per_column(products: Sequence[Product]) -> dict[str, Mask] | None:
             if len(mask.attrs) != 1:
                 return None
             if not _total(mask.steps):
-                known = seen.setdefault(mask.attrs[0], mask)
-                if known is not mask and not _same(known.steps, mask.steps):
+                first = seen.setdefault(mask.attrs[0], mask)
+                if first is not mask and not _same(first.steps, mask.steps):
                     return None
     return seen
 
@@ -358,9 +359,9 @@ def _members(product: Product, names: tuple[str, ...]) -> tuple[int, ...]:
 
 def _in_order(values: Reals, product: Product, names: tuple[str, ...]) -> Reals:
     """From columns in increasing order to the order of the product's masks."""
-    own = [mask for mask in product.masks if not _total(mask.steps)]
-    order = np.argsort([names.index(mask.attrs[0]) for mask in own])
-    table = values.reshape([own[i].rows for i in order])
+    masks = [mask for mask in product.masks if not _total(mask.steps)]
+    order = np.argsort([names.index(mask.attrs[0]) for mask in masks])
+    table = values.reshape([masks[i].rows for i in order])
     return np.transpose(table, np.argsort(order)).ravel()
 
 
@@ -376,6 +377,6 @@ def _identity(steps: Steps) -> bool:
     return steps.rows == steps.size and _same(steps, Steps.identity(steps.size))
 
 
-def _same(one: Steps, other: Steps) -> bool:
-    pairs = ((one.starts, other.starts), (one.at, other.at), (one.jump, other.jump))
-    return one.size == other.size and all(np.array_equal(a, b) for a, b in pairs)
+def _same(first: Steps, other: Steps) -> bool:
+    pairs = ((first.starts, other.starts), (first.at, other.at), (first.jump, other.jump))
+    return first.size == other.size and all(np.array_equal(a, b) for a, b in pairs)

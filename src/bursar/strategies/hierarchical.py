@@ -57,8 +57,8 @@ def tree(gram: ArrayLike, *, branching: int = 2, power: int = 2) -> Reals:
 def best_tree(gram: ArrayLike, *, branchings: Sequence[int], power: int = 2) -> Reals:
     """The best of the trees of these branchings, as if each level were full: to about a thousandth the best of them."""
     V = checked_gram(gram)
-    found = [(_weighed(V, branching, power), branching) for branching in branchings]
-    (weights, _), branching = min(found, key=lambda one: one[0][1])
+    trees = [(_weighed(V, branching, power), branching) for branching in branchings]
+    (weights, _), branching = min(trees, key=lambda one: one[0][1])
     return weighted_levels(len(V), weights, branching)
 
 
@@ -123,7 +123,7 @@ def product(*strategies: Reals) -> Reals:
 
     Guarantees: both sensitivities are the products of the factors'.
     """
-    made = np.ones((1, 1))
+    joint = np.ones((1, 1))
     for strategy in strategies:
-        made = np.asarray(np.kron(made, strategy), np.float64)
-    return made
+        joint = np.asarray(np.kron(joint, strategy), np.float64)
+    return joint

@@ -133,14 +133,14 @@ class Span:
 
     def _multiples(self) -> Reals | None:
         """For each basis row the least factor that makes it whole."""
-        found = np.zeros(len(self.basis))
+        factors = np.zeros(len(self.basis))
         for factor in range(1, LARGEST_DENOMINATOR + 1):
-            left = found == 0
+            left = factors == 0
             if not left.any():
                 break
             scaled = factor * self.basis[left]
-            found[left] = np.where(np.abs(scaled - np.rint(scaled)).max(axis=1, initial=0) < SNAP, factor, 0)
-        return found if np.all(found > 0) else None
+            factors[left] = np.where(np.abs(scaled - np.rint(scaled)).max(axis=1, initial=0) < SNAP, factor, 0)
+        return factors if np.all(factors > 0) else None
 
 
 def span_of(rows: Reals, rank: int, first: Integers) -> Span:

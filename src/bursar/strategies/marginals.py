@@ -261,11 +261,11 @@ def residuals(columns: Sequence[ResidualColumn], marginals: Sequence[Sequence[in
         members = np.array([sets[number] for number in which], np.int64).reshape(len(which), arity)
         for pattern in range(2**arity):
             inside = np.array([bool(pattern >> place & 1) for place in range(arity)], bool)
-            own = np.where(inside, factors[members, 1], factors[members, 2]).prod(axis=1)
+            products = np.where(inside, factors[members, 1], factors[members, 2]).prod(axis=1)
             chosen = np.full((len(which), width), -1, np.int64)
             chosen[:, : inside.sum()] = members[:, inside]
             owners.append(which)
-            amounts.append(own)
+            amounts.append(products)
             keys.append(chosen)
     parts, number = _numbered(np.concatenate(keys), len(columns))
     amount = np.concatenate(amounts)
@@ -276,11 +276,11 @@ def residuals(columns: Sequence[ResidualColumn], marginals: Sequence[Sequence[in
     keep = real[number]
     shape = (len(sets), int(real.sum()))
     matrix = scipy.sparse.coo_array((amount[keep], (owner[keep], place[number[keep]])), shape=shape)
-    kept = tuple(S for S, is_real in zip(listed, real, strict=True) if is_real)
+    measured = tuple(S for S, is_real in zip(listed, real, strict=True) if is_real)
     prices = np.append(factors[:, 0], 1.0)[parts[real]].prod(axis=1)
     if prices.max(initial=1.0) > 2.0**NORM_BITS:
         raise QueryError("these columns have too many values together")
-    return Residuals(columns=tuple(columns), marginals=sets, parts=kept, prices=prices, coefficients=matrix.tocsr())
+    return Residuals(columns=tuple(columns), marginals=sets, parts=measured, prices=prices, coefficients=matrix.tocsr())
 
 
 def _numbered(keys: Integers, columns: int) -> tuple[Integers, Integers]:
@@ -309,8 +309,8 @@ def _own_variance(column: ResidualColumn) -> Reals:
     """The variance of each query's residual part at noise of variance one."""
     if column.weights is None:
         return np.full(column.queries, column.residual / column.queries)
-    own: Reals = np.square(column.weights).sum(axis=1)
-    return own
+    variances: Reals = np.square(column.weights).sum(axis=1)
+    return variances
 
 
 COVERED_SETS = 2000
@@ -348,12 +348,12 @@ class MeasuredTables:
 def laplace_marginals(sizes: Sequence[int], marginals: Sequence[Set]) -> MeasuredTables:
     """The better of measuring every marginal and measuring only those that are contained in no other."""
     listed = tuple(dict.fromkeys(marginals))
-    made = [_measured(tuple(sizes), tuple(marginals), listed)]
+    choices = [_measured(tuple(sizes), tuple(marginals), listed)]
     if len(listed) <= COVERED_SETS:
         largest = tuple(A for A in listed if not any(set(A) < set(B) for B in listed))
         if len(largest) < len(listed):
-            made.append(_measured(tuple(sizes), tuple(marginals), largest))
-    return min(made, key=MeasuredTables.total)
+            choices.append(_measured(tuple(sizes), tuple(marginals), largest))
+    return min(choices, key=MeasuredTables.total)
 
 
 def _measured(sizes: tuple[int, ...], marginals: tuple[Set, ...], tables: tuple[Set, ...]) -> MeasuredTables:

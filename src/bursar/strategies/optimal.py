@@ -59,7 +59,7 @@ def p_identity(gram: ArrayLike, *, extra: int | None = None) -> Reals:
     from scipy.optimize import minimize  # only here, and slow to import
 
     scale = float(np.trace(V))
-    found = minimize(
+    minimum = minimize(
         _trace,
         _start(p, n),
         args=(V / scale, p),
@@ -68,20 +68,20 @@ def p_identity(gram: ArrayLike, *, extra: int | None = None) -> Reals:
         bounds=[(0.0, None)] * (p * n),
         options={"maxiter": STEPS},
     )
-    T = found.x.reshape(p, n)
-    made = np.concatenate([np.eye(n), T]) / (1 + T.sum(axis=0))
-    return made if found.fun <= 1 else identity(n)
+    T = minimum.x.reshape(p, n)
+    strategy = np.concatenate([np.eye(n), T]) / (1 + T.sum(axis=0))
+    return strategy if minimum.fun <= 1 else identity(n)
 
 
 def for_laplace(gram: ArrayLike) -> Reals:
     """The best of the identity, trees with 2 to 16 children and weighted levels, and, where it is small, p-identity."""
     V = checked_gram(gram)
-    made = [identity(len(V))]
+    strategies = [identity(len(V))]
     if len(V) > FEW_CELLS:
-        made += [tree(V, branching=k, power=1) for k in (2, 4, 8, 16)]
+        strategies += [tree(V, branching=k, power=1) for k in (2, 4, 8, 16)]
         if len(V) <= MOST_CELLS:
-            made.append(p_identity(V))
-    return min(made, key=lambda strategy: pure_error(V, strategy))
+            strategies.append(p_identity(V))
+    return min(strategies, key=lambda strategy: pure_error(V, strategy))
 
 
 def _trace(unknowns: Reals, V: Reals, p: int) -> tuple[float, Reals]:
@@ -202,12 +202,12 @@ def _solve(V: Reals, gap: float, most_steps: int | None) -> Optimum:
 def _feasible(V: Reals, now: _Iterate, diagonal: Reals) -> list[tuple[Reals, float]]:
     """Strategies of sensitivity one, with their total variances: X over its largest diagonal element, S X S."""
     most = float(diagonal.max())
-    made = [(now.rows / math.sqrt(most), most * now.trace)]
+    strategies = [(now.rows / math.sqrt(most), most * now.trace)]
     if now.inverse is not None:
         size = np.sqrt(diagonal)
         inverse = size[:, None] * now.inverse
-        made.append((now.rows / size, float(np.vdot(inverse, V @ inverse))))
-    return made
+        strategies.append((now.rows / size, float(np.vdot(inverse, V @ inverse))))
+    return strategies
 
 
 def _full_rank(values: Reals, vectors: Reals, v: Reals) -> _Iterate:
@@ -262,15 +262,15 @@ class Memory:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        made = make()
+        strategy = make()
         with self._lock:
-            self._kept[key] = made
+            self._kept[key] = strategy
             while len(self._kept) > KEPT or (len(self._kept) > 1 and self._bytes() > MOST_BYTES):
                 self._kept.popitem(last=False)
-        return made
+        return strategy
 
     def _bytes(self) -> int:
-        return sum(made.rows.nbytes for made in self._kept.values())
+        return sum(strategy.rows.nbytes for strategy in self._kept.values())
 
 
 MEMORY = Memory()
@@ -280,8 +280,8 @@ def integer_optimum(V: Reals, *, gap: float, bits: int | None = None, loss: floa
     """The optimum for Gaussian noise, with its certified bound; on a grid of at most 2^bits where `bits` is given."""
 
     def make() -> Remembered:
-        found = optimum(V, gap=gap)
-        return _rounded(found.strategy, V, 2, bits, loss, found.bound)
+        best = optimum(V, gap=gap)
+        return _rounded(best.strategy, V, 2, bits, loss, best.bound)
 
     return MEMORY.recall(_key(V, 2, gap, bits, loss), make)
 

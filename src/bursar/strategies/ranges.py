@@ -122,8 +122,8 @@ class SineStrategy:
         variances: Reals = np.square(weights).sum(axis=1)
         if not len(self._empty):
             return variances
-        known = self._at_empty(weights * (self._fold / self._row_scale)).T
-        spared: Reals = np.einsum("ij,ij->j", known, scipy.linalg.cho_solve(self._empty_factor, known))
+        at_empty = self._at_empty(weights * (self._fold / self._row_scale)).T
+        spared: Reals = np.einsum("ij,ij->j", at_empty, scipy.linalg.cho_solve(self._empty_factor, at_empty))
         return variances - spared
 
     def _at_empty(self, spectra: Reals) -> Reals:
@@ -171,19 +171,19 @@ class SineStrategy:
             return 0.0
         a, b = self._triangle
         slices = [slice(low, low + AT_ONCE) for low in range(0, self.cells, AT_ONCE)]
-        after = np.sum([b[own] @ self._with_empty(own) for own in slices], axis=0)
+        after = np.sum([b[block] @ self._with_empty(block) for block in slices], axis=0)
         before = np.zeros(len(after))
         total = np.zeros((len(after), len(after)))
-        for own in slices:
-            C = self._with_empty(own)
-            upto, later = before + np.cumsum(a[own, None] * C, axis=0), after - np.cumsum(b[own, None] * C, axis=0)
-            total += C.T @ (b[own, None] * upto + a[own, None] * later)
+        for block in slices:
+            C = self._with_empty(block)
+            upto, later = before + np.cumsum(a[block, None] * C, axis=0), after - np.cumsum(b[block, None] * C, axis=0)
+            total += C.T @ (b[block, None] * upto + a[block, None] * later)
             before, after = upto[-1], later[-1]
         return float(np.trace(scipy.linalg.cho_solve(self._empty_factor, total)))
 
-    def _with_empty(self, own: slice) -> Reals:
-        s, e, z = self._places[own, None], self._empty, self._cosines
-        return np.asarray((z[abs(s - e)] - z[s + e]) / self.transform.cell_weights[own, None])
+    def _with_empty(self, block: slice) -> Reals:
+        s, e, z = self._places[block, None], self._empty, self._cosines
+        return np.asarray((z[abs(s - e)] - z[s + e]) / self.transform.cell_weights[block, None])
 
     @cached_property
     def least_variance(self) -> float:

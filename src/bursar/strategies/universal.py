@@ -93,8 +93,8 @@ def universal(domain: Domain, columns: Sequence[str], mode: Mode) -> Universal |
     names = domain.ordered(columns)
     if not names or domain.cells(names) > MOST_CELLS:
         return None
-    made = [_one(name, domain[name].size, domain[name].ordered, mode) for name in names]
-    return Universal(columns=tuple(made), mode=mode)
+    chosen = [_one(name, domain[name].size, domain[name].ordered, mode) for name in names]
+    return Universal(columns=tuple(chosen), mode=mode)
 
 
 def _one(name: str, size: int, ordered: bool, mode: Mode) -> OneColumn:
@@ -119,8 +119,8 @@ def _one(name: str, size: int, ordered: bool, mode: Mode) -> OneColumn:
 def _worst_range(covariance: Reals) -> tuple[int, int]:
     """The range [low, high) of largest variance, by sums of the covariance over all boxes that begin at the corner."""
     corner = np.pad(covariance.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-    own = corner.diagonal()
-    low, high = np.unravel_index(int(np.argmax(own[:, None] + own[None, :] - 2 * corner)), corner.shape)
+    diagonal = corner.diagonal()
+    low, high = np.unravel_index(int(np.argmax(diagonal[:, None] + diagonal[None, :] - 2 * corner)), corner.shape)
     return int(min(low, high)), int(max(low, high))
 
 

@@ -57,8 +57,8 @@ class QueryBins:
 
     def of(self, grid: NDArray[Scalar]) -> NDArray[Scalar]:
         """What an array over the grid holds there; a view of it if the bins are slices."""
-        found: NDArray[Scalar] = (grid.reshape(-1) if self.listed else grid)[self.index]
-        return found
+        values: NDArray[Scalar] = (grid.reshape(-1) if self.listed else grid)[self.index]
+        return values
 
     def put(self, grid: NDArray[Scalar], new: NDArray[Scalar]) -> None:
         (grid.reshape(-1) if self.listed else grid)[self.index] = new
@@ -66,7 +66,7 @@ class QueryBins:
     @property
     def remembered(self) -> int:
         """How many numbers are kept for it."""
-        lists = sum(one.size for one in self.index if not isinstance(one, slice))
+        lists = sum(axis.size for axis in self.index if not isinstance(axis, slice))
         return lists + (0 if self.values is None else self.values.size)
 
 
@@ -92,14 +92,14 @@ class Histogram:
 
     @property
     def bytes(self) -> int:
-        return sum(0 if one is None else one.nbytes for one in (self.weights, self.updates, self.thresholds))
+        return sum(0 if array is None else array.nbytes for array in (self.weights, self.updates, self.thresholds))
 
     def estimate(self, bins: QueryBins) -> float:
         """q . h."""
         if self.weights is None:
             return bins.even
-        own = bins.of(self.weights)
-        weighted = own if bins.values is None else own * bins.values
+        weights = bins.of(self.weights)
+        weighted = weights if bins.values is None else weights * bins.values
         return min(1.0, float(weighted.sum(dtype=np.float64)) / self.total)
 
     def update(self, bins: QueryBins, step: float) -> None:
@@ -107,9 +107,9 @@ class Histogram:
         if self.weights is None or self.updates is None:
             self.weights, self.total = np.ones(self.shape, np.float32), float(self.size)
             self.updates = np.zeros(self.shape, np.int32)
-        own = bins.of(self.weights)
-        before = float(own.sum(dtype=np.float64))
-        new = own * (np.float32(math.exp(step)) if bins.values is None else np.exp(np.float32(step) * bins.values))
+        weights = bins.of(self.weights)
+        before = float(weights.sum(dtype=np.float64))
+        new = weights * (np.float32(math.exp(step)) if bins.values is None else np.exp(np.float32(step) * bins.values))
         np.maximum(new, LEAST_WEIGHT, out=new)
         self.total += float(new.sum(dtype=np.float64)) - before
         bins.put(self.weights, new)
@@ -139,17 +139,17 @@ class Histogram:
     def average(children: Sequence[Histogram]) -> Histogram:
         """A warm start of an inner node: the average of distributions, of updates and of thresholds, per bin."""
         shape, count = children[0].shape, len(children)
-        made = Histogram(shape)
+        average = Histogram(shape)
         if all(child.weights is None for child in children):
-            return made
-        mean = sum((child.distribution() for child in children), np.zeros(shape)) * (made.size / count)
-        made.weights = np.maximum(mean.astype(np.float32), LEAST_WEIGHT)
-        made.total = float(made.weights.sum(dtype=np.float64))
-        made.updates = _mean(shape, [child.updates for child in children])
+            return average
+        mean = sum((child.distribution() for child in children), np.zeros(shape)) * (average.size / count)
+        average.weights = np.maximum(mean.astype(np.float32), LEAST_WEIGHT)
+        average.total = float(average.weights.sum(dtype=np.float64))
+        average.updates = _mean(shape, [child.updates for child in children])
         if any(child.thresholds is not None for child in children):
-            made.thresholds = _mean(shape, [child.thresholds for child in children])
-        made.steps = sum(child.steps for child in children) // count
-        return made
+            average.thresholds = _mean(shape, [child.thresholds for child in children])
+        average.steps = sum(child.steps for child in children) // count
+        return average
 
     def _refresh(self, weights: Weights) -> None:
         weights *= np.float32(self.size / self.total)
@@ -175,21 +175,21 @@ class HistogramGrid:
 
     names: Names
     shape: Shape
-    known: OrderedDict[str, QueryBins] = field(default_factory=OrderedDict, repr=False)
+    cached: OrderedDict[str, QueryBins] = field(default_factory=OrderedDict, repr=False)
     listed: int = 0
 
     def bins(self, query: Product) -> QueryBins:
         """The bins of a query of one row, all of whose columns are the grid's and no value of which is negative."""
-        found = self.known.get(query.digest)
-        if found is not None:
-            self.known.move_to_end(query.digest)
-            return found
-        made = self._bins(query)
-        self.known[query.digest] = made
-        self.listed += made.remembered
-        while len(self.known) > 1 and (len(self.known) > MOST_PLACES or self.listed > MOST_LISTED):
-            self.listed -= self.known.popitem(last=False)[1].remembered
-        return made
+        bins = self.cached.get(query.digest)
+        if bins is not None:
+            self.cached.move_to_end(query.digest)
+            return bins
+        bins = self._bins(query)
+        self.cached[query.digest] = bins
+        self.listed += bins.remembered
+        while len(self.cached) > 1 and (len(self.cached) > MOST_PLACES or self.listed > MOST_LISTED):
+            self.listed -= self.cached.popitem(last=False)[1].remembered
+        return bins
 
     def _bins(self, query: Product) -> QueryBins:
         if any(len(mask.attrs) > 1 for mask in query.masks):
@@ -202,15 +202,15 @@ class HistogramGrid:
             row = _values(mask)
             cells = np.flatnonzero(row)
             index[axis] = _slice(cells)
-            own = row[cells]
-            even *= float(own.sum()) / len(row)
-            if len(own) and own.min() < 1:
-                along = own.reshape([-1 if place == axis else 1 for place in range(len(self.names))])
+            nonzero = row[cells]
+            even *= float(nonzero.sum()) / len(row)
+            if len(nonzero) and nonzero.min() < 1:
+                along = nonzero.reshape([-1 if place == axis else 1 for place in range(len(self.names))])
                 values = along if values is None else values * along
-        if not all(isinstance(one, slice) for one in index):
+        if not all(isinstance(cells_of_axis, slice) for cells_of_axis in index):
             lists = [
-                np.arange(size)[one] if isinstance(one, slice) else one
-                for one, size in zip(index, self.shape, strict=True)
+                np.arange(size)[cells_of_axis] if isinstance(cells_of_axis, slice) else cells_of_axis
+                for cells_of_axis, size in zip(index, self.shape, strict=True)
             ]
             index = list(np.ix_(*lists))
         return QueryBins(index=tuple(index), listed=False, values=values, even=even)
@@ -281,7 +281,7 @@ class Factored:
 
     @property
     def bytes(self) -> int:
-        return sum(factor.histogram.bytes for factor in {id(one): one for one in self._of.values()}.values())
+        return sum(factor.histogram.bytes for factor in {id(factor): factor for factor in self._of.values()}.values())
 
     def group(self, columns: Iterable[str]) -> Names:
         """The columns of the factors that a question about these columns touches."""
@@ -302,10 +302,10 @@ class Factored:
         touched = self._touched(query.attrs)
         if len(touched) == 1:
             return touched[0].histogram.estimate(touched[0].bins(query))
-        parts = [Product(tuple(m for m in query.masks if set(m.attrs) <= set(one.names))) for one in touched]
+        parts = [Product(tuple(m for m in query.masks if set(m.attrs) <= set(factor.names))) for factor in touched]
         if sum(len(part.masks) for part in parts) == len(query.masks):
             pairs = zip(touched, parts, strict=True)
-            return math.prod(one.histogram.estimate(one.bins(part)) for one, part in pairs)
+            return math.prod(factor.histogram.estimate(factor.bins(part)) for factor, part in pairs)
         joined = self._joined(touched)
         return joined.histogram.estimate(joined.bins(query))
 
@@ -314,7 +314,7 @@ class Factored:
         touched = self._touched(columns)
         if len(touched) == 1:
             return touched[0]
-        if math.prod(one.histogram.size for one in touched) > self._most:
+        if math.prod(factor.histogram.size for factor in touched) > self._most:
             return None
         joined = self._joined(touched)
         self._of.update(dict.fromkeys(joined.names, joined))
@@ -322,10 +322,10 @@ class Factored:
 
     def copy(self) -> Factored:
         """A warm start: all that was learnt, to go on by itself."""
-        made = Factored(self._domain, self._most, self._grids)
+        twin = Factored(self._domain, self._most, self._grids)
         for names in self.groups:
-            made._of.update(dict.fromkeys(names, made._factor(names, self._of[names[0]].histogram.copy())))
-        return made
+            twin._of.update(dict.fromkeys(names, twin._factor(names, self._of[names[0]].histogram.copy())))
+        return twin
 
     @staticmethod
     def average(children: Sequence[Factored]) -> Factored:
@@ -334,49 +334,49 @@ class Factored:
         Differs: an average of products is no product; of each group the averages are exact. Where joining would take
         too many bins it is the uniform distribution.
         """
-        own = [child.copy() for child in children]
-        first = own[0]
-        while any(set(one.groups) != set(first.groups) for one in own):
-            for names in [names for one in own for names in one.groups]:
-                if any(one.join(names) is None for one in own):
+        copies = [child.copy() for child in children]
+        first = copies[0]
+        while any(set(child.groups) != set(first.groups) for child in copies):
+            for names in [names for child in copies for names in child.groups]:
+                if any(child.join(names) is None for child in copies):
                     return Factored(first._domain, first._most, first._grids)
         for names in first.groups:
-            mean = Histogram.average([one._of[names[0]].histogram for one in own])
+            mean = Histogram.average([child._of[names[0]].histogram for child in copies])
             first._of.update(dict.fromkeys(names, first._factor(names, mean)))
         return first
 
     def _touched(self, columns: Iterable[str]) -> list[HistogramFactor]:
-        found = {id(factor): factor for factor in map(self._of.__getitem__, columns)}
-        return list(found.values()) or [next(iter(self._of.values()))]
+        factors = {id(factor): factor for factor in map(self._of.__getitem__, columns)}
+        return list(factors.values()) or [next(iter(self._of.values()))]
 
     def _joined(self, factors: Sequence[HistogramFactor]) -> HistogramFactor:
         names = self._domain.ordered(name for factor in factors for name in factor.names)
-        made = Histogram(self._domain.sizes(names))
-        own = [factor.histogram for factor in factors]
-        if any(one.weights is not None for one in own):
-            weights = np.ones(made.shape, np.float32)
+        joint = Histogram(self._domain.sizes(names))
+        histograms = [factor.histogram for factor in factors]
+        if any(histogram.weights is not None for histogram in histograms):
+            weights = np.ones(joint.shape, np.float32)
             for factor in factors:
                 if factor.histogram.weights is not None:
                     mean = factor.histogram.total / factor.histogram.size
                     weights *= _spread(factor.histogram.weights / np.float32(mean), factor.names, names)
-            made.weights, made.total = weights, float(weights.sum(dtype=np.float64))
-            made.updates = np.zeros(made.shape, np.int32)
+            joint.weights, joint.total = weights, float(weights.sum(dtype=np.float64))
+            joint.updates = np.zeros(joint.shape, np.int32)
             for factor in factors:
                 if factor.histogram.updates is not None:
-                    made.updates += _spread(factor.histogram.updates, factor.names, names)
+                    joint.updates += _spread(factor.histogram.updates, factor.names, names)
         for factor in factors:
             if factor.histogram.thresholds is not None:
                 raised = _spread(factor.histogram.thresholds, factor.names, names)
-                known = 0 if made.thresholds is None else made.thresholds
-                made.thresholds = np.maximum(np.zeros(made.shape, np.int32), np.maximum(raised, known))
-        made.steps = sum(one.steps for one in own)
-        return self._factor(names, made)
+                before = 0 if joint.thresholds is None else joint.thresholds
+                joint.thresholds = np.maximum(np.zeros(joint.shape, np.int32), np.maximum(raised, before))
+        joint.steps = sum(histogram.steps for histogram in histograms)
+        return self._factor(names, joint)
 
     def _factor(self, names: Names, histogram: Histogram) -> HistogramFactor:
         return HistogramFactor(names, histogram, self._grids.setdefault(names, HistogramGrid(names, histogram.shape)))
 
 
-def _spread(array: NDArray[Scalar], own: Names, names: Names) -> NDArray[Scalar]:
+def _spread(array: NDArray[Scalar], columns: Names, names: Names) -> NDArray[Scalar]:
     """An array over some columns, ready to be multiplied with one over more; both in the order of the domain."""
-    sizes = dict(zip(own, array.shape, strict=True))
+    sizes = dict(zip(columns, array.shape, strict=True))
     return array.reshape([sizes.get(name, 1) for name in names])

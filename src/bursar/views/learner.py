@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -97,6 +97,9 @@ MOST_ROWS = 1024
 RECENT = 64
 """How many of the last answers say how good the estimates are by now."""
 
+Opening = tuple[Opened, int]
+"""A sparse vector that could be opened, and its price."""
+
 NOTHING = HistogramFactor((), Histogram(()))
 """What is known of columns that were never asked about together."""
 
@@ -158,7 +161,8 @@ class Learner:
     size: float | None = None  # the finest count of all rows
     live: dict[int, Opened] = field(default_factory=dict)
     recent: deque[tuple[float, Noise]] = field(default_factory=lambda: deque(maxlen=RECENT))  # |R - n q(h)|, R's noise
-    notes: dict[Hashable, Any] = field(default_factory=dict)  # of a planner, forgotten when the log grows
+    openings: dict[Hashable, Opening] = field(default_factory=dict)  # of a planner, forgotten when the log grows
+    misses: dict[float, float] = field(default_factory=dict)  # what `missed` has found, forgotten likewise
     grids: Grids = field(default_factory=dict)  # where the bins of queries are found; nodes of a tree share them
     _size_noise: Noise | None = None
     _waiting: list[_Answer] = field(default_factory=list)
@@ -168,7 +172,8 @@ class Learner:
         self.histogram = Factored(self.domain, self.learning.most_bins, self.grids)
 
     def advance(self, records: Iterable[Record]) -> None:
-        self.notes.clear()
+        self.openings.clear()
+        self.misses.clear()
         for record in records:
             match record.event:
                 case Versioned(version=version):
@@ -219,22 +224,21 @@ class Learner:
         Of the k answers, with m of them so far from their estimates: (1 + (m - e)/(1 - e/k)) / (2 + k), with e the
         number that would be so far by their own noise alone.
         """
-        found: float | None = self.notes.get(("missed", error))
-        if found is None:
+        if error not in self.misses:
             count = len(self.recent)
             alone = sum(single_tail(noise, error) for _, noise in self.recent)
             beyond = sum(gap >= error for gap, _ in self.recent)
             excess = max(beyond - alone, 0.0) / (1 - alone / count) if alone < count else 0.0
-            found = self.notes["missed", error] = (1 + excess) / (2 + count)
-        return found
+            self.misses[error] = (1 + excess) / (2 + count)
+        return self.misses[error]
 
     def _forget(self, version: int) -> None:
         """What was learnt of other data, and the sparse vectors over them, are of no use for a new version."""
         self.version = version
         self.size, self._size_noise = None, None
         self.histogram = Factored(self.domain, self.learning.most_bins, self.grids)
-        for kept in (self.live, self.recent, self._waiting, self._failed):
-            kept.clear()
+        for collection in (self.live, self.recent, self._waiting, self._failed):
+            collection.clear()
 
     def _take(self, event: Measured, record: Record) -> None:
         finer = self._size_noise is None or event.noise.variance() <= self._size_noise.variance()
@@ -278,7 +282,7 @@ def rows_of(strategy: LinearMap) -> list[Product]:
 def learnable(query: Product) -> bool:
     """Whether a query of one row has values of one sign, not all zero: divided by the largest they lie in [0, 1]."""
     levels = [mask.steps.levels for mask in query.masks]
-    return all(len(own) > 0 and own.min() >= 0 and own.max() > 0 for own in levels) and query.attrs != ()
+    return all(len(values) > 0 and values.min() >= 0 and values.max() > 0 for values in levels) and query.attrs != ()
 
 
 class Advanced(Protocol):
@@ -298,20 +302,20 @@ class Histograms:
     """
 
     records: list[Record] = field(default_factory=list)
-    kept: dict[Hashable, tuple[int, Any]] = field(default_factory=dict)
+    views: dict[Hashable, tuple[int, Advanced]] = field(default_factory=dict)  # each with how many records it has seen
 
     def advance(self, records: Iterable[Record]) -> None:
         for record in records:
             if isinstance(record.event, Versioned):
                 self.records.clear()  # what was learnt of other data is of no use
-                self.kept.clear()
+                self.views.clear()
             self.records.append(record)
 
     def of(self, key: Hashable, make: Callable[[], View]) -> View:
         """The view that stands under a key, made if there is none; equal keys mean equal views."""
-        seen, view = self.kept.get(key, (0, None))
-        view = make() if view is None else view
+        seen, standing = self.views.get(key, (0, None))
+        view = make() if standing is None else cast(View, standing)  # equal keys mean equal views, of one kind
         if seen < len(self.records):
             view.advance(self.records[seen:])
-        self.kept[key] = (len(self.records), view)
+        self.views[key] = (len(self.records), view)
         return view

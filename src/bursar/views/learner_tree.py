@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from bursar.core.accounting import Closed, Failed, Measured, Noise, Opened, Sealed, Versioned
 from bursar.core.domain import Domain
@@ -17,7 +17,7 @@ from bursar.core.queries import LinearMap, Product
 from bursar.core.seals import Seals
 from bursar.errors import QueryError
 from bursar.views.histograms import Factored, Grids
-from bursar.views.learner import MOST_ROWS, Learner, Learning, rows_of
+from bursar.views.learner import MOST_ROWS, Learner, Learning, Opening, rows_of
 from bursar.views.measurements import products_of
 
 
@@ -65,19 +65,19 @@ class LearnerTree:
     nodes: dict[Node, Learner] = field(default_factory=dict)
     live: defaultdict[Node, dict[int, Live]] = field(default_factory=lambda: defaultdict(dict))  # by exact window
     answers: dict[tuple[Node, str], tuple[int, Noise]] = field(default_factory=dict)  # exact caches: the finest ones
-    notes: dict[Hashable, Any] = field(default_factory=dict)  # of a planner, forgotten when the log grows
+    openings: dict[Hashable, Opening] = field(default_factory=dict)  # of a planner, forgotten when the log grows
     _seals: Seals = field(default_factory=Seals)
     _windows: dict[int, Node] = field(default_factory=dict)  # of the live ones
     _grids: Grids = field(default_factory=dict)
 
     def advance(self, records: Iterable[Record]) -> None:
-        self.notes.clear()
+        self.openings.clear()
         for record in records:
             match record.event:
                 case Versioned() as event:
                     self._seals.add(event)
-                    for kept in (self.nodes, self.live, self.answers, self._windows):
-                        kept.clear()  # what was learnt of other data is of no use
+                    for collection in (self.nodes, self.live, self.answers, self._windows):
+                        collection.clear()  # what was learnt of other data is of no use
                 case Sealed() as event:
                     self._seals.add(event)
                 case Opened() as opened:
@@ -100,9 +100,9 @@ class LearnerTree:
         return node in self.nodes and self.nodes[node].ready(query)
 
     def _open(self, opened: Opened, record: Record) -> None:
-        found = windowed(opened.scope, self.domain)
-        if found is not None:
-            window, scope = found
+        parts = windowed(opened.scope, self.domain)
+        if parts is not None:
+            window, scope = parts
             self.live[window][record.position] = Live(opened, scope, record.analyst)
             self._windows[record.position] = window
 
@@ -111,13 +111,13 @@ class LearnerTree:
             del self.live[self._windows.pop(instance)][instance]
 
     def _fail(self, query: LinearMap) -> None:
-        found = windowed(query, self.domain) if isinstance(query, Product) else None
-        if found is None:
+        parts = windowed(query, self.domain) if isinstance(query, Product) else None
+        if parts is None:
             return
-        window, rest = found
+        window, condition = parts
         for node in self.cut.nodes(window) or ():
-            if self.ready(node, rest) and (node, rest.digest) not in self.answers:
-                self.nodes[node].failed(rest)
+            if self.ready(node, condition) and (node, condition.digest) not in self.answers:
+                self.nodes[node].failed(condition)
 
     def _take(self, event: Measured, record: Record) -> None:
         rows: defaultdict[Node, list[tuple[Product, int]]] = defaultdict(list)
@@ -126,21 +126,21 @@ class LearnerTree:
             values = record.values[start : start + part.rows].tolist()
             start += part.rows
             for query, value in zip(rows_of(part), values, strict=True) if part.rows <= MOST_ROWS else ():
-                found = windowed(query, self.domain)
-                if found is not None and self.cut.nodes(found[0]) == [found[0]]:
-                    rows[found[0]].append((found[1], value))
-        for node, own in rows.items():
+                parts = windowed(query, self.domain)
+                if parts is not None and self.cut.nodes(parts[0]) == [parts[0]]:
+                    rows[parts[0]].append((parts[1], value))
+        for node, answers in rows.items():
             learner = self.nodes.get(node)
             learner = self._begin(node) if learner is None else learner
             if learner is not None:
                 self.nodes[node] = learner
-                learner.learn(own, event.noise)
-                self._keep(node, own, event.noise)
+                learner.learn(answers, event.noise)
+                self._keep(node, answers, event.noise)
 
     def _keep(self, node: Node, rows: Iterable[tuple[Product, int]], noise: Noise) -> None:
         for query, value in rows:
-            known = self.answers.get((node, query.digest))
-            if known is None or noise.variance() < known[1].variance():
+            finest = self.answers.get((node, query.digest))
+            if finest is None or noise.variance() < finest[1].variance():
                 self.answers[node, query.digest] = value, noise
 
     def _begin(self, node: Node) -> Learner | None:
@@ -168,10 +168,10 @@ def windowed(query: Product, domain: Domain) -> tuple[Node, Product] | None:
 
     Edge cases: a product without the partition column is about all partitions.
     """
-    own = [mask for mask in query.masks if domain.partition in mask.attrs]
-    if not own:
+    masks = [mask for mask in query.masks if domain.partition in mask.attrs]
+    if not masks:
         return (0, domain.partitions - 1), query
-    (mask,) = own
+    (mask,) = masks
     at, levels = mask.steps.at.tolist(), mask.steps.levels.tolist()
     if mask.attrs != (domain.partition,) or mask.rows != 1 or levels not in ([1], [1, 0]):
         return None
@@ -188,13 +188,13 @@ def split(window: Node) -> list[Node]:
     Guarantees: at most 2 log2(b - a + 1) nodes for a window of two partitions or more.
     """
     low, high = checked_window(window)
-    found: list[Node] = []
+    nodes: list[Node] = []
     while low <= high:
         size = (high - low + 1) if low == 0 else min(low & -low, high - low + 1)
         size = 1 << (size.bit_length() - 1)
-        found.append((low, low + size - 1))
+        nodes.append((low, low + size - 1))
         low += size
-    return found
+    return nodes
 
 
 def children(node: Node) -> tuple[Node, Node] | None:

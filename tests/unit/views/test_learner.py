@@ -216,7 +216,7 @@ def test_noise_does_not_count_as_an_estimate_that_is_off() -> None:
         off.measured(A0, 270)
     learner = learnt(off, Learning(**{**vars(LEARNING), "tau": 10.0}))
     assert learner.missed(7) == pytest.approx(65 / 66)
-    assert learner.missed(7) == learner.notes["missed", 7]
+    assert learner.missed(7) == learner.misses[7]
 
 
 @pytest.mark.parametrize(
@@ -233,15 +233,15 @@ def test_views_are_made_once_and_see_every_record_of_the_version() -> None:
     histograms.advance(records)
     first = histograms.of(LEARNING, lambda: Learner(DOMAIN, LEARNING))
     assert share(first) == share(learnt(records))
-    first.notes["price"] = 1
+    first.openings["price"] = (opened(), 1)
     assert histograms.of(LEARNING, lambda: Learner(DOMAIN, LEARNING)) is first
-    assert first.notes == {"price": 1}
+    assert first.openings.keys() == {"price"}
     other = Learning(**{**vars(LEARNING), "tau": 0.2})
     assert histograms.of(other, lambda: Learner(DOMAIN, other)) is not first
     records.measured(A0, 900)
     histograms.advance(records[-1:])
     assert share(histograms.of(LEARNING, lambda: Learner(DOMAIN, LEARNING))) == share(learnt(records))
-    assert first.notes == {}
+    assert first.openings == {}
     records.add(Versioned(version=2))
     histograms.advance(records[-1:])
     again = histograms.of(LEARNING, lambda: Learner(DOMAIN, LEARNING))

@@ -154,11 +154,11 @@ def test_bins_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> N
     assert grid.bins(query(c=[1, 1, 0, 0, 1], a=[0, 1, 0, 1])) is first
     monkeypatch.setattr(mw, "MOST_LISTED", first.remembered)
     grid.bins(joint())
-    assert list(grid.known) == [joint().digest]
-    assert grid.listed == grid.known[joint().digest].remembered
+    assert list(grid.cached) == [joint().digest]
+    assert grid.listed == grid.cached[joint().digest].remembered
     monkeypatch.setattr(mw, "MOST_PLACES", 1)
     grid.bins(ASKED["a range"])
-    assert (list(grid.known), grid.listed) == ([ASKED["a range"].digest], 0)
+    assert (list(grid.cached), grid.listed) == ([ASKED["a range"].digest], 0)
 
 
 def test_a_query_about_nothing() -> None:

@@ -151,8 +151,8 @@ def test_reconstructions_are_kept_as_long_as_they_fit(log: Log, monkeypatch: pyt
     log.measured(JOINT, [1, 2, 3, 4, 5, 6])
     for queries in (EYE, EVERYBODY, JOINT, EYE):
         assert log.answers(queries)
-        assert len(log.reconstructions.kept) == 1
-    assert list(log.reconstructions.kept)[-1] == ("a", "b")
+        assert len(log.reconstructions.states) == 1
+    assert list(log.reconstructions.states)[-1] == ("a", "b")
 
 
 def test_an_empty_log_answers_nothing() -> None:

@@ -71,10 +71,10 @@ class MonteCarlo:
     def check(self, weights: Reals, scales: Reals, goal: Goal) -> ErrorLaw | None:
         if goal.kind is GoalKind.RMSE:
             return law_of(weights, scales) if _small(weights, scales, goal) else None
-        found = self._failures(weights, scales, goal.amount) / self.draws
+        failing = self._failures(weights, scales, goal.amount) / self.draws
         p = goal.beta / 100
-        spread = NormalDist().inv_cdf(1 - p / 2) * math.sqrt(found * (1 - found) / self.draws)
-        chance = found + spread + p / 2
+        spread = NormalDist().inv_cdf(1 - p / 2) * math.sqrt(failing * (1 - failing) / self.draws)
+        chance = failing + spread + p / 2
         return Simulated(rows=law_of(weights, scales), alpha=goal.amount, chance=chance) if chance < goal.beta else None
 
     def _failures(self, weights: Reals, scales: Reals, alpha: float) -> int:

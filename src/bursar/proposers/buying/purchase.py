@@ -56,7 +56,7 @@ class PrecisionSearch:
 
     mode: Mode
     information: Reals  # (cells, cells)
-    asked: Reals  # (questions, cells)
+    questions: Reals  # (questions, cells)
     candidates: Reals  # (rows, cells)
     present: Reals  # (rows,) the loss of each candidate per unit of its coefficients
 
@@ -89,7 +89,7 @@ class PrecisionSearch:
         def at(place: float) -> float:
             total = self._precision(np.maximum(self.present, math.exp(place)))
             # A Gaussian row is bought beside the one that is there; a Laplace row becomes the finer one.
-            return excess(Posterior(held=held, more=total - before, own=total))
+            return excess(Posterior(held=held, more=total - before, total=total))
 
         low, start, high = (math.log(self._loss(need * times)) for times in (1 / FARTHEST, 1.0, FARTHEST))
         least = math.log(max(self.present.min(initial=math.inf), math.exp(low)))  # below it nothing changes
@@ -97,13 +97,13 @@ class PrecisionSearch:
 
     def _held(self, variance: float) -> PriorCovariance:
         least = max(UNKNOWN / variance, ROUNDING * float(self.information.diagonal().max(initial=0.0)))
-        known = self.information + least * np.eye(len(self.information))
-        solved = np.linalg.solve(known, np.concatenate([self.candidates, self.asked]).T)
-        own, asked = solved[:, : len(self.candidates)], solved[:, len(self.candidates) :]
+        information = self.information + least * np.eye(len(self.information))
+        solved = np.linalg.solve(information, np.concatenate([self.candidates, self.questions]).T)
+        of_candidates, of_questions = solved[:, : len(self.candidates)], solved[:, len(self.candidates) :]
         return PriorCovariance(
-            base=np.einsum("ij,ji->i", self.asked, asked),
-            among=self.candidates @ own,
-            shared=self.candidates @ asked,
+            base=np.einsum("ij,ji->i", self.questions, of_questions),
+            among=self.candidates @ of_candidates,
+            shared=self.candidates @ of_questions,
         )
 
     def _precision(self, losses: Reals) -> Reals:
@@ -128,7 +128,7 @@ class Posterior:
 
     held: PriorCovariance
     more: Reals  # (rows,) precision that each candidate gains
-    own: Reals  # (rows,) precision of what is measured of it by then
+    total: Reals  # (rows,) precision of what is measured of it by then
 
     def variances(self) -> Reals:
         """Of the questions."""
@@ -138,7 +138,7 @@ class Posterior:
     def weights(self) -> Reals:
         """(questions, rows) how much each candidate's own measurement counts in each question."""
         shared = self.held.shared - self.held.among[:, self._changed] @ self._solved
-        return np.asarray(shared.T * self.own)
+        return np.asarray(shared.T * self.total)
 
     @cached_property
     def _changed(self) -> NDArray[np.int64]:
@@ -216,10 +216,10 @@ class CandidateRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LevelledPurchase:
-    """Events that bring the rows of a wish to one level, and what will be known after them."""
+    """Events that bring candidate rows to one level of loss, and what will be known after them."""
 
-    wish: CandidateRows
-    level: float  # the loss per unit that no row of the wish is below
+    candidates: CandidateRows
+    level: float  # the loss per unit that no candidate row is below
     events: tuple[Bought, ...]
     places: tuple[Integers, ...]  # for each event, where its values go
     after: Reconstruction  # values of events are missing
@@ -234,7 +234,7 @@ class LevelledPurchase:
             price=Price(events=(*self.events, *more), at_most=price),
             law=self.law,
             run=partial(self._run, more),
-            reuses=sum(node is not None for node in self.wish.nodes),
+            reuses=sum(node is not None for node in self.candidates.nodes),
             buys=bought,
             note=note,
             credit=credit,
@@ -257,52 +257,57 @@ def _carried_out(event: Bought, verbs: Verbs) -> Integers:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PurchaseProblem:
-    """One wish for one question: to which level its rows must be brought, and what that does to the question."""
+    """Which level of loss candidate rows must be brought to for one question, and what that does to the question."""
 
-    wish: CandidateRows
+    candidates: CandidateRows
     request: Request
     views: Views
-    known: Reconstruction
-    market: PrecisionSearch
+    reconstruction: Reconstruction
+    search: PrecisionSearch
 
     @staticmethod
-    def of(wish: CandidateRows, request: Request, views: Views) -> PurchaseProblem | None:
+    def of(candidates: CandidateRows, request: Request, views: Views) -> PurchaseProblem | None:
         """None where question and rows tell too many cells apart."""
-        wanted = request.workload.map
-        known = views.reconstructions.on(views.domain.ordered([*wanted.attrs, *wish.rows.attrs])).copy()
-        parts = [*products_of(wanted), *products_of(wish.rows)]
-        if not all(known.split_by(part) for part in parts) or len(known.state.cells) > MOST_CELLS:
+        workload = request.workload.map
+        reconstruction = views.reconstructions.on(
+            views.domain.ordered([*workload.attrs, *candidates.rows.attrs])
+        ).copy()
+        parts = [*products_of(workload), *products_of(candidates.rows)]
+        if not all(reconstruction.split_by(part) for part in parts) or len(reconstruction.state.cells) > MOST_CELLS:
             return None
-        root = np.sqrt(known.state.cells)
-        market = PrecisionSearch(
+        root = np.sqrt(reconstruction.state.cells)
+        search = PrecisionSearch(
             mode=views.mode,
-            information=known.state.information / np.outer(root, root),
-            asked=np.concatenate([known.coordinates(part) for part in products_of(wanted)]) / root,
-            candidates=np.concatenate([known.coordinates(part) for part in products_of(wish.rows)]) / root,
-            present=wish.losses(views.mode),
+            information=reconstruction.state.information / np.outer(root, root),
+            questions=np.concatenate([reconstruction.coordinates(part) for part in products_of(workload)]) / root,
+            candidates=np.concatenate([reconstruction.coordinates(part) for part in products_of(candidates.rows)])
+            / root,
+            present=candidates.losses(views.mode),
         )
-        return PurchaseProblem(wish=wish, request=request, views=views, known=known, market=market)
+        return PurchaseProblem(
+            candidates=candidates, request=request, views=views, reconstruction=reconstruction, search=search
+        )
 
     @cached_property
     def level(self) -> float | None:
         """About the least level that keeps the goal; for a goal on tails by the saddlepoint approximation."""
         goal = self.request.goal
         if goal.kind is GoalKind.RMSE:
-            return self.market.level(goal.amount**2 * (1 - 1e-9), mean=True)
+            return self.search.level(goal.amount**2 * (1 - 1e-9), mean=True)
         z = -NormalDist().inv_cdf(goal.beta / (2 * self.request.workload.map.rows))
-        found = self.market.level_by(self._excess, (goal.amount / z) ** 2)
-        return None if found is None else (1 + ABOVE) * found
+        level = self.search.level_by(self._excess, (goal.amount / z) ** 2)
+        return None if level is None else (1 + ABOVE) * level
 
     def cheapest(self) -> LevelledPurchase | None:
         """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide."""
         level, step, fails = self.level, STEP, 0.0
         best: LevelledPurchase | None = None
         for _ in range(TRIES):
-            made = None if level is None else self._purchase(level)
-            if level is None or made is None:
+            purchase = None if level is None else self._purchase(level)
+            if level is None or purchase is None:
                 break
-            if meets(made.law, self.request.goal):
-                best = made
+            if meets(purchase.law, self.request.goal):
+                best = purchase
                 if fails == 0 and _noise_at(level, self.views.mode).scale > COARSE:
                     break
             else:
@@ -320,7 +325,7 @@ class PurchaseProblem:
     def events(self, level: float) -> tuple[Bought, ...] | None:
         """What brings the rows to a level; None where that takes a noise that cannot be drawn."""
         try:
-            return finer(self.wish, level, self.views)
+            return finer(self.candidates, level, self.views)
         except GoalError:
             return None
 
@@ -333,10 +338,10 @@ class PurchaseProblem:
         except BudgetError:
             return None
 
-    def price(self, made: LevelledPurchase) -> int | None:
+    def price(self, purchase: LevelledPurchase) -> int | None:
         """What a purchase costs; None where that is beyond any budget."""
         try:
-            return self.least if made.level == self.level else self.views.price(made.events)
+            return self.least if purchase.level == self.level else self.views.price(purchase.events)
         except BudgetError:
             return None
 
@@ -346,15 +351,15 @@ class PurchaseProblem:
         What is not bought counts as one more draw.
         """
         laplace, amount = self.views.mode is Mode.PURE, self.request.goal.amount
-        weights, spreads = np.abs(after.weights()), 1 / np.sqrt(after.own)
-        rest = np.sqrt(np.maximum(after.variances() - np.square(weights) @ np.square(spreads), 0.0))
-        scales = np.column_stack([weights * spreads, rest]) / (math.sqrt(2) if laplace else 1.0)
+        weights, spreads = np.abs(after.weights()), 1 / np.sqrt(after.total)
+        other_spread = np.sqrt(np.maximum(after.variances() - np.square(weights) @ np.square(spreads), 0.0))
+        scales = np.column_stack([weights * spreads, other_spread]) / (math.sqrt(2) if laplace else 1.0)
         reached = np.full(len(weights), amount)
         if (
             weights.max(initial=0.0) > FINE * amount
         ):  # on a lattice a tail falls in steps: about its value half a step on
             pitch = pitches(weights, spreads)
-            on = (pitch > 0) & (rest <= NEARLY * pitch)
+            on = (pitch > 0) & (other_spread <= NEARLY * pitch)
             reached[on] = pitch[on] * (np.maximum(np.ceil(amount / pitch[on] - NEARLY), 1.0) - 0.5)
         kind = NoiseKind.LAPLACE if laplace else NoiseKind.GAUSSIAN
         each = float(near_tails(scales, kind, reached).mean())
@@ -365,7 +370,7 @@ class PurchaseProblem:
         events = self.events(level)
         if events is None:
             return None
-        after = self.known.copy()
+        after = self.reconstruction.copy()
         places = after.refine(
             Finer(event.block, event.rows, np.zeros(len(event.rows), np.int64), event.after)
             for event in events
@@ -383,7 +388,7 @@ class PurchaseProblem:
         if weights is None:
             return None
         return LevelledPurchase(
-            wish=self.wish,
+            candidates=self.candidates,
             level=level,
             events=events,
             places=tuple(places),
@@ -393,19 +398,19 @@ class PurchaseProblem:
         )
 
 
-def finer(wish: CandidateRows, level: float | Reals, views: Views) -> tuple[Bought, ...]:
-    """What brings every row of the wish that is coarser to a level, or each to its own: refinements, then purchases."""
-    present = wish.losses(views.mode)
-    wanted = np.broadcast_to(level, present.shape)
+def finer(candidates: CandidateRows, level: float | Reals, views: Views) -> tuple[Bought, ...]:
+    """What brings every coarser row to a level, or each to a level of its own: refinements, then purchases."""
+    present = candidates.losses(views.mode)
+    target = np.broadcast_to(level, present.shape)
     refined: dict[tuple[int, Noise, Noise], list[int]] = defaultdict(list)
     bought: dict[Noise, list[int]] = defaultdict(list)
-    for row in np.flatnonzero(wanted > present * (1 + 1e-6)).tolist():
-        node, noise = wish.nodes[row], _noise_at(float(wanted[row]), views.mode)
+    for row in np.flatnonzero(target > present * (1 + 1e-6)).tolist():
+        node, noise = candidates.nodes[row], _noise_at(float(target[row]), views.mode)
         if node is None or views.mode is not Mode.PURE:
             bought[noise].append(row)
         else:
             refined[node.block, node.noise, noise].append(node.row)
-    made: list[Bought] = [
+    events: list[Bought] = [
         Refined(
             block=block,
             measured=views.nodes.strategies[block],
@@ -416,11 +421,11 @@ def finer(wish: CandidateRows, level: float | Reals, views: Views) -> tuple[Boug
         )
         for (block, before, after), rows in refined.items()
     ]
-    made += [
-        Measured(strategy=rows_of(wish.rows, np.array(rows)), noise=noise, version=views.version)
+    events += [
+        Measured(strategy=rows_of(candidates.rows, np.array(rows)), noise=noise, version=views.version)
         for noise, rows in bought.items()
     ]
-    return tuple(made)
+    return tuple(events)
 
 
 def _noise_at(loss: float, mode: Mode) -> Noise:

@@ -102,23 +102,23 @@ class ExplicitPlan:
         return np.asarray(np.abs(self.weights).max(axis=0, initial=0) > 0)
 
 
-def listed(wanted: LinearMap, domain: Domain, mode: Mode) -> ExplicitPlan | None:
+def listed(workload: LinearMap, domain: Domain, mode: Mode) -> ExplicitPlan | None:
     """The best strategy for the queries; None where none is known."""
     from bursar.strategies.best import best_strategy  # linear algebra takes a while to load, and few questions need it
 
     try:
-        plan = best_strategy(wanted, mode)
+        plan = best_strategy(workload, mode)
     except QueryError:
         return None
     if plan.answers is None or not plan.parts:
         return None
-    weights = _weights(plan, wanted, domain)
+    weights = _weights(plan, workload, domain)
     return None if weights is None else ExplicitPlan(plan, weights)
 
 
-def _weights(plan: StrategyPlan, wanted: LinearMap, domain: Domain) -> Reals | None:
+def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain) -> Reals | None:
     """How least squares weighs the plan's rows; found by reconstructing from rows that all came out as zero."""
-    columns = domain.ordered([*wanted.attrs, *(name for part in plan.parts for name in part.map.attrs)])
+    columns = domain.ordered([*workload.attrs, *(name for part in plan.parts for name in part.map.attrs)])
     rehearsal = Reconstruction(domain, columns)
     unit = _trial_unit(plan)
     if unit is None:
@@ -129,7 +129,7 @@ def _weights(plan: StrategyPlan, wanted: LinearMap, domain: Domain) -> Reals | N
             return None  # a map that least squares does not know
         if not all(rehearsal.add(_zeros(product, noise)) for product in products):
             return None
-    return rehearsal.weights_of(wanted)
+    return rehearsal.weights_of(workload)
 
 
 def _trial_unit(plan: StrategyPlan) -> float | None:
@@ -201,7 +201,7 @@ class SinePlan:
         return low
 
 
-def sines(wanted: LinearMap, domain: Domain) -> SinePlan | None:
+def sines(workload: LinearMap, domain: Domain) -> SinePlan | None:
     """A plan where all queries are about one column and cut it into many pieces; None elsewhere.
 
     It is over the cells from the first to the last that a query looks at, or over all if these are nearly all; and made
@@ -211,25 +211,25 @@ def sines(wanted: LinearMap, domain: Domain) -> SinePlan | None:
     from bursar.strategies.best import LineWorkload as Asked
     from bursar.strategies.ranges import RangeFamily, SineStrategy
 
-    if len(wanted.attrs) != 1:
+    if len(workload.attrs) != 1:
         return None
-    (column,) = wanted.attrs
+    (column,) = workload.attrs
     size = domain[column].size
-    rows = rows_on(wanted, column, size)
+    rows = rows_on(workload, column, size)
     if rows is None or len(rows.breaks()) < LONG_COLUMN or rows.rows * size > MOST_WORK:
         return None
     first, end = _hull(rows)
     if end - first >= NEARLY_ALL * size:
         first, end = 0, size
     family = RangeFamily.PREFIXES if _prefixes(rows, first) else RangeFamily.RANGES
-    asked = Asked(family=family, column=column, cells=end - first, max_rows=LARGEST_ROWS, first=first, size=size)
+    line = Asked(family=family, column=column, cells=end - first, max_rows=LARGEST_ROWS, first=first, size=size)
     try:
-        plan = best_strategy(asked, Mode.CONCENTRATED)
+        plan = best_strategy(line, Mode.CONCENTRATED)
     except QueryError:
         return None
     assert isinstance(plan.source, SineStrategy)
-    own = within(rows, plan.source.transform)
-    return None if own is None else SinePlan(plan, plan.source, own)
+    inside = within(rows, plan.source.transform)
+    return None if inside is None else SinePlan(plan, plan.source, inside)
 
 
 def _hull(rows: Steps) -> tuple[int, int]:
