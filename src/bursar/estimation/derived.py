@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Reals
 
-SLACK = 1e-12
+ROUNDING_OF_ENDS = 1e-12
 """Ends are moved outwards by this part: more than the few operations that made them can have lost."""
 
-HAIR = 1e-6
+ROUNDING_OF_COUNTS = 1e-6
 """Numbers of rows are whole; this much is left to the rounding of the ends of their bars."""
 
 MOST_STEPS = 50
@@ -148,7 +148,7 @@ class Ratio:
         """Where the denominator is 0 for sure: a count that is below 1, or anything that can be nothing but 0."""
         terms = [place for place, weight in enumerate(self.below.weights) if weight]
         if self.below.constant == 0 and [self.least[place] for place in terms] == [1.0]:
-            return np.asarray(box.high[:, self.columns[terms[0]]] < 1 - HAIR)
+            return np.asarray(box.high[:, self.columns[terms[0]]] < 1 - ROUNDING_OF_COUNTS)
         ends = self.below.of(box)
         return np.asarray((ends.low == 0) & (ends.high == 0))
 
@@ -163,7 +163,7 @@ class Ratio:
     def _ends(self, inputs: Box, sure: NDArray[np.bool_]) -> tuple[Reals, Reals]:
         high = np.where(sure, self._most(inputs, 1.0, sure), np.inf)
         low = np.where(sure, -self._most(inputs, -1.0, sure), -np.inf)
-        return low - SLACK * np.abs(low), high + SLACK * np.abs(high)
+        return low - ROUNDING_OF_ENDS * np.abs(low), high + ROUNDING_OF_ENDS * np.abs(high)
 
     def _most(self, inputs: Box, sign: float, sure: NDArray[np.bool_]) -> Reals:
         """The greatest value over the box of the ratio, or of its negative."""
@@ -204,7 +204,7 @@ class Variance:
     def of(self, box: Box) -> Derived:
         moments = box.columns(self.columns).times(np.array(self.units))
         needed = 2.0 if self.sample else 1.0
-        nothing = moments.high[:, 0] < needed - HAIR
+        nothing = moments.high[:, 0] < needed - ROUNDING_OF_COUNTS
         moments = moments.at_least(np.array([needed, -np.inf, 0.0]))
         fewest, most = moments.low[:, 0], moments.high[:, 0]
         inner = np.where((moments.low[:, 1] <= 0) & (moments.high[:, 1] >= 0), 0.0, np.abs(moments.low[:, 1]))
@@ -218,7 +218,7 @@ class Variance:
         highest = self.width**2 / 4
         rows = (moments.values[:, 0], most, fewest)
         shown = [self._shown(np.clip(v, 0.0, highest), n) for v, n in zip((value, least, greatest), rows, strict=True)]
-        low, high = shown[1] * (1 - SLACK), shown[2] * (1 + SLACK)
+        low, high = shown[1] * (1 - ROUNDING_OF_ENDS), shown[2] * (1 + ROUNDING_OF_ENDS)
         (most_at_all,) = self._shown(np.array([highest]), np.array([needed]))
         return _null(nothing, Derived(np.clip(shown[0], low, high), low, high), 0.0, float(most_at_all))
 
@@ -281,7 +281,7 @@ class Quantile:
         return somebody
 
     def _line(self, guess: Reals, low: Reals, high: Reals) -> tuple[float, float, float]:
-        if high[-1] < 1 - HAIR:
+        if high[-1] < 1 - ROUNDING_OF_COUNTS:
             return math.nan, *self._ends()
         if np.any(high < low):
             return sum(self._ends()) / 2, *self._ends()
@@ -292,7 +292,7 @@ class Quantile:
             value = ends[0] + float(part) * (ends[1] - ends[0])
         least, _, _ = self._ranks(max(1, math.ceil(low[-1])))
         _, most, _ = self._ranks(max(1, math.floor(high[-1])))
-        first, last = high >= least + 1 - HAIR, low > most + HAIR
+        first, last = high >= least + 1 - ROUNDING_OF_COUNTS, low > most + ROUNDING_OF_COUNTS
         begin = int(np.argmax(first)) if first.any() else len(self.points) - 1
         end = int(np.argmax(last)) if last.any() else len(self.points) - 1
         return value, self.points[begin], self.points[end]

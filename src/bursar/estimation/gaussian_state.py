@@ -4,12 +4,6 @@ With rows q_j measured with variance v_j, M = sum_j q_j q_j^T / v_j is the infor
 projector P onto the span of the rows are kept beside it, so that a query w in the span has estimate w.x and variance
 w^T S w. A new row costs O(n^2): inside the span by Sherman-Morrison, outside it by Meyer's formula for the
 pseudo-inverse. Many rows cost as much each, but in products of matrices, which take a fraction of the time.
-
-Free answers in next to no time: questions about one column from sums over all cells before a boundary.
-
-A row that changes at few cells, as a range does at two, is a sum of few such prefixes. Their estimates and covariances
-are added up once, so that an answer and its variance take a handful of numbers, however many cells and measured rows
-there are.
 """
 
 from __future__ import annotations
@@ -30,19 +24,19 @@ IN_SPAN = 1e-8
 Lengths would not do: a query may differ from the span in one cell of billions, and everybody may sit in that cell.
 """
 
-TOGETHER, MOST_TOGETHER = 2, 256
+FEWEST_TOGETHER, MOST_TOGETHER = 2, 256
 """How few rows, and how many, are taken in together."""
 
-INVERTED = 8
+FEWEST_TO_INVERT = 8
 """From so many rows on it may pay to invert the information."""
 
-BEYOND_DOUBT = 100.0
+CLEARANCE_OF_SPAN = 100.0
 """Turned rows are inside the span, or outside, if what they leave open is so many times below, or above, `IN_SPAN`."""
 
-ALIKE = 1e6
+LARGEST_RATIO_OF_ROWS = 1e6
 """Rows are turned together if none is more than so many times as large as another, which rounding would hide."""
 
-WELL_CONDITIONED = 1e-8
+SMALLEST_PIVOT = 1e-8
 """Rows determine every coordinate beyond doubt if no pivot of the information, at unit diagonal, is below this."""
 
 
@@ -141,7 +135,7 @@ class GaussianState:
 
     def _take_everything(self, rows: Reals, values: Reals, variances: Reals) -> bool:
         """All rows at once where nothing is left open after them: the information is simply inverted."""
-        if len(rows) < max(INVERTED, len(self.cells) // 2):
+        if len(rows) < max(FEWEST_TO_INVERT, len(self.cells) // 2):
             return False
         information = self.information + (rows.T / variances) @ rows
         size = np.sqrt(information.diagonal())
@@ -152,7 +146,7 @@ class GaussianState:
             pivots = np.linalg.cholesky(scaled).diagonal()
         except np.linalg.LinAlgError:
             return False
-        if pivots.min() ** 2 < WELL_CONDITIONED:
+        if pivots.min() ** 2 < SMALLEST_PIVOT:
             return False
         told = self.information @ self.estimate + (values / variances) @ rows
         covariance = np.linalg.inv(scaled) / np.outer(size, size)
@@ -171,20 +165,20 @@ class GaussianState:
         Edge cases: False, and nothing changed, for few rows, for rows of very different sizes, and where rounding
         leaves open which s_i are zero.
         """
-        if len(rows) < TOGETHER:
+        if len(rows) < FEWEST_TOGETHER:
             return False
         outside = np.zeros_like(rows) if self.complete else self._open(rows)
         settled = self._settled(rows, outside)
         sizes = np.abs(rows[~settled] / np.sqrt(self.cells)).max(axis=1, initial=0)
-        if sizes.max(initial=0) > ALIKE * sizes.min(initial=np.inf):
+        if sizes.max(initial=0) > LARGEST_RATIO_OF_ROWS * sizes.min(initial=np.inf):
             return False
         turn, lengths, ways = np.linalg.svd(outside[~settled], full_matrices=len(rows) > len(self.cells))
         rank = min(len(turn), len(ways))
         left = np.zeros(len(turn))
         left[:rank] = lengths * np.abs(ways[:rank] / np.sqrt(self.cells)).max(axis=1, initial=0)
         left /= IN_SPAN * np.abs(rows / np.sqrt(self.cells)).max(initial=0)
-        fresh = left > BEYOND_DOUBT
-        if np.any(left[~fresh] > 1 / BEYOND_DOUBT):
+        fresh = left > CLEARANCE_OF_SPAN
+        if np.any(left[~fresh] > 1 / CLEARANCE_OF_SPAN):
             return False
         turned, told = turn.T @ rows[~settled], turn.T @ values[~settled]
         inside, heard = np.concatenate([rows[settled], turned[~fresh]]), np.concatenate([values[settled], told[~fresh]])
@@ -249,13 +243,17 @@ def _plus(matrix: Reals, places: NDArray[np.int64], amounts: Reals) -> Reals:
 MOST_CHANGES = 16
 """Most cells at which a question changes: all pairs of them are looked up."""
 
-ROUNDING = 1e-11
+CANCELLATION_SHARE = 1e-11
 """What cancelling may cost a variance, as a share of the numbers that cancel; it is added, never taken off."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrefixSums:
-    """The knowledge about one column, whose merged cells are `labels`, in sums over the cells from a boundary on."""
+    """Prefix sums of the estimate and covariance of one column, whose merged cells are `labels`.
+
+    A row that changes at few cells, as a range does at two, is a sum of few such prefixes. They are added up once, so
+    that an answer and its variance take a handful of numbers, however many cells and measured rows there are.
+    """
 
     state: GaussianState
     labels: Integers  # the merged cell of each cell of the column
@@ -279,7 +277,7 @@ class PrefixSums:
             return None
         pairs = self._covariance[place[:, None], place]
         variance = float(jump @ pairs @ jump)
-        doubt = ROUNDING * float(np.square(jump) @ pairs.diagonal())
+        doubt = CANCELLATION_SHARE * float(np.square(jump) @ pairs.diagonal())
         return float(jump @ self._estimate[place]), max(variance, 0.0) + doubt
 
     def _whole(self, at: Integers, jump: Integers) -> bool:

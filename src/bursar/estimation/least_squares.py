@@ -1,9 +1,7 @@
-"""Reconstruction: what the rows in the log say together about the joint cells of some columns.
+"""Weighted least squares over the log: what measured rows say together about the joint cells of some columns.
 
 Cells that no measured row tells apart are merged, which loses nothing: a query that cuts through a merged cell is not
 determined by the rows at all. Merged cells are a product of per-column classes and are split when new rows come.
-
-Merged cells: the classes of each column's cells that nothing measured so far tells apart, and masks over them.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from bursar.tails import Noises
 Classes = dict[str, Integers]
 """Per column, in the order of the domain: the class of each of its cells."""
 
-MERGED_CELLS = 2048
+MOST_MERGED_CELLS = 2048
 """Most merged cells of one reconstruction."""
 
 
@@ -69,7 +67,7 @@ def told_apart(classes: Mapping[str, Integers], product: Product) -> Classes | N
     finer = dict(classes)
     for mask in product.masks:
         for name in mask.attrs:
-            labels = mask.classes(name, MERGED_CELLS)
+            labels = mask.classes(name, MOST_MERGED_CELLS)
             if labels is None:
                 return None
             finer[name] = _numbered(finer[name] * (int(labels.max()) + 1) + labels)
@@ -94,27 +92,27 @@ def _numbered(classes: Integers) -> Integers:
     return (np.cumsum(used) - 1)[classes]
 
 
-ROW_NUMBERS = 2**24
+MOST_ROW_NUMBERS = 2**24
 """Most numbers that the rows of one reconstruction may take up; rows that come after that are left out."""
 
 
 FEW_ROWS = 16
 """Measurements of up to so many rows show which cells questions tell apart; larger ones are strategies for them."""
 
-REMEMBERED = 256
+REMEMBERED_ANSWERS = 256
 """Most answers that are remembered."""
 
-KEPT_MASKS, KEPT_NUMBERS = 512, 256
+REMEMBERED_MASKS, REMEMBERED_MASK_NUMBERS = 512, 256
 """Most masks that are remembered, each of so many numbers at most."""
 
-UNSAID, ROUNDS = 1e-11, 4
+LARGEST_RESIDUAL, RESIDUAL_ROUNDS = 1e-11, 4
 """Weighted rows may differ from a query by this share of its largest value in a cell; tried so many times."""
 
-EVEN = 1e10
+LARGEST_RATIO_OF_PRECISIONS = 1e10
 """Precisions may differ by such a factor, those of rows before they were refined among them, where the covariance is
 used as it is."""
 
-DUST = 1e-12
+SMALLEST_WEIGHT_SHARE = 1e-12
 """Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
 
 
@@ -254,7 +252,7 @@ class Reconstruction:
         if finer is None:
             return False
         cells = math.prod(count(labels) for labels in finer.values())
-        if cells > MERGED_CELLS or (len(self.rows) + rows) * cells > ROW_NUMBERS:
+        if cells > MOST_MERGED_CELLS or (len(self.rows) + rows) * cells > MOST_ROW_NUMBERS:
             return False
         self._refine(finer)
         return True
@@ -267,7 +265,7 @@ class Reconstruction:
     def answered(self, queries: LinearMap) -> Estimate | None:
         """As `answer`, by the quickest way, and remembered until more is known: tails that were found stay found."""
         if queries.digest not in self.answers:
-            if len(self.answers) >= REMEMBERED:
+            if len(self.answers) >= REMEMBERED_ANSWERS:
                 self.answers.clear()
             self.answers[queries.digest] = self.quick(queries) or self.answer(queries)
         return self.answers[queries.digest]
@@ -289,7 +287,7 @@ class Reconstruction:
         """
         if len(self.columns) != 1 or not isinstance(queries, Product) or len(queries.masks) != 1:
             return None
-        if self.precisions.max(initial=0) > EVEN * self.coarsest:
+        if self.precisions.max(initial=0) > LARGEST_RATIO_OF_PRECISIONS * self.coarsest:
             return None
         if self.sums is None or self.snapshot is None:
             self.snapshot = self.copy()
@@ -314,9 +312,11 @@ class Reconstruction:
         if not self.state.spans(matrix):
             return None
         weights = self._adding_up_to(matrix)
-        weights[np.abs(weights) < DUST * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
+        weights[np.abs(weights) < SMALLEST_WEIGHT_SHARE * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
         whole = np.rint(weights)
-        return np.where(np.abs(weights - whole) < DUST, whole, weights)  # .999... of a count is a count
+        return np.where(
+            np.abs(weights - whole) < SMALLEST_WEIGHT_SHARE, whole, weights
+        )  # .999... of a count is a count
 
     def _adding_up_to(self, queries: Reals) -> Reals:
         """Weights of the rows that make up the queries, with the least variance.
@@ -325,8 +325,8 @@ class Reconstruction:
         query: counts in the millions would shine through. So what is left unsaid is weighed again, until nothing is.
         """
         weights: Reals = np.zeros((len(queries), len(self.rows)))
-        unsaid, most = queries, UNSAID * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
-        for _ in range(ROUNDS):
+        unsaid, most = queries, LARGEST_RESIDUAL * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
+        for _ in range(RESIDUAL_ROUNDS):
             weights = weights + (unsaid @ self.state.covariance) @ self.rows.T * self.precisions
             unsaid = queries - weights @ self.rows
             if np.all(np.abs(unsaid / self.roots) <= most):
@@ -367,8 +367,8 @@ class Reconstruction:
         if merged is not None:
             return merged
         new = MergedMask(mask, self.classes)
-        if new.numbers <= KEPT_NUMBERS:
-            if len(self.seen) >= KEPT_MASKS:
+        if new.numbers <= REMEMBERED_MASK_NUMBERS:
+            if len(self.seen) >= REMEMBERED_MASKS:
                 self.seen.clear()
             self.seen[key] = new
         return new

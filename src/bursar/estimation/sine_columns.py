@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +17,7 @@ from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Stack, Steps, Transform
 from bursar.estimation.estimate import Estimate, NearlyNormal
-
-if TYPE_CHECKING:
-    from bursar.strategies.ranges import SineStrategy
+from bursar.strategies.ranges import SineStrategy
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,8 +54,6 @@ class SineColumn:
 
     @cached_property
     def _strategy(self) -> SineStrategy | None:
-        from bursar.strategies.ranges import SineStrategy  # linear algebra takes a while to load
-
         return SineStrategy.of(self.transform)
 
     @cached_property

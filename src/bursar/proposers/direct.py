@@ -1,8 +1,7 @@
 """Measure the question itself, with just as much noise as the goal allows.
 
-Counts that tie too many columns together for a mask, and what is asked beside them, are measured part by part.
-
-Counts that tie many columns together, and what is asked beside them: what was measured before answers again.
+Counts that tie too many columns together for a mask, and what is asked beside them, are measured part by part; parts
+that were measured before answer again (`one-by-one`).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from bursar.planner.request import Request
 from bursar.tails import half_width, scale_for, single_tail
 from bursar.views.measurements import noise_of
 
-ROUNDED = 1 - 1e-12
+BETA_LESS_ROUNDING = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
 
 
@@ -150,7 +149,7 @@ def scale_of(kind: NoiseKind, rows: int, goal: Goal, times: int) -> float | None
     """The largest scale that meets the goal on rows that are so many times what is measured; None if none does."""
     if goal.kind is GoalKind.ERROR:
         try:
-            return scale_for(kind, goal.amount / times, each_of(ROUNDED * goal.beta, rows))
+            return scale_for(kind, goal.amount / times, each_of(BETA_LESS_ROUNDING * goal.beta, rows))
         except GoalError:
             return None
     most = (goal.amount / times) ** 2
@@ -256,7 +255,7 @@ def _noises(records: Sequence[Record | None], fresh: Sequence[Noise] = ()) -> tu
 def _good(record: Record, goal: Goal, rows: int, times: int) -> bool:
     """Whether a record, taken so many times, keeps the share of the goal that each of so many rows has."""
     if goal.kind is GoalKind.ERROR:
-        return single_tail(noise_of(record), goal.amount / times) <= each_of(ROUNDED * goal.beta, rows)
+        return single_tail(noise_of(record), goal.amount / times) <= each_of(BETA_LESS_ROUNDING * goal.beta, rows)
     return goal.kind is GoalKind.RMSE and times**2 * noise_of(record).variance() <= goal.amount**2
 
 

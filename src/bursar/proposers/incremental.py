@@ -1,13 +1,8 @@
 """Buy just what the log lacks to answer this question: one row, chosen for the least rise of what is spent.
 
-The row is rarely the question itself. It leaves out what is known, and it leans on people about whom less has been told
-than about others: their loss may rise for free, since what is spent is the largest loss.
-
-What the log would know after one more row: tried out on a copy, before anything is bought.
-
-Nothing here depends on values, so everything is known beforehand.
-
-Buying one question at a time: the row that answers a query at the least rise of the largest loss.
+The row is rarely the question itself. It leaves out what is known, and it leans on cells whose loss is below the
+maximum: their loss may rise for free, since what is spent is the largest loss. `best_row` finds the row, and
+`Rehearsal` says what least squares would know after it; neither depends on values, so everything is known beforehand.
 
 Noise is Gaussian. Over n cells, M = sum q q^T / sigma^2 is what has been bought (the information), and a cell's loss is
 half of l_j, by default M_jj. A new row q, at noise of variance one, leaves the query w with variance
@@ -36,20 +31,21 @@ from bursar.estimation.least_squares import FEW_ROWS, Block, Classes, Reconstruc
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
+from bursar.strategies.integers import span_of, towards_zero
 from bursar.strategies.measure import checked_gram
 from bursar.threads import one_thread
 from bursar.views.measurements import products_of
 
-NO_SLACK = 1e-12
+SMALLEST_SLACK = 1e-12
 """Slack below this share of the cap is none."""
 
 SMALLEST_SHARE = 1e-12
 """No cell's dual weight falls below this, so that none divides by zero; a bound holds for all weights."""
 
-GAP = 0.02
+LARGEST_GAP_OF_CAP = 0.02
 """How far, as a share of the rise, the cap may stay above the least possible."""
 
-MARGIN = 1e-3
+MARGIN_OF_FREE_ROWS = 1e-3
 """A row is taken for free only if it would leave the query this much below its target: rounding needs some room."""
 
 MOST_STEPS = 60
@@ -140,7 +136,7 @@ class _Search:
         self.present = float(losses.max())
         self.row, self.blend = w / math.sqrt(variance), w
         self.cap = float(np.max(losses + np.square(self.row)))  # of asking the query itself
-        self.tiny = NO_SLACK * self.cap
+        self.tiny = SMALLEST_SLACK * self.cap
         self.bound = self.present
         self.p = np.full(len(w), 1 / len(w))
         self.steps = 0
@@ -160,7 +156,7 @@ class _Search:
         """A row that keeps the target at the present cap, or None as soon as it is certain that there is none."""
         if self.present <= 0:
             return None
-        open_cells, target = self.present - self.losses > self.tiny, (1 - MARGIN) * self.variance
+        open_cells, target = self.present - self.losses > self.tiny, (1 - MARGIN_OF_FREE_ROWS) * self.variance
         for _ in range(MOST_STEPS):
             now = self._iterate(self.present)
             if now is None or now.lower > self.variance:
@@ -185,7 +181,7 @@ class _Search:
                 if enough < self.cap:
                     self.cap, self.row, self.blend = enough, row, now.blend
             rise = self.cap - self.present
-            if self.cap - self.bound <= GAP * rise:
+            if self.cap - self.bound <= LARGEST_GAP_OF_CAP * rise:
                 return
             # Far from the end the tangent's meeting point moves slowly; halving is safe.
             cap = self.bound if self.cap - self.bound < 0.5 * rise else (self.bound + self.cap) / 2
@@ -211,7 +207,7 @@ class _Search:
         return now
 
 
-OPEN = 1e8
+VARIANCE_OF_UNKNOWN = 1e8
 """What is not known at all gets so many times the largest variance, where knowledge is summed up over groups."""
 
 
@@ -312,7 +308,9 @@ class Rehearsal:
         if not np.any(covariance):
             return np.zeros((size, size))  # rows of zeros tell nothing
         if not state.complete:
-            covariance = covariance + OPEN * covariance.diagonal().max() * (np.eye(len(root)) - state.span)
+            covariance = covariance + VARIANCE_OF_UNKNOWN * covariance.diagonal().max() * (
+                np.eye(len(root)) - state.span
+            )
         sums = _summed(_summed(covariance * np.outer(root, root), member, size).T, member, size)
         inverse = np.linalg.inv(sums)
         result: Reals = (inverse + inverse.T) / 2
@@ -332,22 +330,22 @@ MOST_ROWS = FEW_ROWS
 MOST_GROUPS = 384
 """Most groups of cells that a row is chosen over: a step of the search grows with the cube."""
 
-MOST_OPEN = 512
+MOST_CELLS_WITH_UNKNOWN = 512
 """Most merged cells where some are unknown: a row then has to be rounded within the span of the others."""
 
-GRID = 2**12
+LARGEST_COEFFICIENT = 2**12
 """The largest coefficient of a row in whole numbers, about."""
 
-NORMAL = 0.99
+SHARE_OF_NORMAL_VARIANCE = 0.99
 """Errors are nearly normal; a goal on their tail is aimed at with this share of the variance that normal ones need."""
 
-SHRINK = (1.0, 0.97, 0.9, 0.75)
+SHARES_OF_VARIANCE = (1.0, 0.97, 0.9, 0.75)
 """What is tried where the tail of the discrete error turns out heavier."""
 
-ALONE = 1e-9
+SAME_ROW_WITHIN = 1e-9
 """A row this close to a multiple of the question, as a share of its largest coefficient, is the question."""
 
-INWARD = 1 - 1e-9
+SCALE_LESS_ROUNDING = 1 - 1e-9
 """Noise is set by a hair finer than the target needs."""
 
 
@@ -411,7 +409,7 @@ def _measure(plan: RowPlan, verbs: Verbs) -> Estimate:
 def _plan(reconstruction: Reconstruction, request: Request) -> RowPlan | None:
     """The first of a few targets whose plan keeps the goal."""
     goal, workload = request.goal, request.workload.map
-    for share in SHRINK:
+    for share in SHARES_OF_VARIANCE:
         plan = _plan_for(reconstruction, workload, share * _variance(goal, workload.rows))
         if plan is None or _kept(plan.law, goal):
             return plan
@@ -422,7 +420,7 @@ def _variance(goal: Goal, rows: int) -> float:
     """The variance of each query that keeps the goal, if errors are normal."""
     if goal.kind is GoalKind.RMSE:
         return goal.amount**2
-    return NORMAL * (goal.amount / NormalDist().inv_cdf(goal.beta / (2 * rows))) ** 2
+    return SHARE_OF_NORMAL_VARIANCE * (goal.amount / NormalDist().inv_cdf(goal.beta / (2 * rows))) ** 2
 
 
 def _kept(law: WeightedRows, goal: Goal) -> bool:
@@ -478,7 +476,9 @@ def _row(rehearsal: Rehearsal, query: Product, variance: float) -> _Row | None:
         return None
     try:
         product = query if alone else groups.product(whole.astype(np.int64))
-        return _Row(product=product, noise=Noise(kind=NoiseKind.GAUSSIAN, scale=INWARD * scale), rounding=rounding)
+        return _Row(
+            product=product, noise=Noise(kind=NoiseKind.GAUSSIAN, scale=SCALE_LESS_ROUNDING * scale), rounding=rounding
+        )
     except (GoalError, QueryError):
         return None
 
@@ -486,19 +486,17 @@ def _row(rehearsal: Rehearsal, query: Product, variance: float) -> _Row | None:
 def _multiple(blend: Reals, query: Reals) -> bool:
     """Whether the best row is the query itself, as it is where nothing is known about its people."""
     factor = float(blend @ query) / float(query @ query)
-    return bool(np.abs(blend - factor * query).max() <= ALONE * np.abs(blend).max())
+    return bool(np.abs(blend - factor * query).max() <= SAME_ROW_WITHIN * np.abs(blend).max())
 
 
 def _whole(rehearsal: Rehearsal, groups: MergedGroups, blend: Reals) -> tuple[Reals | None, float]:
     """The row on a grid, towards zero, so that no cell's loss grows by rounding; and how much that moved it."""
-    from bursar.strategies.integers import span_of, towards_zero
-
     state = rehearsal.reconstruction.state
-    grid = math.ceil(GRID / np.abs(blend).max())
+    grid = math.ceil(LARGEST_COEFFICIENT / np.abs(blend).max())
     rank, touched = round(float(np.trace(state.span))), state.information.diagonal() > 0
     if rank == np.count_nonzero(touched):
         whole = towards_zero(grid * blend)
-    elif len(touched) > MOST_OPEN:
+    elif len(touched) > MOST_CELLS_WITH_UNKNOWN:
         return None, 0.0
     else:
         rows = np.rint(rehearsal.reconstruction.rows / np.sqrt(state.cells))
@@ -511,5 +509,5 @@ def _whole(rehearsal: Rehearsal, groups: MergedGroups, blend: Reals) -> tuple[Re
         whole[groups.member] = coefficients
         if not np.array_equal(whole[groups.member], coefficients):
             return None, 0.0  # what is known cuts through a group
-    moved = float(np.abs(whole - grid * blend).max() / GRID)
+    moved = float(np.abs(whole - grid * blend).max() / LARGEST_COEFFICIENT)
     return whole if whole.any() else None, moved

@@ -8,8 +8,6 @@ Nodes are an investment themselves where there is one column: few of them make u
 Over several columns a box takes the product of as many, which hardly another box shares: there they are rent like
 everything else. A strategy for some of the columns is rent on all of them, so R + p > theta P is asked with its price
 as p: where that holds, it would not be the last purchase, and the larger strategy is bought at once.
-
-A strategy for all questions about some columns, with some noise: by itself, or on top of what is known already.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,19 +34,16 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.tree import all_nodes
+from bursar.strategies.universal import Universal, universal
 from bursar.views.measurements import noise_of, products_of
-
-if TYPE_CHECKING:
-    from bursar.strategies.universal import Universal
-
 
 MOST_CELLS = 1024
 """Most merged cells over which what is known and what is bought are put together beforehand."""
 
-SHARE = 0.985
+SHARE_OF_NORMAL_VARIANCE = 0.985
 """Of the variance that a goal would allow if errors were exactly normal; whole numbers are a little worse."""
 
-STEPS = 60
+BISECTION_STEPS = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,10 +138,10 @@ def _needed(energy: Reals, strengths: Reals, goal: Goal) -> float:
     """The least precision at which the variances keep the goal, by bisection to a relative 1e-4."""
     mean = goal.kind is GoalKind.RMSE
     z = -NormalDist().inv_cdf(goal.beta / (2 * len(energy)))
-    bound = goal.amount**2 * (1 - 1e-9) if mean else SHARE * (goal.amount / z) ** 2
+    bound = goal.amount**2 * (1 - 1e-9) if mean else SHARE_OF_NORMAL_VARIANCE * (goal.amount / z) ** 2
     high = float(energy.sum(axis=1).max()) / bound  # enough where nothing is known
     low = high * 1e-9
-    for _ in range(STEPS):
+    for _ in range(BISECTION_STEPS):
         if high <= 1.0001 * low:
             break
         middle = math.sqrt(low * high)
@@ -163,18 +157,18 @@ def _alone(plan: Universal, law: WeightedRows, noise: Noise, verbs: Verbs) -> Es
 MOST_ROWS = 2048
 """Most queries of a question that may call for an investment."""
 
-TRIED_SETS = 3
+MOST_COLUMN_SETS = 3
 """How many sets of columns are considered for one question: its own, and larger ones that were asked about."""
 
-REFERENCE = 2.0**20
+REFERENCE_SCALE = 2.0**20
 """The noise scale, large enough to be like continuous noise, at which a family's worst question is looked at once."""
 
-MARGIN = 0.999
+SHARE_OF_REFERENCE = 0.999
 """Noise is set this much finer than the reference says, for what rounding to whole numbers does."""
 
 SEARCH_STEPS = 14
 
-WORTH_A_LOOK = 4.0
+RENT_WORTH_PLANNING = 4.0
 """What is missing of a strategy is looked at once the rent is this part of what would pay for the whole of it."""
 
 
@@ -230,7 +224,7 @@ class Invest(Proposer):
             return None
         theta = self._theta[views.mode]
         try:
-            investment = self._investment(plan, columns, request, views, least=WORTH_A_LOOK * rent / theta)
+            investment = self._investment(plan, columns, request, views, least=RENT_WORTH_PLANNING * rent / theta)
             price = None if investment is None else _price(plan, investment.noise, views)
         except (BudgetError, GoalError):
             return None
@@ -266,8 +260,6 @@ class Invest(Proposer):
         )
 
     def _plan(self, domain: Domain, columns: tuple[str, ...], mode: Mode) -> Universal | None:
-        from bursar.strategies.universal import universal  # linear algebra takes a while to load
-
         key = (domain.digest, columns, mode)
         if key not in self._plans:
             self._plans[key] = universal(domain, columns, mode)
@@ -284,7 +276,7 @@ class Invest(Proposer):
         if key not in self._reaches:
             self._reaches[key] = _reach(plan, beta)
         amount = max(goal.amount - 0.5, goal.amount / 2)  # whole numbers reach an error half a step sooner
-        return MARGIN * amount * REFERENCE / (self._reaches[key] * plan.sensitivity)
+        return SHARE_OF_REFERENCE * amount * REFERENCE_SCALE / (self._reaches[key] * plan.sensitivity)
 
 
 class Invested(Proposer):
@@ -326,14 +318,14 @@ def _candidates(request: Request, views: Views) -> list[tuple[str, ...]]:
     everything = asked_columns.union(*measured)
     between = sorted((columns for columns in measured if asked_columns < columns), key=lambda c: (len(c), sorted(c)))
     sets = dict.fromkeys([asked_columns, everything, *between])
-    return [views.domain.ordered(columns) for columns in sets][:TRIED_SETS]
+    return [views.domain.ordered(columns) for columns in sets][:MOST_COLUMN_SETS]
 
 
 def _reach(plan: Universal, beta: float) -> float:
     """How far the worst question's error reaches, with probability beta, at noise of the reference scale."""
     kind = NoiseKind.LAPLACE if plan.mode is Mode.PURE else NoiseKind.GAUSSIAN
     weights = plan.worst[np.abs(plan.worst) > 0][None]
-    law = WeightedRows(weights=weights, noises=(Noise(kind=kind, scale=REFERENCE),) * weights.shape[1])
+    law = WeightedRows(weights=weights, noises=(Noise(kind=kind, scale=REFERENCE_SCALE),) * weights.shape[1])
     spread = math.sqrt(law.mean_square())
     low, high = spread, 64 * spread
     for _ in range(SEARCH_STEPS):

@@ -35,16 +35,16 @@ from bursar.strategies.universal import Universal, universal
 from bursar.tails import DrawTerm, GroupedRows
 from bursar.views.partition_measurements import PartitionMeasurements
 
-TRIED_SETS = 4
+MOST_COLUMN_SETS = 4
 """How many sets of columns are considered for one question: its own, and larger ones that were asked about."""
 
-REFERENCE = 2.0**20
+REFERENCE_SCALE = 2.0**20
 """The noise scale, large enough to be like continuous noise, at which a family's worst question is looked at once."""
 
-MARGIN = 0.995
+SHARE_OF_REFERENCE = 0.995
 """Noise is set this much finer than the reference says, for what rounding to whole numbers does."""
 
-WORTH_A_LOOK = 0.25
+RENT_WORTH_PLANNING = 0.25
 """From which part of what is due on a purchase is looked at: it can come free where other partitions have lost more."""
 
 SEARCH_STEPS = 16
@@ -131,7 +131,7 @@ class ByPartition(Proposer):
             return None
         rent = int(views.partition_measurements.rent(way.columns, way.measurements.strategy)[way.window].mean())
         due = math.ceil(self._theta[views.mode] * self._alone(purchase, views))
-        if rent < WORTH_A_LOOK * due:
+        if rent < RENT_WORTH_PLANNING * due:
             return None
         price = views.price(purchase.events)
         return Offer(
@@ -189,11 +189,11 @@ class ByPartition(Proposer):
             amount, span = amount / window, 1
         if goal.kind is GoalKind.RMSE:
             each = 2.0 if views.mode is Mode.PURE else 1.0
-            return MARGIN * amount / math.sqrt(each * span * float(np.square(plan.worst).sum()))
+            return SHARE_OF_REFERENCE * amount / math.sqrt(each * span * float(np.square(plan.worst).sum()))
         key = (plan.product.digest, plan.mode, span, goal.beta / request.workload.map.rows)
         if key not in self._reaches:
             self._reaches[key] = _reach(plan, *key[2:])
-        return MARGIN * max(amount - 0.5, amount / 2) * REFERENCE / self._reaches[key]
+        return SHARE_OF_REFERENCE * max(amount - 0.5, amount / 2) * REFERENCE_SCALE / self._reaches[key]
 
 
 def _candidates(pieces: Sequence[PartitionPiece], views: Views) -> list[Columns]:
@@ -205,7 +205,7 @@ def _candidates(pieces: Sequence[PartitionPiece], views: Views) -> list[Columns]
         key=lambda columns: (len(columns), sorted(columns)),
     )
     sets = dict.fromkeys([asked_columns, asked_columns.union(*asked_before), *between])
-    return [views.domain.ordered(columns) for columns in sets][:TRIED_SETS]
+    return [views.domain.ordered(columns) for columns in sets][:MOST_COLUMN_SETS]
 
 
 def _run(
@@ -221,7 +221,7 @@ def _run(
 def _reach(plan: Universal, span: int, beta: float) -> float:
     """How far the worst question's error reaches, with probability beta, at noise of the reference scale."""
     kind = NoiseKind.LAPLACE if plan.mode is Mode.PURE else NoiseKind.GAUSSIAN
-    noise = Noise(kind=kind, scale=REFERENCE)
+    noise = Noise(kind=kind, scale=REFERENCE_SCALE)
     size, count = np.unique(np.abs(plan.worst)[plan.worst != 0], return_counts=True)
     terms = (DrawTerm(each, noise, span * number) for each, number in zip(size.tolist(), count.tolist(), strict=True))
     law = GroupedRows(rows=(tuple(terms),))

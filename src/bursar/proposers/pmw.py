@@ -4,10 +4,6 @@ PMW-Bypass (Boost, Algorithm 1): a heuristic says whether the histogram is ready
 is tested; a test that passes costs nothing, one that fails closes the sparse vector and the answer is bought. If it is
 not, the answer is bought without a test. Either way the histogram learns from what is bought: it is a view of the log.
 
-What a sparse vector pays for: the scopes that `pmw` opens, and whether one covers a question.
-
-How much noise a test and an answer may have: the constants of Boost, published and printed, and the exact ones.
-
 A test passes where |q(D) - e| + Y < cut + X, with X the noise of the threshold and Y that of the test. An estimate e
 that is off by alpha or more passes with probability at most p_test = Pr[X - Y > alpha - cut]; if it does not pass, the
 answer q(D) + Z is off by alpha or more with probability p_answer. So the whole fails with at most
@@ -48,17 +44,17 @@ from bursar.views.measurements import ALL_ROWS, noise_of, products_of
 TEST_SHARE = 6 / 7
 """The part of beta that the test gets: a test costs about six times an answer, so this is the cheapest split."""
 
-RATIO = 1.2
+TEST_OVER_THRESHOLD = 1.2
 """The scale of the test's noise over that of the threshold's: for beta from .05 to 1e-6 within 1 % of the cheapest."""
 
-ROUNDED = 1 - 1e-12
+BETA_LESS_ROUNDING = 1 - 1e-12
 """A hair below beta, so that rounding cannot lift the whole above it."""
 
-CLOSE, AROUND = 1e-4, 1.03
+SCALE_TOLERANCE, SCALE_STEP = 1e-4, 1.03
 """How closely the largest allowed scale of a test is found, as a part of it; and where it is first looked for, around
 that of continuous noise."""
 
-FINER = 0.998
+SHRUNK_SCALE = 0.998
 """By which scales are made smaller until a goal is kept."""
 
 
@@ -151,7 +147,7 @@ def reach(kind: NoiseKind, parts: int, beta: float) -> float:
     low, high = 1.0, 2.0
     while sum_tail(noise, parts, high * noise.scale) > beta:
         low, high = high, 2 * high
-    while high > (1 + CLOSE) * low:
+    while high > (1 + SCALE_TOLERANCE) * low:
         middle = (low + high) / 2
         low, high = (middle, high) if sum_tail(noise, parts, middle * noise.scale) > beta else (low, middle)
     return high
@@ -168,12 +164,12 @@ def part_scale(kind: NoiseKind, alpha: float, beta: float, parts: int) -> float:
     while scale >= SMALLEST_SCALE:
         if sum_tail(Noise(kind=kind, scale=scale), parts, alpha) <= beta:
             return scale
-        scale *= FINER
+        scale *= SHRUNK_SCALE
     raise GoalError(f"not even the least noise stays below an error of {alpha:g} all but {beta:g} of the time")
 
 
 def _tight(alpha: float, beta: float, rows: int, kind: NoiseKind, parts: int, share: float) -> Calibrated | None:
-    beta *= ROUNDED
+    beta *= BETA_LESS_ROUNDING
     whole = steps(alpha)
     cut = whole // 2
     if cut < 1:
@@ -202,22 +198,24 @@ def _test_noises(short: int, beta: float) -> tuple[Noise, Noise] | None:
     """The most noise of a threshold and of a test with Pr[X - Y > short] <= beta; None where there is none."""
 
     def noises(scale: float) -> tuple[Noise, Noise]:
-        return Noise(kind=NoiseKind.LAPLACE, scale=scale), Noise(kind=NoiseKind.LAPLACE, scale=RATIO * scale)
+        return Noise(kind=NoiseKind.LAPLACE, scale=scale), Noise(
+            kind=NoiseKind.LAPLACE, scale=TEST_OVER_THRESHOLD * scale
+        )
 
     def keeps(scale: float) -> bool:
         return passing(*noises(scale), short) <= beta
 
-    least, most = SMALLEST_SCALE, LARGEST_SCALE / RATIO
+    least, most = SMALLEST_SCALE, LARGEST_SCALE / TEST_OVER_THRESHOLD
     low = high = min(max((short + 0.5) / _continuous(beta), least), most)
     while low > least and not keeps(low):
-        low = max(low / AROUND, least)
+        low = max(low / SCALE_STEP, least)
     if not keeps(low):
         return None
     while high < most and keeps(high):
-        low, high = high, min(high * AROUND, most)
+        low, high = high, min(high * SCALE_STEP, most)
     if keeps(high):
         return noises(high)
-    while high > (1 + CLOSE) * low:
+    while high > (1 + SCALE_TOLERANCE) * low:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if keeps(middle) else (low, middle)
     return noises(low)
@@ -225,7 +223,8 @@ def _test_noises(short: int, beta: float) -> tuple[Noise, Noise] | None:
 
 def _continuous(beta: float) -> float:
     """The x with Pr[X - Y > x] = beta for Laplace noise of scales 1 and r: (r^2 e^(-x/r) - e^-x) / (2 (r^2 - 1))."""
-    return least_argument(lambda x: (RATIO**2 * math.exp(-x / RATIO) - math.exp(-x)) / (2 * (RATIO**2 - 1)), beta)
+    r = TEST_OVER_THRESHOLD
+    return least_argument(lambda x: (r**2 * math.exp(-x / r) - math.exp(-x)) / (2 * (r**2 - 1)), beta)
 
 
 def least_argument(bound: Callable[[float], float], beta: float) -> float:
@@ -292,13 +291,13 @@ def _scope_heights(scope: Product) -> Heights | None:
     return heights
 
 
-MOST_ROWS = 256
+MOST_TESTED_ROWS = 256
 """Most queries of a question that are tested one by one."""
 
 SIZE_NOISE = 4.0
 """Where the number of rows must be bought, it has this many times the noise of an answer."""
 
-SAME = 1 + 1e-9
+EQUAL_SCALES_WITHIN = 1 + 1e-9
 """Scales that differ by less are the same."""
 
 
@@ -389,7 +388,7 @@ def _cached(calibration: Calibrated, workload: LinearMap, views: Views) -> Offer
     record = views.measurements.finest.get(workload.digest)
     if record is None or noise_of(record).kind is not calibration.bypass.kind:
         return None
-    if noise_of(record).scale > calibration.bypass.scale * SAME:
+    if noise_of(record).scale > calibration.bypass.scale * EQUAL_SCALES_WITHIN:
         return None
     law = _bought_law(calibration, noise_of(record))
     estimate = Estimate(values=record.values.astype(float), law=law)
@@ -465,7 +464,7 @@ def _buy(events: Sequence[Measured], law: ErrorLaw, verbs: Verbs) -> Estimate:
 
 def _tests(learner: Learner, workload: LinearMap) -> Tests | None:
     """The queries with their estimates, if all of them can be tested and the heuristic says so."""
-    if learner.size is None or workload.rows > MOST_ROWS or not learner.histogram.holds(workload.attrs):
+    if learner.size is None or workload.rows > MOST_TESTED_ROWS or not learner.histogram.holds(workload.attrs):
         return None
     queries = rows_of(workload)
     if len(queries) < workload.rows or not all(learnable(query) and learner.ready(query) for query in queries):

@@ -4,8 +4,6 @@ The window of a question is cut into nodes. Of each node an answer that was boug
 histogram where that is ready, and else the answer is bought. What histograms say is tested together; if the test fails
 every node that was estimated is bought, and learns. Counts of partitions add up; as fractions they would be averaged
 with public numbers of rows as weights.
-
-Plans of `pmw-windows`: where the answer of each node of a window comes from, and what that promises.
 """
 
 from __future__ import annotations
@@ -29,8 +27,8 @@ from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.pmw import (
-    MOST_ROWS,
-    SAME,
+    EQUAL_SCALES_WITHIN,
+    MOST_TESTED_ROWS,
     TIGHT,
     Calibrated,
     Checked,
@@ -235,7 +233,9 @@ class PmwWindows(Proposer):
         if not nodes or len(sizes) < len(nodes):
             return None
         queries = (
-            [query for _, condition in parts for query in rows_of(condition)] if workload.rows <= MOST_ROWS else []
+            [query for _, condition in parts for query in rows_of(condition)]
+            if workload.rows <= MOST_TESTED_ROWS
+            else []
         )
         return WindowQuestion(
             nodes=[node for node in nodes if sizes[node] > 0],
@@ -427,4 +427,4 @@ def _columns(workload: LinearMap, question: WindowQuestion | None, tree: Learner
 
 
 def _no_more(noise: Noise, than: Noise) -> bool:
-    return noise.kind is than.kind and noise.scale <= than.scale * SAME
+    return noise.kind is than.kind and noise.scale <= than.scale * EQUAL_SCALES_WITHIN

@@ -1,8 +1,8 @@
-"""Rows of the log determine the answer together, free: by weighted least squares, or as the inverse of a transform.
+"""Answers from rows that were measured before: the same again, by least squares, or refined.
 
-The same strategy was measured before: its rows answer again, free, with the same numbers.
-
-Make rows that were measured before as exact as the goal needs: what they have cost counts towards what they will.
+exact        the same strategy was measured: its rows answer again, free, with the same numbers
+reconstruct  rows of the log determine the answer together, free: least squares, or the inverse of a transform
+refine       rows are made as exact as the goal needs: what they have cost counts towards what they will
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _given(estimate: Estimate, verbs: Verbs) -> Estimate:
     return estimate
 
 
-MOST_ROWS = 512
+MOST_REFINED_ROWS = 512
 """Most rows of a question that are looked up one by one."""
 
 
@@ -105,9 +105,13 @@ class Refine(Proposer):
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         workload = request.workload.map
-        if views.mode is not Mode.PURE or request.goal.kind is GoalKind.SPEND or not 1 <= workload.rows <= MOST_ROWS:
+        if (
+            views.mode is not Mode.PURE
+            or request.goal.kind is GoalKind.SPEND
+            or not 1 <= workload.rows <= MOST_REFINED_ROWS
+        ):
             return []
-        nodes = _own(workload, views)
+        nodes = _measured_nodes(workload, views)
         measured = sum(node is not None for node in nodes)
         problem = PurchaseProblem.of(CandidateRows(rows=workload, nodes=nodes), request, views) if measured else None
         purchase = None if problem is None else problem.cheapest()
@@ -118,7 +122,7 @@ class Refine(Proposer):
         return [purchase.offer(self.name, price, note=note)]
 
 
-def _own(workload: LinearMap, views: Views) -> list[Node | None]:
+def _measured_nodes(workload: LinearMap, views: Views) -> list[Node | None]:
     """Where the question's own rows stand in the log."""
     nodes: list[Node | None] = []
     for part in products_of(workload):

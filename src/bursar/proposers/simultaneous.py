@@ -29,16 +29,16 @@ from bursar.views.nodes import Nodes
 ANY_NOISE = Noise(kind=NoiseKind.LAPLACE, scale=1.0)
 """Least squares over rows with one noise does not depend on which noise that is."""
 
-KEPT_BYTES = 128 * 2**20
+MOST_RECONSTRUCTION_BYTES = 128 * 2**20
 """How much memory reconstructions may take; those not asked for longest go first."""
 
-OFFERED = 3
+MOST_OFFERS = 3
 """How many earlier purchases are offered for one question, the most accurate first."""
 
-FINER = (1.0, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6, 0.5, 0.35, 0.25)
+SHARES_OF_SCALE = (1.0, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6, 0.5, 0.35, 0.25)
 """Shares of the scale that the wrapped proposer found: the first that keeps the goal is taken."""
 
-SPARE = 1 - 1e-6
+SHARE_LESS_ROUNDING = 1 - 1e-6
 """A purchase is planned with a hair less than its share: asked for again with other rows, rounding must not tell."""
 
 LEAST_BETA = 2.0**-53
@@ -163,7 +163,7 @@ class Estimators:
             self._kept[key] = reconstruction if fits else None
             while (
                 len(self._kept) > 1
-                and sum(0 if each is None else each.bytes for each in self._kept.values()) > KEPT_BYTES
+                and sum(0 if each is None else each.bytes for each in self._kept.values()) > MOST_RECONSTRUCTION_BYTES
             ):
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
@@ -188,7 +188,7 @@ class Reuse(Proposer):
             if estimator is not None:
                 usable.append((purchase, estimator, estimator.law(purchase.noise, purchase.number)))
         usable.sort(key=lambda candidate: candidate[2].mean_square())
-        return [self._offer(*candidate) for candidate in usable[:OFFERED]]
+        return [self._offer(*candidate) for candidate in usable[:MOST_OFFERS]]
 
     def _offer(self, purchase: MeasuredPurchase, estimator: RowEstimator, law: EveryQuestion) -> Offer:
         how = "measured before" if estimator.weights is None else "least squares over one purchase"
@@ -278,8 +278,8 @@ def _bought(plans: Sequence[Offer]) -> list[tuple[Measured, Offer]]:
 def _noise(estimator: RowEstimator, noise: Noise, number: int, goal: Goal) -> Noise | None:
     """The noise, or somewhat less, at which the question keeps its goal under this contract."""
     try:
-        tried = (replace(noise, scale=finer * noise.scale) for finer in FINER)
-        return next((each for each in tried if meets(estimator.law(each, number, SPARE), goal)), None)
+        tried = (replace(noise, scale=finer * noise.scale) for finer in SHARES_OF_SCALE)
+        return next((each for each in tried if meets(estimator.law(each, number, SHARE_LESS_ROUNDING), goal)), None)
     except GoalError:  # a scale that cannot be drawn
         return None
 
@@ -287,7 +287,7 @@ def _noise(estimator: RowEstimator, noise: Noise, number: int, goal: Goal) -> No
 def _stricter(request: Request, share_of_one: float) -> Request:
     """The request with the confidence at which each of its rows fails with no more than this share of beta."""
     rows, goal = request.workload.map.rows, request.goal
-    beta = max(any_of(SPARE * goal.beta * share_of_one, rows), LEAST_BETA)
+    beta = max(any_of(SHARE_LESS_ROUNDING * goal.beta * share_of_one, rows), LEAST_BETA)
     confidence = 1 - beta
     if 1 - confidence > beta:
         confidence = math.nextafter(confidence, 1.0)

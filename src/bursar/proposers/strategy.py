@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,22 +27,20 @@ from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.strategy_plans import listed, sines
+from bursar.strategies.best import StrategyPlan
 from bursar.views.measurements import products_of
-
-if TYPE_CHECKING:
-    from bursar.strategies.best import StrategyPlan
 
 MOST_ROWS = 2048
 """Most queries that are planned together."""
 
-REMEMBERED, REMEMBERED_BYTES = 256, 256 * 2**20
+REMEMBERED_PLANS, REMEMBERED_BYTES = 256, 256 * 2**20
 """How many plans are remembered, and how much memory they may take."""
 
-VALUES_PER_ROW = 32
+MOST_VALUES_PER_ROW = 32
 """Sums of very many different values for few rows, such as an average, tell almost every cell apart from the others: a
 strategy for them takes long to find and gains nothing."""
 
-GAIN = 0.95
+LARGEST_VARIANCE_SHARE = 0.95
 """A strategy is offered only if its largest variance is below this share of measuring the questions directly."""
 
 
@@ -98,7 +96,7 @@ class Strategy(Proposer):
             or _overlap(workload, views.mode) <= 1
         ):
             return []  # questions about different people are their own strategy
-        if _different_values(workload) > VALUES_PER_ROW * workload.rows:
+        if _different_values(workload) > MOST_VALUES_PER_ROW * workload.rows:
             return []
         remembered = self._recall(workload, views.domain, views.mode)
         if remembered.planned is None:
@@ -131,7 +129,7 @@ class Strategy(Proposer):
         key = (workload.digest, domain.digest, mode)
         if key not in self._known:
             self._known[key] = RememberedPlan(_plan(workload, domain, mode))
-            while len(self._known) > 1 and (len(self._known) > REMEMBERED or self._bytes() > REMEMBERED_BYTES):
+            while len(self._known) > 1 and (len(self._known) > REMEMBERED_PLANS or self._bytes() > REMEMBERED_BYTES):
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         return self._known[key]
@@ -163,7 +161,7 @@ def _plan(workload: LinearMap, domain: Domain, mode: Mode) -> Planned | None:
         return None
     overlap = _overlap(workload, mode)
     directly = 2.0 * overlap**2 if mode is Mode.PURE else float(overlap)  # variance at unit one
-    return planned if planned.largest_variance <= GAIN * directly else None
+    return planned if planned.largest_variance <= LARGEST_VARIANCE_SHARE * directly else None
 
 
 def _bid(planned: Planned, goal: Goal) -> Bid | None:

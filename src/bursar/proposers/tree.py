@@ -32,7 +32,7 @@ Columns = tuple[str, ...]
 MOST_NODES = 512
 """Most nodes that one question may need."""
 
-ABOUT = 0.85
+EXACT_PRICE_SHARE = 0.85
 """The exact price is hardly ever below this share of what the approximate tails say."""
 
 
@@ -84,7 +84,7 @@ def _worthwhile(problem: PurchaseProblem, rent: int, theta: float) -> bool:
     if problem.least is None:
         return False
     others = [offer.price.at_most for offer in Direct().offers(problem.request, problem.views)]
-    return not others or math.floor(ABOUT * theta * problem.least) - rent <= min(others)
+    return not others or math.floor(EXACT_PRICE_SHARE * theta * problem.least) - rent <= min(others)
 
 
 def candidate_nodes(workload: LinearMap, columns: Columns, views: Views) -> CandidateRows | None:
@@ -159,16 +159,16 @@ def all_nodes(strategy: LinearMap) -> bool:
     return all(ranges is not None and all(is_node(*low_high, cuts) for low_high in ranges) for ranges, cuts in rows)
 
 
-LONGEST = 2048
+LONGEST_PROACTIVE_COLUMN = 2048
 """Longest column whose levels are bought where that costs nothing."""
 
-WORTH = 0.3
+LEAST_PROACTIVE_SHARE = 0.3
 """Nodes are bought if there is room for at least this share of the loss that the question's own nodes need."""
 
 STEPS_PER_OCTAVE = 4
 """Losses come in steps, so that few purchases are needed."""
 
-ROUNDING = 1e-9
+ROUNDING_OF_PRICES = 1e-9
 """Room that is left unused, since prices are rounded up."""
 
 
@@ -177,11 +177,11 @@ def proactive(purchase: LevelledPurchase, columns: tuple[str, ...], views: Views
 
     Edge cases: nothing for joint or very long columns; nor with Gaussian noise, where `incremental` fills the room.
     """
-    if views.mode is not Mode.PURE or len(columns) != 1 or views.domain[columns[0]].size > LONGEST:
+    if views.mode is not Mode.PURE or len(columns) != 1 or views.domain[columns[0]].size > LONGEST_PROACTIVE_COLUMN:
         return ()
     name, size = columns[0], views.domain[columns[0]].size
     loss = _losses(purchase.after)[purchase.after.classes[name]]
-    cap = float(loss.max(initial=0.0)) * (1 - ROUNDING)
+    cap = float(loss.max(initial=0.0)) * (1 - ROUNDING_OF_PRICES)
     finest, taken = views.nodes.over(columns), set(purchase.candidates.boxes)
     events: list[Bought] = []
     used = [cuts for cuts in levels(size) if any(is_node(low, high, (cuts,)) for ((low, high),) in taken)]
@@ -195,7 +195,7 @@ def proactive(purchase: LevelledPurchase, columns: tuple[str, ...], views: Views
         present = candidates.losses(views.mode)
         room = cap - np.array([loss[low:high].max() for low, high in boxes])
         after = _in_steps(np.minimum(present + np.maximum(room, 0.0), purchase.level), purchase.level)
-        after = np.where((after >= WORTH * purchase.level) & (after > present), after, 0.0)
+        after = np.where((after >= LEAST_PROACTIVE_SHARE * purchase.level) & (after > present), after, 0.0)
         events += finer(candidates, after, views)
         for (low, high), more in zip(boxes, np.where(after > 0, after - present, 0.0), strict=True):
             loss[low:high] += more

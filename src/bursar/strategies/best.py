@@ -2,14 +2,12 @@
 
     product          a Kronecker product of masks: the product of the factors' optima (`kronecker`)
     joint            a few products over at most 4096 merged joint cells: the optimum (`optimal`)
-    marginals        tables over any number of columns: the residual basis (`residual`), or weighted tables (Laplace)
+    marginals        tables over any number of columns: the residual basis (`marginals`), or weighted tables (Laplace)
     range-marginals  the same queries per column wherever it is used, over a large domain: the residual basis
     sines            all ranges or prefix sums of a long column: the sine transform (`ranges`)
     nothing          queries that are zero everywhere: no strategy is needed
 
 Dense strategies are remembered by a hash of the Gram matrix.
-
-What `best_strategy` is asked and what it answers: implicit workloads, and plans that say what to measure.
 
 A plan in use, with a budget of rho and a kernel:
 
@@ -47,7 +45,7 @@ from bursar.strategies.measure import LARGEST_DENSE
 from bursar.strategies.ranges import RangeFamily, SineStrategy, sine_strategy
 from bursar.threads import one_thread
 
-ROUNDING = 1 + 2.0**-18
+ROUNDING_OF_PRICES = 1 + 2.0**-18
 """Prices are rounded up by less than this, relatively."""
 
 
@@ -122,7 +120,7 @@ class StrategyPlan:
         """The unit at which all parts cost at most `budget` (rho or epsilon) together, rounding counted."""
         if not (math.isfinite(budget) and budget > 0):
             raise QueryError("a budget is above zero")
-        return ROUNDING * (1 / budget if self.mode is Mode.PURE else 1 / math.sqrt(2 * budget))
+        return ROUNDING_OF_PRICES * (1 / budget if self.mode is Mode.PURE else 1 / math.sqrt(2 * budget))
 
     def noises(self, unit: float) -> list[tuple[LinearMap, Noise]]:
         """What to measure at a unit; scales that the kernel does not draw are refused by `Noise`."""

@@ -15,8 +15,8 @@ from bursar.arrays import Reals
 from bursar.errors import QueryError
 from bursar.strategies.measure import checked_gram, checked_size
 
-STEPS = 500
-UNCHANGED = 1e-9
+MOST_STEPS = 500
+CONVERGED_BELOW = 1e-9
 
 
 def hierarchical(*sizes: int, branching: int = 2) -> Reals:
@@ -83,7 +83,7 @@ def _weighed(V: Reals, branching: int, power: int) -> tuple[Reals, float]:
     w = np.full(len(levels), 1.0 / len(levels) ** (2 / power))
     if not V.any():
         return np.sqrt(w), 0.0
-    for _ in range(STEPS):
+    for _ in range(MOST_STEPS):
         mu = np.cumsum((w * size)[::-1])[::-1]
         gain = size * np.cumsum(energies / np.square(np.maximum(mu, np.finfo(float).tiny)))
         load = np.ones_like(w) if power == 2 else 1 / np.sqrt(np.maximum(w, 1e-30))
@@ -91,7 +91,7 @@ def _weighed(V: Reals, branching: int, power: int) -> tuple[Reals, float]:
         step /= (step ** (power / 2)).sum() ** (2 / power)
         moved = np.abs(step - w).max()
         w = step
-        if moved < UNCHANGED:
+        if moved < CONVERGED_BELOW:
             break
     mu = np.cumsum((w * size)[::-1])[::-1]
     return np.sqrt(np.where(w > 1e-20, w, 0.0)), float((energies / np.maximum(mu, np.finfo(float).tiny)).sum())

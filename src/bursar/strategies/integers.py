@@ -1,11 +1,4 @@
-"""Strategies as the kernel measures them: whole numbers on a grid, with norms and losses of what is really measured.
-
-Whole-number rows that stay in the span of others.
-
-A row that was found as real numbers is rounded before it is measured. Where the measured rows do not determine every
-cell, rounding cell by cell would leave their span, and the query could not be answered at all. So the coordinates of
-the row in a whole-number basis of the span are rounded instead.
-"""
+"""Strategies as the kernel measures them: whole numbers on a grid, with norms and losses of what is really measured."""
 
 from __future__ import annotations
 
@@ -103,16 +96,21 @@ DEPENDENT_BELOW = 1e-9
 LARGEST_DENOMINATOR = 60
 """A basis of the span is made of whole numbers by multiplying each row with at most this."""
 
-STRONG = 0.1
+LEAST_PIVOT_SHARE = 0.1
 """A cell may become a pivot if its value is at least this share of the largest one."""
 
-SNAP = 1e-6
+WHOLE_WITHIN = 1e-6
 """Numbers this close to a whole one are meant to be it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Span:
-    """A basis of a span of rows in reduced echelon form: row i is 1 at pivot i and 0 at all others."""
+    """A basis of a span of rows in reduced echelon form: row i is 1 at pivot i and 0 at all others.
+
+    A row that was found as real numbers is rounded before it is measured. Where the measured rows do not determine
+    every cell, rounding cell by cell would leave their span, and the query could not be answered at all. So the
+    coordinates of the row in a whole-number basis of the span are rounded instead.
+    """
 
     basis: Reals
     pivots: Integers
@@ -129,7 +127,7 @@ class Span:
         steps = np.rint(moved / multiples)
         row = grid * query + (steps * multiples) @ self.basis
         whole = np.rint(row)
-        return whole.astype(np.int64) if np.abs(row - whole).max(initial=0) < SNAP else None
+        return whole.astype(np.int64) if np.abs(row - whole).max(initial=0) < WHOLE_WITHIN else None
 
     def _multiples(self) -> Reals | None:
         """For each basis row the least factor that makes it whole."""
@@ -139,7 +137,7 @@ class Span:
             if not left.any():
                 break
             scaled = factor * self.basis[left]
-            factors[left] = np.where(np.abs(scaled - np.rint(scaled)).max(axis=1, initial=0) < SNAP, factor, 0)
+            factors[left] = np.where(np.abs(scaled - np.rint(scaled)).max(axis=1, initial=0) < WHOLE_WITHIN, factor, 0)
         return factors if np.all(factors > 0) else None
 
 
@@ -156,7 +154,7 @@ def span_of(rows: Reals, rank: int, first: Integers) -> Span:
         largest = np.abs(left).max(initial=0)
         if largest <= DEPENDENT_BELOW * np.abs(row).max(initial=0):
             continue
-        strong = np.flatnonzero(np.abs(left) >= STRONG * largest)
+        strong = np.flatnonzero(np.abs(left) >= LEAST_PIVOT_SHARE * largest)
         pivot = strong[np.argmin(place[strong])]
         left /= left[pivot]
         basis[:size] -= np.outer(basis[:size, pivot], left)
@@ -167,4 +165,4 @@ def span_of(rows: Reals, rank: int, first: Integers) -> Span:
 
 def towards_zero(numbers: Reals) -> Reals:
     """Rounded so that no number grows, but for those that are whole already up to rounding."""
-    return np.trunc(numbers + np.sign(numbers) * SNAP)
+    return np.trunc(numbers + np.sign(numbers) * WHOLE_WITHIN)

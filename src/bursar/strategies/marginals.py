@@ -9,10 +9,7 @@ ResidualPlanner measures differences with correlated noise. Here the rows of a c
 which sum_i (n e_i - 1)(n e_i - 1)^T = n^2 (1 - J/n) exactly: independent noise does the same, in whole numbers and at
 no loss, for one row more than the residual has dimensions.
 
-Marginals with Laplace noise: which tables to measure, with how much noise each.
-
-Every row of data falls into one cell of each table, so tables with scales b_B cost sum 1/b_B. For given tables and
-given numbers of answers c_B taken from each, sum c_B b_B^2 is least for b_B proportional to c_B^(-1/3).
+With Laplace noise tables are measured themselves (`laplace_marginals`).
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ MOST_PAIRS = 2**24
 """Most pairs of a marginal and one of its parts."""
 
 NORM_BITS = 58
-STEPS = 2000
+MOST_STEPS = 2000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,7 +162,7 @@ class Residuals:
         w = np.full(len(self.marginals), 1 / len(self.marginals))
         best: ResidualPlan | None = None
         least, bound, rate = math.inf, 0.0, 1.0
-        for _ in range(STEPS):
+        for _ in range(MOST_STEPS):
             v, T = self._closed_form(w / self.queries)
             noise = _noise(self.prices, v, T)
             each = (self.coefficients @ noise) / self.queries
@@ -346,7 +343,11 @@ class MeasuredTables:
 
 
 def laplace_marginals(sizes: Sequence[int], marginals: Sequence[Set]) -> MeasuredTables:
-    """The better of measuring every marginal and measuring only those that are contained in no other."""
+    """The better of measuring every marginal and measuring only those that are contained in no other.
+
+    Every row of data falls into one cell of each table, so tables with scales b_B cost sum 1/b_B. For given tables and
+    given numbers of answers c_B taken from each, sum c_B b_B^2 is least for b_B proportional to c_B^(-1/3).
+    """
     listed = tuple(dict.fromkeys(marginals))
     choices = [_measured(tuple(sizes), tuple(marginals), listed)]
     if len(listed) <= COVERED_SETS:

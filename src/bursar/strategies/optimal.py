@@ -3,8 +3,6 @@
 min tr(V X^-1) over X with diag X <= 1, X = A^T A. Its dual is max over v >= 0 of (tr (D^1/2 V D^1/2)^1/2)^2 / sum v
 with D = diag v; v = 1 gives exactly the singular value bound (Eigen-Design, Thm. 2), and every v gives a bound.
 
-Strategies for Laplace noise: the identity with p extra queries, all weighted so that every column sums to one.
-
 For pure epsilon-differential privacy the sensitivity is the largest L1 norm of a column, which A^T A does not
 determine (Eigen-Design, Sec. 3.5), so strategies are sought within a family. The p-identity family is that of McKenna
 et al. (HDMM); trees with weighted levels (`hierarchical.tree` with power 1) are better for large n.
@@ -40,7 +38,7 @@ CELLS_PER_QUERY = 16
 MOST_CELLS = 1024
 """Most cells for which extra queries are sought; their number of unknowns grows with the square."""
 
-STEPS = 300
+SEARCH_STEPS = 300
 
 
 def p_identity(gram: ArrayLike, *, extra: int | None = None) -> Reals:
@@ -66,7 +64,7 @@ def p_identity(gram: ArrayLike, *, extra: int | None = None) -> Reals:
         jac=True,
         method="L-BFGS-B",
         bounds=[(0.0, None)] * (p * n),
-        options={"maxiter": STEPS},
+        options={"maxiter": SEARCH_STEPS},
     )
     T = minimum.x.reshape(p, n)
     strategy = np.concatenate([np.eye(n), T]) / (1 + T.sum(axis=0))
@@ -111,7 +109,7 @@ SMALLEST_WEIGHT = 1e-12
 """No cell's dual weight falls below this share of the largest: a bound holds for every v, and none divides by zero."""
 
 
-CAUTIOUS = 4
+CAUTIOUS_STEPS = 4
 """So many steps have exponent 2, which is nearly exact for the usual workloads; the slow ones are faster with 3."""
 
 MOST_STEPS, MOST_FULL_STEPS = 500, 60
@@ -192,7 +190,7 @@ def _solve(V: Reals, gap: float, most_steps: int | None) -> Optimum:
         for rows, trace in _feasible(V, now, diagonal):
             if trace < least:
                 least, best = trace, rows
-        v = v * diagonal ** (2 if steps < CAUTIOUS else 3)
+        v = v * diagonal ** (2 if steps < CAUTIOUS_STEPS else 3)
         v = np.maximum(v / v.max(), SMALLEST_WEIGHT)
     strategy = complete(best)
     error = math.sqrt(least) if strategy is best else rms_error(V, strategy)
@@ -232,10 +230,10 @@ def _bound(values: Reals, v: Reals) -> float:
     return float(np.sqrt(sure).sum()) ** 2 / float(v.sum())
 
 
-KEPT = 64
+REMEMBERED_STRATEGIES = 64
 """Most strategies that are remembered."""
 
-MOST_BYTES = 256 * 2**20
+REMEMBERED_BYTES = 256 * 2**20
 """Most memory that they may take up together."""
 
 
@@ -265,7 +263,7 @@ class Memory:
         strategy = make()
         with self._lock:
             self._kept[key] = strategy
-            while len(self._kept) > KEPT or (len(self._kept) > 1 and self._bytes() > MOST_BYTES):
+            while len(self._kept) > REMEMBERED_STRATEGIES or (len(self._kept) > 1 and self._bytes() > REMEMBERED_BYTES):
                 self._kept.popitem(last=False)
         return strategy
 
@@ -314,7 +312,7 @@ def _key(V: Reals, *settings: object) -> str:
     return hashed.hexdigest()
 
 
-COMPLETE = 1e-12
+COMPLETE_WITHIN = 1e-12
 """A column whose squared norm is this close to the largest, relatively, needs no completion."""
 
 
@@ -326,7 +324,7 @@ def complete(strategy: Reals) -> Reals:
     """
     norms = np.einsum("ij,ij->j", strategy, strategy)
     room = norms.max(initial=0.0) - norms
-    open_cells = np.flatnonzero(room > COMPLETE * norms.max(initial=0.0))
+    open_cells = np.flatnonzero(room > COMPLETE_WITHIN * norms.max(initial=0.0))
     if not open_cells.size:
         return strategy
     rows = np.zeros((len(open_cells), strategy.shape[1]))

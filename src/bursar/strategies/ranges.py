@@ -34,13 +34,13 @@ No answer then leaves 2^61, the kernel's limit, for any number of rows that can 
 SPARED_WORK = 2**24
 """Most covariances between cells and empty positions that are looked at to make the error of ranges exact."""
 
-AT_ONCE = 2**14
+CELLS_AT_ONCE = 2**14
 """Cells whose covariances with the empty positions are held at once."""
 
 MOST_EMPTY = 2**12
 """Most positions without a cell that are taken into account."""
 
-SINES_KEPT = 2**23
+REMEMBERED_SINES = 2**23
 """Most sines at the empty positions that are kept; where there are more, they come out of a transform each time."""
 
 NUMBERS_AT_ONCE = 2**21
@@ -134,7 +134,7 @@ class SineStrategy:
 
     @cached_property
     def _empty_sines(self) -> Reals | None:
-        if self.transform.rows * len(self._empty) > SINES_KEPT:
+        if self.transform.rows * len(self._empty) > REMEMBERED_SINES:
             return None
         turns = np.outer(self.transform.frequencies, self._empty) % (2 * self.transform.period)
         return np.asarray(np.sin(np.pi / self.transform.period * turns))
@@ -170,7 +170,7 @@ class SineStrategy:
         if not len(self._empty) or much_work:
             return 0.0
         a, b = self._triangle
-        slices = [slice(low, low + AT_ONCE) for low in range(0, self.cells, AT_ONCE)]
+        slices = [slice(low, low + CELLS_AT_ONCE) for low in range(0, self.cells, CELLS_AT_ONCE)]
         after = np.sum([b[block] @ self._with_empty(block) for block in slices], axis=0)
         before = np.zeros(len(after))
         total = np.zeros((len(after), len(after)))

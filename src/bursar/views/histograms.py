@@ -1,12 +1,7 @@
-"""A histogram that learns from answers by multiplicative weights (Boost, Algorithm 1, UPDATE).
+"""Histograms that learn by multiplicative weights (Boost, Algorithm 1, UPDATE), and products of them.
 
 A query q with values in [0, 1] is answered by q . h, and learnt from by h(v) <- h(v) e^(s q(v)), then h <- h / sum h.
 Weights are kept without the division and their sum beside them, so both touch the bins of the query and no others.
-
-A distribution over all columns as a product of histograms, one for each group of columns that were asked together.
-
-While no question spans two groups this is exactly the histogram over all columns at once: multiplicative weights on one
-factor leave a product a product. A question that does span them joins them, by the outer product, which is exact too.
 """
 
 from __future__ import annotations
@@ -36,13 +31,13 @@ MOST_BINS = 2**22
 LEAST_WEIGHT = np.float32(2.0**-100)
 """No weight falls below this, where a uniform histogram has 1: a bin that was pushed down can always come back."""
 
-REFRESHED = 4096
+UPDATES_BETWEEN_REFRESHES = 4096
 """After so many updates weights are divided by their mean and summed afresh, so that rounding cannot pile up."""
 
 LARGEST_MEAN = 2.0**20
 """The same is done at once where the mean weight leaves 1/this .. this."""
 
-MOST_PLACES, MOST_LISTED = 2**16, 2**23
+REMEMBERED_QUERIES, REMEMBERED_BINS = 2**16, 2**23
 """How many queries a grid remembers the bins of, and how many bins that are listed one by one."""
 
 
@@ -115,7 +110,10 @@ class Histogram:
         bins.put(self.weights, new)
         bins.put(self.updates, bins.of(self.updates) + np.int32(1))
         self.steps += 1
-        if self.steps % REFRESHED == 0 or not 1 / LARGEST_MEAN <= self.total / self.size <= LARGEST_MEAN:
+        if (
+            self.steps % UPDATES_BETWEEN_REFRESHES == 0
+            or not 1 / LARGEST_MEAN <= self.total / self.size <= LARGEST_MEAN
+        ):
             self._refresh(self.weights)
 
     def least_updates(self, bins: QueryBins) -> int:
@@ -187,7 +185,7 @@ class HistogramGrid:
         bins = self._bins(query)
         self.cached[query.digest] = bins
         self.listed += bins.remembered
-        while len(self.cached) > 1 and (len(self.cached) > MOST_PLACES or self.listed > MOST_LISTED):
+        while len(self.cached) > 1 and (len(self.cached) > REMEMBERED_QUERIES or self.listed > REMEMBERED_BINS):
             self.listed -= self.cached.popitem(last=False)[1].remembered
         return bins
 
@@ -265,7 +263,11 @@ class HistogramFactor:
 
 
 class Factored:
-    """Groups follow from what was learnt, in its order; a column that was never asked about is a group by itself.
+    """A distribution over all columns as a product of histograms, one for each group of columns asked about together.
+
+    While no question spans two groups this is exactly the histogram over all columns at once: multiplicative weights on
+    one factor leave a product a product. A question that spans them joins them, by the outer product, exactly too.
+    Groups follow from what was learnt, in its order; a column that was never asked about is a group by itself.
 
     Differs: each group counts its own updates, where one histogram over all columns would add up those of all groups.
     """

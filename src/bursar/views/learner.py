@@ -1,6 +1,6 @@
-"""What a histogram has learnt from the log, and the sparse vectors that are open: a view for the proposer `pmw`.
+"""Histograms learnt from the log: learning rates, the readiness heuristic (Boost, section 4.2), open sparse vectors.
 
-How a histogram learns, and when it is trusted: learning rates and the readiness heuristic (Boost, section 4.2).
+A view of the log for the proposer `pmw`.
 """
 
 from __future__ import annotations
@@ -91,16 +91,16 @@ class Adaptive:
         bins.put(histogram.thresholds, np.full(bins.of(histogram.thresholds).shape, threshold, np.int32))
 
 
-MOST_ROWS = 1024
+MOST_LEARNT_ROWS = 1024
 """Measurements of more rows than this are not learnt from: whoever bought so many has better ways to reuse them."""
 
-RECENT = 64
+RECENT_ANSWERS = 64
 """How many of the last answers say how good the estimates are by now."""
 
 Opening = tuple[Opened, int]
 """A sparse vector that could be opened, and its price."""
 
-NOTHING = HistogramFactor((), Histogram(()))
+UNIFORM = HistogramFactor((), Histogram(()))
 """What is known of columns that were never asked about together."""
 
 
@@ -160,7 +160,9 @@ class Learner:
     version: int = 0
     size: float | None = None  # the finest count of all rows
     live: dict[int, Opened] = field(default_factory=dict)
-    recent: deque[tuple[float, Noise]] = field(default_factory=lambda: deque(maxlen=RECENT))  # |R - n q(h)|, R's noise
+    recent: deque[tuple[float, Noise]] = field(
+        default_factory=lambda: deque(maxlen=RECENT_ANSWERS)
+    )  # |R - n q(h)|, R's noise
     openings: dict[Hashable, Opening] = field(default_factory=dict)  # of a planner, forgotten when the log grows
     misses: dict[float, float] = field(default_factory=dict)  # what `missed` has found, forgotten likewise
     grids: Grids = field(default_factory=dict)  # where the bins of queries are found; nodes of a tree share them
@@ -198,7 +200,7 @@ class Learner:
             return False
         factor = self.histogram.single(query.attrs)
         if factor is None:
-            return self.learning.heuristic.ready(NOTHING.histogram, NOTHING.bins(ALL_ROWS))
+            return self.learning.heuristic.ready(UNIFORM.histogram, UNIFORM.bins(ALL_ROWS))
         return self.learning.heuristic.ready(factor.histogram, factor.bins(query))
 
     def learn(self, answers: Iterable[tuple[Product, int]], noise: Noise) -> None:
@@ -244,7 +246,7 @@ class Learner:
         finer = self._size_noise is None or event.noise.variance() <= self._size_noise.variance()
         if event.strategy.digest == ALL_ROWS.digest and finer:
             self.size, self._size_noise = float(record.values[0]), event.noise
-        few = event.strategy.rows <= MOST_ROWS
+        few = event.strategy.rows <= MOST_LEARNT_ROWS
         pairs = zip(rows_of(event.strategy), record.values.tolist(), strict=False) if few else ()
         self.learn(pairs, event.noise)
 

@@ -17,7 +17,7 @@ from bursar.core.queries import LinearMap, Product
 from bursar.core.seals import Seals
 from bursar.errors import QueryError
 from bursar.views.histograms import Factored, Grids
-from bursar.views.learner import MOST_ROWS, Learner, Learning, Opening, rows_of
+from bursar.views.learner import MOST_LEARNT_ROWS, Learner, Learning, Opening, rows_of
 from bursar.views.measurements import products_of
 
 
@@ -125,7 +125,7 @@ class LearnerTree:
         for part in products_of(event.strategy):
             values = record.values[start : start + part.rows].tolist()
             start += part.rows
-            for query, value in zip(rows_of(part), values, strict=True) if part.rows <= MOST_ROWS else ():
+            for query, value in zip(rows_of(part), values, strict=True) if part.rows <= MOST_LEARNT_ROWS else ():
                 parts = windowed(query, self.domain)
                 if parts is not None and self.cut.nodes(parts[0]) == [parts[0]]:
                     rows[parts[0]].append((parts[1], value))

@@ -1,6 +1,6 @@
-"""Views of the log: built lazily, advanced record by record, free.
+"""Measurements by strategy and by column set, reconstructions over them, and rents: views of the log.
 
-What questions about some columns have cost so far, counted from when rows for more than one question were bought.
+Views are built lazily, advanced record by record, and free.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from bursar.tails import half_width
 
 Columns = tuple[str, ...]
 
-KEPT_BYTES = 256 * 2**20
+MOST_RECONSTRUCTION_BYTES = 256 * 2**20
 """How much memory reconstructions may take; those not asked for longest go first."""
 
-TRIED_SETS = 4
+MOST_COLUMN_SETS = 4
 """How many column sets, the smallest first, are tried for one question."""
 
 
@@ -118,7 +118,7 @@ class Reconstructions:
     def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
         """Reconstructions that might determine the queries."""
         columns = self.domain.ordered(queries.attrs)
-        for names in self.measurements.sets_above(columns)[:TRIED_SETS]:
+        for names in self.measurements.sets_above(columns)[:MOST_COLUMN_SETS]:
             reconstruction = self.on(names)
             if reconstruction.noises:
                 yield reconstruction
@@ -136,9 +136,12 @@ class Reconstructions:
                 state.reconstruction.take(blocks[state.taken.get(columns, 0) :])
                 state.taken[columns] = len(blocks)
         state.seen = log.seen
-        while len(self.states) > 1 and sum(each.reconstruction.bytes for each in self.states.values()) > KEPT_BYTES:
+        while len(self.states) > 1 and self._bytes() > MOST_RECONSTRUCTION_BYTES:
             self.states.popitem(last=False)
         return state.reconstruction
+
+    def _bytes(self) -> int:
+        return sum(state.reconstruction.bytes for state in self.states.values())
 
 
 def products_of(strategy: LinearMap) -> tuple[Product, ...]:
@@ -190,7 +193,10 @@ Rule = Callable[[LinearMap], bool]
 
 @dataclass
 class Rents:
-    """A view of the log: per column set, the loss of the events on these columns or fewer, taken by themselves."""
+    """What questions about some columns have cost since rows for more than one question were bought (ski rental).
+
+    A view of the log: per column set, the loss of the events on these columns or fewer, taken by themselves.
+    """
 
     domain: Domain
     empty_book: Callable[[], Book]

@@ -10,7 +10,7 @@ import pytest
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation.estimate import error_bars, meets
 from bursar.papers.boost.calibration import Lemma, Printed, Published
-from bursar.proposers.pmw import RATIO, Calibrated, Calibration, Checked, Tight, passing
+from bursar.proposers.pmw import TEST_OVER_THRESHOLD, Calibrated, Calibration, Checked, Tight, passing
 from bursar.tails import single_tail
 from harness.learning import cells, grid, request
 
@@ -82,7 +82,7 @@ def test_tight_uses_up_beta_and_no_more(alpha: float, beta: float, rows: int) ->
     made = Tight().of(alpha, beta, rows, LAPLACE)
     assert made is not None
     assert 0.97 * beta < made.honest <= beta
-    assert made.test.scale == RATIO * made.threshold.scale
+    assert made.test.scale == TEST_OVER_THRESHOLD * made.threshold.scale
     bypass = 1 - (1 - single_tail(made.bypass, alpha)) ** rows
     assert 0.9 * beta < bypass <= beta
     published = Published().of(alpha, beta, rows, LAPLACE)

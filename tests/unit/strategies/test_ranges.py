@@ -151,7 +151,7 @@ def test_many_queries_at_once_have_the_variances_of_each(family: RangeFamily, mo
     covariance = np.linalg.inv(rows(made(family, 75)).T @ rows(made(family, 75)))
     matrix_of = queries.at_cells(np.arange(75)).astype(float)
     assert expected == pytest.approx(np.einsum("ij,jk,ik->i", matrix_of, covariance, matrix_of), rel=1e-9)
-    monkeypatch.setattr(ranges, "SINES_KEPT", 0)
+    monkeypatch.setattr(ranges, "REMEMBERED_SINES", 0)
     monkeypatch.setattr(ranges, "NUMBERS_AT_ONCE", 200)
     assert made(family, 75).variances(queries) == pytest.approx(expected, rel=1e-12)
 

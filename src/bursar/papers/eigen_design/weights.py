@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -25,9 +25,9 @@ class DesignMatrix(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
 
-    def __matmul__(self, vector: Any, /) -> Any: ...
+    def __matmul__(self, vector: Reals, /) -> ArrayLike: ...
 
-    def __rmatmul__(self, vector: Any, /) -> Any: ...
+    def __rmatmul__(self, vector: Reals, /) -> ArrayLike: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

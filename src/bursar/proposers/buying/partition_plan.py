@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +15,11 @@ from bursar.core.queries import LinearMap, Product
 from bursar.core.verbs import Verbs
 from bursar.planner.offer import Views
 from bursar.tails import DrawTerm, GroupedRows, Terms
+from bursar.views.histograms import Scalar
 from bursar.views.measurements import products_of
 from bursar.views.partition_measurements import PartitionMeasurements, placed
 
-SAME = 1 + 1e-9
+EQUAL_SCALES_WITHIN = 1 + 1e-9
 """Scales that differ by less count as equal."""
 
 
@@ -72,7 +72,7 @@ class PartitionPlan:
 
 def partition_plan(measurements: PartitionMeasurements, window: Integers, scale: float, views: Views) -> PartitionPlan:
     """With Laplace noise what is known too coarsely is refined; with Gaussian noise a fresh measurement adds to it."""
-    coarse = window[measurements.scales[window] > SAME * scale]
+    coarse = window[measurements.scales[window] > EQUAL_SCALES_WITHIN * scale]
     if views.mode is Mode.PURE:
         noise = Noise(kind=NoiseKind.LAPLACE, scale=scale)
         missing = coarse[~np.isfinite(measurements.scales[coarse])]
@@ -85,7 +85,7 @@ def partition_plan(measurements: PartitionMeasurements, window: Integers, scale:
             refined=refined,
             refined_partitions=tuple(groups),
         )
-    had = float(measurements.scales[coarse].max(initial=scale * SAME))
+    had = float(measurements.scales[coarse].max(initial=scale * EQUAL_SCALES_WITHIN))
     more = 1 / math.sqrt(1 / scale**2 - (1 / had**2 if math.isfinite(had) else 0.0))
     noise = Noise(kind=NoiseKind.GAUSSIAN, scale=more)
     return PartitionPlan(
@@ -134,7 +134,7 @@ class PartitionPiece:
     shape: tuple[int, ...]  # rows of each mask of the question's product
     place: int  # of the windows among them
 
-    def arranged(self, grid: NDArray[Any]) -> NDArray[Any]:
+    def arranged(self, grid: NDArray[Scalar]) -> NDArray[Scalar]:
         """An array of (windows, rows of the rest) in the order of the workload's rows."""
         other_rows = [rows for place, rows in enumerate(self.shape) if place != self.place]
         return np.moveaxis(grid.reshape(len(self.windows), *other_rows), 0, self.place).reshape(-1)

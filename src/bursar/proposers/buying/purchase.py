@@ -1,6 +1,4 @@
-"""From rows worth having to an offer: how exact they must be, which of them are refined and which are bought.
-
-How exact to make some rows, so that questions keep their error and the largest loss grows as little as possible.
+"""Which precision to buy: candidate rows are refined or bought so that questions keep their error at the least loss.
 
 State: the information M = sum_j q_j q_j^T / v_j of everything measured, over merged cells, and the loss L of each of
 them. Candidates: rows that may be bought or refined, each with its present loss l_j per unit of its coefficients (zero
@@ -36,17 +34,17 @@ from bursar.tails import near_tails, pitches
 from bursar.views.measurements import products_of
 from bursar.views.nodes import Node
 
-UNKNOWN = 1e-9
+PRECISION_OF_UNMEASURED = 1e-9
 """Precision, as a share of what the questions need, that directions nobody has measured are given."""
 
-ROUNDING = 1e-14
+SMALLEST_PRECISION_SHARE = 1e-14
 """The same as a share of the largest precision there is: less would be lost in the arithmetic."""
 
-STEPS = 60
-TIGHT = 1e-4
+SECANT_STEPS = 60
+LEVEL_TOLERANCE = 1e-4
 """The search stops at this relative width of the loss, or of what is kept below its bound."""
 
-FARTHEST = 1e6
+PRECISION_RANGE = 1e6
 """Precision is sought within so many times what the questions need."""
 
 
@@ -91,12 +89,15 @@ class PrecisionSearch:
             # A Gaussian row is bought beside the one that is there; a Laplace row becomes the finer one.
             return excess(Posterior(held=held, more=total - before, total=total))
 
-        low, start, high = (math.log(self._loss(need * times)) for times in (1 / FARTHEST, 1.0, FARTHEST))
+        low, start, high = (math.log(self._loss(need * times)) for times in (1 / PRECISION_RANGE, 1.0, PRECISION_RANGE))
         least = math.log(max(self.present.min(initial=math.inf), math.exp(low)))  # below it nothing changes
         return _root(at, least, min(max(start, least), high), max(high, least))
 
     def _held(self, variance: float) -> PriorCovariance:
-        least = max(UNKNOWN / variance, ROUNDING * float(self.information.diagonal().max(initial=0.0)))
+        least = max(
+            PRECISION_OF_UNMEASURED / variance,
+            SMALLEST_PRECISION_SHARE * float(self.information.diagonal().max(initial=0.0)),
+        )
         information = self.information + least * np.eye(len(self.information))
         solved = np.linalg.solve(information, np.concatenate([self.candidates, self.questions]).T)
         of_candidates, of_questions = solved[:, : len(self.candidates)], solved[:, len(self.candidates) :]
@@ -157,13 +158,13 @@ def _root(excess: Callable[[float], float], low: float, start: float, high: floa
     hair below zero, so that what is found is on the right side.
     """
     x, slope, farthest, last = start, -1.0, high, (math.nan, math.inf)
-    for _ in range(STEPS):
+    for _ in range(SECANT_STEPS):
         y = excess(x)
         low, high = (x, high) if y > 0 else (low, x)
-        if -TIGHT <= y <= 0 or high - low <= TIGHT:
+        if -LEVEL_TOLERANCE <= y <= 0 or high - low <= LEVEL_TOLERANCE:
             break
         slope = (y - last[1]) / (x - last[0]) if math.isfinite(last[0]) else slope
-        following = x - (y + TIGHT / 2) / slope if slope < 0 and abs(y) < 0.5 * abs(last[1]) else math.nan
+        following = x - (y + LEVEL_TOLERANCE / 2) / slope if slope < 0 and abs(y) < 0.5 * abs(last[1]) else math.nan
         last, x = (x, y), following if low < following < high else (low + high) / 2
     return math.exp(high) if high < farthest or excess(high) <= 0 else None
 
@@ -177,25 +178,25 @@ Bought = Measured | Refined
 MOST_CELLS = 1024
 """Most merged cells that are planned over: the plan inverts a matrix of that size."""
 
-TRIES = 16
+MOST_TRIES = 16
 """Most purchases whose exact tails are looked at. The first one is right nearly always."""
 
-ABOVE = 1e-3
+FIRST_LEVEL_ABOVE = 1e-3
 """How far above the approximate level the first one that is tried lies: as high as it would come to lie on average."""
 
-STEP = 2e-3
+LEVEL_STEP = 2e-3
 """By how much the second level that is tried differs from the first; twice as much from each to the next one."""
 
 SLACK_NOT_WORTH_A_TRY = 0.01
 """Room that is not worth another try, as a share of the level."""
 
-COARSE = 1.5
+DISCRETE_BELOW_SCALE = 1.5
 """Below this scale whole numbers count, and the first level that keeps the goal may leave much room."""
 
-FINE = 2e-3
+LATTICE_STEP_SHARE = 2e-3
 """Lattices are taken into account where a whole step is more than this share of the error."""
 
-NEARLY = 0.1
+OFF_LATTICE_SHARE = 0.1
 """And where other draws take a sum off its lattice by less than this share of a step."""
 
 
@@ -296,19 +297,19 @@ class PurchaseProblem:
             return self.search.level(goal.amount**2 * (1 - 1e-9), mean=True)
         z = -NormalDist().inv_cdf(goal.beta / (2 * self.request.workload.map.rows))
         level = self.search.level_by(self._excess, (goal.amount / z) ** 2)
-        return None if level is None else (1 + ABOVE) * level
+        return None if level is None else (1 + FIRST_LEVEL_ABOVE) * level
 
     def cheapest(self) -> LevelledPurchase | None:
         """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide."""
-        level, step, fails = self.level, STEP, 0.0
+        level, step, fails = self.level, LEVEL_STEP, 0.0
         best: LevelledPurchase | None = None
-        for _ in range(TRIES):
+        for _ in range(MOST_TRIES):
             purchase = None if level is None else self._purchase(level)
             if level is None or purchase is None:
                 break
             if meets(purchase.law, self.request.goal):
                 best = purchase
-                if fails == 0 and _noise_at(level, self.views.mode).scale > COARSE:
+                if fails == 0 and _noise_at(level, self.views.mode).scale > DISCRETE_BELOW_SCALE:
                     break
             else:
                 fails = level
@@ -356,11 +357,11 @@ class PurchaseProblem:
         scales = np.column_stack([weights * spreads, other_spread]) / (math.sqrt(2) if laplace else 1.0)
         reached = np.full(len(weights), amount)
         if (
-            weights.max(initial=0.0) > FINE * amount
+            weights.max(initial=0.0) > LATTICE_STEP_SHARE * amount
         ):  # on a lattice a tail falls in steps: about its value half a step on
             pitch = pitches(weights, spreads)
-            on = (pitch > 0) & (other_spread <= NEARLY * pitch)
-            reached[on] = pitch[on] * (np.maximum(np.ceil(amount / pitch[on] - NEARLY), 1.0) - 0.5)
+            on = (pitch > 0) & (other_spread <= OFF_LATTICE_SHARE * pitch)
+            reached[on] = pitch[on] * (np.maximum(np.ceil(amount / pitch[on] - OFF_LATTICE_SHARE), 1.0) - 0.5)
         kind = NoiseKind.LAPLACE if laplace else NoiseKind.GAUSSIAN
         each = float(near_tails(scales, kind, reached).mean())
         aim = self.request.goal.beta / len(weights)

@@ -1,9 +1,4 @@
-"""Plans whose queries are listed: every answer is a weighted sum of measured rows, and the weights are written down.
-
-Plans for many ranges of one long column: all ranges, or all prefix sums, are measured together by sines.
-
-Whoever asks for another range of the same cells later has it for free.
-"""
+"""Plans that measure a strategy: explicit ones, with a matrix of weights, and sine transforms of long columns."""
 
 from __future__ import annotations
 
@@ -11,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,29 +21,26 @@ from bursar.estimation.estimate import NearlyNormal, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.estimation.sine_columns import SineColumn, law_of, rows_on, within
 from bursar.goal import Goal
+from bursar.strategies.best import LONG_COLUMN, LineWorkload, StrategyPlan, best_strategy
+from bursar.strategies.ranges import RangeFamily, SineStrategy
 from bursar.tails import near_threshold
 from bursar.views.measurements import products_of
 
-if TYPE_CHECKING:
-    from bursar.strategies.best import StrategyPlan
-    from bursar.strategies.ranges import SineStrategy
-
-
-AROUND = (0.997, 0.985, 0.96, 0.92, 0.85, 0.7, 0.5, 0.25, 0.125)
+SHARES_OF_UNIT = (0.997, 0.985, 0.96, 0.92, 0.85, 0.7, 0.5, 0.25, 0.125)
 """Shares of the unit that would be right for continuous noise: the first that keeps the goal is taken."""
 
-COARSE = 2.0
+DISCRETE_BELOW_SCALE = 2.0
 """Below this scale noise is too discrete for that, and the right unit may also lie above."""
 
-ABOVE = (1.06, 1.03, 1.01)
+SHARES_ABOVE_UNIT = (1.06, 1.03, 1.01)
 
-TRIAL = 2.0**16
+TRIAL_UNIT = 2.0**16
 """The unit at which weights are found, unless a part's noise would be beyond what can be drawn."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitPlan:
-    """A plan for one workload, and how its answers are weighted from what it measures."""
+    """A plan whose queries are listed: every answer is a weighted sum of measured rows, with explicit weights."""
 
     plan: StrategyPlan
     weights: Reals  # (queries, measured rows)
@@ -87,8 +78,8 @@ class ExplicitPlan:
         if near == 0:
             return None  # nothing is uncertain, so nothing is bought
         about = goal.amount / near
-        coarse = about * scales[self._used].min() < COARSE
-        tried = (about * share for share in ((*ABOVE, *AROUND) if coarse else AROUND))
+        coarse = about * scales[self._used].min() < DISCRETE_BELOW_SCALE
+        tried = (about * share for share in ((*SHARES_ABOVE_UNIT, *SHARES_OF_UNIT) if coarse else SHARES_OF_UNIT))
         return next((unit for unit in tried if self._keeps(unit, goal)), None)
 
     def _keeps(self, unit: float, goal: Goal) -> bool:
@@ -104,8 +95,6 @@ class ExplicitPlan:
 
 def listed(workload: LinearMap, domain: Domain, mode: Mode) -> ExplicitPlan | None:
     """The best strategy for the queries; None where none is known."""
-    from bursar.strategies.best import best_strategy  # linear algebra takes a while to load, and few questions need it
-
     try:
         plan = best_strategy(workload, mode)
     except QueryError:
@@ -138,7 +127,7 @@ def _trial_unit(plan: StrategyPlan) -> float | None:
     Edge cases: None where the scales of the parts lie too far apart for any unit.
     """
     scales = [part.scale for part in plan.parts]
-    unit = min(TRIAL, LARGEST_SCALE / 2 / max(scales))
+    unit = min(TRIAL_UNIT, LARGEST_SCALE / 2 / max(scales))
     return unit if unit * min(scales) >= SMALLEST_SCALE else None
 
 
@@ -149,13 +138,16 @@ def _zeros(product: Product, noise: Noise) -> Block:
 MOST_WORK = 2**28
 """Most cells, times queries, for which the errors are worked out one by one."""
 
-NEARLY_ALL = 15 / 16
+SHARE_THAT_TAKES_ALL = 15 / 16
 """Who looks at so much of a column gets the rest of it for about one per cent more."""
 
 
 @dataclass(frozen=True, eq=False)
 class SinePlan:
-    """A sine strategy, and the queries over its cells that are to be answered now."""
+    """All ranges, or all prefix sums, of one long column by a sine transform, and the queries to be answered now.
+
+    Another range of the same cells is free later.
+    """
 
     plan: StrategyPlan
     strategy: SineStrategy
@@ -207,10 +199,6 @@ def sines(workload: LinearMap, domain: Domain) -> SinePlan | None:
     It is over the cells from the first to the last that a query looks at, or over all if these are nearly all; and made
     for the largest table that can be declared, whatever has been.
     """
-    from bursar.strategies.best import LONG_COLUMN, best_strategy  # linear algebra takes a while to load
-    from bursar.strategies.best import LineWorkload as Asked
-    from bursar.strategies.ranges import RangeFamily, SineStrategy
-
     if len(workload.attrs) != 1:
         return None
     (column,) = workload.attrs
@@ -219,10 +207,10 @@ def sines(workload: LinearMap, domain: Domain) -> SinePlan | None:
     if rows is None or len(rows.breaks()) < LONG_COLUMN or rows.rows * size > MOST_WORK:
         return None
     first, end = _hull(rows)
-    if end - first >= NEARLY_ALL * size:
+    if end - first >= SHARE_THAT_TAKES_ALL * size:
         first, end = 0, size
     family = RangeFamily.PREFIXES if _prefixes(rows, first) else RangeFamily.RANGES
-    line = Asked(family=family, column=column, cells=end - first, max_rows=LARGEST_ROWS, first=first, size=size)
+    line = LineWorkload(family=family, column=column, cells=end - first, max_rows=LARGEST_ROWS, first=first, size=size)
     try:
         plan = best_strategy(line, Mode.CONCENTRATED)
     except QueryError:
