@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Stack, Steps, Transform
 from bursar.estimation.estimate import Estimate, NearlyNormal
-from bursar.strategies.ranges import SineStrategy
+
+if TYPE_CHECKING:
+    from bursar.strategies.ranges import SineStrategy
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +57,8 @@ class SineColumn:
 
     @cached_property
     def _strategy(self) -> SineStrategy | None:
+        from bursar.strategies.ranges import SineStrategy  # linear algebra takes a while to load
+
         return SineStrategy.of(self.transform)
 
     @cached_property

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,10 @@ from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.strategy_plans import listed, sines
-from bursar.strategies.best import StrategyPlan
 from bursar.views.measurements import products_of
+
+if TYPE_CHECKING:
+    from bursar.strategies.best import StrategyPlan
 
 MOST_ROWS = 2048
 """Most queries that are planned together."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,12 @@ from bursar.estimation.estimate import NearlyNormal, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.estimation.sine_columns import SineColumn, law_of, rows_on, within
 from bursar.goal import Goal
-from bursar.strategies.best import LONG_COLUMN, LineWorkload, StrategyPlan, best_strategy
-from bursar.strategies.ranges import RangeFamily, SineStrategy
 from bursar.tails import near_threshold
 from bursar.views.measurements import products_of
+
+if TYPE_CHECKING:
+    from bursar.strategies.best import StrategyPlan
+    from bursar.strategies.ranges import SineStrategy
 
 SHARES_OF_UNIT = (0.997, 0.985, 0.96, 0.92, 0.85, 0.7, 0.5, 0.25, 0.125)
 """Shares of the unit that would be right for continuous noise: the first that keeps the goal is taken."""
@@ -95,6 +98,8 @@ class ExplicitPlan:
 
 def listed(workload: LinearMap, domain: Domain, mode: Mode) -> ExplicitPlan | None:
     """The best strategy for the queries; None where none is known."""
+    from bursar.strategies.best import best_strategy  # linear algebra takes a while to load, and few questions need it
+
     try:
         plan = best_strategy(workload, mode)
     except QueryError:
@@ -199,6 +204,9 @@ def sines(workload: LinearMap, domain: Domain) -> SinePlan | None:
     It is over the cells from the first to the last that a query looks at, or over all if these are nearly all; and made
     for the largest table that can be declared, whatever has been.
     """
+    from bursar.strategies.best import LONG_COLUMN, LineWorkload, best_strategy  # linear algebra takes a while to load
+    from bursar.strategies.ranges import RangeFamily, SineStrategy
+
     if len(workload.attrs) != 1:
         return None
     (column,) = workload.attrs
