@@ -216,27 +216,27 @@ class Reconstruction:
         for finer in news:
             places.append(self._places(finer.position, finer.rows))
             here = places[-1] >= 0
-            found, values, after = places[-1][here], finer.values[here].astype(float), 1 / finer.noise.variance()
-            before = self.precisions[found]
-            said.append((after * values - before * self.values[found]) / (after - before))
+            rows_found, values, after = places[-1][here], finer.values[here].astype(float), 1 / finer.noise.variance()
+            before = self.precisions[rows_found]
+            said.append((after * values - before * self.values[rows_found]) / (after - before))
             more.append(after - before)
-            standing.append(found)
-            self.values[found], self.precisions[found] = values, after
-            self.noises = self.noises.changed(found, finer.noise)
-        found = np.concatenate(standing)
-        if len(found):
-            self.state.sharpen(self.rows[found], np.concatenate(said), 1 / np.concatenate(more))
+            standing.append(rows_found)
+            self.values[rows_found], self.precisions[rows_found] = values, after
+            self.noises = self.noises.changed(rows_found, finer.noise)
+        rows_found = np.concatenate(standing)
+        if len(rows_found):
+            self.state.sharpen(self.rows[rows_found], np.concatenate(said), 1 / np.concatenate(more))
             self._forget()
         return places
 
     def _places(self, position: int, rows: Integers) -> Integers:
         """Where rows of a record stand, in their order, whatever the order in which its products were taken in."""
-        found = np.full(len(rows), -1)
+        standing_at = np.full(len(rows), -1)
         for (block, first), places in self.places.items():
             if block == position:
-                own = (first <= rows) & (rows < first + len(places))
-                found[own] = places[rows[own] - first]
-        return found
+                inside = (first <= rows) & (rows < first + len(places))
+                standing_at[inside] = places[rows[inside] - first]
+        return standing_at
 
     def law_of(self, weights: Reals) -> WeightedRows:
         """The law of estimates that weigh all rows like this."""
@@ -303,12 +303,12 @@ class Reconstruction:
     def weights_of(self, queries: LinearMap) -> Reals | None:
         """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
         parts = queries.parts if isinstance(queries, Stack) else (queries,)
-        wanted: list[Reals] = [np.zeros((0, len(self.state.cells)))]
+        coordinates: list[Reals] = [np.zeros((0, len(self.state.cells)))]
         for part in parts:
             if not isinstance(part, Product) or not all(self._seen(mask).whole for mask in part.masks):
                 return None
-            wanted.append(self.coordinates(part))
-        matrix = np.concatenate(wanted)
+            coordinates.append(self.coordinates(part))
+        matrix = np.concatenate(coordinates)
         if not self.state.spans(matrix):
             return None
         weights = self._adding_up_to(matrix)
@@ -332,8 +332,8 @@ class Reconstruction:
             if np.all(np.abs(unsaid / self.roots) <= most):
                 return weights
         loud = np.sqrt(self.precisions)
-        found = np.linalg.lstsq((self.rows * loud[:, None]).T, queries.T, rcond=None)[0].T * loud
-        return np.asarray(found, np.float64)
+        solution = np.linalg.lstsq((self.rows * loud[:, None]).T, queries.T, rcond=None)[0].T * loud
+        return np.asarray(solution, np.float64)
 
     def _refine(self, finer: Classes) -> None:
         old = [self.classes[name] for name in self.columns]
