@@ -28,13 +28,13 @@ FEWEST_TOGETHER, MOST_TOGETHER = 2, 256
 """How few rows, and how many, are taken in together."""
 
 FEWEST_TO_INVERT = 8
-"""From so many rows on it may pay to invert the information."""
+"""From this many rows on it may pay to invert the information."""
 
 CLEARANCE_OF_SPAN = 100.0
-"""Turned rows are inside the span, or outside, if what they leave open is so many times below, or above, `IN_SPAN`."""
+"""Turned rows are inside the span, or outside, if what they leave open is below, or above, `IN_SPAN` by this factor."""
 
 LARGEST_RATIO_OF_ROWS = 1e6
-"""Rows are turned together if none is more than so many times as large as another, which rounding would hide."""
+"""Rows are turned together if none is larger than another by more than this factor, which rounding would hide."""
 
 SMALLEST_PIVOT = 1e-8
 """Rows determine every coordinate beyond doubt if no pivot of the information, at unit diagonal, is below this."""

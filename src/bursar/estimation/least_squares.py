@@ -97,16 +97,16 @@ MOST_ROW_NUMBERS = 2**24
 
 
 FEW_ROWS = 16
-"""Measurements of up to so many rows show which cells questions tell apart; larger ones are strategies for them."""
+"""Measurements of up to this many rows show which cells questions tell apart; larger ones are strategies for them."""
 
 REMEMBERED_ANSWERS = 256
 """Most answers that are remembered."""
 
 REMEMBERED_MASKS, REMEMBERED_MASK_NUMBERS = 512, 256
-"""Most masks that are remembered, each of so many numbers at most."""
+"""Most masks that are remembered, and most numbers of each."""
 
 LARGEST_RESIDUAL, RESIDUAL_ROUNDS = 1e-11, 4
-"""Weighted rows may differ from a query by this share of its largest value in a cell; tried so many times."""
+"""Weighted rows may differ from a query by this share of its largest value in a cell; and how often that is tried."""
 
 LARGEST_RATIO_OF_PRECISIONS = 1e10
 """Precisions may differ by such a factor, those of rows before they were refined among them, where the covariance is

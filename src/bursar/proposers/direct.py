@@ -146,7 +146,7 @@ def noises_of(kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) ->
 
 
 def scale_of(kind: NoiseKind, rows: int, goal: Goal, times: int) -> float | None:
-    """The largest scale that meets the goal on rows that are so many times what is measured; None if none does."""
+    """The largest scale that meets the goal on rows that are `times` what is measured; None if none does."""
     if goal.kind is GoalKind.ERROR:
         try:
             return scale_for(kind, goal.amount / times, each_of(BETA_LESS_ROUNDING * goal.beta, rows))
@@ -253,7 +253,7 @@ def _noises(records: Sequence[Record | None], fresh: Sequence[Noise] = ()) -> tu
 
 
 def _good(record: Record, goal: Goal, rows: int, times: int) -> bool:
-    """Whether a record, taken so many times, keeps the share of the goal that each of so many rows has."""
+    """Whether a record, multiplied by `times`, keeps the share of the goal that each of the rows has."""
     if goal.kind is GoalKind.ERROR:
         return single_tail(noise_of(record), goal.amount / times) <= each_of(BETA_LESS_ROUNDING * goal.beta, rows)
     return goal.kind is GoalKind.RMSE and times**2 * noise_of(record).variance() <= goal.amount**2

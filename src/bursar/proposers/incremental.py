@@ -208,7 +208,7 @@ class _Search:
 
 
 VARIANCE_OF_UNKNOWN = 1e8
-"""What is not known at all gets so many times the largest variance, where knowledge is summed up over groups."""
+"""Variance of what no row determines, over the largest variance, where knowledge is summed up over groups."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -346,7 +346,7 @@ SAME_ROW_WITHIN = 1e-9
 """A row this close to a multiple of the question, as a share of its largest coefficient, is the question."""
 
 SCALE_LESS_ROUNDING = 1 - 1e-9
-"""Noise is set by a hair finer than the target needs."""
+"""Noise is set this much finer than the target needs, for the sake of rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

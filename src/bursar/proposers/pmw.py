@@ -131,13 +131,13 @@ def passing(threshold: Noise, test: Noise, short: int) -> float:
 
 
 def sum_tail(noise: Noise, parts: int, alpha: float) -> float:
-    """At least Pr[|S| >= alpha] for the sum S of so many draws."""
+    """At least Pr[|S| >= alpha] for the sum S of `parts` draws."""
     return single_tail(noise, alpha) if parts == 1 else tail([1.0] * parts, [noise] * parts, alpha)
 
 
 @lru_cache(maxsize=1024)
 def reach(kind: NoiseKind, parts: int, beta: float) -> float:
-    """How far the sum of so many continuous draws of scale 1 reaches with probability beta, to one part in 10^4.
+    """How far the sum of `parts` continuous draws of scale 1 reaches with probability beta, to one part in 10^4.
 
     One Laplace draw has a closed form, ln(1/beta); otherwise noise of a large scale stands for continuous noise.
     """
@@ -154,7 +154,7 @@ def reach(kind: NoiseKind, parts: int, beta: float) -> float:
 
 
 def part_scale(kind: NoiseKind, alpha: float, beta: float, parts: int) -> float:
-    """A scale, nearly the largest, at which the sum of so many draws has Pr[|S| >= alpha] <= beta.
+    """A scale, nearly the largest, at which the sum of `parts` draws has Pr[|S| >= alpha] <= beta.
 
     Edge cases: as for `scale_for`, which it is for one draw.
     """

@@ -39,7 +39,7 @@ SHARES_OF_SCALE = (1.0, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6, 0.5, 0.35, 0.25)
 """Shares of the scale that the wrapped proposer found: the first that keeps the goal is taken."""
 
 SHARE_LESS_ROUNDING = 1 - 1e-6
-"""A purchase is planned with a hair less than its share: asked for again with other rows, rounding must not tell."""
+"""A purchase is planned with this much of its share: asked for again with other rows, rounding must not tell."""
 
 LEAST_BETA = 2.0**-53
 """The least failure probability that a goal can name."""

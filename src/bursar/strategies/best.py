@@ -99,7 +99,7 @@ class StrategyPlan:
     1/(2 u^2) rho (concentrated) or 1/u epsilon (pure) at most, in exact integer norms, and every query's error has
     standard deviation proportional to u.
 
-    `ratio` certifies the choice: the root mean square error over the workload is at most so many times that of the best
+    `ratio` certifies the choice: the root mean square error over the workload is at most that multiple of the best
     strategy there is for Gaussian noise at the same L2 sensitivity. None means unknown. (For the largest variance of
     marginals: the root of the largest variance over its least.)
     `answers` is None for a `LineWorkload` or `Marginals`, which have more queries than can be listed: ask `source`.
@@ -146,10 +146,10 @@ class StrategyPlan:
 
 
 SMALL_JOINT = 1024
-"""Up to so many merged joint cells the optimum is sought first, also where the residual basis would do."""
+"""Up to this many merged joint cells the optimum is sought first, also where the residual basis would do."""
 
 LONG_COLUMN = 512
-"""From so many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
+"""From this many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
 
 RESIDUAL_BITS = 29
 """Bits of the rows of a residual, shared by the columns of the largest set: squares multiply, up to 2^58."""

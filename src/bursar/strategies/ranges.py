@@ -23,7 +23,7 @@ from bursar.core.queries import Steps, Transform
 from bursar.errors import QueryError
 
 WEIGHT_BITS = 25
-"""Weights are rounded to so many bits, which moves the error by less than a millionth."""
+"""Weights are rounded to this many bits, which moves the error by less than a millionth."""
 
 NORM_BITS = 24
 """Columns of the integer strategy have a length of about 2^24: rounding a million answers then costs 6e-5.

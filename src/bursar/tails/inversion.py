@@ -270,7 +270,7 @@ NEWTON_STEPS = 30
 THRESHOLD_ROUNDS = 15
 
 NORMAL_BELOW = 1e-3
-"""Below so many standard deviations the normal tail does, and the correction to it would be lost in rounding."""
+"""Below this many standard deviations the normal tail does, and the correction to it would be lost in rounding."""
 
 FARTHEST_SCALES = 1e12
 """So many scales out, a Laplace draw's tail is nothing, and a tilt would be rounded to where K ceases to be finite."""
@@ -361,7 +361,7 @@ def _cumulants(rows: Reals, kind: NoiseKind, s: Reals) -> tuple[Reals, Reals, Re
 # -- sums within a small remainder of a lattice ------------------------------------------------------------------------
 
 MOST_PITCHES = 12
-"""The strongest weight is taken for so many pitches at most."""
+"""Most pitches that the strongest weight is taken for."""
 
 REMAINDER_DEVIATION = 0.003
 """What is left over may have a standard deviation of this share of the pitch."""

@@ -283,7 +283,7 @@ REMEMBERED_ROWS = 1 << 16
 """How many bounds on grouped rows are remembered."""
 
 MOST_DRAWS = 4096
-"""Up to so many draws in a row its width is the exact one; beyond, Chernoff's."""
+"""Rows of up to this many draws have exact half-widths; larger ones, Chernoff's."""
 
 
 class DrawTerm(NamedTuple):

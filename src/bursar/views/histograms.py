@@ -32,7 +32,7 @@ LEAST_WEIGHT = np.float32(2.0**-100)
 """No weight falls below this, where a uniform histogram has 1: a bin that was pushed down can always come back."""
 
 UPDATES_BETWEEN_REFRESHES = 4096
-"""After so many updates weights are divided by their mean and summed afresh, so that rounding cannot pile up."""
+"""After this many updates weights are divided by their mean and summed afresh, so that rounding cannot pile up."""
 
 LARGEST_MEAN = 2.0**20
 """The same is done at once where the mean weight leaves 1/this .. this."""

@@ -92,7 +92,7 @@ class Adaptive:
 
 
 MOST_LEARNT_ROWS = 1024
-"""Measurements of more rows than this are not learnt from: whoever bought so many has better ways to reuse them."""
+"""Measurements of more rows than this are not learnt from: there are better ways to reuse them."""
 
 RECENT_ANSWERS = 64
 """How many of the last answers say how good the estimates are by now."""

@@ -45,7 +45,7 @@ LEVEL_TOLERANCE = 1e-4
 """The search stops at this relative width of the loss, or of what is kept below its bound."""
 
 PRECISION_RANGE = 1e6
-"""Precision is sought within so many times what the questions need."""
+"""Precision is sought within this factor of what the questions need."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

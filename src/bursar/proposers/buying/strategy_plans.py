@@ -144,7 +144,7 @@ MOST_WORK = 2**28
 """Most cells, times queries, for which the errors are worked out one by one."""
 
 SHARE_THAT_TAKES_ALL = 15 / 16
-"""Who looks at so much of a column gets the rest of it for about one per cent more."""
+"""Queries over this share of a column are planned over all of it, for about one per cent more."""
 
 
 @dataclass(frozen=True, eq=False)
