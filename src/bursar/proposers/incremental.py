@@ -364,6 +364,8 @@ class RowPlan:
 
 
 class Incremental(Proposer):
+    """For each query the one Gaussian row that answers it, with the log, at the least rise of the largest loss."""
+
     name = "incremental"
 
     def offers(self, request: Request, views: Views) -> list[Offer]:

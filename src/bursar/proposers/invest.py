@@ -173,7 +173,9 @@ RENT_WORTH_PLANNING = 4.0
 
 
 class Invest(Proposer):
-    """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset.
+    """Ski rental: a strategy for every question about some columns is bought once enough rent was paid on them.
+
+    `theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset.
 
     Without `top_up` the strategy is bought as a whole with Gaussian noise too, and answers without other rows.
     """

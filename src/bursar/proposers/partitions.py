@@ -64,7 +64,10 @@ class WindowStrategy:
 
 
 class ByPartition(Proposer):
-    """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset."""
+    """Ski rental partition by partition: a strategy for every question is bought where enough rent was paid.
+
+    `theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset.
+    """
 
     name = "partitions"
 

@@ -81,7 +81,10 @@ class Calibrated:
 
 
 class Calibration(Protocol):
-    """Values that are equal where their settings are. None where a goal cannot be kept with noise that can be drawn."""
+    """How much noise a goal allows in tests and answers; None where it cannot be kept with noise that can be drawn.
+
+    A value: two with equal settings are equal.
+    """
 
     def of(self, alpha: float, beta: float, rows: int, kind: NoiseKind, parts: int = 1) -> Calibrated | None: ...
 
@@ -99,7 +102,7 @@ class Tight:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Checked:
+class CheckedLaw:
     """The law of answers that are tested estimates, or bought where the test fails: only alpha itself is promised.
 
     mean_square: an estimate off by d passes with probability at most (1/2 + x/4) e^-x for d = cut + x b, b the larger
@@ -307,8 +310,11 @@ Tests = Sequence[tuple[Product, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class PmwSettings:
-    """`least_cells`: no offers are made about columns that have no more joint cells than this. To buy a strategy for
-    all questions about them is far cheaper (`invest`), so the default preset sets the most cells that can be bought."""
+    """How histograms learn, how much noise tests and answers have, and which questions are left to others.
+
+    `least_cells`: no offers are made about columns that have no more joint cells than this. To buy a strategy for all
+    questions about them is far cheaper (`invest`), so the default preset sets the most cells that can be bought.
+    """
 
     learning: Learning
     calibration: Calibration
@@ -326,7 +332,9 @@ TIGHT = PmwSettings(learning=Learning(schedule=Decaying(), heuristic=Adaptive())
 
 
 class Pmw(Proposer):
-    """Guarantees: an offer holds its worst case, an opened sparse vector and a bought answer, and bids what questions
+    """PMW-Bypass (Boost, Algorithm 1): a tested estimate of a learnt histogram, or a bought answer.
+
+    Guarantees: an offer holds its worst case, an opened sparse vector and a bought answer, and bids what questions
     like this one cost in the long run, `missed` (opening + answer), with the share of estimates that would have failed
     among the last answers that were bought: a function of the log alone.
 
@@ -432,7 +440,7 @@ def _tested(calibration: Calibrated, tests: Tests, workload: LinearMap, learner:
         failed = (Failed(instance=live, query=q, estimate=count, version=views.version) for q, count in tests)
         price = Price(events=(*failed, bought), at_most=answer)
     missed = learner.missed(calibration.cut)
-    law = Checked(
+    law = CheckedLaw(
         calibrated=calibration, chance=calibration.honest if calibration.claimed is None else calibration.claimed
     )
     note = f"an estimate that is tested, and bought if it is off; about {missed:.0%} of the last ones were"
@@ -475,7 +483,7 @@ def _tests(learner: Learner, workload: LinearMap) -> Tests | None:
 def _bought_law(calibration: Calibrated, noise: Noise) -> ErrorLaw:
     if calibration.claimed is None:
         return IndependentRows(noise=noise, rows=calibration.rows)
-    return Checked(calibrated=calibration, chance=calibration.claimed)
+    return CheckedLaw(calibrated=calibration, chance=calibration.claimed)
 
 
 def _size(calibration: Calibrated, views: Views) -> Measured:

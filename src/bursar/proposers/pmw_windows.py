@@ -31,7 +31,7 @@ from bursar.proposers.pmw import (
     MOST_TESTED_ROWS,
     TIGHT,
     Calibrated,
-    Checked,
+    CheckedLaw,
     Heights,
     PmwSettings,
     calibrated,
@@ -122,7 +122,7 @@ class WindowPlan:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Added:
+class SummedLaw:
     """The law of rows that each add up answers of equal noise; those with less noise are no worse.
 
     Less noise is more peaked around 0, and so are sums with it, as all noise is symmetric with one mode.
@@ -146,8 +146,8 @@ class Added:
 def bought_law(calibration: Calibrated) -> ErrorLaw:
     """Of answers that were bought without a test."""
     if calibration.claimed is None:
-        return Added(noise=calibration.bypass, parts=calibration.parts, rows=calibration.rows)
-    return Checked(calibrated=calibration, chance=calibration.claimed)
+        return SummedLaw(noise=calibration.bypass, parts=calibration.parts, rows=calibration.rows)
+    return CheckedLaw(calibrated=calibration, chance=calibration.claimed)
 
 
 @lru_cache(maxsize=8192)
@@ -165,7 +165,9 @@ def _buy(nodes: Sequence[Node], event: Measured | None, verbs: Verbs) -> dict[No
 
 
 class PmwWindows(Proposer):
-    """Guarantees: of a question that does not depend on the noise of sparse vectors, Pr[some error >= alpha] <= beta;
+    """PMW-Bypass over windows of partitions (Boost, Algorithm 2).
+
+    Guarantees: of a question that does not depend on the noise of sparse vectors, Pr[some error >= alpha] <= beta;
     an offer holds its worst case, and bids what questions like it cost in the long run.
 
     The largest run of ready nodes without a gap is tested for its share of alpha, by rows, with beta/2, and the others
@@ -289,7 +291,7 @@ class PmwWindows(Proposer):
         if not estimated:
             return self._filled(untested, others, every.bypass, question, tree, views)
         if self._whole or not others:
-            law = Checked(calibrated=every, chance=every.honest if every.claimed is None else every.claimed)
+            law = CheckedLaw(calibrated=every, chance=every.honest if every.claimed is None else every.claimed)
             plan = WindowPlan(calibration=every, law=law, estimated=estimated, tested=question.nodes)
             return self._filled(plan, others, every.answer, question, tree, views)
         weights = dict(zip(question.nodes, shares(question.nodes, question.sizes), strict=True))
@@ -297,7 +299,7 @@ class PmwWindows(Proposer):
         bought = self._calibrated(question, math.fsum(weights[node] for node in others), 0.5, len(others))
         if tested is None or bought is None:
             return None
-        law = Checked(
+        law = CheckedLaw(
             calibrated=replace(tested, alpha=question.amount),
             chance=question.beta if tested.claimed is not None else tested.honest + question.beta / 2,
             beside=bought.parts * bought.bypass.variance(),

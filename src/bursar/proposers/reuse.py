@@ -26,6 +26,8 @@ from bursar.views.nodes import Node, boxes_of
 
 
 class Exact(Proposer):
+    """The same strategy was measured before: its rows answer again, free, with the same numbers."""
+
     name = "exact"
     any_map = True
 
@@ -53,6 +55,8 @@ class Exact(Proposer):
 
 
 class Reconstruct(Proposer):
+    """Weighted least squares over rows of the log, or the inverse of a measured transform: free."""
+
     name = "reconstruct"
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
@@ -99,7 +103,10 @@ MOST_REFINED_ROWS = 512
 
 
 class Refine(Proposer):
-    """Laplace noise only: a fresh Gaussian row adds its precision to the old one, and `direct` or `tree` buys it."""
+    """Rows that were measured before are made as exact as the goal needs.
+
+    Laplace noise only: a fresh Gaussian row adds its precision to the old one, and `direct` or `tree` buys it.
+    """
 
     name = "refine"
 

@@ -97,7 +97,7 @@ class RowEstimator:
         return self.rows if self.weights is None else int((np.abs(self.weights).max(axis=0, initial=0) > 0).sum())
 
 
-class Turns:
+class PurchaseTurns:
     """The purchases of one process, one at a time: none may take the share that another one was planned with."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Estimators:
 
     def __init__(self, family: Family) -> None:
         self.family = family
-        self.turns = Turns()
+        self.turns = PurchaseTurns()
         self._kept: OrderedDict[tuple[str, ...], Reconstruction | None] = OrderedDict()
 
     def of(self, products: Sequence[Product], workload: LinearMap) -> RowEstimator | None:

@@ -85,6 +85,8 @@ class RememberedPlan:
 
 
 class Strategy(Proposer):
+    """The best strategy for the question as a whole, where it beats measuring the queries themselves."""
+
     name = "strategy"
 
     def __init__(self) -> None:

@@ -37,7 +37,10 @@ EXACT_PRICE_SHARE = 0.85
 
 
 class Tree(Proposer):
-    """`theta` says from which share of the nodes' price on rent justifies them; 1 where they bid their price."""
+    """The nodes of a sparse tree of ranges that make up a question, reused, refined or bought.
+
+    `theta` says from which share of the nodes' price on rent justifies them; 1 where they bid their price.
+    """
 
     name = "tree"
 

@@ -298,7 +298,9 @@ View = TypeVar("View", bound=Advanced)
 
 @dataclass
 class Histograms:
-    """Keeps the records of the current version and advances a view only when it is asked for.
+    """Learnt histograms by their settings, advanced when they are asked for.
+
+    Keeps the records of the current version and advances a view only when it is asked for.
 
     Guarantees: a view has seen every record of the version, in the order of the log, whenever it was first asked for.
     """

@@ -39,7 +39,7 @@ class Binary:
 
 
 @dataclass(frozen=True, eq=False)
-class Live:
+class LiveSparseVector:
     """A sparse vector that is open as far as the log tells; `scope` is the part that is not about partitions."""
 
     opened: Opened
@@ -49,7 +49,9 @@ class Live:
 
 @dataclass(eq=False)
 class LearnerTree:
-    """Guarantees: depends on `Versioned`, `Sealed`, `Measured` and `Failed` records only, never on a test that passed,
+    """One learnt histogram per node of a tree over the partitions.
+
+    Guarantees: depends on `Versioned`, `Sealed`, `Measured` and `Failed` records only, never on a test that passed,
     so it is the same after a restart. A measurement is learnt from by the node whose window it has.
 
     With `warm` a new node starts from what is known: a partition from the nearest earlier one, an inner node from the
@@ -63,7 +65,9 @@ class LearnerTree:
     cut: WindowTiling
     warm: bool = True
     nodes: dict[Node, Learner] = field(default_factory=dict)
-    live: defaultdict[Node, dict[int, Live]] = field(default_factory=lambda: defaultdict(dict))  # by exact window
+    live: defaultdict[Node, dict[int, LiveSparseVector]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )  # by exact window
     answers: dict[tuple[Node, str], tuple[int, Noise]] = field(default_factory=dict)  # exact caches: the finest ones
     openings: dict[Hashable, Opening] = field(default_factory=dict)  # of a planner, forgotten when the log grows
     _seals: Seals = field(default_factory=Seals)
@@ -103,7 +107,7 @@ class LearnerTree:
         parts = windowed(opened.scope, self.domain)
         if parts is not None:
             window, scope = parts
-            self.live[window][record.position] = Live(opened, scope, record.analyst)
+            self.live[window][record.position] = LiveSparseVector(opened, scope, record.analyst)
             self._windows[record.position] = window
 
     def _close(self, instance: int) -> None:

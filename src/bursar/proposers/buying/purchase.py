@@ -50,7 +50,7 @@ PRECISION_RANGE = 1e6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrecisionSearch:
-    """What is known, what is asked, what can be bought: everything over the same merged cells."""
+    """The least loss of candidate rows at which questions keep a variance or a tail, over one set of merged cells."""
 
     mode: Mode
     information: Reals  # (cells, cells)
@@ -116,7 +116,7 @@ class PrecisionSearch:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PriorCovariance:
-    """What is known before a purchase, as far as it takes part in what will be known after it."""
+    """Covariances of questions and candidates before a purchase."""
 
     base: Reals  # variances of the questions
     among: Reals  # covariances of the candidates
@@ -125,7 +125,7 @@ class PriorCovariance:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
-    """What is known after candidates gained precision, by Woodbury's formula."""
+    """Variances and weights of the questions after candidates gained precision, by Woodbury's formula."""
 
     held: PriorCovariance
     more: Reals  # (rows,) precision that each candidate gains
