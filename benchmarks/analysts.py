@@ -52,8 +52,8 @@ from benchmarks.systems.collective import (
     round_robin,
 )
 from benchmarks.systems.pmw import MultiplicativeWeights
+from bursar.papers.eigen_design.workloads import gram_of
 from bursar.strategies.optimal import integer_laplace
-from bursar.strategies.universal import gram_of
 
 EPSILONS = (0.1, 1.0, 10.0)
 CHANCES = (0.01, 0.1, 0.9)

@@ -18,7 +18,7 @@ from benchmarks.harness import Figures, options, report
 from benchmarks.strategies_online import in_one_thread
 from benchmarks.strategies_systems import SYSTEMS, Case, error
 from benchmarks.strategies_workloads import predicates, two_way
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
 from bursar.strategies.measure import svd_bound
 
 CUBE = (8, 8, 8, 4)

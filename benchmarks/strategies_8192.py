@@ -23,15 +23,14 @@ from benchmarks.strategies_show import Rows
 from benchmarks.strategies_spaces import Spaces
 from bursar.core.accounting import Mode
 from bursar.core.queries import Mask, Product, Steps
+from bursar.papers.eigen_design import workloads
 from bursar.papers.eigen_design.eigen_design import principal_weights, separated_weights
-from bursar.strategies import universal as workloads
-from bursar.strategies.best import best_strategy
+from bursar.papers.eigen_design.weights import query_weights
+from bursar.strategies.best import LineWorkload, Marginals, best_strategy
 from bursar.strategies.kronecker import KroneckerStrategy
+from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import svd_bound
-from bursar.strategies.plan import LineWorkload, Marginals
 from bursar.strategies.ranges import RangeFamily, SineStrategy
-from bursar.strategies.residual import ResidualPlan
-from bursar.strategies.weights import query_weights
 
 CELLS = 8192
 CUBE = (16, 32, 16)

@@ -18,12 +18,12 @@ from benchmarks.strategies_relative import BOXES, FLOOR, fig_3_relative, relativ
 from benchmarks.strategies_show import Rows, show
 from benchmarks.strategies_systems import SYSTEMS, Case, deviations, error
 from benchmarks.strategies_table_2 import table_2 as table_2_large
+from bursar.papers.eigen_design import workloads
 from bursar.papers.eigen_design.eigen_design import eigen_design, eigen_queries, for_relative_error
 from bursar.papers.eigen_design.fourier import fourier_basis, wavelet
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design.weights import weigh_basis
 from bursar.strategies.measure import rms_error, svd_bound
 from bursar.strategies.optimal import optimum
-from bursar.strategies.weights import weigh_basis
 
 FOR_RANGES = ("default", "eigen", "wavelet", "hierarchical")
 FOR_MARGINALS = ("default", "eigen", "fourier", "datacube")

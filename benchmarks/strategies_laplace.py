@@ -16,12 +16,12 @@ import numpy as np
 from benchmarks import strategies_workloads as drawn
 from benchmarks.strategies_show import Rows, show
 from bursar.arrays import Reals
+from bursar.papers.eigen_design import workloads
 from bursar.papers.eigen_design.fourier import fourier, fourier_basis, wavelet
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design.weights import query_weights
 from bursar.strategies.hierarchical import identity, tree
 from bursar.strategies.measure import pure_error, svd_bound
-from bursar.strategies.p_identity import p_identity
-from bursar.strategies.weights import query_weights
+from bursar.strategies.optimal import p_identity
 
 NEEDED = 1e-9
 

@@ -18,7 +18,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from benchmarks.strategies_spaces import constant_first
-from bursar.strategies.weights import query_weights
+from bursar.papers.eigen_design.weights import query_weights
 
 Reals = NDArray[np.float64]
 Sets = Sequence[tuple[int, ...]]

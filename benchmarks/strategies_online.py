@@ -42,9 +42,8 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
 from bursar.proposers.incremental import Incremental
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.session import Bursar
 from bursar.strategies.optimal import optimum
 from bursar.testing import stage

@@ -17,10 +17,10 @@ from benchmarks import strategies_workloads as drawn
 from benchmarks.strategies_show import Rows
 from benchmarks.strategies_spaces import Spaces
 from benchmarks.strategies_systems import QUOTED
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
+from bursar.papers.eigen_design.weights import query_weights
+from bursar.strategies.marginals import ResidualPlan, every_value, residuals
 from bursar.strategies.optimal import optimum
-from bursar.strategies.residual import ResidualPlan, every_value, residuals
-from bursar.strategies.weights import query_weights
 
 DELTA = 1e-4
 FLOOR = 0.001

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from benchmarks.strategies_show import Rows, show
 from bursar.core.accounting import Mode
-from bursar.strategies import universal as workloads
-from bursar.strategies.best import best_strategy
+from bursar.papers.eigen_design import workloads
+from bursar.strategies.best import LineWorkload, Marginals, best_strategy
+from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import svd_bound
 from bursar.strategies.optimal import optimum
-from bursar.strategies.plan import LineWorkload, Marginals
 from bursar.strategies.ranges import RangeFamily, SineStrategy
-from bursar.strategies.residual import ResidualPlan
 
 VALUES = 10
 """Values of each column of the marginals."""

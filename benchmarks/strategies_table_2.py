@@ -29,11 +29,11 @@ from benchmarks.strategies_show import Rows
 from benchmarks.strategies_spaces import Spaces
 from bursar.core.accounting import Mode
 from bursar.core.queries import Product, Stack
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
 from bursar.strategies.best import best_strategy
 from bursar.strategies.cells import merged_mask
+from bursar.strategies.marginals import ResidualPlan, residuals, some_queries
 from bursar.strategies.ranges import RangeFamily
-from bursar.strategies.residual import ResidualPlan, residuals, some_queries
 
 
 def table_2(table: large.Reals, rng: np.random.Generator) -> Rows:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import data_folder
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
 
 Reals = NDArray[np.float64]
 Edges = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -17,7 +17,7 @@ from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.tails.tails import scale_for
+from bursar.tails import scale_for
 from bursar.views.measurements import noise_of
 
 ROUNDED = 1 - 1e-12

@@ -7,24 +7,23 @@ from dataclasses import replace
 from bursar.core.accounting import Mode
 from bursar.core.domain import Domain
 from bursar.estimation.simultaneous import Family
-from bursar.papers.cachedp import modules
+from bursar.papers import boost as boost_paper
+from bursar.papers import cachedp as cachedp_paper
+from bursar.papers import multi_analyst as multi_analyst_paper
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Proposer
-from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
+from bursar.proposers.direct import Direct, Partwise
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.invest import Invest, Invested
 from bursar.proposers.partitions import ByPartition
-from bursar.proposers.partwise import Partwise
-from bursar.proposers.pmw import PUBLISHED, TIGHT, Pmw
+from bursar.proposers.pmw import TIGHT, Pmw
 from bursar.proposers.pmw_windows import PmwWindows
-from bursar.proposers.reconstruct import Reconstruct
-from bursar.proposers.refine import Refine
+from bursar.proposers.reuse import Exact, Reconstruct, Refine
 from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse
 from bursar.proposers.strategy import Strategy
 from bursar.proposers.synthetic import Synthetic
 from bursar.proposers.tree import Tree
-from bursar.views.multiplicative_weights import Names
+from bursar.views.histograms import Names
 
 THETA = {Mode.PURE: 1.0, Mode.CONCENTRATED: 0.4, Mode.RENYI: 0.4}
 """From which share of its price on rent justifies a strategy for all questions; sooner where each one is cheap."""
@@ -57,17 +56,10 @@ default = Preset(
     ),
 )
 
-cachedp = Preset("cachedp", modules(), sequential=True)
-"""CacheDP as it was published, charged as in its paper: for comparison."""
-
-boost = Preset("boost", (Pmw(PUBLISHED), PmwWindows(PUBLISHED, whole=True)), sequential=True)
-"""Boost with the constants behind its figures, charged as in its paper: for comparison. Only goals in errors.
-
-Its histograms start warm, inner nodes too; groups of columns are those asked about together, an exact factoring.
-"""
-
-boost_cold = Preset("boost-cold", (Pmw(PUBLISHED), PmwWindows(PUBLISHED, whole=True, warm=False)), sequential=True)
-"""The same where every histogram starts uniform."""
+cachedp = cachedp_paper.preset
+multi_analyst = multi_analyst_paper.preset
+boost, boost_cold = boost_paper.preset, boost_paper.cold_preset
+"""The published systems, charged as in their papers: for comparison."""
 
 
 def under(family: Family | None, preset: Preset, domain: Domain, groups: tuple[Names, ...] = ()) -> Preset:
@@ -80,14 +72,18 @@ def under(family: Family | None, preset: Preset, domain: Domain, groups: tuple[N
 
 def _grouped(preset: Preset, groups: tuple[Names, ...]) -> Preset:
     learns = Pmw | PmwWindows
-    proposers = (one.grouped(groups) if isinstance(one, learns) else one for one in preset.proposers)
+    proposers = (
+        proposer.grouped(groups) if isinstance(proposer, learns) else proposer for proposer in preset.proposers
+    )
     return replace(preset, proposers=tuple(proposers))
 
 
 def _by_partition(preset: Preset) -> Preset:
     """Only what works by partition: others may look at one not sealed yet, or tell all cells of all of them apart."""
     kinds = Reconstruct | Invested | Incremental | Tree | Refine | Strategy | Invest | Pmw
-    return replace(preset, proposers=tuple(one for one in preset.proposers if not isinstance(one, kinds)))
+    return replace(
+        preset, proposers=tuple(proposer for proposer in preset.proposers if not isinstance(proposer, kinds))
+    )
 
 
 def _simultaneous(family: Family, preset: Preset) -> Preset:
@@ -98,7 +94,7 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     estimators = Estimators(family)
     kinds = Exact | Partwise | Reconstruct | Invested | ByPartition | Incremental | Tree | Refine
     kinds |= Pmw | PmwWindows | Synthetic
-    buying = [one for one in preset.proposers if not isinstance(one, kinds)]
-    buying = [Invest(theta=THETA, top_up=False) if isinstance(one, Invest) else one for one in buying]
-    proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(one, estimators) for one in buying))
+    buying = [proposer for proposer in preset.proposers if not isinstance(proposer, kinds)]
+    buying = [Invest(theta=THETA, top_up=False) if isinstance(proposer, Invest) else proposer for proposer in buying]
+    proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(proposer, estimators) for proposer in buying))
     return replace(preset, name=f"{preset.name}, simultaneous", proposers=proposers, family=family)

@@ -23,8 +23,7 @@ from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.refine import Refine
+from bursar.proposers.reuse import Exact, Refine
 from harness.small import config
 
 EVERY_KIND = Domain(

@@ -43,8 +43,7 @@ from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.planner import Planner
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.session import Bursar
 from harness.patience import PATIENCE
 from harness.small import DOMAIN, TableSource, charter, config, counts, engine

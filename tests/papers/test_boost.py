@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Noise, NoiseKind, Opened
+from bursar.papers.boost import PRINTED
+from bursar.papers.boost.calibration import Printed
+from bursar.papers.boost.learning import Always, ConstantRate, Never
 from bursar.planner.choose import Preset
-from bursar.proposers.pmw import PRINTED, TIGHT, Pmw, PmwSettings
-from bursar.proposers.pmw_calibration import Printed, Tight, passing
-from bursar.tails.tails import tail
+from bursar.proposers.pmw import TIGHT, Pmw, PmwSettings, Tight, passing
+from bursar.tails import tail
+from bursar.views.histograms import Histogram, QueryBins
 from bursar.views.learner import Learner, Learning
 from bursar.views.learner_tree import Node, largest_run, shares, split
-from bursar.views.learning import Always, ConstantRate, Never
 from bursar.views.measurements import ALL_ROWS
-from bursar.views.multiplicative_weights import Histogram, QueryBins
 from harness.learning import Stage, cells, grid, request
 
 Reals = np.ndarray

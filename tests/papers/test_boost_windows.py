@@ -10,15 +10,15 @@ from scipy.stats import binom
 
 from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened
 from bursar.core.queries import Product
+from bursar.papers.boost.calibration import Published
+from bursar.papers.boost.learning import Always, ConstantRate
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
-from bursar.proposers.pmw import TIGHT
-from bursar.proposers.pmw_calibration import Published, Tight, reach
+from bursar.proposers.pmw import TIGHT, Tight, reach
 from bursar.proposers.pmw_windows import PmwWindows
-from bursar.tails.tails import tail
-from bursar.views.learner import Learning
+from bursar.tails import tail
+from bursar.views.learner import Adaptive, Learning
 from bursar.views.learner_tree import Node, largest_run, split, windowed
-from bursar.views.learning import Adaptive, Always, ConstantRate
 from harness.learning import Stage, cells, request
 
 LEVEL = 1e-6

@@ -17,8 +17,9 @@ from bursar.goal import Goal, GoalKind
 from bursar.papers.cachedp import modules
 from bursar.papers.cachedp.accuracy import Analytic, law_of, loose, search
 from bursar.papers.cachedp.full_rank import Nested
+from bursar.papers.cachedp.range_tree import JointTree, Marked, decompose, nodes, overlap
 from bursar.planner.choose import Preset
-from bursar.strategies.tree import Box, JointTree, Marked, decompose, nodes, overlap
+from bursar.strategies.levels import Box
 from harness.small import config, engine
 
 LINE = JointTree.over((8,), [], 2)  # Figure 2

@@ -11,6 +11,7 @@ import pytest
 from bursar.core.accounting import Mode
 from bursar.core.queries import LinearMap, Product
 from bursar.errors import QueryError
+from bursar.papers.eigen_design import workloads
 from bursar.papers.eigen_design.eigen_design import (
     eigen_design,
     eigen_queries,
@@ -19,16 +20,13 @@ from bursar.papers.eigen_design.eigen_design import (
     separated,
 )
 from bursar.papers.eigen_design.fourier import datacube, fourier, fourier_basis, wavelet
-from bursar.strategies import universal as workloads
-from bursar.strategies.best import best_strategy
+from bursar.papers.eigen_design.weights import query_weights, weigh_basis
+from bursar.strategies.best import LineWorkload, Marginals, best_strategy
 from bursar.strategies.hierarchical import hierarchical, identity, tree
+from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import pure_error, ratio, rms_error, svd_bound
-from bursar.strategies.optimal import optimum
-from bursar.strategies.p_identity import p_identity
-from bursar.strategies.plan import LineWorkload, Marginals
+from bursar.strategies.optimal import complete, optimum, p_identity
 from bursar.strategies.ranges import RangeFamily
-from bursar.strategies.residual import ResidualPlan
-from bursar.strategies.weights import complete, query_weights, weigh_basis
 from harness.maps import Table, domain_of
 from harness.plans import all_ranges, kernel_over, matrix, measured, stacked, tables
 from harness.small import TableSource

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Opened, Versioned
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Product, Steps
-from bursar.views.learner import Learner, Learning
+from bursar.papers.boost.learning import AdaptiveAsPrinted
+from bursar.views.histograms import Histogram, HistogramGrid
+from bursar.views.learner import Adaptive, Decaying, Learner, Learning
 from bursar.views.learner_tree import split
-from bursar.views.learning import Adaptive, Decaying, Penalty
 from bursar.views.measurements import ALL_ROWS
-from bursar.views.multiplicative_weights import Histogram, HistogramGrid
 from harness.learning import cells, grid
 
 SHAPE = (3, 4, 2)
@@ -106,8 +106,8 @@ def test_a_log_read_in_parts_or_at_once_teaches_the_same(
     log: list[Record], cuts: list[int], asked: list[Product], printed: bool
 ) -> None:
     """And looking in between changes nothing: no view depends on a question that passed."""
-    penalty = Penalty.PRINTED if printed else Penalty.PUBLISHED
-    learning = Learning(schedule=Decaying(), heuristic=Adaptive(first=2, step=1, penalty=penalty))
+    heuristic = (AdaptiveAsPrinted if printed else Adaptive)(first=2, step=1)
+    learning = Learning(schedule=Decaying(), heuristic=heuristic)
     at_once, in_parts = Learner(DOMAIN, learning), Learner(DOMAIN, learning)
     at_once.advance(log)
     edges = [0, *sorted(cut for cut in cuts if cut < len(log)), len(log)]

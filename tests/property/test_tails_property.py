@@ -10,7 +10,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.tails.tails import chernoff_tail, half_widths, scale_for, single_tail, tail, union_tail
+from bursar.tails import half_widths, scale_for, single_tail, tail
+from bursar.tails.characteristic import Sums
+from bursar.tails.sums import chernoff_tails
 
 kinds = st.sampled_from(NoiseKind)
 noises = st.builds(
@@ -107,7 +109,8 @@ def test_real_weights(terms: list[tuple[float, Noise]], height: float) -> None:
 def test_chernoff_is_above_every_tail(terms: list[tuple[int, Noise]], height: float) -> None:
     weights, of = [w for w, _ in terms], [noise for _, noise in terms]
     alpha = height * deviation(weights, of)
-    assert chernoff_tail([weights], of, alpha)[0] >= beyond(law_of_sum(weights, of), alpha) * (1 - rounding)
+    _, _, bounds = chernoff_tails(Sums.of(np.array([weights], float), of), np.array([alpha]))
+    assert bounds[0] >= beyond(law_of_sum(weights, of), alpha) * (1 - rounding)
 
 
 @settings(max_examples=60, deadline=None)
@@ -139,7 +142,7 @@ def test_union_is_above_the_sum_and_decides(
     for row in rows:
         kept = [(abs(w), noise) for w, noise in zip(row, of, strict=True) if w]
         truth += beyond(law_of_sum([w for w, _ in kept], [noise for _, noise in kept]), alpha)
-    found = union_tail(rows, of, alpha, enough=share * truth)
+    found = tail(rows, of, alpha, enough=share * truth)
     assert found >= min(1.0, truth) * (1 - rounding)
     if share >= 1.03 and 1e-9 <= truth <= 0.1:
         assert found <= share * truth

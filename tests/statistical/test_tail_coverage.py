@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.tails.tails import half_width, half_widths, single_tail, tail
+from bursar.tails import half_width, half_widths, single_tail, tail
 
 ALPHA = 1e-6
 SLACK = 1.02  # what a bound may be above the truth

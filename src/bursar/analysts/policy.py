@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bursar.analysts.seeded_cache import Phases, SeededCachePlanner
 from bursar.analysts.shares import AnalystSettings, Seed
 from bursar.core.accounting import Closed, Failed, Mode, Paid
 from bursar.core.domain import Domain
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, Record
 from bursar.errors import ConfigError
+from bursar.papers.multi_analyst.seeded_cache import Phases, SeededCachePlanner
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import SyntheticRows, Views

@@ -17,7 +17,7 @@ from bursar.core.queries.product import MOST_COLUMNS
 from bursar.errors import QueryError
 from bursar.estimation.simultaneous import LARGEST_FAMILY, Family
 from bursar.goal import Contract, Goal, GoalKind
-from bursar.views.multiplicative_weights import MOST_BINS
+from bursar.views.histograms import MOST_BINS
 
 PARTITION_EXAMPLE = '[partition]\ncolumn = "joined"\nseal = "calendar"'
 LONGEST_GRACE = 3650

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Reals
 
-SLACK = 1e-12
+ROUNDING_OF_ENDS = 1e-12
 """Ends are moved outwards by this part: more than the few operations that made them can have lost."""
 
-HAIR = 1e-6
+ROUNDING_OF_COUNTS = 1e-6
 """Numbers of rows are whole; this much is left to the rounding of the ends of their bars."""
 
 MOST_STEPS = 50
@@ -92,10 +92,10 @@ class Combination:
     steps: tuple[float, ...]
 
     def of(self, box: Box) -> Derived:
-        own = box.columns(self.columns)
+        inputs = box.columns(self.columns)
         up = np.array(self.weights) >= 0
-        low, high = np.where(up, own.low, own.high), np.where(up, own.high, own.low)
-        return Derived(self.at(own.values), self.at(low), self.at(high))
+        low, high = np.where(up, inputs.low, inputs.high), np.where(up, inputs.high, inputs.low)
+        return Derived(self.at(inputs.values), self.at(low), self.at(high))
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         return None
@@ -137,46 +137,46 @@ class Ratio:
         return self.above.steps
 
     def of(self, box: Box) -> Derived:
-        own = box.columns(self.columns).at_least(np.array(self.least))
-        sure = self._below(own) > 0
-        low, high = (np.clip(end, self.lowest, self.highest) for end in self._ends(own, sure))
+        inputs = box.columns(self.columns).at_least(np.array(self.least))
+        sure = self._below(inputs) > 0
+        low, high = (np.clip(end, self.lowest, self.highest) for end in self._ends(inputs, sure))
         middle = _middle(low, high)
-        value = np.divide(self.above.at(own.values), self.below.at(own.values), where=sure, out=middle)
+        value = np.divide(self.above.at(inputs.values), self.below.at(inputs.values), where=sure, out=middle)
         return _null(self._nothing(box), Derived(np.clip(value, low, high), low, high), self.lowest, self.highest)
 
     def _nothing(self, box: Box) -> NDArray[np.bool_]:
         """Where the denominator is 0 for sure: a count that is below 1, or anything that can be nothing but 0."""
         terms = [place for place, weight in enumerate(self.below.weights) if weight]
         if self.below.constant == 0 and [self.least[place] for place in terms] == [1.0]:
-            return np.asarray(box.high[:, self.columns[terms[0]]] < 1 - HAIR)
+            return np.asarray(box.high[:, self.columns[terms[0]]] < 1 - ROUNDING_OF_COUNTS)
         ends = self.below.of(box)
         return np.asarray((ends.low == 0) & (ends.high == 0))
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         return self._below(box.columns(self.columns)) > 0
 
-    def _below(self, own: Box) -> Reals:
+    def _below(self, inputs: Box) -> Reals:
         """The least that the denominator can be."""
         weights = np.array(self.below.weights)
-        return self.below.at(np.where(weights >= 0, own.low, own.high))
+        return self.below.at(np.where(weights >= 0, inputs.low, inputs.high))
 
-    def _ends(self, own: Box, sure: NDArray[np.bool_]) -> tuple[Reals, Reals]:
-        high = np.where(sure, self._most(own, 1.0, sure), np.inf)
-        low = np.where(sure, -self._most(own, -1.0, sure), -np.inf)
-        return low - SLACK * np.abs(low), high + SLACK * np.abs(high)
+    def _ends(self, inputs: Box, sure: NDArray[np.bool_]) -> tuple[Reals, Reals]:
+        high = np.where(sure, self._most(inputs, 1.0, sure), np.inf)
+        low = np.where(sure, -self._most(inputs, -1.0, sure), -np.inf)
+        return low - ROUNDING_OF_ENDS * np.abs(low), high + ROUNDING_OF_ENDS * np.abs(high)
 
-    def _most(self, own: Box, sign: float, sure: NDArray[np.bool_]) -> Reals:
+    def _most(self, inputs: Box, sign: float, sure: NDArray[np.bool_]) -> Reals:
         """The greatest value over the box of the ratio, or of its negative."""
         above, below = sign * np.array(self.above.weights), np.array(self.below.weights)
         best = np.where(sure, -np.inf, 0.0)
-        corner = own.low
+        corner = inputs.low
         for _ in range(MOST_STEPS):
             bottom = np.where(sure, self.below.at(corner), 1.0)
             ratio = sign * self.above.at(corner) / bottom
             if not np.any(sure & (ratio > best)):
                 break
             best = np.maximum(best, ratio)
-            corner = np.where(above - best[:, None] * below > 0, own.high, own.low)
+            corner = np.where(above - best[:, None] * below > 0, inputs.high, inputs.low)
         return best
 
     def facts(self) -> list[object]:
@@ -202,25 +202,25 @@ class Variance:
     root: bool
 
     def of(self, box: Box) -> Derived:
-        own = box.columns(self.columns).times(np.array(self.units))
+        moments = box.columns(self.columns).times(np.array(self.units))
         needed = 2.0 if self.sample else 1.0
-        nothing = own.high[:, 0] < needed - HAIR
-        own = own.at_least(np.array([needed, -np.inf, 0.0]))
-        fewest, most = own.low[:, 0], own.high[:, 0]
-        inner = np.where((own.low[:, 1] <= 0) & (own.high[:, 1] >= 0), 0.0, np.abs(own.low[:, 1]))
-        inner = np.where(own.high[:, 1] < 0, -own.high[:, 1], inner)
-        outer = np.maximum(np.abs(own.low[:, 1]), np.abs(own.high[:, 1]))
-        least = np.minimum(_spread(own.low[:, 2], outer, 1 / fewest), _spread(own.low[:, 2], outer, 1 / most))
+        nothing = moments.high[:, 0] < needed - ROUNDING_OF_COUNTS
+        moments = moments.at_least(np.array([needed, -np.inf, 0.0]))
+        fewest, most = moments.low[:, 0], moments.high[:, 0]
+        inner = np.where((moments.low[:, 1] <= 0) & (moments.high[:, 1] >= 0), 0.0, np.abs(moments.low[:, 1]))
+        inner = np.where(moments.high[:, 1] < 0, -moments.high[:, 1], inner)
+        outer = np.maximum(np.abs(moments.low[:, 1]), np.abs(moments.high[:, 1]))
+        least = np.minimum(_spread(moments.low[:, 2], outer, 1 / fewest), _spread(moments.low[:, 2], outer, 1 / most))
         with np.errstate(divide="ignore", invalid="ignore"):
-            peak = np.where(inner > 0, own.high[:, 2] / (2 * inner**2), np.inf)
-        greatest = _spread(own.high[:, 2], inner, np.clip(peak, 1 / most, 1 / fewest))
-        value = _spread(own.values[:, 2], own.values[:, 1], 1 / own.values[:, 0])
+            peak = np.where(inner > 0, moments.high[:, 2] / (2 * inner**2), np.inf)
+        greatest = _spread(moments.high[:, 2], inner, np.clip(peak, 1 / most, 1 / fewest))
+        value = _spread(moments.values[:, 2], moments.values[:, 1], 1 / moments.values[:, 0])
         highest = self.width**2 / 4
-        rows = (own.values[:, 0], most, fewest)
-        found = [self._shown(np.clip(v, 0.0, highest), n) for v, n in zip((value, least, greatest), rows, strict=True)]
-        low, high = found[1] * (1 - SLACK), found[2] * (1 + SLACK)
+        rows = (moments.values[:, 0], most, fewest)
+        shown = [self._shown(np.clip(v, 0.0, highest), n) for v, n in zip((value, least, greatest), rows, strict=True)]
+        low, high = shown[1] * (1 - ROUNDING_OF_ENDS), shown[2] * (1 + ROUNDING_OF_ENDS)
         (most_at_all,) = self._shown(np.array([highest]), np.array([needed]))
-        return _null(nothing, Derived(np.clip(found[0], low, high), low, high), 0.0, float(most_at_all))
+        return _null(nothing, Derived(np.clip(shown[0], low, high), low, high), 0.0, float(most_at_all))
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         fewest = box.columns(self.columns).low[:, 0]
@@ -264,13 +264,15 @@ class Quantile:
         if not self.columns:
             value, lowest, highest = (np.full(len(box.values), end) for end in (np.nan, *self._ends()))
             return Derived(value, lowest, highest)
-        own = box.columns(self.columns).at_least(np.zeros(len(self.columns)))
-        low = np.maximum.accumulate(own.low, axis=1)
-        high = np.minimum.accumulate(own.high[:, ::-1], axis=1)[:, ::-1]
-        steady = np.maximum.accumulate(own.values, axis=1) + np.minimum.accumulate(own.values[:, ::-1], axis=1)[:, ::-1]
+        ranks = box.columns(self.columns).at_least(np.zeros(len(self.columns)))
+        low = np.maximum.accumulate(ranks.low, axis=1)
+        high = np.minimum.accumulate(ranks.high[:, ::-1], axis=1)[:, ::-1]
+        steady = (
+            np.maximum.accumulate(ranks.values, axis=1) + np.minimum.accumulate(ranks.values[:, ::-1], axis=1)[:, ::-1]
+        )
         guess = np.rint(steady / 2)
-        found = np.array([self._line(*line) for line in zip(guess, low, high, strict=True)]).reshape(-1, 3)
-        return Derived(np.clip(found[:, 0], found[:, 1], found[:, 2]), found[:, 1], found[:, 2])
+        lines = np.array([self._line(*line) for line in zip(guess, low, high, strict=True)]).reshape(-1, 3)
+        return Derived(np.clip(lines[:, 0], lines[:, 1], lines[:, 2]), lines[:, 1], lines[:, 2])
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         if not self.columns:
@@ -279,7 +281,7 @@ class Quantile:
         return somebody
 
     def _line(self, guess: Reals, low: Reals, high: Reals) -> tuple[float, float, float]:
-        if high[-1] < 1 - HAIR:
+        if high[-1] < 1 - ROUNDING_OF_COUNTS:
             return math.nan, *self._ends()
         if np.any(high < low):
             return sum(self._ends()) / 2, *self._ends()
@@ -290,7 +292,7 @@ class Quantile:
             value = ends[0] + float(part) * (ends[1] - ends[0])
         least, _, _ = self._ranks(max(1, math.ceil(low[-1])))
         _, most, _ = self._ranks(max(1, math.floor(high[-1])))
-        first, last = high >= least + 1 - HAIR, low > most + HAIR
+        first, last = high >= least + 1 - ROUNDING_OF_COUNTS, low > most + ROUNDING_OF_COUNTS
         begin = int(np.argmax(first)) if first.any() else len(self.points) - 1
         end = int(np.argmax(last)) if last.any() else len(self.points) - 1
         return value, self.points[begin], self.points[end]
@@ -311,16 +313,16 @@ class Quantile:
         return ["quantile", list(self.columns), list(self.points), str(self.share), self.between]
 
 
-def _null(nothing: NDArray[np.bool_], found: Derived, lowest: float, highest: float) -> Derived:
+def _null(nothing: NDArray[np.bool_], derived: Derived, lowest: float, highest: float) -> Derived:
     """What was found, but NULL with the ends of all that is possible where there is nothing to find a value from."""
     return Derived(
-        np.where(nothing, np.nan, found.value),
-        np.where(nothing, lowest, found.low),
-        np.where(nothing, highest, found.high),
+        np.where(nothing, np.nan, derived.value),
+        np.where(nothing, lowest, derived.low),
+        np.where(nothing, highest, derived.high),
     )
 
 
 def _middle(low: Reals, high: Reals) -> Reals:
     """The middle of an interval; 0 where it has no ends."""
-    known = np.isfinite(low) & np.isfinite(high)
-    return np.where(known, (np.where(known, low, 0.0) + np.where(known, high, 0.0)) / 2, 0.0)
+    finite = np.isfinite(low) & np.isfinite(high)
+    return np.where(finite, (np.where(finite, low, 0.0) + np.where(finite, high, 0.0)) / 2, 0.0)

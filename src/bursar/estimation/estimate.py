@@ -14,8 +14,7 @@ import numpy as np
 from bursar.arrays import Reals
 from bursar.core.accounting import Noise
 from bursar.goal import Goal, GoalKind
-from bursar.tails.noises import Noises
-from bursar.tails.tails import half_width, half_widths, single_tail, union_tail
+from bursar.tails import Noises, half_width, half_widths, single_tail, tail
 
 OUTWARD = 1 + 2.0**-30
 """Bounds in closed form are widened by this: far more than the arithmetic that made them can have lost."""
@@ -106,7 +105,7 @@ class WeightedRows:
         if len(self.variances) and self.variances.max() > alpha**2:
             return 1.0  # hopeless at any sensible confidence, and not worth an inversion
         if (alpha, enough) not in self.tails:
-            self.tails[alpha, enough] = union_tail(self.weights, self.noises, alpha, enough)
+            self.tails[alpha, enough] = tail(self.weights, self.noises, alpha, enough)
         return self.tails[alpha, enough]
 
     def half_widths(self, beta: float) -> Reals:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.arrays import Reals
+from bursar.arrays import Integers, Reals
+from bursar.core.queries import Steps
 
 IN_SPAN = 1e-8
 """A query is answered by the rows if in every cell they leave less than this share of its largest value open.
@@ -22,19 +24,19 @@ IN_SPAN = 1e-8
 Lengths would not do: a query may differ from the span in one cell of billions, and everybody may sit in that cell.
 """
 
-TOGETHER, MOST_TOGETHER = 2, 256
+FEWEST_TOGETHER, MOST_TOGETHER = 2, 256
 """How few rows, and how many, are taken in together."""
 
-INVERTED = 8
-"""From so many rows on it may pay to invert the information."""
+FEWEST_TO_INVERT = 8
+"""From this many rows on it may pay to invert the information."""
 
-BEYOND_DOUBT = 100.0
-"""Turned rows are inside the span, or outside, if what they leave open is so many times below, or above, `IN_SPAN`."""
+CLEARANCE_OF_SPAN = 100.0
+"""Turned rows are inside the span, or outside, if what they leave open is below, or above, `IN_SPAN` by this factor."""
 
-ALIKE = 1e6
-"""Rows are turned together if none is more than so many times as large as another, which rounding would hide."""
+LARGEST_RATIO_OF_ROWS = 1e6
+"""Rows are turned together if none is larger than another by more than this factor, which rounding would hide."""
 
-WELL_CONDITIONED = 1e-8
+SMALLEST_PIVOT = 1e-8
 """Rows determine every coordinate beyond doubt if no pivot of the information, at unit diagonal, is below this."""
 
 
@@ -120,11 +122,11 @@ class GaussianState:
         if not disjoint or (np.any(self.span) and np.any(rows @ self.span)):
             return False
         self.estimate = self.estimate + (values / lengths) @ rows
-        owner, own = np.nonzero(rows)
-        if len(own) == len(rows):  # one cell each: no need to multiply matrices
-            self.covariance = _plus(self.covariance, own, variance / lengths[owner])
-            self.span = _plus(self.span, own, np.ones(len(own)))
-            self.information = _plus(self.information, own, lengths[owner] / variance)
+        owner, cell = np.nonzero(rows)
+        if len(cell) == len(rows):  # one cell each: no need to multiply matrices
+            self.covariance = _plus(self.covariance, cell, variance / lengths[owner])
+            self.span = _plus(self.span, cell, np.ones(len(cell)))
+            self.information = _plus(self.information, cell, lengths[owner] / variance)
         else:
             self.covariance = self.covariance + variance * (rows.T / np.square(lengths)) @ rows
             self.span = self.span + (rows.T / lengths) @ rows
@@ -133,7 +135,7 @@ class GaussianState:
 
     def _take_everything(self, rows: Reals, values: Reals, variances: Reals) -> bool:
         """All rows at once where nothing is left open after them: the information is simply inverted."""
-        if len(rows) < max(INVERTED, len(self.cells) // 2):
+        if len(rows) < max(FEWEST_TO_INVERT, len(self.cells) // 2):
             return False
         information = self.information + (rows.T / variances) @ rows
         size = np.sqrt(information.diagonal())
@@ -144,7 +146,7 @@ class GaussianState:
             pivots = np.linalg.cholesky(scaled).diagonal()
         except np.linalg.LinAlgError:
             return False
-        if pivots.min() ** 2 < WELL_CONDITIONED:
+        if pivots.min() ** 2 < SMALLEST_PIVOT:
             return False
         told = self.information @ self.estimate + (values / variances) @ rows
         covariance = np.linalg.inv(scaled) / np.outer(size, size)
@@ -163,27 +165,27 @@ class GaussianState:
         Edge cases: False, and nothing changed, for few rows, for rows of very different sizes, and where rounding
         leaves open which s_i are zero.
         """
-        if len(rows) < TOGETHER:
+        if len(rows) < FEWEST_TOGETHER:
             return False
         outside = np.zeros_like(rows) if self.complete else self._open(rows)
         settled = self._settled(rows, outside)
         sizes = np.abs(rows[~settled] / np.sqrt(self.cells)).max(axis=1, initial=0)
-        if sizes.max(initial=0) > ALIKE * sizes.min(initial=np.inf):
+        if sizes.max(initial=0) > LARGEST_RATIO_OF_ROWS * sizes.min(initial=np.inf):
             return False
         turn, lengths, ways = np.linalg.svd(outside[~settled], full_matrices=len(rows) > len(self.cells))
         rank = min(len(turn), len(ways))
         left = np.zeros(len(turn))
         left[:rank] = lengths * np.abs(ways[:rank] / np.sqrt(self.cells)).max(axis=1, initial=0)
         left /= IN_SPAN * np.abs(rows / np.sqrt(self.cells)).max(initial=0)
-        fresh = left > BEYOND_DOUBT
-        if np.any(left[~fresh] > 1 / BEYOND_DOUBT):
+        fresh = left > CLEARANCE_OF_SPAN
+        if np.any(left[~fresh] > 1 / CLEARANCE_OF_SPAN):
             return False
         turned, told = turn.T @ rows[~settled], turn.T @ values[~settled]
         inside, heard = np.concatenate([rows[settled], turned[~fresh]]), np.concatenate([values[settled], told[~fresh]])
         self._add_inside(inside, heard, np.full(len(inside), variance))
         if np.any(fresh):
-            own = fresh[:rank]
-            self._add_outside(turned[fresh], told[fresh], variance, ways[:rank][own], lengths[own])
+            outside_span = fresh[:rank]
+            self._add_outside(turned[fresh], told[fresh], variance, ways[:rank][outside_span], lengths[outside_span])
         self.information = self.information + rows.T @ rows / variance
         return True
 
@@ -236,3 +238,128 @@ def _plus(matrix: Reals, places: NDArray[np.int64], amounts: Reals) -> Reals:
     result = matrix.copy()
     result[places, places] += amounts
     return result
+
+
+MOST_CHANGES = 16
+"""Most cells at which a question changes: all pairs of them are looked up."""
+
+CANCELLATION_SHARE = 1e-11
+"""What cancelling may cost a variance, as a share of the numbers that cancel; it is added, never taken off."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrefixSums:
+    """Prefix sums of the estimate and covariance of one column, whose merged cells are `labels`.
+
+    A row that changes at few cells, as a range does at two, is a sum of few such prefixes. They are added up once, so
+    that an answer and its variance take a handful of numbers, however many cells and measured rows there are.
+    """
+
+    state: GaussianState
+    labels: Integers  # the merged cell of each cell of the column
+
+    def look_up(self, steps: Steps) -> tuple[Reals, Reals] | None:
+        """Estimates and variances of the rows; None where they are not determined, or only a closer look can tell."""
+        if len(steps.at) > MOST_CHANGES:
+            return None
+        values, variances = np.empty(steps.rows), np.empty(steps.rows)
+        for row in range(steps.rows):
+            changes = slice(steps.starts[row], steps.starts[row + 1])
+            estimate = self._row(steps.at[changes], steps.jump[changes])
+            if estimate is None:
+                return None
+            values[row], variances[row] = estimate
+        return values, variances
+
+    def _row(self, at: Integers, jump: Integers) -> tuple[float, float] | None:
+        place = self._boundary[at]
+        if place.min(initial=0) < 0 or not self._whole(at, jump) or not self._determined(place, jump):
+            return None
+        pairs = self._covariance[place[:, None], place]
+        variance = float(jump @ pairs @ jump)
+        doubt = CANCELLATION_SHARE * float(np.square(jump) @ pairs.diagonal())
+        return float(jump @ self._estimate[place]), max(variance, 0.0) + doubt
+
+    def _whole(self, at: Integers, jump: Integers) -> bool:
+        """Whether the row has one value on each merged cell, also on those whose cells do not lie side by side."""
+        first, later = self._scattered
+        if not len(first):
+            return True
+        value = (at <= first[:, None]) @ jump
+        return bool(np.array_equal(value, (at <= later[:, None]) @ jump))
+
+    def _determined(self, place: Integers, jump: Integers) -> bool:
+        if self._complete:
+            return True
+        query = self._members[:, place] @ jump
+        left = np.abs(query - self._spanned[:, place] @ jump).max(initial=0)
+        return bool(left <= IN_SPAN * np.abs(query).max(initial=0))
+
+    @cached_property
+    def _runs(self) -> Integers:
+        """Where the merged cell changes along the column, with cell 0."""
+        return np.flatnonzero(np.diff(self.labels, prepend=-1))
+
+    @cached_property
+    def _boundary(self) -> Integers:
+        """For each cell the run that begins there, or -1."""
+        result = np.full(len(self.labels), -1)
+        result[self._runs] = np.arange(len(self._runs))
+        return result
+
+    @cached_property
+    def _scattered(self) -> tuple[Integers, Integers]:
+        """Cells that are merged without lying side by side: the first cell of each such run, and of a later one."""
+        _, first, owner = np.unique(self._owners, return_index=True, return_inverse=True)
+        earlier = first[owner]
+        later = earlier != np.arange(len(earlier))
+        return self._runs[earlier[later]], self._runs[later]
+
+    @cached_property
+    def _complete(self) -> bool:
+        return self.state.complete
+
+    @cached_property
+    def _owners(self) -> Integers:
+        """The merged cell of each run."""
+        return self.labels[self._runs]
+
+    @cached_property
+    def _shares(self) -> Reals:
+        """How much of its merged cell each run is."""
+        lengths = np.diff(np.append(self._runs, len(self.labels)))
+        result: Reals = lengths / self.state.cells[self._owners]
+        return result
+
+    @cached_property
+    def _scaled(self) -> Reals:
+        """What each run counts in its coordinate."""
+        result: Reals = self._shares * np.sqrt(self.state.cells)[self._owners]
+        return result
+
+    @cached_property
+    def _members(self) -> Reals:
+        """(merged cells, runs): how much of the merged cell lies from the run on."""
+        result = np.zeros((len(self.state.cells), len(self._owners)))
+        result[self._owners, np.arange(len(self._owners))] = self._shares
+        return _from_here_on(result.T).T
+
+    @cached_property
+    def _spanned(self) -> Reals:
+        """`_members`, projected onto the span of the measured rows, per cell."""
+        projected = _from_here_on(self.state.span[self._owners] * self._scaled[:, None])
+        return np.asarray((projected / np.sqrt(self.state.cells)).T)
+
+    @cached_property
+    def _estimate(self) -> Reals:
+        return _from_here_on(self.state.estimate[self._owners] * self._scaled)
+
+    @cached_property
+    def _covariance(self) -> Reals:
+        runs = self.state.covariance[np.ix_(self._owners, self._owners)] * np.outer(self._scaled, self._scaled)
+        return _from_here_on(np.ascontiguousarray(_from_here_on(runs).T))
+
+
+def _from_here_on(numbers: Reals) -> Reals:
+    """Along the first axis, which is the fast one to add along, the sum from each place to the end."""
+    return np.cumsum(numbers[::-1], axis=0)[::-1]

@@ -1,4 +1,4 @@
-"""Reconstruction: what the rows in the log say together about the joint cells of some columns.
+"""Weighted least squares over the log: what measured rows say together about the joint cells of some columns.
 
 Cells that no measured row tells apart are merged, which loses nothing: a query that cuts through a merged cell is not
 determined by the rows at all. Merged cells are a product of per-column classes and are split when new rows come.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -20,32 +20,99 @@ from bursar.core.accounting import Noise
 from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.estimation.estimate import Estimate, WeightedRows
-from bursar.estimation.gaussian_state import GaussianState
-from bursar.estimation.merged_cells import MERGED_CELLS, Classes, MergedMask, count, first_cells, told_apart
-from bursar.estimation.prefix_sums import PrefixSums
-from bursar.tails.noises import Noises
+from bursar.estimation.gaussian_state import GaussianState, PrefixSums
+from bursar.tails import Noises
 
-ROW_NUMBERS = 2**24
+Classes = dict[str, Integers]
+"""Per column, in the order of the domain: the class of each of its cells."""
+
+MOST_MERGED_CELLS = 2048
+"""Most merged cells of one reconstruction."""
+
+
+@dataclass(frozen=True, eq=False)
+class MergedMask:
+    """A mask as it is over merged cells; what is asked for is worked out once."""
+
+    mask: Mask
+    classes: Classes
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the grid has."""
+        return self.mask.rows * math.prod(count(self.classes[name]) for name in self.mask.attrs)
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether no row of the mask cuts through a merged cell."""
+        finer = told_apart(self.classes, Product((self.mask,)))
+        return finer is not None and all(count(finer[name]) == count(self.classes[name]) for name in self.mask.attrs)
+
+    @cached_property
+    def grid(self) -> Reals:
+        """The values of the rows, with an axis for each column, of length 1 where the mask is about others.
+
+        That the mask is whole is assumed.
+        """
+        columns, firsts = list(self.classes), {name: first_cells(self.classes[name]) for name in self.mask.attrs}
+        values = self.mask.at(firsts).astype(float)
+        order = np.argsort([columns.index(name) for name in self.mask.attrs])
+        grid = values.reshape(len(values), *(len(firsts[name]) for name in self.mask.attrs))
+        shape = [len(firsts[name]) if name in firsts else 1 for name in columns]
+        return np.transpose(grid, [0, *(1 + order)]).reshape(len(values), *shape)
+
+
+def told_apart(classes: Mapping[str, Integers], product: Product) -> Classes | None:
+    """The classes after a product's rows are taken in; None where a column would need too many."""
+    finer = dict(classes)
+    for mask in product.masks:
+        for name in mask.attrs:
+            labels = mask.classes(name, MOST_MERGED_CELLS)
+            if labels is None:
+                return None
+            finer[name] = _numbered(finer[name] * (int(labels.max()) + 1) + labels)
+    return finer
+
+
+def count(classes: Integers) -> int:
+    """How many classes there are."""
+    return int(classes.max(initial=0)) + 1
+
+
+def first_cells(classes: Integers) -> Integers:
+    """The first cell of each class."""
+    first = np.empty(count(classes), np.int64)
+    first[classes[::-1]] = np.arange(len(classes))[::-1]  # where a class comes again, the last assignment stays
+    return first
+
+
+def _numbered(classes: Integers) -> Integers:
+    """The same classes in the same order, numbered without gaps; in time that grows with the cells, not by sorting."""
+    used = np.bincount(classes) > 0
+    return (np.cumsum(used) - 1)[classes]
+
+
+MOST_ROW_NUMBERS = 2**24
 """Most numbers that the rows of one reconstruction may take up; rows that come after that are left out."""
 
 
 FEW_ROWS = 16
-"""Measurements of up to so many rows show which cells questions tell apart; larger ones are strategies for them."""
+"""Measurements of up to this many rows show which cells questions tell apart; larger ones are strategies for them."""
 
-REMEMBERED = 256
+REMEMBERED_ANSWERS = 256
 """Most answers that are remembered."""
 
-KEPT_MASKS, KEPT_NUMBERS = 512, 256
-"""Most masks that are remembered, each of so many numbers at most."""
+REMEMBERED_MASKS, REMEMBERED_MASK_NUMBERS = 512, 256
+"""Most masks that are remembered, and most numbers of each."""
 
-UNSAID, ROUNDS = 1e-11, 4
-"""Weighted rows may differ from a query by this share of its largest value in a cell; tried so many times."""
+LARGEST_RESIDUAL, RESIDUAL_ROUNDS = 1e-11, 4
+"""Weighted rows may differ from a query by this share of its largest value in a cell; and how often that is tried."""
 
-EVEN = 1e10
+LARGEST_RATIO_OF_PRECISIONS = 1e10
 """Precisions may differ by such a factor, those of rows before they were refined among them, where the covariance is
 used as it is."""
 
-DUST = 1e-12
+SMALLEST_WEIGHT_SHARE = 1e-12
 """Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
 
 
@@ -81,7 +148,7 @@ class Reconstruction:
     domain: Domain
     columns: tuple[str, ...]
     classes: Classes = field(init=False)  # per column: class of each of its cells
-    asked: Classes = field(init=False)  # the same, of measurements with few rows
+    question_classes: Classes = field(init=False)  # the same, of measurements with few rows
     rows: Reals = field(init=False)
     values: Reals = field(init=False)
     precisions: Reals = field(init=False)  # of the rows: one over the variance
@@ -97,7 +164,7 @@ class Reconstruction:
 
     def __post_init__(self) -> None:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
-        self.asked, self.roots = self.classes, _roots(self.classes)
+        self.question_classes, self.roots = self.classes, _roots(self.classes)
         self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
         self.rows = np.zeros((0, 1))
         self.values, self.precisions = np.zeros(0), np.zeros(0)
@@ -122,18 +189,18 @@ class Reconstruction:
         self.noises = self.noises.plus(block.noise, len(rows))
         self._forget()
         if block.product.rows <= FEW_ROWS:
-            self.asked = told_apart(self.asked, block.product) or self.asked
+            self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
         return True
 
     def take(self, news: Iterable[Block | Finer]) -> None:
         """Take in what the log has next; what does not fit is left out."""
-        for finer, some in groupby(news, lambda one: isinstance(one, Finer)):
+        for finer, some in groupby(news, lambda block: isinstance(block, Finer)):
             if finer:
-                self.refine([one for one in some if isinstance(one, Finer)])
+                self.refine([block for block in some if isinstance(block, Finer)])
             else:
-                for one in some:
-                    assert isinstance(one, Block)
-                    self.add(one)
+                for block in some:
+                    assert isinstance(block, Block)
+                    self.add(block)
 
     def refine(self, news: Iterable[Finer]) -> list[Integers]:
         """Rows of measurements get finer values and noise; where the rows of each piece of news stand among all rows.
@@ -149,27 +216,27 @@ class Reconstruction:
         for finer in news:
             places.append(self._places(finer.position, finer.rows))
             here = places[-1] >= 0
-            found, values, after = places[-1][here], finer.values[here].astype(float), 1 / finer.noise.variance()
-            before = self.precisions[found]
-            said.append((after * values - before * self.values[found]) / (after - before))
+            rows_found, values, after = places[-1][here], finer.values[here].astype(float), 1 / finer.noise.variance()
+            before = self.precisions[rows_found]
+            said.append((after * values - before * self.values[rows_found]) / (after - before))
             more.append(after - before)
-            standing.append(found)
-            self.values[found], self.precisions[found] = values, after
-            self.noises = self.noises.changed(found, finer.noise)
-        found = np.concatenate(standing)
-        if len(found):
-            self.state.sharpen(self.rows[found], np.concatenate(said), 1 / np.concatenate(more))
+            standing.append(rows_found)
+            self.values[rows_found], self.precisions[rows_found] = values, after
+            self.noises = self.noises.changed(rows_found, finer.noise)
+        rows_found = np.concatenate(standing)
+        if len(rows_found):
+            self.state.sharpen(self.rows[rows_found], np.concatenate(said), 1 / np.concatenate(more))
             self._forget()
         return places
 
     def _places(self, position: int, rows: Integers) -> Integers:
         """Where rows of a record stand, in their order, whatever the order in which its products were taken in."""
-        found = np.full(len(rows), -1)
+        standing_at = np.full(len(rows), -1)
         for (block, first), places in self.places.items():
             if block == position:
-                own = (first <= rows) & (rows < first + len(places))
-                found[own] = places[rows[own] - first]
-        return found
+                inside = (first <= rows) & (rows < first + len(places))
+                standing_at[inside] = places[rows[inside] - first]
+        return standing_at
 
     def law_of(self, weights: Reals) -> WeightedRows:
         """The law of estimates that weigh all rows like this."""
@@ -185,7 +252,7 @@ class Reconstruction:
         if finer is None:
             return False
         cells = math.prod(count(labels) for labels in finer.values())
-        if cells > MERGED_CELLS or (len(self.rows) + rows) * cells > ROW_NUMBERS:
+        if cells > MOST_MERGED_CELLS or (len(self.rows) + rows) * cells > MOST_ROW_NUMBERS:
             return False
         self._refine(finer)
         return True
@@ -198,7 +265,7 @@ class Reconstruction:
     def answered(self, queries: LinearMap) -> Estimate | None:
         """As `answer`, by the quickest way, and remembered until more is known: tails that were found stay found."""
         if queries.digest not in self.answers:
-            if len(self.answers) >= REMEMBERED:
+            if len(self.answers) >= REMEMBERED_ANSWERS:
                 self.answers.clear()
             self.answers[queries.digest] = self.quick(queries) or self.answer(queries)
         return self.answers[queries.digest]
@@ -220,32 +287,36 @@ class Reconstruction:
         """
         if len(self.columns) != 1 or not isinstance(queries, Product) or len(queries.masks) != 1:
             return None
-        if self.precisions.max(initial=0) > EVEN * self.coarsest:
+        if self.precisions.max(initial=0) > LARGEST_RATIO_OF_PRECISIONS * self.coarsest:
             return None
         if self.sums is None or self.snapshot is None:
             self.snapshot = self.copy()
             self.snapshot.answers = {}  # these refer to it: a circle
             self.sums = PrefixSums(state=self.snapshot.state, labels=self.classes[self.columns[0]])
-        found = self.sums.look_up(queries.masks[0].steps)
-        if found is None:
+        estimates = self.sums.look_up(queries.masks[0].steps)
+        if estimates is None:
             return None
-        return Estimate(values=found[0], law=LaterRows(known=self.snapshot, queries=queries, variances=found[1]))
+        return Estimate(
+            values=estimates[0], law=LaterRows(reconstruction=self.snapshot, queries=queries, variances=estimates[1])
+        )
 
     def weights_of(self, queries: LinearMap) -> Reals | None:
         """How much each measured row counts in each query's estimate; None where the rows do not determine one."""
         parts = queries.parts if isinstance(queries, Stack) else (queries,)
-        wanted: list[Reals] = [np.zeros((0, len(self.state.cells)))]
+        coordinates: list[Reals] = [np.zeros((0, len(self.state.cells)))]
         for part in parts:
             if not isinstance(part, Product) or not all(self._seen(mask).whole for mask in part.masks):
                 return None
-            wanted.append(self.coordinates(part))
-        matrix = np.concatenate(wanted)
+            coordinates.append(self.coordinates(part))
+        matrix = np.concatenate(coordinates)
         if not self.state.spans(matrix):
             return None
         weights = self._adding_up_to(matrix)
-        weights[np.abs(weights) < DUST * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
+        weights[np.abs(weights) < SMALLEST_WEIGHT_SHARE * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
         whole = np.rint(weights)
-        return np.where(np.abs(weights - whole) < DUST, whole, weights)  # .999... of a count is a count
+        return np.where(
+            np.abs(weights - whole) < SMALLEST_WEIGHT_SHARE, whole, weights
+        )  # .999... of a count is a count
 
     def _adding_up_to(self, queries: Reals) -> Reals:
         """Weights of the rows that make up the queries, with the least variance.
@@ -254,15 +325,15 @@ class Reconstruction:
         query: counts in the millions would shine through. So what is left unsaid is weighed again, until nothing is.
         """
         weights: Reals = np.zeros((len(queries), len(self.rows)))
-        unsaid, most = queries, UNSAID * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
-        for _ in range(ROUNDS):
+        unsaid, most = queries, LARGEST_RESIDUAL * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
+        for _ in range(RESIDUAL_ROUNDS):
             weights = weights + (unsaid @ self.state.covariance) @ self.rows.T * self.precisions
             unsaid = queries - weights @ self.rows
             if np.all(np.abs(unsaid / self.roots) <= most):
                 return weights
         loud = np.sqrt(self.precisions)
-        found = np.linalg.lstsq((self.rows * loud[:, None]).T, queries.T, rcond=None)[0].T * loud
-        return np.asarray(found, np.float64)
+        solution = np.linalg.lstsq((self.rows * loud[:, None]).T, queries.T, rcond=None)[0].T * loud
+        return np.asarray(solution, np.float64)
 
     def _refine(self, finer: Classes) -> None:
         old = [self.classes[name] for name in self.columns]
@@ -292,12 +363,12 @@ class Reconstruction:
     def _seen(self, mask: Mask) -> MergedMask:
         steps = mask.steps
         key = (mask.attrs, steps.starts.tobytes(), steps.at.tobytes(), steps.jump.tobytes())
-        known = self.seen.get(key)
-        if known is not None:
-            return known
+        merged = self.seen.get(key)
+        if merged is not None:
+            return merged
         new = MergedMask(mask, self.classes)
-        if new.numbers <= KEPT_NUMBERS:
-            if len(self.seen) >= KEPT_MASKS:
+        if new.numbers <= REMEMBERED_MASK_NUMBERS:
+            if len(self.seen) >= REMEMBERED_MASKS:
                 self.seen.clear()
             self.seen[key] = new
         return new
@@ -307,18 +378,18 @@ class Reconstruction:
 class LaterRows:
     """The law of a weighted sum of measured rows, whose variance is known and whose weights are found when needed."""
 
-    known: Reconstruction
+    reconstruction: Reconstruction
     queries: LinearMap
     variances: Reals
 
     @property
     def noises(self) -> Sequence[Noise]:
         """Of all rows that may take part."""
-        return self.known.noises
+        return self.reconstruction.noises
 
     @cached_property
     def rows(self) -> WeightedRows:
-        estimate = self.known.answer(self.queries)
+        estimate = self.reconstruction.answer(self.queries)
         assert estimate is not None  # a query with a variance is determined
         assert isinstance(estimate.law, WeightedRows)
         return estimate.law

@@ -42,7 +42,7 @@ Cuts = Mapping[str, NDArray[np.int64]]
 LARGEST_FAMILY = 2**200
 """Most questions about one set of columns: failure probabilities must stay numbers that can be computed with."""
 
-ROUNDED = 1 - 1e-12
+BETA_LESS_ROUNDING = 1 - 1e-12
 """A hair below each question's failure probability, so that rounding cannot lift all of them together above theirs."""
 
 
@@ -96,11 +96,11 @@ class Family:
 
 def cuts_of(rows: Sequence[Product]) -> dict[str, NDArray[np.int64]]:
     """Where rows change along each of their columns; everywhere, where a mask is about several columns at once."""
-    found: dict[str, list[NDArray[np.int64]]] = {}
+    changes: dict[str, list[NDArray[np.int64]]] = {}
     for mask in (mask for product in rows for mask in product.masks):
         for name, size in zip(mask.attrs, mask.sizes, strict=True):
-            found.setdefault(name, []).append(mask.steps.breaks() if len(mask.attrs) == 1 else np.arange(size))
-    return {name: np.unique(np.concatenate(cuts)) for name, cuts in found.items()}
+            changes.setdefault(name, []).append(mask.steps.breaks() if len(mask.attrs) == 1 else np.arange(size))
+    return {name: np.unique(np.concatenate(cuts)) for name, cuts in changes.items()}
 
 
 def share(number: int) -> float:
@@ -126,7 +126,7 @@ class EveryQuestion:
         return enough if self.half_widths(enough).max(initial=0.0) < alpha else 1.0
 
     def half_widths(self, beta: float) -> Reals:
-        each = ROUNDED * beta / self.times
+        each = BETA_LESS_ROUNDING * beta / self.times
         if isinstance(self.law, IndependentRows):
             return np.repeat(replace(self.law, rows=1).half_widths(each), self.rows)
         return self.law.half_widths(min(self.rows * each, 0.5))

@@ -43,11 +43,11 @@ class SineColumn:
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries; None where they look at other columns or cells."""
         rows = rows_on(queries, self.transform.column, self.transform.size)
-        own = None if rows is None else within(rows, self.transform)
-        if own is None or self._strategy is None:
+        inside = None if rows is None else within(rows, self.transform)
+        if inside is None or self._strategy is None:
             return None
-        lengths = np.sqrt(self._strategy.variances(own))
-        return Estimate(values=self.estimates(own), law=law_of(self._strategy, lengths, self.noise))
+        lengths = np.sqrt(self._strategy.variances(inside))
+        return Estimate(values=self.estimates(inside), law=law_of(self._strategy, lengths, self.noise))
 
     def estimates(self, rows: Steps) -> Reals:
         """The estimates of rows over the cells of the transform: a jump at v adds the sum of all cells from v on."""
@@ -77,20 +77,20 @@ def answers(lines: Mapping[str, Mapping[str, SineColumn]], queries: LinearMap) -
     """What the measured lines say about the queries; the number of all rows may follow from a line on any column."""
     columns = queries.attrs or tuple(lines)
     if len(queries.attrs) <= 1:
-        found = (line.answer(queries) for column in columns for line in lines.get(column, {}).values())
-        yield from (estimate for estimate in found if estimate is not None)
+        estimates = (line.answer(queries) for column in columns for line in lines.get(column, {}).values())
+        yield from (estimate for estimate in estimates if estimate is not None)
 
 
 def rows_on(queries: LinearMap, column: str, size: int) -> Steps | None:
     """All rows of the queries one below the other over one column; None where they look at another."""
     parts = queries.parts if isinstance(queries, Stack) else (queries,)
-    found = [Steps(size, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    stacked = [Steps(size, np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))]
     for part in parts:
         if not isinstance(part, Product) or [mask.attrs for mask in part.masks] not in ([], [(column,)]):
             return None
-        found.append(part.masks[0].steps if part.masks else Steps.total(size))
-    ends = np.cumsum(np.concatenate([np.diff(steps.starts) for steps in found]))
-    at, jump = np.concatenate([steps.at for steps in found]), np.concatenate([steps.jump for steps in found])
+        stacked.append(part.masks[0].steps if part.masks else Steps.total(size))
+    ends = np.cumsum(np.concatenate([np.diff(steps.starts) for steps in stacked]))
+    at, jump = np.concatenate([steps.at for steps in stacked]), np.concatenate([steps.jump for steps in stacked])
     return Steps(size, np.concatenate([[0], ends]), at, jump)
 
 

@@ -17,10 +17,9 @@ from bursar.core.queries import LinearMap
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.planner.request import Request
 from bursar.views.learner import Histograms
-from bursar.views.measurements import Measurements, Reconstructions
+from bursar.views.measurements import Measurements, Reconstructions, Rents
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
-from bursar.views.rents import Rents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +75,7 @@ class Views:
     rents: Rents
     nodes: Nodes
     histograms: Histograms
-    shelves: PartitionViews
+    partition_measurements: PartitionViews
     price: Callable[[tuple[Event, ...]], int]  # what whoever pays would be charged
     analyst: str | None = None  # whose account pays; None where there are no shares, and the data set pays
     total_left: int = 0  # what the data set may still spend, where an account pays

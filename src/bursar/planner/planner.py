@@ -21,10 +21,9 @@ from bursar.planner.refusal import refusal
 from bursar.planner.request import Request
 from bursar.threads import one_thread
 from bursar.views.learner import Histograms
-from bursar.views.measurements import Measurements, Reconstructions, measured_size
+from bursar.views.measurements import Measurements, Reconstructions, Rents, measured_size
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
-from bursar.views.rents import Rents
 
 REMEMBERED = 2**14
 """Most things that are remembered of a log until it grows."""
@@ -148,7 +147,7 @@ class Planner:
             nodes=self._nodes,
             sealed=prices.sealed() or 0,
             histograms=self._histograms,
-            shelves=self._shelves,
+            partition_measurements=self._shelves,
             synthetic=self._synthetic,
             remembered=self._remembered,
             **money,

@@ -1,6 +1,7 @@
 """Measure the question itself, with just as much noise as the goal allows.
 
-Counts that tie too many columns together for a mask, and what is asked beside them, are measured part by part.
+Counts that tie too many columns together for a mask, and what is asked beside them, are measured part by part; parts
+that were measured before answer again (`one-by-one`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
 from bursar.core.grant import Verbs
+from bursar.core.ledger import Record
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
@@ -25,9 +27,10 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.tails.tails import half_width, scale_for, single_tail
+from bursar.tails import half_width, scale_for, single_tail
+from bursar.views.measurements import noise_of
 
-ROUNDED = 1 - 1e-12
+BETA_LESS_ROUNDING = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
 
 
@@ -43,25 +46,25 @@ class Direct(Proposer):
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
         """What others compare themselves with, and so made once for each request, as long as the views are the same."""
-        seen, made = _MADE.get(request, (None, []))
+        seen, offers = _MADE.get(request, (None, []))
         if seen is not views:
-            made = self._offers(request, views)
-            _MADE[request] = views, made
-        return made
+            offers = self._offers(request, views)
+            _MADE[request] = views, offers
+        return offers
 
     def _offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if wanted.rows == 0:
+        workload = request.workload.map
+        if workload.rows == 0:
             return []
         kinds = [NoiseKind.LAPLACE] if views.mode is Mode.PURE else [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
-        made = [self._offer(kind, wanted, request.goal, views) for kind in kinds]
-        return [offer for offer in made if offer is not None]
+        offers = [self._offer(kind, workload, request.goal, views) for kind in kinds]
+        return [offer for offer in offers if offer is not None]
 
-    def _offer(self, kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> Offer | None:
-        noises = noises_of(kind, wanted, goal, views)
+    def _offer(self, kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) -> Offer | None:
+        noises = noises_of(kind, workload, goal, views)
         if noises is None:
             return None
-        parts = measured(wanted)
+        parts = measured(workload)
         price = price_of([part for part, _ in parts], noises, views)
         if price is None:
             return None
@@ -71,7 +74,7 @@ class Direct(Proposer):
             price=price,
             law=law,
             run=partial(_measure, parts, noises, law),
-            buys=wanted.rows,
+            buys=workload.rows,
             note=note_of(noises),
         )
 
@@ -86,14 +89,14 @@ def _measure(parts: Sequence[Part], noises: Sequence[Noise], law: ErrorLaw, verb
     return Estimate(values=np.concatenate(values).astype(float), law=law)
 
 
-def measured(wanted: LinearMap) -> list[Part]:
+def measured(workload: LinearMap) -> list[Part]:
     """What one verb can measure at a time."""
-    return wanted.measured if isinstance(wanted, PartwiseMap) else [(wanted, 1)]
+    return workload.measured if isinstance(workload, PartwiseMap) else [(workload, 1)]
 
 
-def parts_of(wanted: LinearMap) -> tuple[LinearMap, ...]:
+def parts_of(workload: LinearMap) -> tuple[LinearMap, ...]:
     """What the verbs measure."""
-    return tuple(part for part, _ in measured(wanted))
+    return tuple(part for part, _ in measured(workload))
 
 
 def law_of(parts: Sequence[Part], noises: Sequence[Noise]) -> IndependentRows | SeveralNoises:
@@ -120,33 +123,33 @@ def price_of(parts: Sequence[LinearMap], noises: Sequence[Noise], views: Views) 
         return None
 
 
-def noises_of(kind: NoiseKind, wanted: LinearMap, goal: Goal, views: Views) -> tuple[Noise, ...] | None:
+def noises_of(kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) -> tuple[Noise, ...] | None:
     """For each part, the most noise that meets the goal, or the least that the price allows; None where there is none.
 
     A part whose rows are taken m times may err by an m-th of what the goal says. Where the goal is a price, it has an
     m-th of the noise that others have.
     """
-    times = [times for _, times in measured(wanted)]
+    times = [times for _, times in measured(workload)]
     if goal.kind is GoalKind.SPEND:
         cap = spending_cap(goal)
         assert cap is not None
 
         def within_cap(scale: float) -> bool:
-            price = price_of(parts_of(wanted), [_noise(kind, scale / one) for one in times], views)
+            price = price_of(parts_of(workload), [_noise(kind, scale / factor) for factor in times], views)
             return price is not None and price.at_most <= cap
 
         scale = _edge(within_cap, good_below=False)
-        return None if scale is None else tuple(_noise(kind, scale / one) for one in times)
-    scales = {one: scale_of(kind, wanted.rows, goal, one) for one in set(times)}
-    found = [_noise(kind, scale) for one in times if (scale := scales[one]) is not None]
-    return tuple(found) if len(found) == len(times) else None
+        return None if scale is None else tuple(_noise(kind, scale / factor) for factor in times)
+    scales = {factor: scale_of(kind, workload.rows, goal, factor) for factor in set(times)}
+    noises = [_noise(kind, scale) for factor in times if (scale := scales[factor]) is not None]
+    return tuple(noises) if len(noises) == len(times) else None
 
 
 def scale_of(kind: NoiseKind, rows: int, goal: Goal, times: int) -> float | None:
-    """The largest scale that meets the goal on rows that are so many times what is measured; None if none does."""
+    """The largest scale that meets the goal on rows that are `times` what is measured; None if none does."""
     if goal.kind is GoalKind.ERROR:
         try:
-            return scale_for(kind, goal.amount / times, each_of(ROUNDED * goal.beta, rows))
+            return scale_for(kind, goal.amount / times, each_of(BETA_LESS_ROUNDING * goal.beta, rows))
         except GoalError:
             return None
     most = (goal.amount / times) ** 2
@@ -193,3 +196,83 @@ class SeveralNoises:
 
     def mean_square(self) -> float:
         return float(np.mean([times**2 * noise.variance() for noise, times in self.rows]))
+
+
+@dataclass(frozen=True, eq=False)
+class PartwisePlan:
+    """For each part of the question the record that answers it, or None where it is measured, and its noise."""
+
+    parts: tuple[Part, ...]
+    records: tuple[Record | None, ...]
+    noises: tuple[Noise, ...]
+
+    @property
+    def bought(self) -> tuple[tuple[LinearMap, Noise], ...]:
+        every = zip(self.parts, self.records, self.noises, strict=True)
+        return tuple((part, noise) for (part, _), record, noise in every if record is None)
+
+    def run(self, law: ErrorLaw, verbs: Verbs) -> Estimate:
+        values: list[NDArray[np.int64]] = []
+        for (part, times), record, noise in zip(self.parts, self.records, self.noises, strict=True):
+            measurement = verbs.measure(part, noise) if record is None else record
+            values.append(times * measurement.values)
+        return Estimate(values=np.concatenate(values).astype(float), law=law)
+
+
+class Partwise(Proposer):
+    """Parts that were measured before, well enough for their even share of the goal, answer again; others are bought.
+
+    Where no part was, that is asking directly.
+    """
+
+    name = "one-by-one"
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        workload, goal = request.workload.map, request.goal
+        if not isinstance(workload, PartwiseMap):
+            return []
+        parts = tuple(workload.measured)
+        finest = tuple(views.measurements.finest.get(part.digest) for part, _ in parts)
+        records = tuple(
+            record if record is not None and _good(record, goal, workload.rows, times) else None
+            for record, (_, times) in zip(finest, parts, strict=True)
+        )
+        plans = [] if None in finest else [PartwisePlan(parts, finest, _noises(finest))]
+        kinds = [NoiseKind.LAPLACE] if views.mode is Mode.PURE else [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
+        for kind in kinds if None in records and any(record is not None for record in records) else ():
+            fresh = noises_of(kind, workload, goal, views)
+            if fresh is not None:
+                plans.append(PartwisePlan(parts, records, _noises(records, fresh)))
+        offers = [_offer(plan, views) for plan in plans]
+        return [offer for offer in offers if offer is not None]
+
+
+def _noises(records: Sequence[Record | None], fresh: Sequence[Noise] = ()) -> tuple[Noise, ...]:
+    """The noise of each part: that of its record, or a fresh one."""
+    return tuple(fresh[place] if record is None else noise_of(record) for place, record in enumerate(records))
+
+
+def _good(record: Record, goal: Goal, rows: int, times: int) -> bool:
+    """Whether a record, multiplied by `times`, keeps the share of the goal that each of the rows has."""
+    if goal.kind is GoalKind.ERROR:
+        return single_tail(noise_of(record), goal.amount / times) <= each_of(BETA_LESS_ROUNDING * goal.beta, rows)
+    return goal.kind is GoalKind.RMSE and times**2 * noise_of(record).variance() <= goal.amount**2
+
+
+def _offer(plan: PartwisePlan, views: Views) -> Offer | None:
+    bought, noises = [part for part, _ in plan.bought], [noise for _, noise in plan.bought]
+    price = price_of(bought, noises, views) if bought else Price()
+    if price is None:
+        return None
+    law = law_of(plan.parts, plan.noises)
+    rows, new = sum(part.rows for part, _ in plan.parts), sum(part.rows for part in bought)
+    noise = f", {note_of(noises)}" if noises else ""
+    return Offer(
+        proposer=Partwise.name,
+        price=price,
+        law=law,
+        run=partial(plan.run, law),
+        reuses=rows - new,
+        buys=new,
+        note=f"{len(bought)} of {len(plan.parts)} parts measured, each by itself{noise}",
+    )

@@ -13,47 +13,169 @@ as p: where that holds, it would not be the last purchase, and the larger strate
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bursar.arrays import Reals
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, from_units
 from bursar.core.domain import Domain
+from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
-from bursar.estimation.estimate import Estimate, WeightedRows, meets
+from bursar.estimation.estimate import ErrorLaw, Estimate, WeightedRows, meets
+from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.proposers.buying.investment import Investment, by_itself, on_top
 from bursar.proposers.tree import all_nodes
+from bursar.strategies.universal import Universal, universal
 from bursar.views.measurements import noise_of, products_of
 
-if TYPE_CHECKING:
-    from bursar.strategies.universal import Universal
+MOST_CELLS = 1024
+"""Most merged cells over which what is known and what is bought are put together beforehand."""
+
+SHARE_OF_NORMAL_VARIANCE = 0.985
+"""Of the variance that a goal would allow if errors were exactly normal; whole numbers are a little worse."""
+
+BISECTION_STEPS = 60
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Investment:
+    """The noise to measure the strategy with, and what that does to the question."""
+
+    noise: Noise
+    law: ErrorLaw
+    run: Callable[[Verbs], Estimate]
+
+
+def by_itself(plan: Universal, noise: Noise, workload: LinearMap) -> Investment:
+    """The question is answered from the strategy alone."""
+    law = WeightedRows(weights=plan.weights(workload), noises=(noise,) * plan.product.rows)
+    return Investment(noise=noise, law=law, run=partial(_alone, plan, law, noise))
+
+
+def on_top(plan: Universal, reconstruction: Reconstruction, workload: LinearMap, goal: Goal) -> Investment | None:
+    """As little of the strategy as the question needs beside what is known: Gaussian precisions add up.
+
+    With M the information there is and p G that of the strategy at noise of precision p, a question w has the variance
+    w^T (M + p G)^-1 w. With G^-1 = L L^T and L^T M L = U diag(m) U^T that is the sum of (U^T L^T w)^2 / (m + p).
+    None where question and log tell too many cells apart.
+    """
+    reconstruction = reconstruction.copy()
+    if (
+        not all(reconstruction.split_by(part) for part in products_of(workload))
+        or len(reconstruction.state.cells) > MOST_CELLS
+    ):
+        return None
+    root = np.sqrt(reconstruction.state.cells)
+    covariance = np.ones((1, 1))
+    for column in plan.columns:
+        labels = reconstruction.classes[column.mask.attrs[0]]
+        into = (labels[:, None] == np.arange(int(labels.max()) + 1)).astype(np.float64)
+        rows = into.T if column.inverse is None else into.T @ column.inverse
+        covariance = np.kron(covariance, rows @ rows.T)
+    lower = np.linalg.cholesky(covariance)
+    strengths, turn = np.linalg.eigh(lower.T @ (reconstruction.state.information / np.outer(root, root)) @ lower)
+    queries = np.concatenate([reconstruction.coordinates(part) for part in products_of(workload)]) / root
+    energy = np.square(queries @ lower @ turn)
+    precision = _needed(energy, np.maximum(strengths, 0.0), goal)
+    noise = Noise(kind=NoiseKind.GAUSSIAN, scale=1 / math.sqrt(precision))
+    variances = energy @ (1 / (np.maximum(strengths, 0.0) + precision))
+    law = TopUpLaw(
+        reconstruction=reconstruction, plan=plan, noise=noise, workload=workload, variances=np.asarray(variances)
+    )
+    return Investment(noise=noise, law=law, run=law.run)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TopUpLaw:
+    """The law of least squares over what is known and the strategy; weights are found when a tail is asked for."""
+
+    reconstruction: Reconstruction
+    plan: Universal
+    noise: Noise
+    workload: LinearMap
+    variances: Reals
+
+    def tail(self, alpha: float, enough: float) -> float:
+        if self.variances.max(initial=0.0) > alpha**2:
+            return 1.0
+        return self._rows.tail(alpha, enough)
+
+    def half_widths(self, beta: float) -> Reals:
+        return self._rows.half_widths(beta)
+
+    def mean_square(self) -> float:
+        return float(self.variances.mean())
+
+    def run(self, verbs: Verbs) -> Estimate:
+        values = verbs.measure(self.plan.product, self.noise).values
+        estimate = self._after(values).answer(self.workload)
+        assert estimate is not None  # the strategy determines every question on its columns
+        return estimate
+
+    @cached_property
+    def _rows(self) -> WeightedRows:
+        after = self._after(np.zeros(self.plan.product.rows, np.int64))
+        weights = after.weights_of(self.workload)
+        assert weights is not None
+        return after.law_of(weights)
+
+    def _after(self, values: NDArray[np.int64]) -> Reconstruction:
+        after = self.reconstruction.copy()
+        after.add(Block(self.plan.product, values, self.noise))
+        return after
+
+
+def _needed(energy: Reals, strengths: Reals, goal: Goal) -> float:
+    """The least precision at which the variances keep the goal, by bisection to a relative 1e-4."""
+    mean = goal.kind is GoalKind.RMSE
+    z = -NormalDist().inv_cdf(goal.beta / (2 * len(energy)))
+    bound = goal.amount**2 * (1 - 1e-9) if mean else SHARE_OF_NORMAL_VARIANCE * (goal.amount / z) ** 2
+    high = float(energy.sum(axis=1).max()) / bound  # enough where nothing is known
+    low = high * 1e-9
+    for _ in range(BISECTION_STEPS):
+        if high <= 1.0001 * low:
+            break
+        middle = math.sqrt(low * high)
+        each = energy @ (1 / (strengths + middle))
+        low, high = (low, middle) if (each.mean() if mean else each.max()) <= bound else (middle, high)
+    return high
+
+
+def _alone(plan: Universal, law: WeightedRows, noise: Noise, verbs: Verbs) -> Estimate:
+    return Estimate(values=law.weights @ verbs.measure(plan.product, noise).values.astype(float), law=law)
+
 
 MOST_ROWS = 2048
 """Most queries of a question that may call for an investment."""
 
-TRIED_SETS = 3
+MOST_COLUMN_SETS = 3
 """How many sets of columns are considered for one question: its own, and larger ones that were asked about."""
 
-REFERENCE = 2.0**20
+REFERENCE_SCALE = 2.0**20
 """The noise scale, large enough to be like continuous noise, at which a family's worst question is looked at once."""
 
-MARGIN = 0.999
+SHARE_OF_REFERENCE = 0.999
 """Noise is set this much finer than the reference says, for what rounding to whole numbers does."""
 
 SEARCH_STEPS = 14
 
-WORTH_A_LOOK = 4.0
+RENT_WORTH_PLANNING = 4.0
 """What is missing of a strategy is looked at once the rent is this part of what would pay for the whole of it."""
 
 
 class Invest(Proposer):
-    """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset.
+    """Ski rental: a strategy for every question about some columns is bought once enough rent was paid on them.
+
+    `theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset.
 
     Without `top_up` the strategy is bought as a whole with Gaussian noise too, and answers without other rows.
     """
@@ -66,13 +188,13 @@ class Invest(Proposer):
         self._reaches: dict[tuple[str, tuple[str, ...], Mode, float], float] = {}
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if request.goal.kind is GoalKind.SPEND or not 1 <= wanted.rows <= MOST_ROWS:
+        workload = request.workload.map
+        if request.goal.kind is GoalKind.SPEND or not 1 <= workload.rows <= MOST_ROWS:
             return []
-        made = [self._offer(columns, request, views) for columns in _candidates(request, views)]
-        found = sorted((offer for offer in made if offer is not None), key=lambda offer: offer.bid)
-        larger = [one for one in found[1:] if one.buys > found[0].buys and one.bid < found[0].price.at_most]
-        return (larger or found)[:1]
+        candidates = [self._offer(columns, request, views) for columns in _candidates(request, views)]
+        offers = sorted((offer for offer in candidates if offer is not None), key=lambda offer: offer.bid)
+        larger = [offer for offer in offers[1:] if offer.buys > offers[0].buys and offer.bid < offers[0].price.at_most]
+        return (larger or offers)[:1]
 
     def known(self, request: Request, views: Views) -> Offer | None:
         """What a strategy that was bought says by itself, if that keeps the goal, as it does for all it was bought for.
@@ -80,15 +202,15 @@ class Invest(Proposer):
         Least squares over everything that is known looks at few sets of columns, and has the least variance, not always
         the least tail.
         """
-        wanted = request.workload.map
-        if request.goal.kind is GoalKind.SPEND or wanted.rows > MOST_ROWS or not products_of(wanted):
+        workload = request.workload.map
+        if request.goal.kind is GoalKind.SPEND or workload.rows > MOST_ROWS or not products_of(workload):
             return None
         for columns in _candidates(request, views):
             plan = self._plan(views.domain, columns, views.mode) if columns in views.measurements.blocks else None
             record = None if plan is None else views.measurements.finest.get(plan.product.digest)
             if plan is None or record is None:
                 continue
-            law = by_itself(plan, noise_of(record), wanted).law
+            law = by_itself(plan, noise_of(record), workload).law
             if isinstance(law, WeightedRows) and meets(law, request.goal):
                 return _free(record, law)
         return None
@@ -104,17 +226,17 @@ class Invest(Proposer):
             return None
         theta = self._theta[views.mode]
         try:
-            made = self._investment(plan, columns, request, views, least=WORTH_A_LOOK * rent / theta)
-            price = None if made is None else _price(plan, made.noise, views)
+            investment = self._investment(plan, columns, request, views, least=RENT_WORTH_PLANNING * rent / theta)
+            price = None if investment is None else _price(plan, investment.noise, views)
         except (BudgetError, GoalError):
             return None
-        if made is None or price is None:
+        if investment is None or price is None:
             return None
         return Offer(
             proposer=self.name,
             price=price,
-            law=made.law,
-            run=made.run,
+            law=investment.law,
+            run=investment.run,
             buys=plan.product.rows,
             note=_note(columns, rent, theta * from_units(price.at_most), views),
             credit=price.at_most - math.ceil(theta * price.at_most) + rent,
@@ -128,18 +250,18 @@ class Invest(Proposer):
         Laplace noise is dear to top up, so the whole is bought at once. None where the whole is far from being due.
         """
         scale = self._unit(plan, columns, request, views) * plan.sensitivity
-        wanted = request.workload.map
+        workload = request.workload.map
         if views.mode is Mode.PURE or not self._top_up:
             kind = NoiseKind.LAPLACE if views.mode is Mode.PURE else NoiseKind.GAUSSIAN
-            return by_itself(plan, Noise(kind=kind, scale=scale), wanted)
+            return by_itself(plan, Noise(kind=kind, scale=scale), workload)
         whole = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
         if _price(plan, whole, views).at_most > least:
             return None
-        return on_top(plan, views.reconstructions.on(columns), wanted, request.goal) or by_itself(plan, whole, wanted)
+        return on_top(plan, views.reconstructions.on(columns), workload, request.goal) or by_itself(
+            plan, whole, workload
+        )
 
     def _plan(self, domain: Domain, columns: tuple[str, ...], mode: Mode) -> Universal | None:
-        from bursar.strategies.universal import universal  # linear algebra takes a while to load
-
         key = (domain.digest, columns, mode)
         if key not in self._plans:
             self._plans[key] = universal(domain, columns, mode)
@@ -156,7 +278,7 @@ class Invest(Proposer):
         if key not in self._reaches:
             self._reaches[key] = _reach(plan, beta)
         amount = max(goal.amount - 0.5, goal.amount / 2)  # whole numbers reach an error half a step sooner
-        return MARGIN * amount * REFERENCE / (self._reaches[key] * plan.sensitivity)
+        return SHARE_OF_REFERENCE * amount * REFERENCE_SCALE / (self._reaches[key] * plan.sensitivity)
 
 
 class Invested(Proposer):
@@ -171,15 +293,15 @@ class Invested(Proposer):
         key = (self, request.workload.map.digest, request.goal)
         if key not in views.remembered:
             views.remembered[key] = self._invest.known(request, views)
-        known: Offer | None = views.remembered[key]
-        return [] if known is None else [known]
+        offer: Offer | None = views.remembered[key]
+        return [] if offer is None else [offer]
 
 
 def _free(record: Record, law: WeightedRows) -> Offer:
-    known = Estimate(values=law.weights @ record.values.astype(float), law=law)
+    estimate = Estimate(values=law.weights @ record.values.astype(float), law=law)
     note = f"the strategy that was measured before, record {record.position}"
     reuses = len(record.values)
-    return Offer(proposer=Invest.name, price=Price(), law=law, run=lambda verbs: known, reuses=reuses, note=note)
+    return Offer(proposer=Invest.name, price=Price(), law=law, run=lambda verbs: estimate, reuses=reuses, note=note)
 
 
 def _note(columns: tuple[str, ...], rent: int, due: float, views: Views) -> str:
@@ -191,21 +313,21 @@ def _note(columns: tuple[str, ...], rent: int, due: float, views: Views) -> str:
 
 def _candidates(request: Request, views: Views) -> list[tuple[str, ...]]:
     """The question's own columns; then all that were asked about together with them, and the sets in between."""
-    own = frozenset(request.workload.map.attrs)
+    asked_columns = frozenset(request.workload.map.attrs)
     measured = views.rents.sets()
-    if not any((columns and columns <= own) or own <= columns for columns in measured):
+    if not any((columns and columns <= asked_columns) or asked_columns <= columns for columns in measured):
         return []  # no rent was paid on anything that would answer this
-    everything = own.union(*measured)
-    between = sorted((columns for columns in measured if own < columns), key=lambda c: (len(c), sorted(c)))
-    sets = dict.fromkeys([own, everything, *between])
-    return [views.domain.ordered(columns) for columns in sets][:TRIED_SETS]
+    everything = asked_columns.union(*measured)
+    between = sorted((columns for columns in measured if asked_columns < columns), key=lambda c: (len(c), sorted(c)))
+    sets = dict.fromkeys([asked_columns, everything, *between])
+    return [views.domain.ordered(columns) for columns in sets][:MOST_COLUMN_SETS]
 
 
 def _reach(plan: Universal, beta: float) -> float:
     """How far the worst question's error reaches, with probability beta, at noise of the reference scale."""
     kind = NoiseKind.LAPLACE if plan.mode is Mode.PURE else NoiseKind.GAUSSIAN
     weights = plan.worst[np.abs(plan.worst) > 0][None]
-    law = WeightedRows(weights=weights, noises=(Noise(kind=kind, scale=REFERENCE),) * weights.shape[1])
+    law = WeightedRows(weights=weights, noises=(Noise(kind=kind, scale=REFERENCE_SCALE),) * weights.shape[1])
     spread = math.sqrt(law.mean_square())
     low, high = spread, 64 * spread
     for _ in range(SEARCH_STEPS):

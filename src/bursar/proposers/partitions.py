@@ -26,25 +26,25 @@ from bursar.proposers.buying.partition_plan import (
     PartitionPiece,
     PartitionPlan,
     WeightedPiece,
-    basket_of,
     law_of,
+    partition_plan,
     pieces_of,
     values_of,
 )
 from bursar.strategies.universal import Universal, universal
-from bursar.tails.grouped_rows import DrawTerm, GroupedRows
+from bursar.tails import DrawTerm, GroupedRows
 from bursar.views.partition_measurements import PartitionMeasurements
 
-TRIED_SETS = 4
+MOST_COLUMN_SETS = 4
 """How many sets of columns are considered for one question: its own, and larger ones that were asked about."""
 
-REFERENCE = 2.0**20
+REFERENCE_SCALE = 2.0**20
 """The noise scale, large enough to be like continuous noise, at which a family's worst question is looked at once."""
 
-MARGIN = 0.995
+SHARE_OF_REFERENCE = 0.995
 """Noise is set this much finer than the reference says, for what rounding to whole numbers does."""
 
-WORTH_A_LOOK = 0.25
+RENT_WORTH_PLANNING = 0.25
 """From which part of what is due on a purchase is looked at: it can come free where other partitions have lost more."""
 
 SEARCH_STEPS = 16
@@ -53,18 +53,21 @@ Columns = tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Way:
+class WindowStrategy:
     """A question about a window by way of a strategy on some columns, its own and perhaps others."""
 
     columns: Columns
     plan: Universal
-    shelf: PartitionMeasurements
-    asked: tuple[WeightedPiece, ...]
+    measurements: PartitionMeasurements
+    pieces: tuple[WeightedPiece, ...]
     window: Integers  # the partitions
 
 
 class ByPartition(Proposer):
-    """`theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset."""
+    """Ski rental partition by partition: a strategy for every question is bought where enough rent was paid.
+
+    `theta` says from which share of the price on rent justifies buying: one per mode, fixed in the preset.
+    """
 
     name = "partitions"
 
@@ -80,84 +83,86 @@ class ByPartition(Proposer):
         pieces = pieces_of(request.workload.map, views.domain.partition)
         if not pieces or request.goal.kind is GoalKind.SPEND:
             return []
-        known, missing = None, []
+        free, missing = None, []
         for way in self._ways(pieces, views):
-            known = self._known(way, request, views)
-            if known is not None:
+            free = self._known(way, request, views)
+            if free is not None:
                 break
             missing.append(way)
-        made = []
+        purchases = []
         for way in missing:
             try:
-                offer = self._purchase(way, request, views, only_free=known is not None)
+                offer = self._purchase(way, request, views, only_free=free is not None)
             except (BudgetError, GoalError):
                 continue
             if offer is not None and offer.free:
                 return [offer]
-            made += [] if offer is None else [offer]
-        return sorted(made, key=lambda offer: offer.bid)[:1] if known is None else [known]
+            purchases += [] if offer is None else [offer]
+        return sorted(purchases, key=lambda offer: offer.bid)[:1] if free is None else [free]
 
-    def _ways(self, pieces: Sequence[PartitionPiece], views: Views) -> Iterator[Way]:
+    def _ways(self, pieces: Sequence[PartitionPiece], views: Views) -> Iterator[WindowStrategy]:
         window = np.flatnonzero(np.any([np.any(piece.windows, axis=0) for piece in pieces], axis=0))
         for columns in _candidates(pieces, views):
             plan = self._plan(columns, views)
             if plan is not None:
-                shelf = views.shelves.shelf(plan.product)
-                asked = tuple(self._weighed(piece, plan) for piece in pieces)
-                yield Way(columns=columns, plan=plan, shelf=shelf, asked=asked, window=window)
+                measurements = views.partition_measurements.of(plan.product)
+                weighted = tuple(self._weighed(piece, plan) for piece in pieces)
+                yield WindowStrategy(
+                    columns=columns, plan=plan, measurements=measurements, pieces=weighted, window=window
+                )
 
-    def _known(self, way: Way, request: Request, views: Views) -> Offer | None:
-        shelf, window = way.shelf, way.window
-        if not np.all(np.isfinite(shelf.scales[window])):
+    def _known(self, way: WindowStrategy, request: Request, views: Views) -> Offer | None:
+        measurements, window = way.measurements, way.window
+        if not np.all(np.isfinite(measurements.scales[window])):
             return None
-        law = law_of(way.asked, shelf, views.mode)
+        law = law_of(way.pieces, measurements, views.mode)
         if not meets(law, request.goal):
             return None
-        known = Estimate(values=values_of(way.asked, shelf), law=law)
-        rows = len(window) * shelf.strategy.rows
+        estimate = Estimate(values=values_of(way.pieces, measurements), law=law)
+        rows = len(window) * measurements.strategy.rows
         note = f"put together from {len(window)} partitions"
-        return Offer(proposer=self.name, price=Price(), law=law, run=lambda verbs: known, reuses=rows, note=note)
+        return Offer(proposer=self.name, price=Price(), law=law, run=lambda verbs: estimate, reuses=rows, note=note)
 
-    def _purchase(self, way: Way, request: Request, views: Views, *, only_free: bool) -> Offer | None:
+    def _purchase(self, way: WindowStrategy, request: Request, views: Views, *, only_free: bool) -> Offer | None:
         """What would be bought, if enough rent was paid; `only_free` leaves out some of what costs something."""
         scale = self._scale(way.plan, len(way.window), request, views)
         if only_free and any(self._costs(way, partition, scale, views) for partition in way.window.tolist()):
             return None  # what costs something on one partition costs no less on several
-        basket = basket_of(way.shelf, way.window, scale, views)
-        law = law_of(way.asked, basket.planned(way.shelf), views.mode)
-        if not basket.events or not meets(law, request.goal):
+        purchase = partition_plan(way.measurements, way.window, scale, views)
+        law = law_of(way.pieces, purchase.planned(way.measurements), views.mode)
+        if not purchase.events or not meets(law, request.goal):
             return None
-        rent = int(views.shelves.rent(way.columns, way.shelf.strategy)[way.window].mean())
-        due = math.ceil(self._theta[views.mode] * self._alone(basket, views))
-        if rent < WORTH_A_LOOK * due:
+        rent = int(views.partition_measurements.rent(way.columns, way.measurements.strategy)[way.window].mean())
+        due = math.ceil(self._theta[views.mode] * self._alone(purchase, views))
+        if rent < RENT_WORTH_PLANNING * due:
             return None
-        price = views.price(basket.events)
+        price = views.price(purchase.events)
         return Offer(
             proposer=self.name,
-            price=Price(events=basket.events, at_most=price),
+            price=Price(events=purchase.events, at_most=price),
             law=law,
-            run=partial(_run, basket, way.shelf, way.asked, law),
-            reuses=basket.reuses,
-            buys=basket.buys,
+            run=partial(_run, purchase, way.measurements, way.pieces, law),
+            reuses=purchase.reuses,
+            buys=purchase.buys,
             note=_note(way.columns, way.window, rent, due, views),
             credit=price - due + rent,
         )
 
-    def _costs(self, way: Way, partition: int, scale: float, views: Views) -> bool:
+    def _costs(self, way: WindowStrategy, partition: int, scale: float, views: Views) -> bool:
         """Whether a purchase for one partition costs anything. Prices take long, so this is found once per log."""
         key = (self, views.analyst, way.columns, partition, scale)
         if key not in views.remembered:
-            events = basket_of(way.shelf, np.array([partition]), scale, views).events
+            events = partition_plan(way.measurements, np.array([partition]), scale, views).events
             views.remembered[key] = bool(events) and views.price(events) > 0
         return bool(views.remembered[key])
 
-    def _alone(self, basket: PartitionPlan, views: Views) -> int:
-        """What the basket costs by itself: the same for any partitions, so it is worked out once per kind."""
-        noises = {(event.before, event.after) for event in basket.refined}
-        fresh = None if basket.fresh is None else basket.fresh.noise
-        key = (views.domain.digest, basket.strategy.digest, views.mode, fresh, frozenset(noises))
+    def _alone(self, purchase: PartitionPlan, views: Views) -> int:
+        """What the purchase costs by itself: the same for any partitions, so it is worked out once per kind."""
+        noises = {(event.before, event.after) for event in purchase.refined}
+        fresh = None if purchase.fresh is None else purchase.fresh.noise
+        key = (views.domain.digest, purchase.strategy.digest, views.mode, fresh, frozenset(noises))
         if key not in self._prices:
-            self._prices[key] = views.shelves.empty_book().price(basket.events)
+            self._prices[key] = views.partition_measurements.empty_book().price(purchase.events)
         return self._prices[key]
 
     def _plan(self, columns: Columns, views: Views) -> Universal | None:
@@ -167,11 +172,11 @@ class ByPartition(Proposer):
         return self._plans[key]
 
     def _weighed(self, piece: PartitionPiece, plan: Universal) -> WeightedPiece:
-        key = (piece.rest.digest, plan.product.digest)
+        key = (piece.condition.digest, plan.product.digest)
         if key not in self._asked:
-            weights = plan.weights(piece.rest)
-            found = [np.unique(row[row > 0], return_counts=True) for row in np.abs(weights)]
-            sizes = tuple(tuple(zip(size.tolist(), count.tolist(), strict=True)) for size, count in found)
+            weights = plan.weights(piece.condition)
+            distinct = [np.unique(row[row > 0], return_counts=True) for row in np.abs(weights)]
+            sizes = tuple(tuple(zip(size.tolist(), count.tolist(), strict=True)) for size, count in distinct)
             self._asked[key] = weights, sizes
         weights, sizes = self._asked[key]
         return WeightedPiece(piece=piece, weights=weights, sizes=sizes)
@@ -187,34 +192,39 @@ class ByPartition(Proposer):
             amount, span = amount / window, 1
         if goal.kind is GoalKind.RMSE:
             each = 2.0 if views.mode is Mode.PURE else 1.0
-            return MARGIN * amount / math.sqrt(each * span * float(np.square(plan.worst).sum()))
+            return SHARE_OF_REFERENCE * amount / math.sqrt(each * span * float(np.square(plan.worst).sum()))
         key = (plan.product.digest, plan.mode, span, goal.beta / request.workload.map.rows)
         if key not in self._reaches:
             self._reaches[key] = _reach(plan, *key[2:])
-        return MARGIN * max(amount - 0.5, amount / 2) * REFERENCE / self._reaches[key]
+        return SHARE_OF_REFERENCE * max(amount - 0.5, amount / 2) * REFERENCE_SCALE / self._reaches[key]
 
 
 def _candidates(pieces: Sequence[PartitionPiece], views: Views) -> list[Columns]:
     """The question's own columns; then all that were asked about, and the sets in between."""
-    own = frozenset(name for piece in pieces for name in piece.rest.attrs)
-    asked = views.shelves.asked
+    asked_columns = frozenset(name for piece in pieces for name in piece.condition.attrs)
+    asked_before = views.partition_measurements.column_sets
     between = sorted(
-        (columns for columns in asked if own < columns), key=lambda columns: (len(columns), sorted(columns))
+        (columns for columns in asked_before if asked_columns < columns),
+        key=lambda columns: (len(columns), sorted(columns)),
     )
-    sets = dict.fromkeys([own, own.union(*asked), *between])
-    return [views.domain.ordered(columns) for columns in sets][:TRIED_SETS]
+    sets = dict.fromkeys([asked_columns, asked_columns.union(*asked_before), *between])
+    return [views.domain.ordered(columns) for columns in sets][:MOST_COLUMN_SETS]
 
 
 def _run(
-    basket: PartitionPlan, shelf: PartitionMeasurements, asked: Sequence[WeightedPiece], law: GroupedRows, verbs: Verbs
+    purchase: PartitionPlan,
+    measurements: PartitionMeasurements,
+    pieces: Sequence[WeightedPiece],
+    law: GroupedRows,
+    verbs: Verbs,
 ) -> Estimate:
-    return Estimate(values=values_of(asked, basket.bought(shelf, verbs)), law=law)
+    return Estimate(values=values_of(pieces, purchase.bought(measurements, verbs)), law=law)
 
 
 def _reach(plan: Universal, span: int, beta: float) -> float:
     """How far the worst question's error reaches, with probability beta, at noise of the reference scale."""
     kind = NoiseKind.LAPLACE if plan.mode is Mode.PURE else NoiseKind.GAUSSIAN
-    noise = Noise(kind=kind, scale=REFERENCE)
+    noise = Noise(kind=kind, scale=REFERENCE_SCALE)
     size, count = np.unique(np.abs(plan.worst)[plan.worst != 0], return_counts=True)
     terms = (DrawTerm(each, noise, span * number) for each, number in zip(size.tolist(), count.tolist(), strict=True))
     law = GroupedRows(rows=(tuple(terms),))

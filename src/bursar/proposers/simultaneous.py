@@ -22,24 +22,24 @@ from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.proposers.exact import Exact
+from bursar.proposers.reuse import Exact
 from bursar.views.measurements import Measurements, Reconstructions, products_of
 from bursar.views.nodes import Nodes
 
 ANY_NOISE = Noise(kind=NoiseKind.LAPLACE, scale=1.0)
 """Least squares over rows with one noise does not depend on which noise that is."""
 
-KEPT_BYTES = 128 * 2**20
+MOST_RECONSTRUCTION_BYTES = 128 * 2**20
 """How much memory reconstructions may take; those not asked for longest go first."""
 
-OFFERED = 3
+MOST_OFFERS = 3
 """How many earlier purchases are offered for one question, the most accurate first."""
 
-FINER = (1.0, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6, 0.5, 0.35, 0.25)
+SHARES_OF_SCALE = (1.0, 0.99, 0.97, 0.93, 0.87, 0.8, 0.7, 0.6, 0.5, 0.35, 0.25)
 """Shares of the scale that the wrapped proposer found: the first that keeps the goal is taken."""
 
-SPARE = 1 - 1e-6
-"""A purchase is planned with a hair less than its share: asked for again with other rows, rounding must not tell."""
+SHARE_LESS_ROUNDING = 1 - 1e-6
+"""A purchase is planned with this much of its share: asked for again with other rows, rounding must not tell."""
 
 LEAST_BETA = 2.0**-53
 """The least failure probability that a goal can name."""
@@ -59,16 +59,16 @@ class MeasuredPurchase:
 def purchases(measurements: Measurements) -> list[MeasuredPurchase]:
     """The purchases of this version, first to last. Rows that were refined since count as they were measured."""
     blocks: dict[int, list[Block]] = {}
-    for block in (block for known in measurements.blocks.values() for block in known):
+    for block in (block for of_columns in measurements.blocks.values() for block in of_columns):
         if isinstance(block, Block):
             blocks.setdefault(block.position, []).append(block)
-    found: list[MeasuredPurchase] = []
+    purchases_made: list[MeasuredPurchase] = []
     for number, position in enumerate(sorted(blocks), start=1):
         parts = sorted(blocks[position], key=lambda block: block.first)
         products, values = tuple(block.product for block in parts), np.concatenate([block.values for block in parts])
         facts = {"position": position, "number": number}
-        found.append(MeasuredPurchase(products=products, values=values, noise=parts[0].noise, **facts))
-    return found
+        purchases_made.append(MeasuredPurchase(products=products, values=values, noise=parts[0].noise, **facts))
+    return purchases_made
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,7 +97,7 @@ class RowEstimator:
         return self.rows if self.weights is None else int((np.abs(self.weights).max(axis=0, initial=0) > 0).sum())
 
 
-class Turns:
+class PurchaseTurns:
     """The purchases of one process, one at a time: none may take the share that another one was planned with."""
 
     def __init__(self) -> None:
@@ -129,36 +129,41 @@ class Estimators:
 
     def __init__(self, family: Family) -> None:
         self.family = family
-        self.turns = Turns()
+        self.turns = PurchaseTurns()
         self._kept: OrderedDict[tuple[str, ...], Reconstruction | None] = OrderedDict()
 
-    def of(self, products: Sequence[Product], wanted: LinearMap) -> RowEstimator | None:
+    def of(self, products: Sequence[Product], workload: LinearMap) -> RowEstimator | None:
         """None where the rows do not determine the question."""
-        asked, rows = products_of(wanted), sum(product.rows for product in products)
-        cuts, needed = cuts_of(products), cuts_of(asked)
+        queries, rows = products_of(workload), sum(product.rows for product in products)
+        cuts, needed = cuts_of(products), cuts_of(queries)
         if any(name not in cuts or not np.isin(needed[name], cuts[name]).all() for name in needed):
             return None
-        same = [part.digest for part in asked] == [part.digest for part in products]
-        known = self._reconstruction(products)
-        if known is None:
+        same = [part.digest for part in queries] == [part.digest for part in products]
+        reconstruction = self._reconstruction(products)
+        if reconstruction is None:
             return RowEstimator(weights=None, rows=rows, questions=rows) if same else None
-        weights = known.weights_of(wanted)
+        weights = reconstruction.weights_of(workload)
         if weights is None:
             return None
         plain = same and np.array_equal(weights, np.eye(rows))
         questions = self.family.determined(products)
-        return RowEstimator(weights=None if plain else weights, rows=wanted.rows, questions=questions)
+        return RowEstimator(weights=None if plain else weights, rows=workload.rows, questions=questions)
 
     def _reconstruction(self, products: Sequence[Product]) -> Reconstruction | None:
         """The rows of a purchase with values of zero; always over all columns of the purchase. None where too many."""
         key = tuple(product.digest for product in products)
         if key not in self._kept:
             domain = self.family.domain
-            made = Reconstruction(domain, domain.ordered(name for product in products for name in product.attrs))
-            fits = all(made.add(Block(product, np.zeros(product.rows, np.int64), ANY_NOISE)) for product in products)
-            self._kept[key] = made if fits else None
+            reconstruction = Reconstruction(
+                domain, domain.ordered(name for product in products for name in product.attrs)
+            )
+            fits = all(
+                reconstruction.add(Block(product, np.zeros(product.rows, np.int64), ANY_NOISE)) for product in products
+            )
+            self._kept[key] = reconstruction if fits else None
             while (
-                len(self._kept) > 1 and sum(0 if one is None else one.bytes for one in self._kept.values()) > KEPT_BYTES
+                len(self._kept) > 1
+                and sum(0 if each is None else each.bytes for each in self._kept.values()) > MOST_RECONSTRUCTION_BYTES
             ):
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
@@ -174,16 +179,16 @@ class Reuse(Proposer):
         self._estimators = estimators
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if wanted.rows == 0:
+        workload = request.workload.map
+        if workload.rows == 0:
             return Exact().offers(request, views)
-        found: list[tuple[MeasuredPurchase, RowEstimator, EveryQuestion]] = []
+        usable: list[tuple[MeasuredPurchase, RowEstimator, EveryQuestion]] = []
         for purchase in purchases(views.measurements):
-            estimator = self._estimators.of(purchase.products, wanted)
+            estimator = self._estimators.of(purchase.products, workload)
             if estimator is not None:
-                found.append((purchase, estimator, estimator.law(purchase.noise, purchase.number)))
-        found.sort(key=lambda known: known[2].mean_square())
-        return [self._offer(*known) for known in found[:OFFERED]]
+                usable.append((purchase, estimator, estimator.law(purchase.noise, purchase.number)))
+        usable.sort(key=lambda candidate: candidate[2].mean_square())
+        return [self._offer(*candidate) for candidate in usable[:MOST_OFFERS]]
 
     def _offer(self, purchase: MeasuredPurchase, estimator: RowEstimator, law: EveryQuestion) -> Offer:
         how = "measured before" if estimator.weights is None else "least squares over one purchase"
@@ -209,31 +214,33 @@ class OnePurchase(Proposer):
         self._inner, self._estimators = inner, estimators
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if wanted.rows == 0:
+        workload = request.workload.map
+        if workload.rows == 0:
             return []
         number = 1 + len(purchases(views.measurements))
-        made = [
+        offers = [
             self._promised(event, request, views, number, plan) for event, plan in self._plans(request, views, number)
         ]
-        return [offer for offer in made if offer is not None]
+        return [offer for offer in offers if offer is not None]
 
     def _plans(self, request: Request, views: Views, number: int) -> list[tuple[Measured, Offer]]:
         """Plans at about the right failure probability: what is bought decides how many questions share it."""
         determined = self._estimators.family.determined
-        own = determined(products_of(request.workload.map))
+        least_questions = determined(products_of(request.workload.map))
         alone = _unmeasured(views)
-        plans = _bought(self._inner.offers(_stricter(request, share(number) / own), alone))
-        found: list[tuple[Measured, Offer]] = []
+        plans = _bought(self._inner.offers(_stricter(request, share(number) / least_questions), alone))
+        purchases: list[tuple[Measured, Offer]] = []
         for event, plan in plans:
             questions = determined(products_of(event.strategy))
-            if questions == own or request.goal.kind is not GoalKind.ERROR:
-                found.append((event, plan))
+            if questions == least_questions or request.goal.kind is not GoalKind.ERROR:
+                purchases.append((event, plan))
                 continue
             key = (event.strategy.digest, event.noise.kind)
             again = _bought(self._inner.offers(_stricter(request, share(number) / questions), alone))
-            found += [(more, better) for more, better in again if (more.strategy.digest, more.noise.kind) == key][:1]
-        return found
+            purchases += [(more, better) for more, better in again if (more.strategy.digest, more.noise.kind) == key][
+                :1
+            ]
+        return purchases
 
     def _promised(self, event: Measured, request: Request, views: Views, number: int, plan: Offer) -> Offer | None:
         products = products_of(event.strategy)
@@ -271,8 +278,8 @@ def _bought(plans: Sequence[Offer]) -> list[tuple[Measured, Offer]]:
 def _noise(estimator: RowEstimator, noise: Noise, number: int, goal: Goal) -> Noise | None:
     """The noise, or somewhat less, at which the question keeps its goal under this contract."""
     try:
-        tried = (replace(noise, scale=finer * noise.scale) for finer in FINER)
-        return next((each for each in tried if meets(estimator.law(each, number, SPARE), goal)), None)
+        tried = (replace(noise, scale=finer * noise.scale) for finer in SHARES_OF_SCALE)
+        return next((each for each in tried if meets(estimator.law(each, number, SHARE_LESS_ROUNDING), goal)), None)
     except GoalError:  # a scale that cannot be drawn
         return None
 
@@ -280,7 +287,7 @@ def _noise(estimator: RowEstimator, noise: Noise, number: int, goal: Goal) -> No
 def _stricter(request: Request, share_of_one: float) -> Request:
     """The request with the confidence at which each of its rows fails with no more than this share of beta."""
     rows, goal = request.workload.map.rows, request.goal
-    beta = max(any_of(SPARE * goal.beta * share_of_one, rows), LEAST_BETA)
+    beta = max(any_of(SHARE_LESS_ROUNDING * goal.beta * share_of_one, rows), LEAST_BETA)
     confidence = 1 - beta
     if 1 - confidence > beta:
         confidence = math.nextafter(confidence, 1.0)

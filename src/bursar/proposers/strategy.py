@@ -26,24 +26,23 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.proposers.buying.explicit_plan import listed
-from bursar.proposers.buying.sine_plan import sines
+from bursar.proposers.buying.strategy_plans import listed, sines
 from bursar.views.measurements import products_of
 
 if TYPE_CHECKING:
-    from bursar.strategies.plan import StrategyPlan
+    from bursar.strategies.best import StrategyPlan
 
 MOST_ROWS = 2048
 """Most queries that are planned together."""
 
-REMEMBERED, REMEMBERED_BYTES = 256, 256 * 2**20
+REMEMBERED_PLANS, REMEMBERED_BYTES = 256, 256 * 2**20
 """How many plans are remembered, and how much memory they may take."""
 
-VALUES_PER_ROW = 32
+MOST_VALUES_PER_ROW = 32
 """Sums of very many different values for few rows, such as an average, tell almost every cell apart from the others: a
 strategy for them takes long to find and gains nothing."""
 
-GAIN = 0.95
+LARGEST_VARIANCE_SHARE = 0.95
 """A strategy is offered only if its largest variance is below this share of measuring the questions directly."""
 
 
@@ -86,23 +85,29 @@ class RememberedPlan:
 
 
 class Strategy(Proposer):
+    """The best strategy for the question as a whole, where it beats measuring the queries themselves."""
+
     name = "strategy"
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str, Mode], RememberedPlan] = OrderedDict()
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if isinstance(wanted, PartwiseMap) or not 2 <= wanted.rows <= MOST_ROWS or _overlap(wanted, views.mode) <= 1:
+        workload = request.workload.map
+        if (
+            isinstance(workload, PartwiseMap)
+            or not 2 <= workload.rows <= MOST_ROWS
+            or _overlap(workload, views.mode) <= 1
+        ):
             return []  # questions about different people are their own strategy
-        if _different_values(wanted) > VALUES_PER_ROW * wanted.rows:
+        if _different_values(workload) > MOST_VALUES_PER_ROW * workload.rows:
             return []
-        known = self._recall(wanted, views.domain, views.mode)
-        if known.planned is None:
+        remembered = self._recall(workload, views.domain, views.mode)
+        if remembered.planned is None:
             return []
-        if request.goal not in known.bids:
-            known.bids[request.goal] = _bid(known.planned, request.goal)
-        bid = known.bids[request.goal]
+        if request.goal not in remembered.bids:
+            remembered.bids[request.goal] = _bid(remembered.planned, request.goal)
+        bid = remembered.bids[request.goal]
         if bid is None:
             return []
         events = tuple(Measured(strategy=part, noise=noise, version=views.version) for part, noise in bid.measured)
@@ -110,31 +115,31 @@ class Strategy(Proposer):
             price = Price(events=events, at_most=views.price(events))
         except BudgetError:
             return []
-        plan = known.planned.plan
+        plan = remembered.planned.plan
         best = "" if plan.ratio is None else f", error within {plan.ratio:.3g} of the least possible"
         return [
             Offer(
                 proposer=self.name,
                 price=price,
                 law=bid.law,
-                run=partial(_measure, known.planned, bid),
+                run=partial(_measure, remembered.planned, bid),
                 buys=sum(part.rows for part, _ in bid.measured),
                 note=f"{plan.kind} strategy, {plan.noise_kind.value} noise{best}",
             )
         ]
 
-    def _recall(self, wanted: LinearMap, domain: Domain, mode: Mode) -> RememberedPlan:
+    def _recall(self, workload: LinearMap, domain: Domain, mode: Mode) -> RememberedPlan:
         """The plan of a workload; None in it where no plan is known, or none that gains anything."""
-        key = (wanted.digest, domain.digest, mode)
+        key = (workload.digest, domain.digest, mode)
         if key not in self._known:
-            self._known[key] = RememberedPlan(_plan(wanted, domain, mode))
-            while len(self._known) > 1 and (len(self._known) > REMEMBERED or self._bytes() > REMEMBERED_BYTES):
+            self._known[key] = RememberedPlan(_plan(workload, domain, mode))
+            while len(self._known) > 1 and (len(self._known) > REMEMBERED_PLANS or self._bytes() > REMEMBERED_BYTES):
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         return self._known[key]
 
     def _bytes(self) -> int:
-        return sum(known.planned.bytes for known in self._known.values() if known.planned is not None)
+        return sum(remembered.planned.bytes for remembered in self._known.values() if remembered.planned is not None)
 
 
 def _measure(planned: Planned, bid: Bid, verbs: Verbs) -> Estimate:
@@ -142,25 +147,25 @@ def _measure(planned: Planned, bid: Bid, verbs: Verbs) -> Estimate:
     return Estimate(values=planned.estimate(values, bid.unit), law=bid.law)
 
 
-def _overlap(wanted: LinearMap, mode: Mode) -> int:
+def _overlap(workload: LinearMap, mode: Mode) -> int:
     """How much one person can move all queries together: the sensitivity of measuring them directly, or its square."""
-    return sum(norm.largest() for norm in wanted.norms(1 if mode is Mode.PURE else 2))
+    return sum(norm.largest() for norm in workload.norms(1 if mode is Mode.PURE else 2))
 
 
-def _different_values(wanted: LinearMap) -> int:
+def _different_values(workload: LinearMap) -> int:
     """How many different coefficients the rows have on some columns."""
-    masks = (mask for product in products_of(wanted) for mask in product.masks)
+    masks = (mask for product in products_of(workload) for mask in product.masks)
     return max((len(np.unique(mask.steps.levels)) for mask in masks), default=0)
 
 
-def _plan(wanted: LinearMap, domain: Domain, mode: Mode) -> Planned | None:
-    by_sines = sines(wanted, domain) if mode is not Mode.PURE else None
-    planned = listed(wanted, domain, mode) if by_sines is None else by_sines
+def _plan(workload: LinearMap, domain: Domain, mode: Mode) -> Planned | None:
+    by_sines = sines(workload, domain) if mode is not Mode.PURE else None
+    planned = listed(workload, domain, mode) if by_sines is None else by_sines
     if planned is None:
         return None
-    overlap = _overlap(wanted, mode)
+    overlap = _overlap(workload, mode)
     directly = 2.0 * overlap**2 if mode is Mode.PURE else float(overlap)  # variance at unit one
-    return planned if planned.largest_variance <= GAIN * directly else None
+    return planned if planned.largest_variance <= LARGEST_VARIANCE_SHARE * directly else None
 
 
 def _bid(planned: Planned, goal: Goal) -> Bid | None:

@@ -23,8 +23,7 @@ from bursar.planner.offer import Offer, Proposer, Views
 from bursar.planner.request import Request
 from bursar.proposers.buying.purchase import Bought, CandidateRows, LevelledPurchase, PurchaseProblem, finer
 from bursar.proposers.direct import Direct
-from bursar.strategies.levels import decompose, is_node, levels
-from bursar.strategies.tree import Box, Range
+from bursar.strategies.levels import Box, Range, decompose, is_node, levels
 from bursar.views.measurements import products_of
 from bursar.views.nodes import boxes_of, ranges_of
 
@@ -33,12 +32,15 @@ Columns = tuple[str, ...]
 MOST_NODES = 512
 """Most nodes that one question may need."""
 
-ABOUT = 0.85
+EXACT_PRICE_SHARE = 0.85
 """The exact price is hardly ever below this share of what the approximate tails say."""
 
 
 class Tree(Proposer):
-    """`theta` says from which share of the nodes' price on rent justifies them; 1 where they bid their price."""
+    """The nodes of a sparse tree of ranges that make up a question, reused, refined or bought.
+
+    `theta` says from which share of the nodes' price on rent justifies them; 1 where they bid their price.
+    """
 
     name = "tree"
 
@@ -46,24 +48,24 @@ class Tree(Proposer):
         self._theta = theta
 
     def offers(self, request: Request, views: Views) -> list[Offer]:
-        wanted = request.workload.map
-        if request.goal.kind is GoalKind.SPEND or wanted.rows == 0:
+        workload = request.workload.map
+        if request.goal.kind is GoalKind.SPEND or workload.rows == 0:
             return []
-        columns = views.domain.ordered(wanted.attrs)
-        wish = wish_for(wanted, columns, views)
-        shop = None if wish is None else PurchaseProblem.of(wish, request, views)
-        if shop is None:
+        columns = views.domain.ordered(workload.attrs)
+        candidates = candidate_nodes(workload, columns, views)
+        problem = None if candidates is None else PurchaseProblem.of(candidates, request, views)
+        if problem is None:
             return []
         theta = self._theta[views.mode]
         rent = views.rents.since(columns, self.name, all_nodes) if theta < 1 else 0
-        purchase = shop.cheapest() if _worthwhile(shop, rent, theta) else None
-        offer = None if purchase is None else self._offer(shop, purchase, columns, rent, theta)
+        purchase = problem.cheapest() if _worthwhile(problem, rent, theta) else None
+        offer = None if purchase is None else self._offer(problem, purchase, columns, rent, theta)
         return [] if offer is None else [offer]
 
     def _offer(
-        self, shop: PurchaseProblem, purchase: LevelledPurchase, columns: Columns, rent: int, theta: float
+        self, problem: PurchaseProblem, purchase: LevelledPurchase, columns: Columns, rent: int, theta: float
     ) -> Offer | None:
-        views, price = shop.views, shop.price(purchase)
+        views, price = problem.views, problem.price(purchase)
         if price is None:
             return None
         more = proactive(purchase, columns, views)
@@ -71,7 +73,7 @@ class Tree(Proposer):
             more = more if more and views.slack(purchase.events, more) else ()
         except BudgetError:
             more = ()
-        note = f"{len(shop.wish.nodes)} nodes of a tree"
+        note = f"{len(problem.candidates.nodes)} nodes of a tree"
         if more:
             note += f", {sum(event.strategy.rows for event in more)} more at no cost"
         if rent and views.analyst is None:  # under shares the rent would tell what other analysts have asked
@@ -80,34 +82,34 @@ class Tree(Proposer):
         return purchase.offer(self.name, price, more=more, note=note, credit=credit)
 
 
-def _worthwhile(shop: PurchaseProblem, rent: int, theta: float) -> bool:
+def _worthwhile(problem: PurchaseProblem, rent: int, theta: float) -> bool:
     """Whether the nodes could win at about their least price, before time is spent on finding the exact one."""
-    if shop.least is None:
+    if problem.least is None:
         return False
-    others = [offer.price.at_most for offer in Direct().offers(shop.request, shop.views)]
-    return not others or math.floor(ABOUT * theta * shop.least) - rent <= min(others)
+    others = [offer.price.at_most for offer in Direct().offers(problem.request, problem.views)]
+    return not others or math.floor(EXACT_PRICE_SHARE * theta * problem.least) - rent <= min(others)
 
 
-def wish_for(wanted: LinearMap, columns: Columns, views: Views) -> CandidateRows | None:
+def candidate_nodes(workload: LinearMap, columns: Columns, views: Views) -> CandidateRows | None:
     """The nodes that make up a question; None where it is not about ranges, or is made of too many nodes.
 
     Edge cases: None as well where the nodes are the question's own rows, all new: that is asking directly.
     """
-    parts = products_of(wanted)
+    parts = products_of(workload)
     if not columns or any(views.domain.ordered(part.attrs) != columns for part in parts):
         return None
-    found = [_nodes_of(part, columns) for part in parts]
-    if any(nodes is None for nodes in found):
+    nodes_of_parts = [_nodes_of(part, columns) for part in parts]
+    if any(nodes is None for nodes in nodes_of_parts):
         return None
-    boxes = list(dict.fromkeys(box for nodes in found if nodes is not None for box in combinations(*nodes)))
+    boxes = list(dict.fromkeys(box for nodes in nodes_of_parts if nodes is not None for box in combinations(*nodes)))
     if len(boxes) > MOST_NODES:
         return None
-    known = views.nodes.over(columns)
-    nodes = [known.get(box) for box in boxes]
-    own = [boxes_of(part, columns, views.domain) for part in parts]
-    if not any(nodes) and set(boxes) == {box for part in own for box in part or ()}:
+    finest = views.nodes.over(columns)
+    nodes = [finest.get(box) for box in boxes]
+    own_boxes = [boxes_of(part, columns, views.domain) for part in parts]
+    if not any(nodes) and set(boxes) == {box for part in own_boxes for box in part or ()}:
         return None
-    rows = rows_for(boxes, found[0] if len(parts) == 1 else None, columns, views.domain)
+    rows = rows_for(boxes, nodes_of_parts[0] if len(parts) == 1 else None, columns, views.domain)
     return CandidateRows(rows=rows, nodes=nodes, boxes=boxes)
 
 
@@ -115,21 +117,21 @@ def _nodes_of(part: Product, columns: Columns) -> list[list[Range]] | None:
     """Per column, the nodes that make up every range between two cells that the product's rows tell apart."""
     if any(len(mask.attrs) != 1 for mask in part.masks):
         return None
-    found: dict[str, list[Range]] = {}
+    nodes: dict[str, list[Range]] = {}
     total = 1
     for mask in part.masks:
         breaks = mask.steps.breaks()
         if len(breaks) > MOST_NODES:
             return None
         ends = [*breaks[1:].tolist(), mask.steps.size]
-        asked: list[bool] = np.any(mask.steps.at_cells(breaks), axis=0).tolist()
+        nonzero: list[bool] = np.any(mask.steps.at_cells(breaks), axis=0).tolist()
         cuts = levels(mask.steps.size)
-        pieces = [piece for piece, some in zip(zip(breaks.tolist(), ends, strict=True), asked, strict=True) if some]
-        found[mask.attrs[0]] = [node for low, high in pieces for node in decompose(low, high, cuts)]
-        total *= len(found[mask.attrs[0]])
+        pieces = [piece for piece, some in zip(zip(breaks.tolist(), ends, strict=True), nonzero, strict=True) if some]
+        nodes[mask.attrs[0]] = [node for low, high in pieces for node in decompose(low, high, cuts)]
+        total *= len(nodes[mask.attrs[0]])
         if total > MOST_NODES:
             return None
-    return [found[name] for name in columns]
+    return [nodes[name] for name in columns]
 
 
 def rows_for(boxes: list[Box], grid: list[list[Range]] | None, columns: Columns, domain: Domain) -> LinearMap:
@@ -138,7 +140,10 @@ def rows_for(boxes: list[Box], grid: list[list[Range]] | None, columns: Columns,
         return Product(tuple(_mask(name, ranges, domain) for name, ranges in zip(columns, grid, strict=True)))
     if len(columns) == 1:
         return Product((_mask(columns[0], [low_high for (low_high,) in boxes], domain),))
-    each = [Product(tuple(_mask(name, [own], domain) for name, own in zip(columns, box, strict=True))) for box in boxes]
+    each = [
+        Product(tuple(_mask(name, [low_high], domain) for name, low_high in zip(columns, box, strict=True)))
+        for box in boxes
+    ]
     return each[0] if len(each) == 1 else Stack(tuple(each))
 
 
@@ -154,19 +159,19 @@ def all_nodes(strategy: LinearMap) -> bool:
     if not masks or any(len(mask.attrs) != 1 for mask in masks):
         return False
     rows = [(ranges_of(mask.steps), levels(mask.steps.size)) for mask in masks]
-    return all(found is not None and all(is_node(*own, cuts) for own in found) for found, cuts in rows)
+    return all(ranges is not None and all(is_node(*low_high, cuts) for low_high in ranges) for ranges, cuts in rows)
 
 
-LONGEST = 2048
+LONGEST_PROACTIVE_COLUMN = 2048
 """Longest column whose levels are bought where that costs nothing."""
 
-WORTH = 0.3
+LEAST_PROACTIVE_SHARE = 0.3
 """Nodes are bought if there is room for at least this share of the loss that the question's own nodes need."""
 
 STEPS_PER_OCTAVE = 4
 """Losses come in steps, so that few purchases are needed."""
 
-ROUNDING = 1e-9
+ROUNDING_OF_PRICES = 1e-9
 """Room that is left unused, since prices are rounded up."""
 
 
@@ -175,12 +180,12 @@ def proactive(purchase: LevelledPurchase, columns: tuple[str, ...], views: Views
 
     Edge cases: nothing for joint or very long columns; nor with Gaussian noise, where `incremental` fills the room.
     """
-    if views.mode is not Mode.PURE or len(columns) != 1 or views.domain[columns[0]].size > LONGEST:
+    if views.mode is not Mode.PURE or len(columns) != 1 or views.domain[columns[0]].size > LONGEST_PROACTIVE_COLUMN:
         return ()
     name, size = columns[0], views.domain[columns[0]].size
     loss = _losses(purchase.after)[purchase.after.classes[name]]
-    cap = float(loss.max(initial=0.0)) * (1 - ROUNDING)
-    known, taken = views.nodes.over(columns), set(purchase.wish.boxes)
+    cap = float(loss.max(initial=0.0)) * (1 - ROUNDING_OF_PRICES)
+    finest, taken = views.nodes.over(columns), set(purchase.candidates.boxes)
     events: list[Bought] = []
     used = [cuts for cuts in levels(size) if any(is_node(low, high, (cuts,)) for ((low, high),) in taken)]
     for cuts in reversed(used):
@@ -189,12 +194,12 @@ def proactive(purchase: LevelledPurchase, columns: tuple[str, ...], views: Views
             continue
         lows, highs = np.array(boxes).T
         mask = Mask(columns, (size,), Steps.ranges(lows, highs, size))
-        wish = CandidateRows(rows=Product((mask,)), nodes=[known.get((box,)) for box in boxes])
-        present = wish.losses(views.mode)
+        candidates = CandidateRows(rows=Product((mask,)), nodes=[finest.get((box,)) for box in boxes])
+        present = candidates.losses(views.mode)
         room = cap - np.array([loss[low:high].max() for low, high in boxes])
         after = _in_steps(np.minimum(present + np.maximum(room, 0.0), purchase.level), purchase.level)
-        after = np.where((after >= WORTH * purchase.level) & (after > present), after, 0.0)
-        events += finer(wish, after, views)
+        after = np.where((after >= LEAST_PROACTIVE_SHARE * purchase.level) & (after > present), after, 0.0)
+        events += finer(candidates, after, views)
         for (low, high), more in zip(boxes, np.where(after > 0, after - present, 0.0), strict=True):
             loss[low:high] += more
     return tuple(events)

@@ -24,10 +24,8 @@ from bursar.planner.choose import Preset
 from bursar.planner.offer import Views
 from bursar.planner.planner import Planner
 from bursar.planner.request import Request
-from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.partwise import Partwise
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.direct import Direct, Partwise
+from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.report.status import OWNER, Money
 from bursar.sql import parse
 from bursar.sql.tokens import questions_of

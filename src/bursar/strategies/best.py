@@ -2,39 +2,154 @@
 
     product          a Kronecker product of masks: the product of the factors' optima (`kronecker`)
     joint            a few products over at most 4096 merged joint cells: the optimum (`optimal`)
-    marginals        tables over any number of columns: the residual basis (`residual`), or weighted tables (Laplace)
+    marginals        tables over any number of columns: the residual basis (`marginals`), or weighted tables (Laplace)
     range-marginals  the same queries per column wherever it is used, over a large domain: the residual basis
     sines            all ranges or prefix sums of a long column: the sine transform (`ranges`)
     nothing          queries that are zero everywhere: no strategy is needed
 
 Dense strategies are remembered by a hash of the Gram matrix.
+
+A plan in use, with a budget of rho and a kernel:
+
+    plan = best_strategy(workload, Mode.CONCENTRATED)
+    unit = plan.unit(rho)
+    values = [measure(map, noise) for map, noise in plan.noises(unit)]
+    estimates = plan.answers.estimate(values)  # with variances plan.variances(unit)
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from bursar.arrays import Integers, Reals
-from bursar.core.accounting import Mode
+from bursar.core.accounting import Mode, Noise, NoiseKind
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
 from bursar.strategies.cells import is_disjoint, merged_mask, merged_products
 from bursar.strategies.kronecker import KroneckerStrategy, kronecker
-from bursar.strategies.laplace_marginals import MeasuredTables, laplace_marginals
+from bursar.strategies.marginals import (
+    MeasuredTables,
+    ResidualColumn,
+    ResidualPlan,
+    every_value,
+    laplace_marginals,
+    residuals,
+    some_queries,
+)
 from bursar.strategies.measure import LARGEST_DENSE
-from bursar.strategies.plan import Answers, LineWorkload, Marginals, StrategyPart, StrategyPlan
-from bursar.strategies.ranges import RangeFamily, sine_strategy
-from bursar.strategies.residual import ResidualColumn, ResidualPlan, every_value, residuals, some_queries
+from bursar.strategies.ranges import RangeFamily, SineStrategy, sine_strategy
 from bursar.threads import one_thread
 
+ROUNDING_OF_PRICES = 1 + 2.0**-18
+"""Prices are rounded up by less than this, relatively."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineWorkload:
+    """All ranges, or all prefix sums, of the cells [first, first + cells) of a column of `size` cells."""
+
+    family: RangeFamily
+    column: str
+    cells: int
+    max_rows: int  # the data set's public bound; what rounding can lose depends on it
+    first: int = 0
+    size: int | None = None  # first + cells, unless the column goes on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marginals:
+    """Tables over sets of columns, given by their numbers in `names`, in increasing order."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    sets: tuple[tuple[int, ...], ...]
+    largest: bool = False  # keep the largest variance of a count small, rather than the sum over all counts
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StrategyPart:
+    """A map to measure, and the scale of its noise when all parts together have sensitivity one."""
+
+    map: LinearMap
+    scale: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answers:
+    """How the workload's queries, in their order, follow from the values of the parts.
+
+    `variances` are per variance of noise: at unit u the error of query i has variance `variances[i]` times the variance
+    of a draw of scale u (u^2 for Gaussian noise, 2 u^2 for Laplace; discrete noise has a little less).
+    """
+
+    variances: Callable[[], Reals]
+    estimate: Callable[[Sequence[Integers]], Reals]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StrategyPlan:
+    """What to measure, with how much noise, and what comes of it.
+
+    One number sets all noise: the *unit* u. Part p gets noise of scale `p.scale * u`, all parts together then cost
+    1/(2 u^2) rho (concentrated) or 1/u epsilon (pure) at most, in exact integer norms, and every query's error has
+    standard deviation proportional to u.
+
+    `ratio` certifies the choice: the root mean square error over the workload is at most that multiple of the best
+    strategy there is for Gaussian noise at the same L2 sensitivity. None means unknown. (For the largest variance of
+    marginals: the root of the largest variance over its least.)
+    `answers` is None for a `LineWorkload` or `Marginals`, which have more queries than can be listed: ask `source`.
+    """
+
+    kind: str
+    mode: Mode
+    parts: tuple[StrategyPart, ...]
+    ratio: float | None
+    source: KroneckerStrategy | SineStrategy | ResidualPlan | MeasuredTables | None
+    answers: Answers | None
+
+    @property
+    def noise_kind(self) -> NoiseKind:
+        return NoiseKind.LAPLACE if self.mode is Mode.PURE else NoiseKind.GAUSSIAN
+
+    def unit(self, budget: float) -> float:
+        """The unit at which all parts cost at most `budget` (rho or epsilon) together, rounding counted."""
+        if not (math.isfinite(budget) and budget > 0):
+            raise QueryError("a budget is above zero")
+        return ROUNDING_OF_PRICES * (1 / budget if self.mode is Mode.PURE else 1 / math.sqrt(2 * budget))
+
+    def noises(self, unit: float) -> list[tuple[LinearMap, Noise]]:
+        """What to measure at a unit; scales that the kernel does not draw are refused by `Noise`."""
+        return [(part.map, Noise(kind=self.noise_kind, scale=float(part.scale * unit))) for part in self.parts]
+
+    def variances(self, unit: float) -> Reals:
+        """The variance of every query of the workload at a unit."""
+        if self.answers is None:
+            raise QueryError("this workload's queries are not listed")
+        return self._each * unit**2 * (2.0 if self.mode is Mode.PURE else 1.0)
+
+    def unit_for(self, *, mean_variance: float | None = None, largest_variance: float | None = None) -> float:
+        """The largest unit at which the variances keep the given bound on their mean or maximum."""
+        at_one = self.variances(1.0)
+        bounds = [(mean_variance, at_one.mean()), (largest_variance, at_one.max(initial=0.0))]
+        units = [math.sqrt(bound / have) for bound, have in bounds if bound is not None and have > 0]
+        return min(units, default=math.inf)
+
+    @cached_property
+    def _each(self) -> Reals:
+        assert self.answers is not None
+        return self.answers.variances()
+
+
 SMALL_JOINT = 1024
-"""Up to so many merged joint cells the optimum is sought first, also where the residual basis would do."""
+"""Up to this many merged joint cells the optimum is sought first, also where the residual basis would do."""
 
 LONG_COLUMN = 512
-"""From so many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
+"""From this many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
 
 RESIDUAL_BITS = 29
 """Bits of the rows of a residual, shared by the columns of the largest set: squares multiply, up to 2^58."""
@@ -72,17 +187,17 @@ def _product(product: Product, mode: Mode, gap: float) -> StrategyPlan:
     return _kronecker("product", kronecker(factors, power=_power(mode), gap=gap), mode)
 
 
-def _kronecker(kind: str, made: KroneckerStrategy, mode: Mode) -> StrategyPlan:
+def _kronecker(kind: str, strategy: KroneckerStrategy, mode: Mode) -> StrategyPlan:
     def estimate(values: Sequence[Integers]) -> Reals:
-        return made.estimate(values[0])
+        return strategy.estimate(values[0])
 
     return StrategyPlan(
         kind=kind,
         mode=mode,
-        parts=(StrategyPart(map=made.product, scale=made.sensitivity),),
-        ratio=made.ratio,
-        source=made,
-        answers=Answers(variances=lambda: made.variances * made.sensitivity**2, estimate=estimate),
+        parts=(StrategyPart(map=strategy.product, scale=strategy.sensitivity),),
+        ratio=strategy.ratio,
+        source=strategy,
+        answers=Answers(variances=lambda: strategy.variances * strategy.sensitivity**2, estimate=estimate),
     )
 
 
@@ -93,11 +208,11 @@ def _nothing(mode: Mode, rows: int) -> StrategyPlan:
 
 def _line(line: LineWorkload, mode: Mode, gap: float) -> StrategyPlan:
     if mode is not Mode.PURE and line.cells >= LONG_COLUMN:
-        made = sine_strategy(
+        strategy = sine_strategy(
             line.family, line.column, cells=line.cells, max_rows=line.max_rows, first=line.first, size=line.size
         )
-        part = StrategyPart(map=made.transform, scale=made.sensitivity)
-        return StrategyPlan(kind="sines", mode=mode, parts=(part,), ratio=made.ratio, source=made, answers=None)
+        part = StrategyPart(map=strategy.transform, scale=strategy.sensitivity)
+        return StrategyPlan(kind="sines", mode=mode, parts=(part,), ratio=strategy.ratio, source=strategy, answers=None)
     if line.cells > LARGEST_DENSE:
         raise QueryError(
             f"all {line.family.value} of {line.cells} cells need Gaussian noise; with Laplace noise {LARGEST_DENSE} "
@@ -113,30 +228,31 @@ def _line(line: LineWorkload, mode: Mode, gap: float) -> StrategyPlan:
     return _product(Product((Mask((line.column,), (size,), steps),)), mode, gap)
 
 
-def _marginals(wanted: Marginals, mode: Mode) -> StrategyPlan:
-    if not wanted.sets:
+def _marginals(marginals: Marginals, mode: Mode) -> StrategyPlan:
+    if not marginals.sets:
         return _nothing(mode, 0)
     if mode is Mode.PURE:
-        return _tables(wanted, None)
-    columns = [every_value(name, size) for name, size in zip(wanted.names, wanted.sizes, strict=True)]
-    found = residuals(columns, wanted.sets)
-    if wanted.largest:
-        plan = found.least_largest()
+        return _tables(marginals, None)
+    columns = [every_value(name, size) for name, size in zip(marginals.names, marginals.sizes, strict=True)]
+    parts = residuals(columns, marginals.sets)
+    if marginals.largest:
+        plan = parts.least_largest()
         return _residual("marginals", plan, mode, math.sqrt(1 + plan.gap), None)
-    return _residual("marginals", found.least_total(), mode, 1.0, None)
+    return _residual("marginals", parts.least_total(), mode, 1.0, None)
 
 
-def _tables(wanted: Marginals, answers: Callable[[MeasuredTables], Answers] | None) -> StrategyPlan:
-    made = laplace_marginals(wanted.sizes, wanted.sets)
+def _tables(marginals: Marginals, answers: Callable[[MeasuredTables], Answers] | None) -> StrategyPlan:
+    tables = laplace_marginals(marginals.sizes, marginals.sets)
     masks = [
-        Mask((name,), (size,), Steps.identity(size)) for name, size in zip(wanted.names, wanted.sizes, strict=True)
+        Mask((name,), (size,), Steps.identity(size))
+        for name, size in zip(marginals.names, marginals.sizes, strict=True)
     ]
     parts = tuple(
         StrategyPart(map=Product(tuple(masks[i] for i in table)), scale=float(scale))
-        for table, scale in zip(made.tables, made.scales, strict=True)
+        for table, scale in zip(tables.tables, tables.scales, strict=True)
     )
-    found = None if answers is None else answers(made)
-    return StrategyPlan(kind="marginals", mode=Mode.PURE, parts=parts, ratio=None, source=made, answers=found)
+    own_answers = None if answers is None else answers(tables)
+    return StrategyPlan(kind="marginals", mode=Mode.PURE, parts=parts, ratio=None, source=tables, answers=own_answers)
 
 
 def _residual(kind: str, plan: ResidualPlan, mode: Mode, ratio: float | None, answers: Answers | None) -> StrategyPlan:
@@ -149,15 +265,15 @@ def _residual(kind: str, plan: ResidualPlan, mode: Mode, ratio: float | None, an
 
 
 def _stack(products: Sequence[Product], mode: Mode, gap: float) -> StrategyPlan:
-    asked = [product for product in products if product.rows]
-    if not any(product.largest() for product in asked):
-        return _nothing(mode, sum(product.rows for product in asked))
-    seen = _per_column(asked)
+    nonempty = [product for product in products if product.rows]
+    if not any(product.largest() for product in nonempty):
+        return _nothing(mode, sum(product.rows for product in nonempty))
+    seen = _per_column(nonempty)
     if seen is not None and all(_identity(mask.steps) for mask in seen.values()):
-        return _stacked_tables(asked, seen, mode)
+        return _stacked_tables(nonempty, seen, mode)
     if seen is not None and mode is not Mode.PURE and _joint_cells(seen) > SMALL_JOINT:
-        return _stacked_residuals(asked, seen, mode, gap)
-    return _kronecker("joint", kronecker([merged_products(asked)], power=_power(mode), gap=gap), mode)
+        return _stacked_residuals(nonempty, seen, mode, gap)
+    return _kronecker("joint", kronecker([merged_products(nonempty)], power=_power(mode), gap=gap), mode)
 
 
 def _per_column(products: Sequence[Product]) -> dict[str, Mask] | None:
@@ -168,8 +284,8 @@ def _per_column(products: Sequence[Product]) -> dict[str, Mask] | None:
             if len(mask.attrs) != 1:
                 return None
             if not _total(mask.steps):
-                known = seen.setdefault(mask.attrs[0], mask)
-                if known is not mask and not _same(known.steps, mask.steps):
+                first = seen.setdefault(mask.attrs[0], mask)
+                if first is not mask and not _same(first.steps, mask.steps):
                     return None
     return seen
 
@@ -241,9 +357,9 @@ def _members(product: Product, names: tuple[str, ...]) -> tuple[int, ...]:
 
 def _in_order(values: Reals, product: Product, names: tuple[str, ...]) -> Reals:
     """From columns in increasing order to the order of the product's masks."""
-    own = [mask for mask in product.masks if not _total(mask.steps)]
-    order = np.argsort([names.index(mask.attrs[0]) for mask in own])
-    table = values.reshape([own[i].rows for i in order])
+    masks = [mask for mask in product.masks if not _total(mask.steps)]
+    order = np.argsort([names.index(mask.attrs[0]) for mask in masks])
+    table = values.reshape([masks[i].rows for i in order])
     return np.transpose(table, np.argsort(order)).ravel()
 
 
@@ -259,6 +375,6 @@ def _identity(steps: Steps) -> bool:
     return steps.rows == steps.size and _same(steps, Steps.identity(steps.size))
 
 
-def _same(one: Steps, other: Steps) -> bool:
-    pairs = ((one.starts, other.starts), (one.at, other.at), (one.jump, other.jump))
-    return one.size == other.size and all(np.array_equal(a, b) for a, b in pairs)
+def _same(first: Steps, other: Steps) -> bool:
+    pairs = ((first.starts, other.starts), (first.at, other.at), (first.jump, other.jump))
+    return first.size == other.size and all(np.array_equal(a, b) for a, b in pairs)

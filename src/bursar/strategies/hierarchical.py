@@ -15,8 +15,8 @@ from bursar.arrays import Reals
 from bursar.errors import QueryError
 from bursar.strategies.measure import checked_gram, checked_size
 
-STEPS = 500
-UNCHANGED = 1e-9
+MOST_STEPS = 500
+CONVERGED_BELOW = 1e-9
 
 
 def hierarchical(*sizes: int, branching: int = 2) -> Reals:
@@ -57,8 +57,8 @@ def tree(gram: ArrayLike, *, branching: int = 2, power: int = 2) -> Reals:
 def best_tree(gram: ArrayLike, *, branchings: Sequence[int], power: int = 2) -> Reals:
     """The best of the trees of these branchings, as if each level were full: to about a thousandth the best of them."""
     V = checked_gram(gram)
-    found = [(_weighed(V, branching, power), branching) for branching in branchings]
-    (weights, _), branching = min(found, key=lambda one: one[0][1])
+    trees = [(_weighed(V, branching, power), branching) for branching in branchings]
+    (weights, _), branching = min(trees, key=lambda one: one[0][1])
     return weighted_levels(len(V), weights, branching)
 
 
@@ -83,7 +83,7 @@ def _weighed(V: Reals, branching: int, power: int) -> tuple[Reals, float]:
     w = np.full(len(levels), 1.0 / len(levels) ** (2 / power))
     if not V.any():
         return np.sqrt(w), 0.0
-    for _ in range(STEPS):
+    for _ in range(MOST_STEPS):
         mu = np.cumsum((w * size)[::-1])[::-1]
         gain = size * np.cumsum(energies / np.square(np.maximum(mu, np.finfo(float).tiny)))
         load = np.ones_like(w) if power == 2 else 1 / np.sqrt(np.maximum(w, 1e-30))
@@ -91,7 +91,7 @@ def _weighed(V: Reals, branching: int, power: int) -> tuple[Reals, float]:
         step /= (step ** (power / 2)).sum() ** (2 / power)
         moved = np.abs(step - w).max()
         w = step
-        if moved < UNCHANGED:
+        if moved < CONVERGED_BELOW:
             break
     mu = np.cumsum((w * size)[::-1])[::-1]
     return np.sqrt(np.where(w > 1e-20, w, 0.0)), float((energies / np.maximum(mu, np.finfo(float).tiny)).sum())
@@ -123,7 +123,7 @@ def product(*strategies: Reals) -> Reals:
 
     Guarantees: both sensitivities are the products of the factors'.
     """
-    made = np.ones((1, 1))
+    joint = np.ones((1, 1))
     for strategy in strategies:
-        made = np.asarray(np.kron(made, strategy), np.float64)
-    return made
+        joint = np.asarray(np.kron(joint, strategy), np.float64)
+    return joint

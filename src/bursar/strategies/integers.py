@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bursar.arrays import Reals
+from bursar.arrays import Integers, Reals
 from bursar.core.queries import Mask, Steps
 from bursar.errors import QueryError
 from bursar.strategies.measure import checked_gram, full_rank_root, pure_error, rms_error, sensitivity, spectrum
@@ -88,3 +88,81 @@ def spans(rows: ArrayLike, gram: ArrayLike) -> bool:
 
 def _error(V: Reals, A: Reals, power: int) -> float:
     return rms_error(V, A) if power == 2 else pure_error(V, A)
+
+
+DEPENDENT_BELOW = 1e-9
+"""Rows are dependent if less than this share of the largest value is left in every cell."""
+
+LARGEST_DENOMINATOR = 60
+"""A basis of the span is made of whole numbers by multiplying each row with at most this."""
+
+LEAST_PIVOT_SHARE = 0.1
+"""A cell may become a pivot if its value is at least this share of the largest one."""
+
+WHOLE_WITHIN = 1e-6
+"""Numbers this close to a whole one are meant to be it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Span:
+    """A basis of a span of rows in reduced echelon form: row i is 1 at pivot i and 0 at all others.
+
+    A row that was found as real numbers is rounded before it is measured. Where the measured rows do not determine
+    every cell, rounding cell by cell would leave their span, and the query could not be answered at all. So the
+    coordinates of the row in a whole-number basis of the span are rounded instead.
+    """
+
+    basis: Reals
+    pivots: Integers
+
+    def whole(self, blend: Reals, query: Reals, grid: int) -> Integers | None:
+        """A whole-number row near grid * blend, where blend - query lies in the span: so does row - grid * query.
+
+        At pivots the row is never larger than grid * blend. None where the basis is not rational.
+        """
+        multiples = self._multiples()
+        if multiples is None:
+            return None
+        moved = towards_zero(grid * blend[self.pivots]) - grid * query[self.pivots]
+        steps = np.rint(moved / multiples)
+        row = grid * query + (steps * multiples) @ self.basis
+        whole = np.rint(row)
+        return whole.astype(np.int64) if np.abs(row - whole).max(initial=0) < WHOLE_WITHIN else None
+
+    def _multiples(self) -> Reals | None:
+        """For each basis row the least factor that makes it whole."""
+        factors = np.zeros(len(self.basis))
+        for factor in range(1, LARGEST_DENOMINATOR + 1):
+            left = factors == 0
+            if not left.any():
+                break
+            scaled = factor * self.basis[left]
+            factors[left] = np.where(np.abs(scaled - np.rint(scaled)).max(axis=1, initial=0) < WHOLE_WITHIN, factor, 0)
+        return factors if np.all(factors > 0) else None
+
+
+def span_of(rows: Reals, rank: int, first: Integers) -> Span:
+    """The span of rows of the given rank; cells that come first in `first` become pivots where they can."""
+    place = np.empty(len(first), np.int64)
+    place[first] = np.arange(len(first))
+    basis, pivots = np.zeros((rank, rows.shape[1])), np.zeros(rank, np.int64)
+    size = 0
+    for row in rows:
+        if size == rank:
+            break
+        left = row - row[pivots[:size]] @ basis[:size]
+        largest = np.abs(left).max(initial=0)
+        if largest <= DEPENDENT_BELOW * np.abs(row).max(initial=0):
+            continue
+        strong = np.flatnonzero(np.abs(left) >= LEAST_PIVOT_SHARE * largest)
+        pivot = strong[np.argmin(place[strong])]
+        left /= left[pivot]
+        basis[:size] -= np.outer(basis[:size, pivot], left)
+        basis[size], pivots[size] = left, pivot
+        size += 1
+    return Span(basis=basis[:size], pivots=pivots[:size])
+
+
+def towards_zero(numbers: Reals) -> Reals:
+    """Rounded so that no number grows, but for those that are whole already up to rounding."""
+    return np.trunc(numbers + np.sign(numbers) * WHOLE_WITHIN)

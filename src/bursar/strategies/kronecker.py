@@ -36,8 +36,8 @@ class WorkloadFactor:
         """Of each row of the workload, at noise of variance one."""
         if self.weights is None:
             return np.ones(self.mask.rows)
-        own: Reals = np.square(self.weights).sum(axis=1)
-        return own
+        variances: Reals = np.square(self.weights).sum(axis=1)
+        return variances
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,10 +90,10 @@ def kronecker(factors: Sequence[Asked], *, power: int = 2, gap: float = 1e-3, lo
     own best strategy. `loss` is what rounding to whole numbers may cost in error where there is room for it: norms
     multiply, and many factors leave few bits to each.
     """
-    sought = [asked for asked in factors if not isinstance(asked, Mask)]
-    found = iter(_whole([queries.T @ queries for _, queries in sought], power, gap, loss))
-    made = [_itself(asked) if isinstance(asked, Mask) else _factor(*asked, next(found)) for asked in factors]
-    return KroneckerStrategy(factors=tuple(made), power=power)
+    sought = [factor for factor in factors if not isinstance(factor, Mask)]
+    strategies = iter(_whole([queries.T @ queries for _, queries in sought], power, gap, loss))
+    chosen = [_itself(factor) if isinstance(factor, Mask) else _factor(*factor, next(strategies)) for factor in factors]
+    return KroneckerStrategy(factors=tuple(chosen), power=power)
 
 
 def _itself(mask: Mask) -> WorkloadFactor:

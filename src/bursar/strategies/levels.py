@@ -15,6 +15,12 @@ import numpy as np
 
 from bursar.arrays import Integers
 
+Range = tuple[int, int]
+"""Cells [low, high) of one column."""
+
+Box = tuple[Range, ...]
+"""One range per column."""
+
 HALVINGS = 3
 """Halvings between two levels that are measured."""
 
@@ -39,9 +45,9 @@ def decompose(low: int, high: int, cuts: tuple[Integers, ...]) -> list[tuple[int
     """The fewest nodes of the levels that make up a range, from left to right."""
     if low >= high:
         return []
-    own, finer = cuts[0], cuts[1:]
-    first, last = np.searchsorted(own, low), np.searchsorted(own, high, side="right")
-    inside = own[first:last].tolist()
+    coarsest, finer = cuts[0], cuts[1:]
+    first, last = np.searchsorted(coarsest, low), np.searchsorted(coarsest, high, side="right")
+    inside = coarsest[first:last].tolist()
     if len(inside) < 2:
         return decompose(low, high, finer)
     nodes = list(itertools.pairwise(inside))
@@ -50,8 +56,8 @@ def decompose(low: int, high: int, cuts: tuple[Integers, ...]) -> list[tuple[int
 
 def is_node(low: int, high: int, cuts: tuple[Integers, ...]) -> bool:
     """Whether a range is a node of one of the levels."""
-    for own in cuts:
-        place = int(np.searchsorted(own, low))
-        if place + 1 < len(own) and own[place] == low and own[place + 1] == high:
+    for level in cuts:
+        place = int(np.searchsorted(level, low))
+        if place + 1 < len(level) and level[place] == low and level[place + 1] == high:
             return True
     return False

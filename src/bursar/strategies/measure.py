@@ -61,8 +61,8 @@ def checked_gram(gram: ArrayLike) -> Reals:
 def spectrum(gram: Reals) -> tuple[Reals, Reals]:
     """The nonzero eigenvalues of a positive semidefinite matrix and their eigenvectors, as columns."""
     values, vectors = scipy.linalg.eigh(gram, driver="evd", check_finite=False)
-    kept = values > len(values) * ROUNDING * max(values[-1], 0.0)
-    return values[kept], vectors[:, kept]
+    positive = values > len(values) * ROUNDING * max(values[-1], 0.0)
+    return values[positive], vectors[:, positive]
 
 
 def full_rank_root(X: Reals) -> Reals | None:

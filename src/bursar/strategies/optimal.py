@@ -2,6 +2,10 @@
 
 min tr(V X^-1) over X with diag X <= 1, X = A^T A. Its dual is max over v >= 0 of (tr (D^1/2 V D^1/2)^1/2)^2 / sum v
 with D = diag v; v = 1 gives exactly the singular value bound (Eigen-Design, Thm. 2), and every v gives a bound.
+
+For pure epsilon-differential privacy the sensitivity is the largest L1 norm of a column, which A^T A does not
+determine (Eigen-Design, Sec. 3.5), so strategies are sought within a family. The p-identity family is that of McKenna
+et al. (HDMM); trees with weighted levels (`hierarchical.tree` with power 1) are better for large n.
 """
 
 from __future__ import annotations
@@ -20,17 +24,92 @@ from numpy.typing import ArrayLike, NDArray
 from bursar.arrays import Reals
 from bursar.errors import QueryError
 from bursar.strategies.cells import merge_gram
+from bursar.strategies.hierarchical import identity, tree
 from bursar.strategies.integers import spans, to_integers
 from bursar.strategies.measure import ROUNDING, checked_gram, pure_error, rms_error, spectrum, svd_bound
-from bursar.strategies.p_identity import for_laplace
-from bursar.strategies.weights import complete
 from bursar.threads import one_thread
+
+FEW_CELLS = 16
+"""Up to here the identity is as good as anything."""
+
+CELLS_PER_QUERY = 16
+"""How many cells there are for each extra query, unless told otherwise."""
+
+MOST_CELLS = 1024
+"""Most cells for which extra queries are sought; their number of unknowns grows with the square."""
+
+SEARCH_STEPS = 300
+
+
+def p_identity(gram: ArrayLike, *, extra: int | None = None) -> Reals:
+    """A = [I; T] diag(1 / (1 + column sums of T)), T >= 0 with `extra` rows, of locally least tr(V (A^T A)^-1).
+
+    Guarantees: every column has L1 norm one; the error is at most that of the identity.
+    Edge cases: no extra query gives the identity.
+    """
+    V = checked_gram(gram)
+    n = len(V)
+    p = n // CELLS_PER_QUERY if extra is None else extra
+    if p < 0:
+        raise QueryError("the number of extra queries is not negative")
+    if p == 0 or not V.any():
+        return identity(n)
+    from scipy.optimize import minimize  # only here, and slow to import
+
+    scale = float(np.trace(V))
+    minimum = minimize(
+        _trace,
+        _start(p, n),
+        args=(V / scale, p),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * (p * n),
+        options={"maxiter": SEARCH_STEPS},
+    )
+    T = minimum.x.reshape(p, n)
+    strategy = np.concatenate([np.eye(n), T]) / (1 + T.sum(axis=0))
+    return strategy if minimum.fun <= 1 else identity(n)
+
+
+def for_laplace(gram: ArrayLike) -> Reals:
+    """The best of the identity, trees with 2 to 16 children and weighted levels, and, where it is small, p-identity."""
+    V = checked_gram(gram)
+    strategies = [identity(len(V))]
+    if len(V) > FEW_CELLS:
+        strategies += [tree(V, branching=k, power=1) for k in (2, 4, 8, 16)]
+        if len(V) <= MOST_CELLS:
+            strategies.append(p_identity(V))
+    return min(strategies, key=lambda strategy: pure_error(V, strategy))
+
+
+def _trace(unknowns: Reals, V: Reals, p: int) -> tuple[float, Reals]:
+    """tr(V (A^T A)^-1) and its gradient in T.
+
+    With s = 1 + column sums, Y = diag(s) V diag(s) and G = (I + T^T T)^-1 = I - T^T (I + T T^T)^-1 T, the trace is
+    tr(Y G); its gradient is -2 T G Y G through G, and 2 (s_j sum over i of s_i V_ij G_ij) / s_j through s.
+    """
+    T = unknowns.reshape(p, -1)
+    s = 1 + T.sum(axis=0)
+    Y = V * np.outer(s, s)
+    R = np.linalg.solve(np.eye(p) + T @ T.T, T)  # T G
+    G = np.eye(T.shape[1]) - T.T @ R
+    YG = Y * G
+    RY = R @ Y
+    gradient = 2 * YG.sum(axis=0) / s - 2 * (RY - (RY @ T.T) @ R)
+    return float(YG.sum()), gradient.ravel()
+
+
+def _start(p: int, n: int) -> Reals:
+    """Numbers in [0, 1) without a pattern, the same every time: the fractional parts of i^2 times the golden ratio."""
+    numbers = np.arange(1, p * n + 1, dtype=np.float64)
+    return np.asarray(np.modf(np.square(numbers % 65521) * ((1 + np.sqrt(5)) / 2))[0])
+
 
 SMALLEST_WEIGHT = 1e-12
 """No cell's dual weight falls below this share of the largest: a bound holds for every v, and none divides by zero."""
 
 
-CAUTIOUS = 4
+CAUTIOUS_STEPS = 4
 """So many steps have exponent 2, which is nearly exact for the usual workloads; the slow ones are faster with 3."""
 
 MOST_STEPS, MOST_FULL_STEPS = 500, 60
@@ -111,7 +190,7 @@ def _solve(V: Reals, gap: float, most_steps: int | None) -> Optimum:
         for rows, trace in _feasible(V, now, diagonal):
             if trace < least:
                 least, best = trace, rows
-        v = v * diagonal ** (2 if steps < CAUTIOUS else 3)
+        v = v * diagonal ** (2 if steps < CAUTIOUS_STEPS else 3)
         v = np.maximum(v / v.max(), SMALLEST_WEIGHT)
     strategy = complete(best)
     error = math.sqrt(least) if strategy is best else rms_error(V, strategy)
@@ -121,12 +200,12 @@ def _solve(V: Reals, gap: float, most_steps: int | None) -> Optimum:
 def _feasible(V: Reals, now: _Iterate, diagonal: Reals) -> list[tuple[Reals, float]]:
     """Strategies of sensitivity one, with their total variances: X over its largest diagonal element, S X S."""
     most = float(diagonal.max())
-    made = [(now.rows / math.sqrt(most), most * now.trace)]
+    strategies = [(now.rows / math.sqrt(most), most * now.trace)]
     if now.inverse is not None:
         size = np.sqrt(diagonal)
         inverse = size[:, None] * now.inverse
-        made.append((now.rows / size, float(np.vdot(inverse, V @ inverse))))
-    return made
+        strategies.append((now.rows / size, float(np.vdot(inverse, V @ inverse))))
+    return strategies
 
 
 def _full_rank(values: Reals, vectors: Reals, v: Reals) -> _Iterate:
@@ -151,10 +230,10 @@ def _bound(values: Reals, v: Reals) -> float:
     return float(np.sqrt(sure).sum()) ** 2 / float(v.sum())
 
 
-KEPT = 64
+REMEMBERED_STRATEGIES = 64
 """Most strategies that are remembered."""
 
-MOST_BYTES = 256 * 2**20
+REMEMBERED_BYTES = 256 * 2**20
 """Most memory that they may take up together."""
 
 
@@ -181,15 +260,15 @@ class Memory:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        made = make()
+        strategy = make()
         with self._lock:
-            self._kept[key] = made
-            while len(self._kept) > KEPT or (len(self._kept) > 1 and self._bytes() > MOST_BYTES):
+            self._kept[key] = strategy
+            while len(self._kept) > REMEMBERED_STRATEGIES or (len(self._kept) > 1 and self._bytes() > REMEMBERED_BYTES):
                 self._kept.popitem(last=False)
-        return made
+        return strategy
 
     def _bytes(self) -> int:
-        return sum(made.rows.nbytes for made in self._kept.values())
+        return sum(strategy.rows.nbytes for strategy in self._kept.values())
 
 
 MEMORY = Memory()
@@ -199,8 +278,8 @@ def integer_optimum(V: Reals, *, gap: float, bits: int | None = None, loss: floa
     """The optimum for Gaussian noise, with its certified bound; on a grid of at most 2^bits where `bits` is given."""
 
     def make() -> Remembered:
-        found = optimum(V, gap=gap)
-        return _rounded(found.strategy, V, 2, bits, loss, found.bound)
+        best = optimum(V, gap=gap)
+        return _rounded(best.strategy, V, 2, bits, loss, best.bound)
 
     return MEMORY.recall(_key(V, 2, gap, bits, loss), make)
 
@@ -231,3 +310,23 @@ def _key(V: Reals, *settings: object) -> str:
     hashed = hashlib.blake2b(repr((V.shape, settings)).encode(), digest_size=16)
     hashed.update(np.ascontiguousarray(V).tobytes())
     return hashed.hexdigest()
+
+
+COMPLETE_WITHIN = 1e-12
+"""A column whose squared norm is this close to the largest, relatively, needs no completion."""
+
+
+def complete(strategy: Reals) -> Reals:
+    """Rows that lift every column to the largest norm (Program 2, steps 4 and 5): more answers at the same price.
+
+    Guarantees: the L2 sensitivity is unchanged, the error never larger; a strategy that needs nothing is returned
+    itself.
+    """
+    norms = np.einsum("ij,ij->j", strategy, strategy)
+    room = norms.max(initial=0.0) - norms
+    open_cells = np.flatnonzero(room > COMPLETE_WITHIN * norms.max(initial=0.0))
+    if not open_cells.size:
+        return strategy
+    rows = np.zeros((len(open_cells), strategy.shape[1]))
+    rows[np.arange(len(open_cells)), open_cells] = np.sqrt(room[open_cells])
+    return np.concatenate([strategy, rows])

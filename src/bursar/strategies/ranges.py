@@ -23,7 +23,7 @@ from bursar.core.queries import Steps, Transform
 from bursar.errors import QueryError
 
 WEIGHT_BITS = 25
-"""Weights are rounded to so many bits, which moves the error by less than a millionth."""
+"""Weights are rounded to this many bits, which moves the error by less than a millionth."""
 
 NORM_BITS = 24
 """Columns of the integer strategy have a length of about 2^24: rounding a million answers then costs 6e-5.
@@ -34,13 +34,13 @@ No answer then leaves 2^61, the kernel's limit, for any number of rows that can 
 SPARED_WORK = 2**24
 """Most covariances between cells and empty positions that are looked at to make the error of ranges exact."""
 
-AT_ONCE = 2**14
+CELLS_AT_ONCE = 2**14
 """Cells whose covariances with the empty positions are held at once."""
 
 MOST_EMPTY = 2**12
 """Most positions without a cell that are taken into account."""
 
-SINES_KEPT = 2**23
+REMEMBERED_SINES = 2**23
 """Most sines at the empty positions that are kept; where there are more, they come out of a transform each time."""
 
 NUMBERS_AT_ONCE = 2**21
@@ -122,8 +122,8 @@ class SineStrategy:
         variances: Reals = np.square(weights).sum(axis=1)
         if not len(self._empty):
             return variances
-        known = self._at_empty(weights * (self._fold / self._row_scale)).T
-        spared: Reals = np.einsum("ij,ij->j", known, scipy.linalg.cho_solve(self._empty_factor, known))
+        at_empty = self._at_empty(weights * (self._fold / self._row_scale)).T
+        spared: Reals = np.einsum("ij,ij->j", at_empty, scipy.linalg.cho_solve(self._empty_factor, at_empty))
         return variances - spared
 
     def _at_empty(self, spectra: Reals) -> Reals:
@@ -134,7 +134,7 @@ class SineStrategy:
 
     @cached_property
     def _empty_sines(self) -> Reals | None:
-        if self.transform.rows * len(self._empty) > SINES_KEPT:
+        if self.transform.rows * len(self._empty) > REMEMBERED_SINES:
             return None
         turns = np.outer(self.transform.frequencies, self._empty) % (2 * self.transform.period)
         return np.asarray(np.sin(np.pi / self.transform.period * turns))
@@ -170,20 +170,20 @@ class SineStrategy:
         if not len(self._empty) or much_work:
             return 0.0
         a, b = self._triangle
-        slices = [slice(low, low + AT_ONCE) for low in range(0, self.cells, AT_ONCE)]
-        after = np.sum([b[own] @ self._with_empty(own) for own in slices], axis=0)
+        slices = [slice(low, low + CELLS_AT_ONCE) for low in range(0, self.cells, CELLS_AT_ONCE)]
+        after = np.sum([b[block] @ self._with_empty(block) for block in slices], axis=0)
         before = np.zeros(len(after))
         total = np.zeros((len(after), len(after)))
-        for own in slices:
-            C = self._with_empty(own)
-            upto, later = before + np.cumsum(a[own, None] * C, axis=0), after - np.cumsum(b[own, None] * C, axis=0)
-            total += C.T @ (b[own, None] * upto + a[own, None] * later)
+        for block in slices:
+            C = self._with_empty(block)
+            upto, later = before + np.cumsum(a[block, None] * C, axis=0), after - np.cumsum(b[block, None] * C, axis=0)
+            total += C.T @ (b[block, None] * upto + a[block, None] * later)
             before, after = upto[-1], later[-1]
         return float(np.trace(scipy.linalg.cho_solve(self._empty_factor, total)))
 
-    def _with_empty(self, own: slice) -> Reals:
-        s, e, z = self._places[own, None], self._empty, self._cosines
-        return np.asarray((z[abs(s - e)] - z[s + e]) / self.transform.cell_weights[own, None])
+    def _with_empty(self, block: slice) -> Reals:
+        s, e, z = self._places[block, None], self._empty, self._cosines
+        return np.asarray((z[abs(s - e)] - z[s + e]) / self.transform.cell_weights[block, None])
 
     @cached_property
     def least_variance(self) -> float:

@@ -1,1 +1,33 @@
-"""How wrong an estimate can be: upper bounds on the tails of weighted sums of discrete noise."""
+"""How wrong an estimate can be: three questions about weighted sums of discrete noise.
+
+    tail         how likely it is that some error reaches alpha; for one draw: single_tail
+    half_widths  how far errors reach, all of them together, but for a chance of beta; for one draw: half_width
+    scale_for    how much noise a draw may have to stay below alpha but for a chance of beta
+
+Guarantees: a probability is never below the truth and a half-width never too narrow, rounding included.
+
+`GroupedRows` is a law whose rows add up very many draws of a few noises. `near_tails` and `near_threshold` are the
+saddlepoint approximation, for plans to begin with. Marginals have bounds of their own in `tails/marginals.py`.
+"""
+
+from bursar.tails.characteristic import Noises
+from bursar.tails.inversion import near_tails, near_threshold, pitches
+from bursar.tails.single_draw import half_width, pair_tail, scale_for, single_tail, steps
+from bursar.tails.sums import DrawTerm, GroupedRows, Terms, half_widths, tail
+
+__all__ = [
+    "DrawTerm",
+    "GroupedRows",
+    "Noises",
+    "Terms",
+    "half_width",
+    "half_widths",
+    "near_tails",
+    "near_threshold",
+    "pair_tail",
+    "pitches",
+    "scale_for",
+    "single_tail",
+    "steps",
+    "tail",
+]

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
-from typing import Protocol
+from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.arrays import Reals
-from bursar.core.noise.law import Noise
-from bursar.tails.noises import Noises
+from bursar.arrays import Integers, Reals
+from bursar.core.noise.law import Noise, NoiseKind
 
 
 class Law(Protocol):
@@ -109,8 +108,8 @@ class WideGaussian:
 
     def phase(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         near = _wrapped(angle)
-        found = scale**2 * u * near
-        return found + np.angle(self._others(u, scale, near)) if np.min(scale) < 3.0 else found
+        phase = scale**2 * u * near
+        return phase + np.angle(self._others(u, scale, near)) if np.min(scale) < 3.0 else phase
 
     def _others(self, u: Reals, scale: Reals, near: Reals) -> NDArray[np.complex128]:
         """The terms |k| <= 1, relative to that with k = 0."""
@@ -281,8 +280,8 @@ class Sums:
                 r, b = u / (1.0 + u), 1.0 / (1.0 + np.exp(1.0 / scale))
                 with np.errstate(divide="ignore", invalid="ignore"):
                     below = np.log1p(-r) + u * np.log(r / b)
-                own = np.where((r > 0.0) & (r < b), below, np.log1p(-b)) - part.law.log_mgf(s * weight, scale)
-                result = np.minimum(result, np.where(weight > 0.0, own, 0.0))
+                spared = np.where((r > 0.0) & (r < b), below, np.log1p(-b)) - part.law.log_mgf(s * weight, scale)
+                result = np.minimum(result, np.where(weight > 0.0, spared, 0.0))
         return result
 
     def pitch(self, finest: float) -> float | None:
@@ -299,3 +298,95 @@ class Sums:
 def _common_measure(a: Fraction, b: Fraction) -> Fraction:
     """The greatest common divisor of two fractions."""
     return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """Different noises, each once, with the numbers that are needed of them."""
+
+    noises: tuple[Noise, ...]
+
+    @cached_property
+    def scales(self) -> Reals:
+        return np.array([noise.scale for noise in self.noises], np.float64)
+
+    @cached_property
+    def variances(self) -> Reals:
+        return np.array([noise.variance() for noise in self.noises], np.float64)
+
+    @cached_property
+    def laplace(self) -> NDArray[np.bool_]:
+        return np.array([noise.kind is NoiseKind.LAPLACE for noise in self.noises], np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Noises(Sequence[Noise]):
+    """The noises of many measured rows, in the order of the rows; `which` numbers them among the kinds.
+
+    Rows are many and their laws few, so each law is looked at once.
+
+    Edge cases: a kind may have no row left.
+    """
+
+    kinds: Kinds
+    which: Integers
+
+    @staticmethod
+    def of(noises: Sequence[Noise]) -> Noises:
+        """The same noises; at no cost where they are counted already."""
+        if isinstance(noises, Noises):
+            return noises
+        numbers: dict[Noise, int] = {}
+        which = [numbers.setdefault(noise, len(numbers)) for noise in noises]
+        return Noises(Kinds(tuple(numbers)), np.array(which, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    @overload
+    def __getitem__(self, place: int) -> Noise: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Noises: ...
+
+    def __getitem__(self, place: int | slice) -> Noise | Noises:
+        if isinstance(place, slice):
+            return Noises(self.kinds, self.which[place])
+        return self.kinds.noises[int(self.which[place])]
+
+    def __iter__(self) -> Iterator[Noise]:
+        return map(self.kinds.noises.__getitem__, self.which.tolist())
+
+    def take(self, rows: Integers | NDArray[np.bool_]) -> Noises:
+        """Of some rows."""
+        return Noises(self.kinds, self.which[rows])
+
+    def plus(self, noise: Noise, rows: int) -> Noises:
+        """With more rows of one noise at the end."""
+        kinds, number = self._with(noise)
+        return Noises(kinds, np.concatenate([self.which, np.full(rows, number)]))
+
+    def changed(self, rows: Integers, noise: Noise) -> Noises:
+        """With another noise for some rows."""
+        kinds, number = self._with(noise)
+        which = self.which.copy()
+        which[rows] = number
+        return Noises(kinds, which)
+
+    @property
+    def scales(self) -> Reals:
+        return self.kinds.scales[self.which]
+
+    @property
+    def variances(self) -> Reals:
+        return self.kinds.variances[self.which]
+
+    @property
+    def laplace(self) -> NDArray[np.bool_]:
+        return self.kinds.laplace[self.which]
+
+    def _with(self, noise: Noise) -> tuple[Kinds, int]:
+        noises = self.kinds.noises
+        if noise in noises:
+            return self.kinds, noises.index(noise)
+        return Kinds((*noises, noise)), len(noises)

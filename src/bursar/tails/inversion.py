@@ -1,41 +1,48 @@
-"""Upper bounds on the tails of weighted sums: Chernoff's, and the numerical inversion of their transform."""
+"""Upper bounds on the tails of weighted sums: Chernoff's, and the numerical inversion of their transform.
+
+`Inversion` is rigorous. The saddlepoint approximation, `near_tails` and `near_threshold`, is the initial guess for it.
+Sums within a small remainder of a lattice are split by `NearLattice`, which makes their inversion cheap.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Reals
-from bursar.tails.characteristic import Sums
-from bursar.tails.single_draw import outward
+from bursar.core.accounting import NoiseKind
+from bursar.core.noise.law import Noise
+from bursar.tails.characteristic import Noises, Sums
+from bursar.tails.single_draw import outward, steps
 
 SMOOTHING = 0.002
 """Width of the smoothing Gaussian where there is no lattice, in units of 1/hazard."""
-SHIFT = 3.2
+SHIFT_IN_WIDTHS = 3.2
 """How far the threshold moves down to make up for the smoothing, in widths."""
-COVERED = 0.99931
-"""At most the chance that a standard Gaussian is above -SHIFT."""
+CHANCE_ABOVE_SHIFT = 0.99931
+"""At most the chance that a standard Gaussian is above -SHIFT_IN_WIDTHS."""
 CUTOFF = 5.0
 """The transform is cut off where the smoothing has damped it to exp(-CUTOFF^2 / 2)."""
-LEAK = math.log(20_000.0)
-"""The first guess at a period lets aliasing add e^-LEAK of Chernoff's bound, about a thousandth of the tail."""
-DEEPEST = 70.0
-"""Periods are not made longer to resolve tails below exp(-DEEPEST)."""
-NEGLIGIBLE = -21.0
+ALIASING_EXPONENT = math.log(20_000.0)
+"""The first guess at a period lets aliasing add exp(-this) of Chernoff's bound, about a thousandth of the tail."""
+DEEPEST_EXPONENT = 70.0
+"""Periods are not made longer to resolve tails below exp(-DEEPEST_EXPONENT)."""
+NEGLIGIBLE_LOG_MODULUS = -21.0
 """A product is multiplied out until its logarithm falls below this; the rest is counted as an error."""
-ROUGH = 1.02
+STEEP_UNDER_SMOOTHING = 1.02
 """Smooth less, while `MOST_NODES` allows it, if the smoothed tail falls by more than this near the threshold."""
 MOST_NODES = 1 << 18
 """For sums of a few terms; fewer for more."""
-BLOCK = 1 << 14
-CLEAR = 1.0 - 1e-4
+NUMBERS_AT_ONCE = 1 << 14
+TILT_SHARE_OF_LIMIT = 1.0 - 1e-4
 """Tilts stay below this share of the limit where the transform ceases to be finite."""
-UNIT = 2.0**-50
+EIGHT_ROUNDINGS = 2.0**-50
 """Eight rounding errors."""
 
 
@@ -46,7 +53,7 @@ def tilt(sums: Sums, threshold: Callable[[Reals, Reals], Reals], start: Reals) -
     so for a Laplace draw, at the last s, and solves that; where the solution is not found soon, every second step
     halves the range of s that is left. Every s gives a valid bound, so it does not matter when the steps end.
     """
-    limit, strength = sums.limit * CLEAR, sums.variance
+    limit, strength = sums.limit * TILT_SHARE_OF_LIMIT, sums.variance
     low, high, s, alpha = np.zeros_like(start), limit, np.zeros_like(start), start
     for step in range(48):
         fitted = _fitted(strength, alpha, limit)
@@ -71,12 +78,12 @@ def chernoff_exponent(sums: Sums, alpha: Reals) -> tuple[Reals, Reals]:
 
 def quick_exponent(sums: Sums, alpha: Reals) -> Reals:
     """An x as in `chernoff_exponent` at the first tilt that is tried there: a fraction of the work, a looser bound."""
-    return _exponent(sums, alpha, _fitted(sums.variance, alpha, sums.limit * CLEAR))
+    return _exponent(sums, alpha, _fitted(sums.variance, alpha, sums.limit * TILT_SHARE_OF_LIMIT))
 
 
 def _exponent(sums: Sums, alpha: Reals, s: Reals) -> Reals:
     rise, fall = sums.log_mgf(s), s * alpha
-    return fall - rise - 2.0**-40 * (fall + rise) - UNIT * (64.0 + sums.terms())
+    return fall - rise - 2.0**-40 * (fall + rise) - EIGHT_ROUNDINGS * (64.0 + sums.terms())
 
 
 def _fitted(strength: Reals, alpha: Reals, limit: Reals) -> Reals:
@@ -87,7 +94,7 @@ def _fitted(strength: Reals, alpha: Reals, limit: Reals) -> Reals:
 
 def chernoff_width(sums: Sums, beta: float) -> Reals:
     """For each row, an h with Pr[|S| >= h] <= beta: the least of (log_mgf(s) + log(2/beta)) / s."""
-    need = math.log(2.0 / beta) + UNIT * (64.0 + sums.terms())
+    need = math.log(2.0 / beta) + EIGHT_ROUNDINGS * (64.0 + sums.terms())
     s = tilt(sums, lambda s, rise: (rise + need) / s, np.sqrt(2.0 * need * sums.variance))
     return (sums.log_mgf(s) + need) / s * (1.0 + 2.0**-39)
 
@@ -128,23 +135,23 @@ class Inversion:
         limit = float(row.limit[0])
         hazard = min(max(star, 1.0 / math.sqrt(float(row.variance[0]))), limit)
         s = min(hazard, 0.8 * limit)
-        depth, tau = max(exponent, 0.0) + LEAK, SMOOTHING / hazard
+        depth, tau = max(exponent, 0.0) + ALIASING_EXPONENT, SMOOTHING / hazard
         most_nodes = MOST_NODES // (1 + row.distinct() // 16)
         while True:
             period = _period(row, s, alpha, depth)
             nodes = min(math.ceil(CUTOFF / tau * period / (2.0 * math.pi)), MOST_NODES)
             pitch = row.pitch(period / (8.0 * nodes))
             if pitch is not None:
-                found = _on_lattice(row, s, period, pitch)
+                inversion = _on_lattice(row, s, period, pitch)
             else:
-                found = _smoothed(row, s, period, tau, nodes)
-                rough = found.upper(alpha) > ROUGH * found.upper(alpha + 2.0 * found.shift)
-            if depth < DEEPEST and found.upper(alpha) < 1000.0 * math.exp(-depth):
+                inversion = _smoothed(row, s, period, tau, nodes)
+                rough = inversion.upper(alpha) > STEEP_UNDER_SMOOTHING * inversion.upper(alpha + 2.0 * inversion.shift)
+            if depth < DEEPEST_EXPONENT and inversion.upper(alpha) < 1000.0 * math.exp(-depth):
                 depth *= 2.0
             elif pitch is None and rough and 8 * nodes <= most_nodes:
                 tau /= 8.0
             else:
-                return found
+                return inversion
 
     def upper(self, alpha: float) -> float:
         """At least Pr[|S| >= alpha], alpha > 0."""
@@ -181,7 +188,9 @@ def _on_lattice(row: Sums, s: float, period: float, pitch: float) -> Inversion:
         return np.asarray(-pitch / np.expm1(-pitch * (s + 1j * frequency)))
 
     weight = np.abs(kernel(frequency))
-    return _multiplied(row, s, period, frequency, weight, lambda kept: np.angle(kernel(kept)), pitch=pitch)
+    return _multiplied(
+        row, s, period, frequency, weight, lambda frequencies: np.angle(kernel(frequencies)), pitch=pitch
+    )
 
 
 def _smoothed(row: Sums, s: float, period: float, tau: float, nodes: int) -> Inversion:
@@ -191,8 +200,8 @@ def _smoothed(row: Sums, s: float, period: float, tau: float, nodes: int) -> Inv
     last = (tau * float(frequency[-1])) ** 2
     error = math.exp(-0.5 * last) / (math.pi * last)
 
-    def phase(kept: Reals) -> Reals:
-        return np.asarray(tau**2 * s * kept - np.arctan2(kept, s))
+    def phase(frequency: Reals) -> Reals:
+        return np.asarray(tau**2 * s * frequency - np.arctan2(frequency, s))
 
     return _multiplied(row, s, period, frequency, weight, phase, tau=tau, error=error)
 
@@ -220,36 +229,230 @@ def _multiplied(
     for part in row.parts:
         start = 0
         while start < part.count.size and frequency.size:
-            block = slice(start, start + max(1, BLOCK // frequency.size))
+            block = slice(start, start + max(1, NUMBERS_AT_ONCE // frequency.size))
             u, scale, angle = s * part.weight[0, block], part.scale[block], frequency[:, None] * part.weight[0, block]
             with np.errstate(divide="ignore"):
                 size = size + part.law.log_modulus(u, scale, angle) @ part.count[block]
-            kept = size > NEGLIGIBLE
-            error += float(weight[~kept] @ np.exp(size[~kept]))
-            frequency, weight, size = frequency[kept], weight[kept], size[kept]
+            large = size > NEGLIGIBLE_LOG_MODULUS
+            error += float(weight[~large] @ np.exp(size[~large]))
+            frequency, weight, size = frequency[large], weight[large], size[large]
             start = block.stop
     flat = 64.0 + 16.0 * row.terms()
     s_row = np.array([s])
     return Inversion(
         tilt=s,
-        log_peak=float(row.log_mgf(s_row)[0]) + 0.5 * (tau * s) ** 2 + UNIT * flat,
+        log_peak=float(row.log_mgf(s_row)[0]) + 0.5 * (tau * s) ** 2 + EIGHT_ROUNDINGS * flat,
         frequency=frequency,
         size=weight * np.exp(size),
         phase=_turned(row, s, frequency, phase(frequency)),
         pitch=pitch,
-        shift=SHIFT * tau,
-        covered=COVERED if tau else 1.0,
+        shift=SHIFT_IN_WIDTHS * tau,
+        covered=CHANCE_ABOVE_SHIFT if tau else 1.0,
         error=error,
-        rounding=UNIT * whole * top,
+        rounding=EIGHT_ROUNDINGS * whole * top,
         reach=flat / top + float(row.mean(s_row)[0] + row.spread()[0]),
     )
 
 
 def _turned(row: Sums, s: float, frequency: Reals, phase: Reals) -> Reals:
     """A phase with those of all terms added."""
-    size = max(1, BLOCK // max(frequency.size, 1))
+    size = max(1, NUMBERS_AT_ONCE // max(frequency.size, 1))
     for part in row.parts:
         for block in (slice(start, start + size) for start in range(0, part.count.size, size)):
             weight, scale, count = part.weight[0, block], part.scale[block], part.count[block]
             phase = phase + part.law.phase(s * weight, scale, frequency[:, None] * weight) @ count
     return phase
+
+
+# -- the saddlepoint approximation -----------------------------------------------------------------------------------
+
+NEWTON_STEPS = 30
+THRESHOLD_ROUNDS = 15
+
+NORMAL_BELOW = 1e-3
+"""Below this many standard deviations the normal tail does, and the correction to it would be lost in rounding."""
+
+FARTHEST_SCALES = 1e12
+"""So many scales out, a Laplace draw's tail is nothing, and a tilt would be rounded to where K ceases to be finite."""
+
+
+def near_threshold(scales: Reals, kind: NoiseKind, beta: float) -> float:
+    """Saddlepoint approximation; initial guess for the rigorous inversion: the t with sum_i Pr[|S_i| >= t] = beta.
+
+    S_i is the sum of draws of the given scales, one row for each sum. For a sum S of independent draws with cumulant
+    function K, Pr[S >= t] is about Q(w) + phi(w)(1/v - 1/w), where K'(s) = t, w^2 = 2(st - K(s)) and v^2 = s^2 K''(s)
+    (Lugannani and Rice, 1980). It is exact for normal draws, and off by a few per cent of the probability for Laplace
+    draws. Discrete noise is taken for continuous.
+
+    Edge cases: a row without a positive scale is left out; 0 where none is left.
+    """
+    rows = scales[scales.max(axis=1, initial=0.0) > 0]
+    if not len(rows):
+        return 0.0
+    spread = math.sqrt(float(np.square(rows).sum(axis=1).max()) * (1 if kind is NoiseKind.GAUSSIAN else 2))
+    t = -NormalDist().inv_cdf(min(beta, 1.0) / 2) * spread  # as if the widest row were alone, and normal
+    t = max(t, NORMAL_BELOW * spread)
+    low, high = 0.0, math.inf
+    for _ in range(THRESHOLD_ROUNDS):
+        s, tails = _tails(rows, kind, np.full(len(rows), t))
+        total = float(tails.sum())
+        low, high = (t, high) if 2 * total > beta else (low, t)
+        # Newton's step, as the logarithm of a tail falls by about s for each unit of t; within what is known. Near the
+        # centre, where s is close to zero, it would go much too far.
+        t += min(math.log(2 * total / beta) / float(s @ tails / total), 2 * spread)
+        if not low < t < high:
+            t = 2 * low if high == math.inf else math.sqrt(low * high) if low > 0 else high / 2
+        if high < (1 + 1e-4) * low:
+            break
+    return t
+
+
+def near_tails(scales: Reals, kind: NoiseKind, thresholds: Reals) -> Reals:
+    """Saddlepoint approximation of Pr[|S_i| >= t_i], each t_i > 0, for sums of draws of the given scales.
+
+    Edge cases: 0 for a row without a positive scale.
+    """
+    some = scales.max(axis=1, initial=0.0) > 0
+    bounds = np.zeros(len(scales))
+    if some.any():
+        _, tails = _tails(scales[some], kind, thresholds[some])
+        bounds[some] = np.minimum(2 * tails, 1.0)
+    return bounds
+
+
+def _tails(rows: Reals, kind: NoiseKind, t: Reals) -> tuple[Reals, Reals]:
+    """The tilt s and Pr[S >= t], for each row."""
+    if kind is NoiseKind.LAPLACE:
+        t = np.minimum(t, FARTHEST_SCALES * rows.max(axis=1))
+    s = _first(rows, kind, t)
+    for _ in range(NEWTON_STEPS):
+        _, slope, bend = _cumulants(rows, kind, s)
+        s, before = s - (slope - t) / bend, s
+        if np.all(np.abs(s - before) <= 1e-8 * s):
+            break
+    value, _, bend = _cumulants(rows, kind, s)
+    w, v = np.sqrt(2 * np.maximum(s * t - value, 0.0)), s * np.sqrt(bend)
+    normal = np.array([math.erfc(each) for each in w / math.sqrt(2)]) / 2
+    off = np.minimum(w, v) > NORMAL_BELOW
+    more = np.divide(w - v, w * v, out=np.zeros_like(w), where=off)
+    return s, np.maximum(normal + np.exp(-np.square(w) / 2) / math.sqrt(2 * math.pi) * more, 1e-300)
+
+
+def _first(rows: Reals, kind: NoiseKind, t: Reals) -> Reals:
+    """A tilt not below the right one: K' is convex, and from there Newton's steps do not turn back."""
+    if kind is NoiseKind.GAUSSIAN:
+        return np.asarray(t / np.square(rows).sum(axis=1))
+    widest = rows.max(axis=1)  # alone it has K' = 2s/(widest^-2 - s^2), and the others add to that
+    return np.asarray(t / np.square(widest) / (1 + np.hypot(1, t / widest)))
+
+
+def _cumulants(rows: Reals, kind: NoiseKind, s: Reals) -> tuple[Reals, Reals, Reals]:
+    """K(s), K'(s) and K''(s) for each row; a draw of Laplace noise of scale x has K = -log(1 - x^2 s^2)."""
+    squares = np.square(rows)
+    if kind is NoiseKind.GAUSSIAN:
+        spread = squares.sum(axis=1)
+        return spread * np.square(s) / 2, spread * s, spread
+    tilted = squares * np.square(s)[:, None]
+    remaining = 1 - tilted
+    slope = (2 * squares / remaining).sum(axis=1) * s
+    return -np.log(remaining).sum(axis=1), slope, (2 * squares * (1 + tilted) / np.square(remaining)).sum(axis=1)
+
+
+# -- sums within a small remainder of a lattice ------------------------------------------------------------------------
+
+MOST_PITCHES = 12
+"""Most pitches that the strongest weight is taken for."""
+
+REMAINDER_DEVIATION = 0.003
+"""What is left over may have a standard deviation of this share of the pitch."""
+
+REMAINDER_WEIGHT = 0.005
+"""And no weight may be farther from a multiple of the pitch than this share of it: a draw that is hardly ever anything
+but zero adds next to nothing to the deviation, and may yet be most of a tail."""
+
+SNAPPED_TO_SHORT = 1e-5
+"""Pitches this close to one of ten binary digits are that one: a whole number more often than not."""
+
+SHORT_BITS, LONG_BITS = 10, 30
+"""Binary digits of a pitch. The multiples that occur are then exact, and so is what they leave over."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NearLattice:
+    """Sums within a small remainder of a lattice, as of counts that least squares weighs with .9999999.
+
+    Such a law is a comb of narrow spikes. To resolve it takes a hundred thousand frequencies where a lattice takes some
+    hundred. So the sum is split, S = L + D: the weights of L are those of S rounded to multiples of a pitch; D is the
+    remainder. Whatever L and D have to do with each other, for every d > 0
+
+        Pr[|S| >= alpha] <= Pr[|L| > alpha - d] + Pr[|D| >= d].                                                     (1)
+
+    For the largest d that leaves no point of the lattice between alpha - d and alpha, the first term counts no point of
+    it that lies below alpha.
+    """
+
+    pitch: float
+    whole: Reals  # weights of L, multiples of the pitch
+    remainder: Sums  # D
+
+    @staticmethod
+    def of(weights: Reals, noises: Sequence[Noise], spreads: Reals) -> NearLattice | None:
+        """None where no lattice is near, and where the sum is on one already; weights are not negative."""
+        pitch = float(pitches(weights[None], spreads)[0])
+        if pitch == 0.0 or weights.max() >= 2.0**20 * pitch:
+            return None
+        whole = pitch * np.rint(weights / pitch)
+        remainder = weights - whole  # exact: the two are equal within a factor of two, or one of them is zero
+        left = np.flatnonzero(remainder)
+        if left.size == 0:
+            return None
+        return NearLattice(
+            pitch=pitch, whole=whole, remainder=Sums.of(remainder[None, left], Noises.of(noises).take(left))
+        )
+
+    def split(self, alpha: float) -> tuple[float, float]:
+        """For (1): the threshold at which L counts, and a bound on Pr[|D| >= d] for the largest d that goes with it."""
+        k = steps(alpha, self.pitch)
+        point = Fraction(self.pitch) * k
+        room = math.nextafter(float(Fraction(alpha) - point + Fraction(self.pitch)), 0.0)
+        threshold = float(point) if Fraction(float(point)) <= point else math.nextafter(float(point), 0.0)
+        if room <= 0.0:
+            return threshold, 1.0
+        _, exponent = chernoff_exponent(self.remainder, np.array([room]))
+        return threshold, 2.0 * math.exp(-min(max(float(exponent[0]), 0.0), 700.0))
+
+    def reach(self, beta: float) -> float:
+        """A d with Pr[|D| >= d] <= beta."""
+        return float(chernoff_width(self.remainder, beta)[0])
+
+
+def pitches(weights: Reals, spreads: Reals) -> Reals:
+    """For each row of weights, all of them >= 0, the pitch of a lattice that its sum hardly ever leaves; 0 for none.
+
+    `spreads` has the standard deviation of each draw. The coarsest of a few pitches is taken: parts of the weight that
+    moves the sum most.
+    """
+    strongest = np.argmax(weights * spreads, axis=1)
+    lead = np.take_along_axis(weights, strongest[:, None], axis=1)[:, 0]
+    pitch_of_row, open_ = np.zeros(len(weights)), np.flatnonzero(lead > 0)
+    tried = _rounded(lead / np.arange(1.0, MOST_PITCHES + 1)[:, None])
+    for each in tried:
+        if open_.size == 0:
+            break
+        pitch = each[open_]
+        remainder = weights[open_] - pitch[:, None] * np.rint(weights[open_] / pitch[:, None])
+        near = np.square(remainder) @ np.square(spreads) <= np.square(REMAINDER_DEVIATION * pitch)
+        near &= np.abs(remainder).max(axis=1) <= REMAINDER_WEIGHT * pitch
+        pitch_of_row[open_[near]] = pitch[near]
+        open_ = open_[~near]
+    return pitch_of_row
+
+
+def _rounded(pitch: Reals) -> Reals:
+    short = _to_bits(pitch, SHORT_BITS)
+    return np.asarray(np.where(np.abs(pitch - short) <= SNAPPED_TO_SHORT * pitch, short, _to_bits(pitch, LONG_BITS)))
+
+
+def _to_bits(numbers: Reals, bits: int) -> Reals:
+    mantissa, exponent = np.frexp(numbers)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits), np.float64)

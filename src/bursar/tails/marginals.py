@@ -50,10 +50,10 @@ def exceeded(distance: float, marginals: Sequence[Cells], *, heavy: bool, size: 
     c >= u: of such cells a marginal has at most size / u.
     """
     total = 0.0
-    for own in marginals:
-        full = own.count if own.lowered == 0 or size is None else min(own.count, size / distance)
-        total += own.count * math.exp(log_tail(distance + own.lowered, own.variance, heavy=heavy))
-        total += full * math.exp(log_tail(distance - own.lowered, own.variance, heavy=heavy))
+    for cells in marginals:
+        full = cells.count if cells.lowered == 0 or size is None else min(cells.count, size / distance)
+        total += cells.count * math.exp(log_tail(distance + cells.lowered, cells.variance, heavy=heavy))
+        total += full * math.exp(log_tail(distance - cells.lowered, cells.variance, heavy=heavy))
     return total
 
 
@@ -71,12 +71,12 @@ def lowering(marginals: Sequence[Cells], *, heavy: bool, size: int) -> list[Cell
     """
 
     def at(u: float) -> list[Cells]:
-        made = []
-        for own in marginals:
-            ratio = max(math.log(own.count * u / size), 0.0)
-            by = math.sqrt(own.variance / 2) * ratio / 2 if heavy else own.variance * ratio / (2 * u)
-            made.append(Cells(count=own.count, variance=own.variance, lowered=min(by, u / 2)))
-        return made
+        lowered = []
+        for cells in marginals:
+            ratio = max(math.log(cells.count * u / size), 0.0)
+            by = math.sqrt(cells.variance / 2) * ratio / 2 if heavy else cells.variance * ratio / (2 * u)
+            lowered.append(Cells(count=cells.count, variance=cells.variance, lowered=min(by, u / 2)))
+        return lowered
 
     best = _least(lambda u: exceeded(u, at(u), heavy=heavy, size=size) <= HALF, marginals)
     return at(best)
@@ -93,7 +93,7 @@ def on_simplex(table: Reals, total: float) -> Reals:
 
 def _least(enough: Callable[[float], bool], marginals: Sequence[Cells]) -> float:
     """The least distance that is enough, which every larger one is; to one part in a million."""
-    unit = math.sqrt(max((own.variance for own in marginals), default=0.0))
+    unit = math.sqrt(max((cells.variance for cells in marginals), default=0.0))
     if unit == 0:
         return 0.0
     low, high = 0.0, unit

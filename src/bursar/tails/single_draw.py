@@ -1,4 +1,4 @@
-"""The tail of one draw of discrete noise, and the two questions that are asked of it backwards."""
+"""Tails of one draw of discrete noise in closed form, and their inverses: half-widths and scales."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bursar.errors import GoalError
 
 FARTHEST = 2.0**400
 """A threshold beyond this one is lowered to it."""
-SUMMED = 256.0
+SUMMED_BELOW_SCALE = 256.0
 """Gaussian tails are summed mass by mass below this scale, and integrated with a bound on the error above."""
 
 
@@ -70,7 +70,7 @@ def beyond(noise: Noise, k: int) -> float:
     far = float(min(k, 1 << 200))
     if noise.kind is NoiseKind.LAPLACE:
         return outward(2.0 * math.exp(-far / noise.scale) / (1.0 + math.exp(-1.0 / noise.scale)))
-    if noise.scale < SUMMED:
+    if noise.scale < SUMMED_BELOW_SCALE:
         return outward(_gaussian_sum(noise.scale, far))
     return outward(_gaussian_integral(noise.scale, far))
 
@@ -114,7 +114,7 @@ def _gaussian_integral(scale: float, k: float) -> float:
     return 2.0 * (scale * area - y * bell / (24.0 * scale) + error) / (scale * math.sqrt(2.0 * math.pi))
 
 
-APART = 1.01
+LEAST_RATIO_OF_SCALES = 1.01
 """Scales that differ by less than this factor cancel too many digits."""
 
 
@@ -125,7 +125,7 @@ def pair_tail(first: Noise, second: Noise, k: int) -> float | None:
     Edge cases: never 0; None for Gaussian noise, and for scales that are nearly the same.
     """
     small, large = sorted((first.scale, second.scale))
-    if NoiseKind.GAUSSIAN in (first.kind, second.kind) or large < APART * small:
+    if NoiseKind.GAUSSIAN in (first.kind, second.kind) or large < LEAST_RATIO_OF_SCALES * small:
         return None
     x, y = 1 / small, 1 / large
     apart = 4 * math.sinh((x + y) / 2) * math.sinh((x - y) / 2)

@@ -1,4 +1,7 @@
-"""What a histogram has learnt from the log, and the sparse vectors that are open: a view for the proposer `pmw`."""
+"""Histograms learnt from the log: learning rates, the readiness heuristic (Boost, section 4.2), open sparse vectors.
+
+A view of the log for the proposer `pmw`.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,98 @@ import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
+
+import numpy as np
 
 from bursar.core.accounting import Closed, Failed, Measured, Noise, Opened, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product
-from bursar.tails.single_draw import half_width, single_tail
-from bursar.views.factors import Factored, Grids, HistogramFactor
-from bursar.views.learning import Heuristic, Schedule
+from bursar.tails import half_width, single_tail
+from bursar.views.histograms import MOST_BINS, Factored, Grids, Histogram, HistogramFactor, Names, QueryBins
 from bursar.views.measurements import ALL_ROWS, products_of
-from bursar.views.multiplicative_weights import MOST_BINS, Histogram, Names
 
-MOST_ROWS = 1024
-"""Measurements of more rows than this are not learnt from: whoever bought so many has better ways to reuse them."""
 
-RECENT = 64
+class Schedule(Protocol):
+    """How large a step to take. A value: it keeps no state, and two with equal settings are equal."""
+
+    def rate(self, histogram: Histogram, bins: QueryBins) -> float: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decaying:
+    """By the query's least updated bin: `rates` are (below how many updates, rate), then `last`.
+
+    The published run: .25 below 50 updates, .0625 below 100, else .025. The paper prints ".25, decays to .025".
+    """
+
+    rates: tuple[tuple[int, float], ...] = ((50, 0.25), (100, 0.0625))
+    last: float = 0.025
+
+    def rate(self, histogram: Histogram, bins: QueryBins) -> float:
+        least = histogram.least_updates(bins)
+        return next((rate for below, rate in self.rates if least < below), self.last)
+
+
+class Heuristic(Protocol):
+    """ISHISTOGRAMREADY and PENALIZE of Algorithm 1. Free, as it looks at the histogram only. A value, as above."""
+
+    def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
+        """Whether the estimate is likely to pass the test."""
+
+    def failed(self, histogram: Histogram, bins: QueryBins) -> None:
+        """A test that was thought to pass came out above."""
+
+    def corrected(self, histogram: Histogram, bins: QueryBins) -> None:
+        """The histogram has learnt from the answer that was bought after a failed test."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adaptive:
+    """Ready where every bin of the query was updated as often as its own threshold says.
+
+    A failed test sets the thresholds of the query's bins to the least number of updates among them, plus `step`, as
+    behind the figures of the paper. `first` is its C_0 and `step` its S_0. Thresholds never fall below `first`.
+
+    Differs: Algorithm 1 penalises after the update (line 27); here at the failed test too, which stands in the log even
+    if a crash kept the answer from being bought. Thresholds are set anew after the update, so they are the paper's.
+    """
+
+    first: int = 100
+    step: int = 5
+
+    def ready(self, histogram: Histogram, bins: QueryBins) -> bool:
+        if histogram.updates is None:
+            return self.first <= 0
+        if histogram.thresholds is None:
+            return histogram.least_updates(bins) >= self.first
+        thresholds = np.maximum(bins.of(histogram.thresholds), self.first)
+        return bool(np.all(bins.of(histogram.updates) >= thresholds))
+
+    def failed(self, histogram: Histogram, bins: QueryBins) -> None:
+        self._raise(histogram, bins)
+
+    def corrected(self, histogram: Histogram, bins: QueryBins) -> None:
+        self._raise(histogram, bins)
+
+    def _raise(self, histogram: Histogram, bins: QueryBins) -> None:
+        if histogram.thresholds is None:
+            histogram.thresholds = np.zeros(histogram.shape, np.int32)
+        threshold = histogram.least_updates(bins) + self.step
+        bins.put(histogram.thresholds, np.full(bins.of(histogram.thresholds).shape, threshold, np.int32))
+
+
+MOST_LEARNT_ROWS = 1024
+"""Measurements of more rows than this are not learnt from: there are better ways to reuse them."""
+
+RECENT_ANSWERS = 64
 """How many of the last answers say how good the estimates are by now."""
 
-NOTHING = HistogramFactor((), Histogram(()))
+Opening = tuple[Opened, int]
+"""A sparse vector that could be opened, and its price."""
+
+UNIFORM = HistogramFactor((), Histogram(()))
 """What is known of columns that were never asked about together."""
 
 
@@ -34,17 +110,14 @@ class Learning:
 
         s = lr if R > n q(h) + tau alpha; -lr if R < n q(h) - tau alpha; else no update
 
-    The log does not say which error alpha an answer was bought for. It is taken to be `spread` times the error that
-    the answer's noise keeps but for `beta`: with the constants of the published figures that is alpha itself for
-    spread 1, and with those of Algorithm 1 as printed for spread 4.
+    The log does not say which error alpha an answer was bought for. It is taken to be the error that the answer's noise
+    keeps but for `beta`: with the constants behind the paper's figures that is alpha itself.
     """
 
     schedule: Schedule
     heuristic: Heuristic
     tau: float = 0.05
     beta: float = 0.001
-    spread: float = 1.0
-    margin_after_failure: bool = True  # False as printed: a failed test is taken at its word
     most_bins: int = MOST_BINS
     groups: tuple[Names, ...] = ()  # declared; none: columns are grouped as they are asked about
 
@@ -57,10 +130,8 @@ class Learning:
         return not self.groups or len(names) <= 1 or any(names.issubset(group) for group in self.groups)
 
     def margin(self, noise: Noise, *, failed: bool) -> float:
-        """tau alpha, in rows."""
-        if failed and not self.margin_after_failure:
-            return 0.0
-        return self.tau * self.spread * half_width(noise, self.beta)
+        """tau alpha, in rows; the same for an answer that was bought after a failed test."""
+        return self.tau * half_width(noise, self.beta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +160,11 @@ class Learner:
     version: int = 0
     size: float | None = None  # the finest count of all rows
     live: dict[int, Opened] = field(default_factory=dict)
-    recent: deque[tuple[float, Noise]] = field(default_factory=lambda: deque(maxlen=RECENT))  # |R - n q(h)|, R's noise
-    notes: dict[Hashable, Any] = field(default_factory=dict)  # of a planner, forgotten when the log grows
+    recent: deque[tuple[float, Noise]] = field(
+        default_factory=lambda: deque(maxlen=RECENT_ANSWERS)
+    )  # |R - n q(h)|, R's noise
+    openings: dict[Hashable, Opening] = field(default_factory=dict)  # of a planner, forgotten when the log grows
+    misses: dict[float, float] = field(default_factory=dict)  # what `missed` has found, forgotten likewise
     grids: Grids = field(default_factory=dict)  # where the bins of queries are found; nodes of a tree share them
     _size_noise: Noise | None = None
     _waiting: list[_Answer] = field(default_factory=list)
@@ -100,7 +174,8 @@ class Learner:
         self.histogram = Factored(self.domain, self.learning.most_bins, self.grids)
 
     def advance(self, records: Iterable[Record]) -> None:
-        self.notes.clear()
+        self.openings.clear()
+        self.misses.clear()
         for record in records:
             match record.event:
                 case Versioned(version=version):
@@ -125,7 +200,7 @@ class Learner:
             return False
         factor = self.histogram.single(query.attrs)
         if factor is None:
-            return self.learning.heuristic.ready(NOTHING.histogram, NOTHING.bins(ALL_ROWS))
+            return self.learning.heuristic.ready(UNIFORM.histogram, UNIFORM.bins(ALL_ROWS))
         return self.learning.heuristic.ready(factor.histogram, factor.bins(query))
 
     def learn(self, answers: Iterable[tuple[Product, int]], noise: Noise) -> None:
@@ -151,28 +226,27 @@ class Learner:
         Of the k answers, with m of them so far from their estimates: (1 + (m - e)/(1 - e/k)) / (2 + k), with e the
         number that would be so far by their own noise alone.
         """
-        found: float | None = self.notes.get(("missed", error))
-        if found is None:
+        if error not in self.misses:
             count = len(self.recent)
             alone = sum(single_tail(noise, error) for _, noise in self.recent)
             beyond = sum(gap >= error for gap, _ in self.recent)
             excess = max(beyond - alone, 0.0) / (1 - alone / count) if alone < count else 0.0
-            found = self.notes["missed", error] = (1 + excess) / (2 + count)
-        return found
+            self.misses[error] = (1 + excess) / (2 + count)
+        return self.misses[error]
 
     def _forget(self, version: int) -> None:
         """What was learnt of other data, and the sparse vectors over them, are of no use for a new version."""
         self.version = version
         self.size, self._size_noise = None, None
         self.histogram = Factored(self.domain, self.learning.most_bins, self.grids)
-        for kept in (self.live, self.recent, self._waiting, self._failed):
-            kept.clear()
+        for collection in (self.live, self.recent, self._waiting, self._failed):
+            collection.clear()
 
     def _take(self, event: Measured, record: Record) -> None:
         finer = self._size_noise is None or event.noise.variance() <= self._size_noise.variance()
         if event.strategy.digest == ALL_ROWS.digest and finer:
             self.size, self._size_noise = float(record.values[0]), event.noise
-        few = event.strategy.rows <= MOST_ROWS
+        few = event.strategy.rows <= MOST_LEARNT_ROWS
         pairs = zip(rows_of(event.strategy), record.values.tolist(), strict=False) if few else ()
         self.learn(pairs, event.noise)
 
@@ -210,7 +284,7 @@ def rows_of(strategy: LinearMap) -> list[Product]:
 def learnable(query: Product) -> bool:
     """Whether a query of one row has values of one sign, not all zero: divided by the largest they lie in [0, 1]."""
     levels = [mask.steps.levels for mask in query.masks]
-    return all(len(own) > 0 and own.min() >= 0 and own.max() > 0 for own in levels) and query.attrs != ()
+    return all(len(values) > 0 and values.min() >= 0 and values.max() > 0 for values in levels) and query.attrs != ()
 
 
 class Advanced(Protocol):
@@ -224,26 +298,28 @@ View = TypeVar("View", bound=Advanced)
 
 @dataclass
 class Histograms:
-    """Keeps the records of the current version and advances a view only when it is asked for.
+    """Learnt histograms by their settings, advanced when they are asked for.
+
+    Keeps the records of the current version and advances a view only when it is asked for.
 
     Guarantees: a view has seen every record of the version, in the order of the log, whenever it was first asked for.
     """
 
     records: list[Record] = field(default_factory=list)
-    kept: dict[Hashable, tuple[int, Any]] = field(default_factory=dict)
+    views: dict[Hashable, tuple[int, Advanced]] = field(default_factory=dict)  # each with how many records it has seen
 
     def advance(self, records: Iterable[Record]) -> None:
         for record in records:
             if isinstance(record.event, Versioned):
                 self.records.clear()  # what was learnt of other data is of no use
-                self.kept.clear()
+                self.views.clear()
             self.records.append(record)
 
     def of(self, key: Hashable, make: Callable[[], View]) -> View:
         """The view that stands under a key, made if there is none; equal keys mean equal views."""
-        seen, view = self.kept.get(key, (0, None))
-        view = make() if view is None else view
+        seen, standing = self.views.get(key, (0, None))
+        view = make() if standing is None else cast(View, standing)  # equal keys mean equal views, of one kind
         if seen < len(self.records):
             view.advance(self.records[seen:])
-        self.kept[key] = (len(self.records), view)
+        self.views[key] = (len(self.records), view)
         return view

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from bursar.core.accounting import Closed, Failed, Measured, Noise, Opened, Sealed, Versioned
 from bursar.core.domain import Domain
@@ -16,8 +16,8 @@ from bursar.core.extensions.partitions import Seals
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product
 from bursar.errors import QueryError
-from bursar.views.factors import Factored, Grids
-from bursar.views.learner import MOST_ROWS, Learner, Learning, rows_of
+from bursar.views.histograms import Factored, Grids
+from bursar.views.learner import MOST_LEARNT_ROWS, Learner, Learning, Opening, rows_of
 from bursar.views.measurements import products_of
 
 
@@ -38,31 +38,8 @@ class Binary:
         return split(window)
 
 
-@dataclass(frozen=True)
-class Flat:
-    """One histogram per partition."""
-
-    def nodes(self, window: Node) -> list[Node] | None:
-        return flat(window)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overlapping:
-    """Trees of bounded depth for an unbounded stream, where no window is longer than `longest`, a power of two.
-
-    Differs: a node that two trees have in common is one node here, so what one of them learns the other knows.
-    """
-
-    longest: int
-
-    def nodes(self, window: Node) -> list[Node] | None:
-        if window[1] - window[0] + 1 > self.longest:
-            return None
-        return [node for _, node in split_overlapping(window, self.longest)]
-
-
 @dataclass(frozen=True, eq=False)
-class Live:
+class LiveSparseVector:
     """A sparse vector that is open as far as the log tells; `scope` is the part that is not about partitions."""
 
     opened: Opened
@@ -72,7 +49,9 @@ class Live:
 
 @dataclass(eq=False)
 class LearnerTree:
-    """Guarantees: depends on `Versioned`, `Sealed`, `Measured` and `Failed` records only, never on a test that passed,
+    """One learnt histogram per node of a tree over the partitions.
+
+    Guarantees: depends on `Versioned`, `Sealed`, `Measured` and `Failed` records only, never on a test that passed,
     so it is the same after a restart. A measurement is learnt from by the node whose window it has.
 
     With `warm` a new node starts from what is known: a partition from the nearest earlier one, an inner node from the
@@ -86,21 +65,23 @@ class LearnerTree:
     cut: WindowTiling
     warm: bool = True
     nodes: dict[Node, Learner] = field(default_factory=dict)
-    live: defaultdict[Node, dict[int, Live]] = field(default_factory=lambda: defaultdict(dict))  # by exact window
+    live: defaultdict[Node, dict[int, LiveSparseVector]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )  # by exact window
     answers: dict[tuple[Node, str], tuple[int, Noise]] = field(default_factory=dict)  # exact caches: the finest ones
-    notes: dict[Hashable, Any] = field(default_factory=dict)  # of a planner, forgotten when the log grows
+    openings: dict[Hashable, Opening] = field(default_factory=dict)  # of a planner, forgotten when the log grows
     _seals: Seals = field(default_factory=Seals)
     _windows: dict[int, Node] = field(default_factory=dict)  # of the live ones
     _grids: Grids = field(default_factory=dict)
 
     def advance(self, records: Iterable[Record]) -> None:
-        self.notes.clear()
+        self.openings.clear()
         for record in records:
             match record.event:
                 case Versioned() as event:
                     self._seals.add(event)
-                    for kept in (self.nodes, self.live, self.answers, self._windows):
-                        kept.clear()  # what was learnt of other data is of no use
+                    for collection in (self.nodes, self.live, self.answers, self._windows):
+                        collection.clear()  # what was learnt of other data is of no use
                 case Sealed() as event:
                     self._seals.add(event)
                 case Opened() as opened:
@@ -123,10 +104,10 @@ class LearnerTree:
         return node in self.nodes and self.nodes[node].ready(query)
 
     def _open(self, opened: Opened, record: Record) -> None:
-        found = windowed(opened.scope, self.domain)
-        if found is not None:
-            window, scope = found
-            self.live[window][record.position] = Live(opened, scope, record.analyst)
+        parts = windowed(opened.scope, self.domain)
+        if parts is not None:
+            window, scope = parts
+            self.live[window][record.position] = LiveSparseVector(opened, scope, record.analyst)
             self._windows[record.position] = window
 
     def _close(self, instance: int) -> None:
@@ -134,13 +115,13 @@ class LearnerTree:
             del self.live[self._windows.pop(instance)][instance]
 
     def _fail(self, query: LinearMap) -> None:
-        found = windowed(query, self.domain) if isinstance(query, Product) else None
-        if found is None:
+        parts = windowed(query, self.domain) if isinstance(query, Product) else None
+        if parts is None:
             return
-        window, rest = found
+        window, condition = parts
         for node in self.cut.nodes(window) or ():
-            if self.ready(node, rest) and (node, rest.digest) not in self.answers:
-                self.nodes[node].failed(rest)
+            if self.ready(node, condition) and (node, condition.digest) not in self.answers:
+                self.nodes[node].failed(condition)
 
     def _take(self, event: Measured, record: Record) -> None:
         rows: defaultdict[Node, list[tuple[Product, int]]] = defaultdict(list)
@@ -148,22 +129,22 @@ class LearnerTree:
         for part in products_of(event.strategy):
             values = record.values[start : start + part.rows].tolist()
             start += part.rows
-            for query, value in zip(rows_of(part), values, strict=True) if part.rows <= MOST_ROWS else ():
-                found = windowed(query, self.domain)
-                if found is not None and self.cut.nodes(found[0]) == [found[0]]:
-                    rows[found[0]].append((found[1], value))
-        for node, own in rows.items():
+            for query, value in zip(rows_of(part), values, strict=True) if part.rows <= MOST_LEARNT_ROWS else ():
+                parts = windowed(query, self.domain)
+                if parts is not None and self.cut.nodes(parts[0]) == [parts[0]]:
+                    rows[parts[0]].append((parts[1], value))
+        for node, answers in rows.items():
             learner = self.nodes.get(node)
             learner = self._begin(node) if learner is None else learner
             if learner is not None:
                 self.nodes[node] = learner
-                learner.learn(own, event.noise)
-                self._keep(node, own, event.noise)
+                learner.learn(answers, event.noise)
+                self._keep(node, answers, event.noise)
 
     def _keep(self, node: Node, rows: Iterable[tuple[Product, int]], noise: Noise) -> None:
         for query, value in rows:
-            known = self.answers.get((node, query.digest))
-            if known is None or noise.variance() < known[1].variance():
+            finest = self.answers.get((node, query.digest))
+            if finest is None or noise.variance() < finest[1].variance():
                 self.answers[node, query.digest] = value, noise
 
     def _begin(self, node: Node) -> Learner | None:
@@ -191,10 +172,10 @@ def windowed(query: Product, domain: Domain) -> tuple[Node, Product] | None:
 
     Edge cases: a product without the partition column is about all partitions.
     """
-    own = [mask for mask in query.masks if domain.partition in mask.attrs]
-    if not own:
+    masks = [mask for mask in query.masks if domain.partition in mask.attrs]
+    if not masks:
         return (0, domain.partitions - 1), query
-    (mask,) = own
+    (mask,) = masks
     at, levels = mask.steps.at.tolist(), mask.steps.levels.tolist()
     if mask.attrs != (domain.partition,) or mask.rows != 1 or levels not in ([1], [1, 0]):
         return None
@@ -210,25 +191,19 @@ def split(window: Node) -> list[Node]:
 
     Guarantees: at most 2 log2(b - a + 1) nodes for a window of two partitions or more.
     """
-    low, high = _checked(window)
-    found: list[Node] = []
+    low, high = checked_window(window)
+    nodes: list[Node] = []
     while low <= high:
         size = (high - low + 1) if low == 0 else min(low & -low, high - low + 1)
         size = 1 << (size.bit_length() - 1)
-        found.append((low, low + size - 1))
+        nodes.append((low, low + size - 1))
         low += size
-    return found
-
-
-def flat(window: Node) -> list[Node]:
-    """The variant without a tree: one node per partition."""
-    low, high = _checked(window)
-    return [(place, place) for place in range(low, high + 1)]
+    return nodes
 
 
 def children(node: Node) -> tuple[Node, Node] | None:
     """The two halves of a node; None for a single partition."""
-    low, high = _checked(node)
+    low, high = checked_window(node)
     if low == high:
         return None
     middle = low + (high - low + 1) // 2
@@ -258,30 +233,8 @@ def shares(nodes: Sequence[Node], sizes: Mapping[Node, int]) -> list[float]:
     return [sizes[node] / rows if rows else 1 / len(nodes) for node in nodes]
 
 
-def tree_of(window: Node, longest: int) -> int:
-    """The number k of the tree that a window belongs to, where no window is longer than `longest` = T = 2^m.
-
-    Trees overlap: tree k covers the partitions kT .. (k + 2)T - 1, so each window lies in one, and the rightmost is
-    taken (Theorem A.8).
-    """
-    low, high = _checked(window)
-    if longest < 1 or longest & (longest - 1) or high - low + 1 > longest:
-        raise QueryError("a window is at most as long as its trees allow, which is a power of two")
-    return low // longest
-
-
-def split_overlapping(window: Node, longest: int) -> list[tuple[int, Node]]:
-    """SPLITQUERY over the overlapping trees of an unbounded stream: nodes with the number of their tree.
-
-    The nodes of tree k are those of a binary tree of depth m + 1 whose leftmost leaf is kT.
-    """
-    tree = tree_of(window, longest)
-    start = tree * longest
-    inner = split((window[0] - start, window[1] - start))
-    return [(tree, (low + start, high + start)) for low, high in inner]
-
-
-def _checked(window: Node) -> Node:
+def checked_window(window: Node) -> Node:
+    """The window, if it is one."""
     if not 0 <= window[0] <= window[1]:
         raise QueryError("a window of partitions begins at or after the first one and ends at or after its beginning")
     return window

@@ -1,28 +1,32 @@
-"""Views of the log: built lazily, advanced record by record, free."""
+"""Measurements by strategy and by column set, reconstructions over them, and rents: views of the log.
+
+Views are built lazily, advanced record by record, and free.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bursar.core.accounting import Measured, Noise, Refined, Versioned
+from bursar.core.accounting import Book, Measured, Noise, Refined, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
-from bursar.core.queries import LinearMap, Predicate, Product, Stack
+from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack
 from bursar.errors import QueryError
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.estimation.sine_columns import SineColumn
-from bursar.tails.tails import half_width
+from bursar.tails import half_width
 
 Columns = tuple[str, ...]
 
-KEPT_BYTES = 256 * 2**20
+MOST_RECONSTRUCTION_BYTES = 256 * 2**20
 """How much memory reconstructions may take; those not asked for longest go first."""
 
-TRIED_SETS = 4
+MOST_COLUMN_SETS = 4
 """How many column sets, the smallest first, are tried for one question."""
 
 
@@ -54,8 +58,8 @@ class Measurements:
 
     def _take(self, event: Measured, record: Record) -> None:
         digest = event.strategy.digest
-        known = self.finest.get(digest)
-        if known is None or event.noise.variance() < noise_of(known).variance():
+        finest = self.finest.get(digest)
+        if finest is None or event.noise.variance() < noise_of(finest).variance():
             self.finest[digest] = record
             line = SineColumn.of(record)
             if line is not None:
@@ -68,28 +72,28 @@ class Measurements:
             start += product.rows
 
     def _refine(self, event: Refined, record: Record) -> None:
-        known = self.finest.get(event.measured.digest)
-        if known is not None and known.position == event.block:
+        finest = self.finest.get(event.measured.digest)
+        if finest is not None and finest.position == event.block:
             if len(event.rows) == event.measured.rows:
                 whole = Measured(strategy=event.measured, noise=event.after, version=event.version)
-                self.finest[event.measured.digest] = replace(known, event=whole, values=record.values)
+                self.finest[event.measured.digest] = replace(finest, event=whole, values=record.values)
             else:
                 del self.finest[event.measured.digest]  # its rows have different noise now: least squares knows them
         start = 0
         for product in products_of(event.measured):
-            own = (start <= event.rows) & (event.rows < start + product.rows)
-            if np.any(own):
-                finer = Finer(event.block, event.rows[own], record.values[own], event.after)
+            inside = (start <= event.rows) & (event.rows < start + product.rows)
+            if np.any(inside):
+                finer = Finer(event.block, event.rows[inside], record.values[inside], event.after)
                 self.blocks[self.domain.ordered(product.attrs)].append(finer)
             start += product.rows
 
     def sets_above(self, columns: Columns) -> list[Columns]:
         """Column sets whose joint cells could determine a question on `columns`, the smallest domain first."""
         if columns not in self.above:
-            wanted = set(columns)
-            above = [measured for measured in self.blocks if wanted.issubset(measured)]
-            found = sorted(dict.fromkeys([columns, *above]), key=lambda names: (self.domain.cells(names), names))
-            self.above[columns] = found
+            names_asked = set(columns)
+            above = [measured for measured in self.blocks if names_asked.issubset(measured)]
+            ordered = sorted(dict.fromkeys([columns, *above]), key=lambda names: (self.domain.cells(names), names))
+            self.above[columns] = ordered
         return self.above[columns]
 
 
@@ -109,32 +113,35 @@ class Reconstructions:
 
     domain: Domain
     measurements: Measurements
-    kept: OrderedDict[Columns, ReconstructionState] = field(default_factory=OrderedDict)
+    states: OrderedDict[Columns, ReconstructionState] = field(default_factory=OrderedDict)
 
     def over(self, queries: LinearMap) -> Iterator[Reconstruction]:
         """Reconstructions that might determine the queries."""
         columns = self.domain.ordered(queries.attrs)
-        for names in self.measurements.sets_above(columns)[:TRIED_SETS]:
+        for names in self.measurements.sets_above(columns)[:MOST_COLUMN_SETS]:
             reconstruction = self.on(names)
             if reconstruction.noises:
                 yield reconstruction
 
     def on(self, names: Columns) -> Reconstruction:
         """What is known about the joint cells of these columns; to be copied by those who want to change it."""
-        known, log = self.kept.get(names), self.measurements
-        if known is None or known.version != log.version:
-            known = self.kept[names] = ReconstructionState(log.version, Reconstruction(self.domain, names))
-        self.kept.move_to_end(names)
-        if known.seen == log.seen:
-            return known.reconstruction
+        state, log = self.states.get(names), self.measurements
+        if state is None or state.version != log.version:
+            state = self.states[names] = ReconstructionState(log.version, Reconstruction(self.domain, names))
+        self.states.move_to_end(names)
+        if state.seen == log.seen:
+            return state.reconstruction
         for columns, blocks in log.blocks.items():
             if set(columns).issubset(names):
-                known.reconstruction.take(blocks[known.taken.get(columns, 0) :])
-                known.taken[columns] = len(blocks)
-        known.seen = log.seen
-        while len(self.kept) > 1 and sum(one.reconstruction.bytes for one in self.kept.values()) > KEPT_BYTES:
-            self.kept.popitem(last=False)
-        return known.reconstruction
+                state.reconstruction.take(blocks[state.taken.get(columns, 0) :])
+                state.taken[columns] = len(blocks)
+        state.seen = log.seen
+        while len(self.states) > 1 and self._bytes() > MOST_RECONSTRUCTION_BYTES:
+            self.states.popitem(last=False)
+        return state.reconstruction
+
+    def _bytes(self) -> int:
+        return sum(state.reconstruction.bytes for state in self.states.values())
 
 
 def products_of(strategy: LinearMap) -> tuple[Product, ...]:
@@ -150,9 +157,11 @@ def joined(maps: Iterable[LinearMap]) -> Stack:
     Edge cases: a predicate cannot be joined with anything, and is refused.
     """
     maps = list(maps)
-    for one in maps:
-        if isinstance(one, Predicate):
-            raise QueryError(f"a count that ties {' and '.join(one.attrs)} together is asked by itself, not in a batch")
+    for queries in maps:
+        if isinstance(queries, Predicate):
+            raise QueryError(
+                f"a count that ties {' and '.join(queries.attrs)} together is asked by itself, not in a batch"
+            )
     products = {product.digest: product for each in maps for product in products_of(each)}
     return Stack(tuple(products.values()))
 
@@ -171,9 +180,70 @@ def measured_size(measurements: Measurements, reconstructions: Reconstructions, 
     record = measurements.finest.get(ALL_ROWS.digest)
     if record is not None:
         return float(record.values[0]) - half_width(noise_of(record), beta)
-    estimates = [found.answer(ALL_ROWS) for found in reconstructions.over(ALL_ROWS)]
-    known = [estimate for estimate in estimates if estimate is not None]
-    if not known:
+    estimates = [reconstruction.answer(ALL_ROWS) for reconstruction in reconstructions.over(ALL_ROWS)]
+    determined = [estimate for estimate in estimates if estimate is not None]
+    if not determined:
         return None
-    best = min(known, key=lambda estimate: estimate.law.mean_square())
+    best = min(determined, key=lambda estimate: estimate.law.mean_square())
     return float(best.values[0] - best.law.half_widths(beta)[0])
+
+
+Rule = Callable[[LinearMap], bool]
+
+
+@dataclass
+class Rents:
+    """What questions about some columns have cost since rows for more than one question were bought (ski rental).
+
+    A view of the log: per column set, the loss of the events on these columns or fewer, taken by themselves.
+    """
+
+    domain: Domain
+    empty_book: Callable[[], Book]
+    events: list[tuple[frozenset[str], Measured | Refined]] = field(default_factory=list)
+    books: dict[tuple[Columns, str], tuple[int, Book]] = field(default_factory=dict)
+
+    def advance(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if isinstance(record.event, Versioned):
+                self.events.clear()  # what was bought on other data answers nothing now
+                self.books.clear()
+            elif isinstance(record.event, Measured | Refined):
+                self.events.append((frozenset(record.event.strategy.attrs), record.event))
+
+    def sets(self) -> list[frozenset[str]]:
+        """The column sets that were ever measured on this version."""
+        return list(dict.fromkeys(columns for columns, _ in self.events))
+
+    def since(self, columns: Columns, name: str, owned: Rule, shared: Rule | None = None) -> int:
+        """What was spent on the columns since rows that are `owned` were last bought on them, in units of 2^-50.
+
+        Rows that are `shared` are no rent: they were bought for more than one question themselves. Nor are counts of
+        every value of fewer columns: they leave nothing to ask about those, and tell nothing about more columns.
+        One name stands for one pair of rules: what was counted under it is not counted again.
+        """
+        start, book = self.books.get((columns, name), (0, None))
+        book = self.empty_book() if book is None else book
+        for measured, event in self.events[start:]:
+            if not measured.issubset(columns):
+                continue
+            if owned(event.strategy):
+                book = self.empty_book()
+            elif len(measured) < len(columns) and self._every_value(event.strategy):
+                continue
+            elif shared is None or not shared(event.strategy):
+                book.add(event)
+        self.books[columns, name] = (len(self.events), book)
+        return book.spent()
+
+    def _every_value(self, strategy: LinearMap) -> bool:
+        """Whether a measurement has as many rows as its columns have values, or combinations, and tells all apart."""
+
+        def complete(mask: Mask) -> bool:
+            values = math.prod(self.domain[name].declared for name in mask.attrs)
+            return min(mask.rows, len(mask.steps.breaks())) >= values
+
+        return any(
+            set(product.attrs) == set(strategy.attrs) and all(map(complete, product.masks))
+            for product in products_of(strategy)
+        )

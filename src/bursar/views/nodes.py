@@ -14,7 +14,7 @@ from bursar.core.accounting import Measured, Noise, Refined, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product, Steps
-from bursar.strategies.tree import Box, Range
+from bursar.strategies.levels import Box, Range
 from bursar.views.measurements import Columns, products_of
 
 MOST_ROWS = 2**17
@@ -52,7 +52,7 @@ class Nodes:
     """
 
     domain: Domain
-    known: dict[Columns, dict[Box, Node]] = field(default_factory=dict)
+    finest: dict[Columns, dict[Box, Node]] = field(default_factory=dict)
     news: dict[Columns, list[_News]] = field(default_factory=dict)
     strategies: dict[int, LinearMap] = field(default_factory=dict)  # of the blocks
 
@@ -60,7 +60,7 @@ class Nodes:
         for record in records:
             match record.event:
                 case Versioned():
-                    self.known.clear()  # rows are reused within their version only
+                    self.finest.clear()  # rows are reused within their version only
                     self.news.clear()
                     self.strategies.clear()
                 case Measured(strategy=strategy, noise=noise):
@@ -72,7 +72,7 @@ class Nodes:
 
     def over(self, columns: Columns) -> dict[Box, Node]:
         """The boxes over exactly these columns, which stand in the order of the domain; not to be changed."""
-        known = self.known.setdefault(columns, {})
+        finest = self.finest.setdefault(columns, {})
         for news in self.news.pop(columns, []):
             boxes = sums_of(news.product, columns, self.domain)
             if boxes is None:
@@ -82,20 +82,20 @@ class Nodes:
                 if len(boxes[row]) != 1:
                     continue
                 (box,) = boxes[row]
-                old = known.get(box)
+                old = finest.get(box)
                 if old is None or variance < old.noise.variance():
-                    known[box] = Node(block=news.block, row=news.first + row, noise=news.noise, value=value)
-        return known
+                    finest[box] = Node(block=news.block, row=news.first + row, noise=news.noise, value=value)
+        return finest
 
     def _take(
         self, block: int, strategy: LinearMap, rows: NDArray[np.int64], noise: Noise, values: NDArray[np.int64]
     ) -> None:
         first = 0
         for part in products_of(strategy):
-            own = (first <= rows) & (rows < first + part.rows)
-            if own.any():
+            inside = (first <= rows) & (rows < first + part.rows)
+            if inside.any():
                 columns = self.domain.ordered(part.attrs)
-                news = _News(block, part, first, rows[own] - first, noise, values[own])
+                news = _News(block, part, first, rows[inside] - first, noise, values[inside])
                 self.news.setdefault(columns, []).append(news)
             first += part.rows
 
@@ -114,12 +114,12 @@ def sums_of(product: Product, columns: Columns, domain: Domain) -> list[list[Box
     if any(len(mask.attrs) != 1 for mask in product.masks):
         return None
     names = [mask.attrs[0] for mask in product.masks]
-    runs = [found for mask in product.masks if (found := runs_of(mask.steps)) is not None]
+    runs = [ranges for mask in product.masks if (ranges := runs_of(mask.steps)) is not None]
     if len(runs) < len(names):
         return None
-    own = dict(zip(names, range(len(names)), strict=True))
+    place_of = dict(zip(names, range(len(names)), strict=True))
     whole = [(0, domain[name].size) for name in columns]
-    places = [own.get(name, -1) for name in columns]
+    places = [place_of.get(name, -1) for name in columns]
 
     def box(ranges: Box) -> Box:
         return tuple(ranges[place] if place >= 0 else whole[i] for i, place in enumerate(places))
@@ -137,9 +137,9 @@ def runs_of(steps: Steps) -> list[list[Range]] | None:
     """The ones of each row as ranges [low, high) of cells; None where there is anything but zeros and ones."""
     if not np.all((steps.levels == 0) | (steps.levels == 1)):
         return None
-    found: list[list[Range]] = []
+    runs: list[list[Range]] = []
     at = steps.at.tolist()
     for first, end in pairwise(steps.starts.tolist()):
         ends = at[first:end] if (end - first) % 2 == 0 else [*at[first:end], steps.size]
-        found.append(list(zip(ends[::2], ends[1::2], strict=True)))
-    return found
+        runs.append(list(zip(ends[::2], ends[1::2], strict=True)))
+    return runs

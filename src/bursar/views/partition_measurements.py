@@ -1,4 +1,4 @@
-"""What has been measured of each partition by itself: a shelf per strategy, with a place for each partition."""
+"""Measurements of single partitions: for each strategy, the finest one of every partition."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class PartitionMeasurements:
 
     def add(self, partitions: Integers, values: Integers, noise: Noise, *, block: int) -> None:
         """A measurement of the strategy on some partitions."""
-        for place, (partition, own) in enumerate(zip(partitions, values.reshape(len(partitions), -1), strict=True)):
-            self.put(int(partition), own, noise, block=block, first=place * self.strategy.rows)
+        for place, (partition, rows) in enumerate(zip(partitions, values.reshape(len(partitions), -1), strict=True)):
+            self.put(int(partition), rows, noise, block=block, first=place * self.strategy.rows)
 
     def put(self, partition: int, values: Integers, noise: Noise, *, block: int, first: int) -> None:
         """One more measurement of a partition, or a refinement of the one that is there."""
@@ -67,7 +67,7 @@ class PartitionMeasurements:
 
 
 def placed(strategy: Product, column: str, cells: Integers, size: int) -> Product:
-    """The strategy on each of the given partitions: what a purchase for a shelf measures."""
+    """The strategy on each of the given partitions: what a purchase for single partitions measures."""
     return Product((Mask((column,), (size,), Steps.ranges(cells, cells + 1, size)), *strategy.masks))
 
 
@@ -83,17 +83,17 @@ def taken_apart(strategy: LinearMap, column: str) -> tuple[Integers, Product] | 
 
 @dataclass
 class PartitionViews:
-    """A view of the log: the shelves by strategy, and what questions have cost each partition by themselves."""
+    """A view of the log: partition measurements by strategy, and what questions have cost each partition alone."""
 
     domain: Domain
     empty_book: Callable[[], Book]
-    known: dict[str, PartitionMeasurements] = field(default_factory=dict)  # by the digest of the strategy
-    asked: list[Columns] = field(default_factory=list)  # the columns of questions that were paid for, in order
-    _homes: dict[int, tuple[PartitionMeasurements, Integers, LinearMap]] = field(
+    by_strategy: dict[str, PartitionMeasurements] = field(default_factory=dict)  # by the digest of the strategy
+    column_sets: list[Columns] = field(default_factory=list)  # the columns of questions that were paid for, in order
+    _blocks: dict[int, tuple[PartitionMeasurements, Integers, LinearMap]] = field(
         default_factory=dict
-    )  # shelf, partitions, measured
+    )  # of a strategy, its partitions, what was measured
     _paid: list[tuple[Columns, Reals, str | None]] = field(default_factory=list)
-    _kept: dict[tuple[Columns, str], tuple[int, Reals]] = field(default_factory=dict)
+    _rents: dict[tuple[Columns, str], tuple[int, Reals]] = field(default_factory=dict)
 
     @property
     def partitions(self) -> int:
@@ -105,19 +105,20 @@ class PartitionViews:
         for record in records:
             match record.event:
                 case Versioned():
-                    for kept in (self.known, self.asked, self._homes, self._paid, self._kept):
-                        kept.clear()
+                    for collection in (self.by_strategy, self.column_sets, self._blocks, self._paid, self._rents):
+                        collection.clear()
                 case Measured() as event:
                     self._measured(record, event, self.domain.partition)
-                case Refined() as event if event.block in self._homes:
+                case Refined() as event if event.block in self._blocks:
                     self._refined(record, event)
 
-    def shelf(self, strategy: Product) -> PartitionMeasurements:
-        return self.known.get(strategy.digest) or PartitionMeasurements.empty(strategy, self.partitions)
+    def of(self, strategy: Product) -> PartitionMeasurements:
+        """What is measured of a strategy, partition by partition."""
+        return self.by_strategy.get(strategy.digest) or PartitionMeasurements.empty(strategy, self.partitions)
 
     def measured(self, block: int) -> LinearMap:
         """What the measurement at a position of the log measured."""
-        return self._homes[block][2]
+        return self._blocks[block][2]
 
     def rent(self, columns: Iterable[str], strategy: Product) -> Reals:
         """Per partition, what questions about the columns or fewer have cost since the strategy was last bought there.
@@ -125,13 +126,13 @@ class PartitionViews:
         In units of 2^-50, each question as if it were the only one.
         """
         key = (frozenset(columns), strategy.digest)
-        start, total = self._kept.get(key, (0, np.zeros(self.partitions)))
+        start, total = self._rents.get(key, (0, np.zeros(self.partitions)))
         for about, cost, bought in self._paid[start:]:
             if bought == strategy.digest:
                 total = np.where(cost > 0, 0.0, total)
             elif about <= key[0]:
                 total = total + cost
-        self._kept[key] = (len(self._paid), total)
+        self._rents[key] = (len(self._paid), total)
         return total
 
     def _measured(self, record: Record, event: Measured, column: str) -> None:
@@ -139,24 +140,26 @@ class PartitionViews:
         about = frozenset(event.strategy.attrs) - {column}
         apart = taken_apart(event.strategy, column)
         self._paid.append((about, cost, None if apart is None else apart[1].digest))
-        if about not in self.asked:
-            self.asked.append(about)
+        if about not in self.column_sets:
+            self.column_sets.append(about)
         if apart is not None:
             partitions, strategy = apart
-            shelf = self.known.setdefault(strategy.digest, PartitionMeasurements.empty(strategy, self.partitions))
-            self._homes[record.position] = shelf, partitions, event.strategy
-            shelf.add(partitions, record.values, event.noise, block=record.position)
+            measurements = self.by_strategy.setdefault(
+                strategy.digest, PartitionMeasurements.empty(strategy, self.partitions)
+            )
+            self._blocks[record.position] = measurements, partitions, event.strategy
+            measurements.add(partitions, record.values, event.noise, block=record.position)
 
     def _refined(self, record: Record, event: Refined) -> None:
         """Only refinements of all rows of a partition count; what `placed` bought is refined in no other way."""
-        shelf, partitions, _ = self._homes[event.block]
-        size = shelf.strategy.rows
+        measurements, partitions, _ = self._blocks[event.block]
+        size = measurements.strategy.rows
         places, counts = np.unique(event.rows // size, return_counts=True)
         ends = np.cumsum(counts)
         for place, count, end in zip(places.tolist(), counts.tolist(), ends.tolist(), strict=True):
             if count == size:
                 values = record.values[end - size : end]
-                shelf.put(int(partitions[place]), values, event.after, block=event.block, first=place * size)
+                measurements.put(int(partitions[place]), values, event.after, block=event.block, first=place * size)
 
     def _touched(self, strategy: LinearMap, column: str) -> Reals:
         touched = np.zeros(self.partitions)

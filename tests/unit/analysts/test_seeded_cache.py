@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar import presets
-from bursar.analysts.seeded_cache import Phases
 from bursar.core.accounting import NoiseKind, to_units
 from bursar.errors import BudgetError, GoalError
 from bursar.goal import Goal, GoalKind
+from bursar.papers.multi_analyst.seeded_cache import Phases
 from harness.collective import CELLS, Collective, request_of, rmse, settings_of
 
 HALVES = {"ana": 0.5, "bob": 0.5}
@@ -115,6 +115,16 @@ def test_a_price_as_a_goal_is_bought_for_and_found_again() -> None:
 def test_a_preset_without_such_proposers_buys_directly() -> None:
     people = Collective(settings_of(HALVES, fraction=GAMMA), epsilon=8 * EACH, preset=presets.cachedp)
     assert people.ask("ana", 0b11, ERROR) == "direct"
+
+
+def test_as_published_a_question_is_bought_as_it_is_asked() -> None:
+    """And charged by its largest loss: two people in different cells cost the sum."""
+    people = Collective(settings_of(HALVES, fraction=GAMMA), epsilon=8 * EACH, preset=presets.multi_analyst)
+    assert people.ask("ana", 0b01, ERROR) == "direct"
+    assert people.ask("bob", 0b01, ERROR) == "exact"
+    assert people.ask("ana", 0b10, ERROR) == "direct"
+    assert people.spent("ana") == pytest.approx(2 * EACH, rel=2e-3)
+    assert people.spent("bob") == 0
 
 
 @pytest.mark.parametrize("basis", ["histogram", "hierarchical", "wavelet", "best"])

@@ -33,7 +33,7 @@ from bursar.planner.choose import Preset
 from bursar.proposers.direct import SeveralNoises
 from bursar.session import Bursar
 from bursar.sql import parse
-from bursar.tails.tails import single_tail
+from bursar.tails import single_tail
 from bursar.views.measurements import joined
 from harness.cases import every
 from harness.maps import Table

@@ -123,7 +123,7 @@ def test_foreign_queries_are_not_answered() -> None:
     assert found.answer(Foreign()) is None
 
 
-@pytest.mark.parametrize(("name", "limit"), [("MERGED_CELLS", 3), ("ROW_NUMBERS", 7)])
+@pytest.mark.parametrize(("name", "limit"), [("MOST_MERGED_CELLS", 3), ("MOST_ROW_NUMBERS", 7)])
 def test_what_does_not_fit_is_left_out_and_nothing_changed(
     name: str, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_left_out_and_nothing_changed(
 
 
 def test_a_mask_that_tells_too_much_apart_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(least_squares, "MERGED_CELLS", 2)
+    monkeypatch.setattr(least_squares, "MOST_MERGED_CELLS", 2)
     found = Reconstruction(DOMAIN, DOMAIN.names)
     assert not found.add(Block(Product((Mask(("a",), (3,), Steps.identity(3)),)), np.arange(3), NOISE))
     assert found.answer(Product((mask_of(DOMAIN, ("a",), [[1, 2, 3]]),))) is None
@@ -203,7 +203,7 @@ def test_later_rows_split_cells_and_earlier_answers_stay() -> None:
 
 def test_masks_are_remembered_as_long_as_the_cells_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was seen over merged cells is forgotten when they are split, and when too much was seen."""
-    monkeypatch.setattr(least_squares, "KEPT_MASKS", 2)
+    monkeypatch.setattr(least_squares, "REMEMBERED_MASKS", 2)
     halves, cells = (mask_of(DOMAIN, ("a",), np.array(rows)) for rows in ([[1, 1, 0], [0, 0, 1]], np.eye(3, dtype=int)))
     found = Reconstruction(DOMAIN, DOMAIN.names)
     assert found.add(Block(Product((halves,)), np.array([5, 2]), NOISE))
@@ -234,11 +234,11 @@ def halves_of_a(coarse: float) -> Reconstruction:
 
 
 @pytest.mark.parametrize("coarse", COARSE)
-@pytest.mark.parametrize("rounds", [least_squares.ROUNDS, 0])
+@pytest.mark.parametrize("rounds", [least_squares.RESIDUAL_ROUNDS, 0])
 def test_what_is_known_very_roughly_does_not_bend_what_is_known_well(
     coarse: float, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(least_squares, "ROUNDS", rounds)
+    monkeypatch.setattr(least_squares, "RESIDUAL_ROUNDS", rounds)
     known = halves_of_a(coarse)
     for rows, truth in (([[1, 1, 1]], 60_000_006), ([[1, 1, 0]], 30_000_003), ([[0, 1, 1]], 50_000_005)):
         wanted = Product((mask_of(DOMAIN, "a", rows),))
@@ -248,7 +248,7 @@ def test_what_is_known_very_roughly_does_not_bend_what_is_known_well(
 
 
 def test_weights_by_the_covariance_alone_bend_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(least_squares, "UNSAID", np.inf)
+    monkeypatch.setattr(least_squares, "LARGEST_RESIDUAL", np.inf)
     everybody = Product((mask_of(DOMAIN, "a", [[1, 1, 1]]),))
     off = [abs(float(halves_of_a(coarse).answer(everybody).values[0]) - 60_000_006) for coarse in COARSE]
     assert max(off) > 10

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.core.queries import Mask, Product, Steps
-from bursar.estimation.merged_cells import Classes, MergedMask, count, first_cells, told_apart
+from bursar.estimation.least_squares import Classes, MergedMask, count, first_cells, told_apart
 
 SIZES = {"a": 3, "b": 4, "c": 2}
 

@@ -16,7 +16,7 @@ from bursar.core.queries import Mask, Product, Steps
 from bursar.estimation.estimate import IndependentRows, WeightedRows, any_of, meets
 from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
 from bursar.goal import Goal, GoalKind
-from bursar.tails.tails import half_width, single_tail
+from bursar.tails import half_width, single_tail
 
 DOMAIN = Domain(
     (

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
+from bursar.papers.eigen_design import workloads
 from bursar.papers.eigen_design.fourier import bmax, datacube, fourier, fourier_basis, wavelet
-from bursar.strategies import universal as workloads
 from bursar.strategies.hierarchical import (
     best_tree,
     hierarchical,

@@ -15,8 +15,8 @@ from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Uni
 from bursar.core.queries import Mask, Product, Steps
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
 from bursar.proposers.partitions import ByPartition
+from bursar.proposers.reuse import Exact
 from bursar.session import Bursar
 from bursar.views.partition_measurements import PartitionViews, placed, taken_apart
 from harness.small import Silence, config, engine
@@ -156,16 +156,16 @@ def test_shelves_rebuilt_from_the_log_are_the_same() -> None:
     db = database(quiet=False)
     ask_until_bought(db, 100)
     ask_until_bought(db, 50)
-    live = db.engine.planner.views().shelves
+    live = db.engine.planner.views().partition_measurements
     again = PartitionViews(DOMAIN, db.kernel.empty_book)
     again.advance(db.ledger.records())
-    assert live.known.keys() == again.known.keys()
-    for digest, shelf in live.known.items():
-        assert np.array_equal(shelf.values, again.known[digest].values)
-        assert np.array_equal(shelf.scales, again.known[digest].scales)
-    columns, shelf = ("age",), next(iter(again.known.values()))
-    assert np.array_equal(live.rent(columns, shelf.strategy), again.rent(columns, shelf.strategy))
-    assert math.isfinite(shelf.scales[0])
+    assert live.by_strategy.keys() == again.by_strategy.keys()
+    for digest, measurements in live.by_strategy.items():
+        assert np.array_equal(measurements.values, again.by_strategy[digest].values)
+        assert np.array_equal(measurements.scales, again.by_strategy[digest].scales)
+    columns, measurements = ("age",), next(iter(again.by_strategy.values()))
+    assert np.array_equal(live.rent(columns, measurements.strategy), again.rent(columns, measurements.strategy))
+    assert math.isfinite(measurements.scales[0])
 
 
 def test_what_is_known_asks_for_prices_once_per_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.incremental import Incremental
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.reuse import Reconstruct
 from bursar.session import Bursar
 from harness.small import config, counts, engine
 

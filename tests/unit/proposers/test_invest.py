@@ -14,11 +14,9 @@ from bursar.core.queries import Mask, Product, Stack, Steps
 from bursar.estimation.estimate import WeightedRows, meets
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
-from bursar.proposers.buying.investment import Together, on_top
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.invest import Invest, Invested
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.invest import Invest, Invested, TopUpLaw, on_top
+from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.proposers.tree import all_nodes
 from bursar.session import Bursar
 from bursar.strategies.universal import MOST_CELLS, Universal, universal
@@ -68,7 +66,7 @@ def test_an_investment_on_top_has_the_law_it_says() -> None:
     assert plan is not None
     made = on_top(plan, db.engine.planner.views().reconstructions.on(("age",)), request.workload.map, request.goal)
     assert made is not None
-    assert isinstance(made.law, Together)
+    assert isinstance(made.law, TopUpLaw)
     assert made.law.mean_square() == pytest.approx(36, rel=1e-3)
     assert made.law._rows.mean_square() == pytest.approx(made.law.mean_square(), rel=1e-6)
 

@@ -20,9 +20,7 @@ from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.reconstruct import Reconstruct
-from bursar.proposers.refine import Refine
+from bursar.proposers.reuse import Exact, Reconstruct, Refine
 from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse, purchases
 from bursar.proposers.tree import Tree
 from bursar.session import Bursar

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from bursar.errors import QueryError
-from bursar.proposers.buying.online import RowPurchase, best_row
+from bursar.proposers.incremental import RowPurchase, best_row
 
 quick = settings(max_examples=60, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

@@ -12,13 +12,13 @@ from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import IndependentRows, error_bars, meets
 from bursar.goal import Goal, GoalKind
+from bursar.papers.boost import PRINTED, PUBLISHED, VANILLA
+from bursar.papers.boost.learning import Always, ConstantRate, Never
 from bursar.planner.choose import Preset, acceptable
 from bursar.planner.offer import Offer
 from bursar.proposers.direct import Direct
-from bursar.proposers.pmw import PRINTED, PUBLISHED, TIGHT, VANILLA, Pmw, PmwSettings
-from bursar.proposers.pmw_calibration import Checked
-from bursar.views.learner import Learning
-from bursar.views.learning import Adaptive, Always, ConstantRate, Never
+from bursar.proposers.pmw import TIGHT, CheckedLaw, Pmw, PmwSettings
+from bursar.views.learner import Adaptive, Learning
 from bursar.views.measurements import ALL_ROWS
 from harness.learning import Stage, cells, grid, request
 
@@ -103,7 +103,7 @@ def test_a_test_that_fails_is_bought_and_learnt_from() -> None:
     made = known(stage(table=table))
     offer, estimate = made.ask(B0, **GOAL)
     assert estimate.values.tolist() == [920]
-    assert isinstance(estimate.law, Checked)
+    assert isinstance(estimate.law, CheckedLaw)
     failed = events(made, Failed)
     assert [(one.query.digest, one.estimate, one.instance) for one in failed] == [(B0.digest, 333, 4)]  # type: ignore[attr-defined]
     assert offer.price.at_most == made.spent - made.price(made.records[2].event for _ in range(1))

@@ -9,18 +9,9 @@ import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation.estimate import error_bars, meets
-from bursar.proposers.pmw_calibration import (
-    RATIO,
-    Calibrated,
-    Calibration,
-    Checked,
-    Lemma,
-    Printed,
-    Published,
-    Tight,
-    passing,
-)
-from bursar.tails.single_draw import single_tail
+from bursar.papers.boost.calibration import Lemma, Printed, Published
+from bursar.proposers.pmw import TEST_OVER_THRESHOLD, Calibrated, Calibration, CheckedLaw, Tight, passing
+from bursar.tails import single_tail
 from harness.learning import cells, grid, request
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
@@ -91,7 +82,7 @@ def test_tight_uses_up_beta_and_no_more(alpha: float, beta: float, rows: int) ->
     made = Tight().of(alpha, beta, rows, LAPLACE)
     assert made is not None
     assert 0.97 * beta < made.honest <= beta
-    assert made.test.scale == RATIO * made.threshold.scale
+    assert made.test.scale == TEST_OVER_THRESHOLD * made.threshold.scale
     bypass = 1 - (1 - single_tail(made.bypass, alpha)) ** rows
     assert 0.9 * beta < bypass <= beta
     published = Published().of(alpha, beta, rows, LAPLACE)
@@ -137,7 +128,7 @@ def test_a_goal_beyond_all_noise_gets_the_largest() -> None:
 def test_the_law_promises_the_goal_and_nothing_else() -> None:
     made = Tight().of(100.0, 0.05, 2, LAPLACE)
     assert isinstance(made, Calibrated)
-    law = Checked(calibrated=made, chance=made.honest)
+    law = CheckedLaw(calibrated=made, chance=made.honest)
     goal = request(cells(grid(3), a=[0]), within=100.0, beta=0.05).goal
     assert meets(law, goal)
     assert error_bars(law, goal).tolist() == [100.0, 100.0]
@@ -152,7 +143,7 @@ def test_the_mean_square_is_a_bound() -> None:
     """For every error d of the estimate: d^2 Pr[passed] + E[Z^2; not passed]."""
     made = Tight().of(120.0, 0.05, 1, LAPLACE)
     assert made is not None
-    law = Checked(calibrated=made, chance=made.honest)
+    law = CheckedLaw(calibrated=made, chance=made.honest)
     worst = max(
         d**2 * exactly_passing(made.threshold, made.test, d - made.cut) + made.answer.variance()
         for d in range(0, 400, 20)

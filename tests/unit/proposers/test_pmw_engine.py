@@ -10,11 +10,11 @@ import pytest
 from bursar.core.accounting import Failed, Measured, Opened
 from bursar.core.budget import Budget
 from bursar.core.domain import Neighbours, Unit
+from bursar.papers.boost.learning import ConstantRate
 from bursar.planner.choose import Preset
-from bursar.proposers.exact import Exact
 from bursar.proposers.pmw import TIGHT, Pmw
-from bursar.views.learner import Learning
-from bursar.views.learning import Adaptive, ConstantRate
+from bursar.proposers.reuse import Exact
+from bursar.views.learner import Adaptive, Learning
 from harness.small import DOMAIN, Silence, config, engine
 
 SIZES = DOMAIN.sizes(DOMAIN.names)

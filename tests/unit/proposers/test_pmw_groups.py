@@ -11,14 +11,14 @@ from bursar import presets
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.queries import Mask, Product, Steps
+from bursar.papers.boost.learning import Always, ConstantRate
 from bursar.planner.choose import Preset
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
 from bursar.proposers.pmw import TIGHT, Pmw
 from bursar.proposers.pmw_windows import PmwWindows
+from bursar.proposers.reuse import Exact
 from bursar.session import Bursar
-from bursar.views.learner import Learner, Learning
-from bursar.views.learning import Adaptive, Always, ConstantRate
+from bursar.views.learner import Adaptive, Learner, Learning
 from harness.small import DOMAIN, Silence, config, engine
 
 GROUPS = (("age", "sex"),)

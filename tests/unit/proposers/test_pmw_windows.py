@@ -12,15 +12,16 @@ from bursar.core.accounting import Event, Failed, Measured, Noise, NoiseKind, Op
 from bursar.core.queries import Mask, Product, Steps
 from bursar.estimation.estimate import meets
 from bursar.goal import GoalKind
+from bursar.papers.boost import PUBLISHED
+from bursar.papers.boost.learning import Always, ConstantRate, Never
+from bursar.papers.boost.tilings import Flat, Overlapping
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
-from bursar.proposers.pmw import PUBLISHED, TIGHT, PmwSettings
-from bursar.proposers.pmw_plan import Added
-from bursar.proposers.pmw_windows import PmwWindows
-from bursar.tails.tails import tail
-from bursar.views.learner import Learning
-from bursar.views.learner_tree import Flat, Node, Overlapping, split, windowed
-from bursar.views.learning import Adaptive, Always, ConstantRate, Never
+from bursar.proposers.pmw import TIGHT, PmwSettings
+from bursar.proposers.pmw_windows import PmwWindows, SummedLaw
+from bursar.tails import tail
+from bursar.views.learner import Adaptive, Learning
+from bursar.views.learner_tree import Node, split, windowed
 from harness.learning import Stage, cells, grid, request
 
 DOMAIN = grid(8, 2, 3, partition="a")
@@ -76,7 +77,7 @@ def test_a_window_is_bought_by_its_nodes_in_one_purchase_that_keeps_the_goal() -
     (event,) = events(made, Measured)
     assert windows(event) == split((1, 6))
     assert estimate.values.tolist() == [1800]
-    assert isinstance(offer.law, Added)
+    assert isinstance(offer.law, SummedLaw)
     noise = event.noise  # type: ignore[attr-defined]
     assert 0.045 < tail([1.0] * 4, [noise] * 4, 400.0) <= 0.05
 
@@ -239,7 +240,7 @@ def test_the_preset_keeps_its_way_with_windows_where_data_have_partitions() -> N
 @pytest.mark.parametrize("parts", [1, 3])
 def test_the_law_of_answers_that_are_added_up(parts: int) -> None:
     noise = Noise(kind=NoiseKind.LAPLACE, scale=20.0)
-    law = Added(noise=noise, parts=parts, rows=2)
+    law = SummedLaw(noise=noise, parts=parts, rows=2)
     each = tail([1.0] * parts, [noise] * parts, 100.0)
     assert law.tail(100.0, 0.0) == pytest.approx(1 - (1 - each) ** 2)
     width = law.half_widths(0.05)

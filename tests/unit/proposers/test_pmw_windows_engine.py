@@ -22,13 +22,13 @@ from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Uni
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Ledger, MemoryLedger, SqliteLedger
 from bursar.core.noise.system import SystemRandomness
+from bursar.papers.boost.learning import Always, ConstantRate
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.pmw import TIGHT
 from bursar.proposers.pmw_windows import PmwWindows
 from bursar.session import Bursar
 from bursar.views.learner import Learning
-from bursar.views.learning import Always, ConstantRate
 from harness.faults import later
 from harness.learning import cells
 from harness.small import Silence, TableSource, charter, config, engine

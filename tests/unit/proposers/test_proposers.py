@@ -11,8 +11,7 @@ from bursar.estimation.estimate import IndependentRows, meets
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.reuse import Exact, Reconstruct
 from harness.small import config, engine
 
 BY_AGE = "SELECT age, COUNT(*) FROM people GROUP BY age"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Mode, Noise, NoiseKind
-from bursar.proposers.buying.precision_search import Posterior, PrecisionSearch
+from bursar.proposers.buying.purchase import Posterior, PrecisionSearch
 
 CELLS = 8
 HALVES = np.array([[1.0] * 4 + [0.0] * 4, [0.0] * 4 + [1.0] * 4])
@@ -23,11 +23,11 @@ def variances(market: PrecisionSearch, losses: np.ndarray) -> np.ndarray:
     """By inverting the information after the purchase."""
     more = precision(losses, market.mode) - precision(market.present, market.mode)
     information = market.information + market.candidates.T @ np.diag(more) @ market.candidates
-    return np.diag(market.asked @ np.linalg.pinv(information, hermitian=True, rcond=1e-12) @ market.asked.T)
+    return np.diag(market.questions @ np.linalg.pinv(information, hermitian=True, rcond=1e-12) @ market.questions.T)
 
 
 def market(mode: Mode, known: np.ndarray, present: np.ndarray, asked: np.ndarray) -> PrecisionSearch:
-    return PrecisionSearch(mode=mode, information=known, asked=asked, candidates=SINGLES, present=present)
+    return PrecisionSearch(mode=mode, information=known, questions=asked, candidates=SINGLES, present=present)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -59,7 +59,7 @@ def test_a_question_that_the_rows_do_not_determine_has_no_level() -> None:
     sold = PrecisionSearch(
         mode=Mode.PURE,
         information=np.zeros((CELLS, CELLS)),
-        asked=asked,
+        questions=asked,
         candidates=HALVES,
         present=np.zeros(2),
     )
@@ -108,8 +108,8 @@ def test_weights_are_those_of_least_squares(mode: Mode) -> None:
     level = sold.level_by(seen, 50.0)
     assert level is not None
     after = found[-1]
-    covariance = np.linalg.inv(known + SINGLES.T @ np.diag(after.own) @ SINGLES)
-    assert after.weights() == pytest.approx(asked @ covariance @ SINGLES.T * after.own, rel=1e-5, abs=1e-6)
+    covariance = np.linalg.inv(known + SINGLES.T @ np.diag(after.total) @ SINGLES)
+    assert after.weights() == pytest.approx(asked @ covariance @ SINGLES.T * after.total, rel=1e-5, abs=1e-6)
     assert after.variances() == pytest.approx(np.diag(asked @ covariance @ asked.T), rel=1e-5)
-    rest = after.variances() - np.square(after.weights()) @ (1 / after.own)
+    rest = after.variances() - np.square(after.weights()) @ (1 / after.total)
     assert np.all(rest > 0)  # the halves take part too

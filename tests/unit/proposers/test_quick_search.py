@@ -17,9 +17,9 @@ from bursar.planner.goals import Wanted
 from bursar.proposers import direct
 from bursar.proposers.buying.purchase import PurchaseProblem
 from bursar.proposers.direct import Direct
-from bursar.proposers.tree import wish_for
+from bursar.proposers.tree import candidate_nodes
 from bursar.session import Bursar
-from bursar.tails import tails
+from bursar.tails import sums as tails
 from bursar.tails.inversion import Inversion
 from harness.small import config, engine
 
@@ -53,9 +53,9 @@ def small(mode: Mode) -> Bursar:
 def shop(db: Bursar, text: str, **wanted: float) -> PurchaseProblem:
     request = db.engine.prepare(text, Wanted(**wanted), None)
     views, asked = db.engine.planner.views(), request.workload.map
-    wish = wish_for(asked, views.domain.ordered(asked.attrs), views)
-    assert wish is not None
-    found = PurchaseProblem.of(wish, request, views)
+    candidates = candidate_nodes(asked, views.domain.ordered(asked.attrs), views)
+    assert candidates is not None
+    found = PurchaseProblem.of(candidates, request, views)
     assert found is not None
     return found
 

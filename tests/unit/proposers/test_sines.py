@@ -15,7 +15,7 @@ from bursar.estimation.estimate import meets
 from bursar.goal import Goal, GoalKind
 from bursar.planner.batch import Batch, together
 from bursar.planner.goals import Wanted
-from bursar.proposers.buying.sine_plan import SinePlan, sines
+from bursar.proposers.buying.strategy_plans import SinePlan, sines
 from bursar.proposers.direct import Direct
 from bursar.proposers.strategy import Strategy
 from bursar.session import Bursar

@@ -13,10 +13,8 @@ from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.buying.purchase import finer
 from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.reconstruct import Reconstruct
-from bursar.proposers.refine import Refine
-from bursar.proposers.tree import Tree, all_nodes, wish_for
+from bursar.proposers.reuse import Exact, Reconstruct, Refine
+from bursar.proposers.tree import Tree, all_nodes, candidate_nodes
 from bursar.session import Bursar
 from bursar.views.nodes import boxes_of
 from harness.small import Silence, config, engine
@@ -139,11 +137,11 @@ def test_gaussian_rows_are_bought_beside_the_old_ones() -> None:
     db = small(ASKING, Budget.of(rho=5.0))
     db.query("SELECT age, COUNT(*) FROM people GROUP BY age", within=30)
     request, views = db.engine.prepare(between(10, 41), Wanted(within=30), None), db.engine.planner.views()
-    wish = wish_for(request.workload.map, ("age",), views)
-    assert wish is not None
-    assert any(wish.nodes)
-    made = finer(wish, 0.05, views)
-    assert [event.strategy.rows for event in made if isinstance(event, Measured)] == [len(wish.nodes)]
+    candidates = candidate_nodes(request.workload.map, ("age",), views)
+    assert candidates is not None
+    assert any(candidates.nodes)
+    made = finer(candidates, 0.05, views)
+    assert [event.strategy.rows for event in made if isinstance(event, Measured)] == [len(candidates.nodes)]
 
 
 def test_boxes_stand_where_the_view_says() -> None:

@@ -12,11 +12,10 @@ from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
 from bursar.strategies import best
 from bursar.strategies import optimal as memory
-from bursar.strategies.best import best_strategy
+from bursar.strategies.best import LineWorkload, Marginals, StrategyPlan, best_strategy
+from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import svd_bound
-from bursar.strategies.plan import LineWorkload, Marginals, StrategyPlan
 from bursar.strategies.ranges import RangeFamily, SineStrategy
-from bursar.strategies.residual import ResidualPlan
 from harness.maps import Table, domain_of
 from harness.plans import (
     all_ranges,

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
+from bursar.papers.eigen_design import workloads
 from bursar.papers.eigen_design.eigen_design import eigen_design
 from bursar.papers.eigen_design.fourier import wavelet
-from bursar.strategies import universal as workloads
 from bursar.strategies.integers import IntegerStrategy, spans, to_integers
 from bursar.strategies.measure import pure_error, rms_error
-from bursar.strategies.optimal import optimum
-from bursar.strategies.p_identity import p_identity
+from bursar.strategies.optimal import optimum, p_identity
 
 RNG = np.random.default_rng(8)
 CASES = {

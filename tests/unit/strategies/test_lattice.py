@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.strategies.lattice import span_of, towards_zero
+from bursar.strategies.integers import span_of, towards_zero
 
 quick = settings(max_examples=100, deadline=None)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
+from bursar.papers.eigen_design import workloads
 from bursar.papers.eigen_design.eigen_design import eigen_design
-from bursar.strategies import universal as workloads
 from bursar.strategies.measure import rms_error, sensitivity, svd_bound
 from bursar.strategies.optimal import optimum
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
 from bursar.strategies.hierarchical import identity
 from bursar.strategies.measure import pure_error, sensitivity, svd_bound
-from bursar.strategies.p_identity import _start, _trace, for_laplace, p_identity
+from bursar.strategies.optimal import _start, _trace, for_laplace, p_identity
 
 
 def test_the_gradient_is_that_of_the_trace() -> None:

@@ -12,8 +12,8 @@ from bursar.core.accounting import Mode, Noise, NoiseKind
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Steps
 from bursar.errors import QueryError
+from bursar.papers.eigen_design import workloads
 from bursar.strategies import ranges
-from bursar.strategies import universal as workloads
 from bursar.strategies.measure import svd_bound, trace_error
 from bursar.strategies.ranges import RangeFamily, SineStrategy, sine_strategy
 from harness.maps import Table, domain_of
@@ -151,7 +151,7 @@ def test_many_queries_at_once_have_the_variances_of_each(family: RangeFamily, mo
     covariance = np.linalg.inv(rows(made(family, 75)).T @ rows(made(family, 75)))
     matrix_of = queries.at_cells(np.arange(75)).astype(float)
     assert expected == pytest.approx(np.einsum("ij,jk,ik->i", matrix_of, covariance, matrix_of), rel=1e-9)
-    monkeypatch.setattr(ranges, "SINES_KEPT", 0)
+    monkeypatch.setattr(ranges, "REMEMBERED_SINES", 0)
     monkeypatch.setattr(ranges, "NUMBERS_AT_ONCE", 200)
     assert made(family, 75).variances(queries) == pytest.approx(expected, rel=1e-12)
 

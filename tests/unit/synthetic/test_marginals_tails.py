@@ -9,8 +9,8 @@ import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.noise import exact_sampler
+from bursar.tails import single_tail
 from bursar.tails.marginals import Cells, exceeded, largest_error, log_tail, lowering, on_simplex
-from bursar.tails.single_draw import single_tail
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 60.0])

@@ -7,8 +7,7 @@ import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation.estimate import WeightedRows
-from bursar.tails.grouped_rows import DrawTerm, GroupedRows
-from bursar.tails.tails import tail
+from bursar.tails import DrawTerm, GroupedRows, tail
 
 COARSE, FINE = Noise(kind=NoiseKind.LAPLACE, scale=30.0), Noise(kind=NoiseKind.LAPLACE, scale=7.5)
 NORMAL = Noise(kind=NoiseKind.GAUSSIAN, scale=12.0)

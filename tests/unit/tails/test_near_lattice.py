@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.tails import tails
-from bursar.tails.inversion import Inversion
-from bursar.tails.near_lattice import NearLattice, pitches
-from bursar.tails.tails import half_widths, tail
+from bursar.tails import half_widths, pitches, tail
+from bursar.tails import sums as tails
+from bursar.tails.inversion import Inversion, NearLattice
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
 
@@ -107,7 +106,7 @@ def test_the_parts_of_a_sum_add_up_to_it() -> None:
     assert near is not None
     multiples = near.whole / near.pitch
     assert np.all(multiples == np.rint(multiples))
-    assert np.array_equal(np.abs(np.array(weights) - near.whole)[:3], near.rest.parts[0].weight[0])
+    assert np.array_equal(np.abs(np.array(weights) - near.whole)[:3], near.remainder.parts[0].weight[0])
 
 
 def test_a_sum_on_a_lattice_has_nothing_beside_it() -> None:

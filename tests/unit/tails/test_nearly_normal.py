@@ -10,7 +10,7 @@ import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation.estimate import NearlyNormal
-from bursar.tails.tails import tail
+from bursar.tails import tail
 
 DRAWS = 600
 WEIGHTS = np.random.default_rng(0).normal(size=(3, DRAWS)) * np.array([[1.0], [0.5], [1.1]])

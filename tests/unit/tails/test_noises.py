@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.core.accounting import Noise, NoiseKind
+from bursar.tails import Noises
 from bursar.tails.characteristic import Sums
-from bursar.tails.noises import Noises
 
 noise = st.builds(Noise, kind=st.sampled_from(NoiseKind), scale=st.sampled_from((0.25, 2.0, 9.0)))
 quick = settings(max_examples=60, deadline=None)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
-from bursar.tails.saddlepoint import near_tails, near_threshold
-from bursar.tails.tails import tail
+from bursar.tails import near_tails, near_threshold, tail
 
 SHAPES = {
     "one draw": np.ones((1, 1)),

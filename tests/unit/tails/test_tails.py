@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike, NDArray
 from scipy.signal import fftconvolve
 
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, Noise, NoiseKind
 from bursar.errors import GoalError
+from bursar.tails import half_width, half_widths, scale_for, single_tail, tail
 from bursar.tails.characteristic import Sums
 from bursar.tails.inversion import Inversion, chernoff_exponent, quick_exponent
-from bursar.tails.tails import chernoff_tail, half_width, half_widths, scale_for, single_tail, tail, union_tail
+from bursar.tails.sums import chernoff_tails
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
 KINDS = [LAPLACE, GAUSSIAN]
@@ -247,6 +250,12 @@ class TestInversion:
             assert inversion.upper(alpha) >= float(law[distance >= alpha].sum()) * (1 - 1e-12)
 
 
+def chernoff_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float) -> NDArray[np.float64]:
+    """For each row of a matrix of weights, Chernoff's bound, with the tail of its widest draw."""
+    sums = Sums.of(np.asarray(weights, np.float64), noises)
+    return chernoff_tails(sums, np.full(len(np.asarray(weights)), float(alpha)))[2]
+
+
 class TestWorkloads:
     def test_chernoff_is_above_the_tail_and_not_far(self) -> None:
         rng = np.random.default_rng(3)
@@ -275,21 +284,14 @@ class TestWorkloads:
             assert found <= min(1.0, plain) * (1 + 1e-9)
             assert height < 3 or found < 0.7 * plain
 
-    def test_chernoff_edges(self) -> None:
-        noises = [laplace(4.0)] * 2
-        assert chernoff_tail(np.zeros((2, 2)), noises, 1.0).tolist() == [0.0, 0.0]
-        assert chernoff_tail(np.eye(2), noises, 0.0).tolist() == [1.0, 1.0]
-        assert chernoff_tail(np.empty((0, 2)), noises, 1.0).shape == (0,)
-        assert np.all(chernoff_tail(np.eye(2), noises, math.inf) > 0.0)
-
     def test_union_adds_what_the_rows_have(self) -> None:
         rng = np.random.default_rng(4)
         noises = [laplace(4.0)] * 5 + [gaussian(7.0)] * 5
         matrix = np.vstack([rng.normal(size=(6, 10)), np.eye(10)[:2], np.zeros((1, 10))])
         whole = sum(tail(row, noises, 60.0) for row in matrix)
-        assert union_tail(matrix, noises, 60.0, enough=whole * 1.001) == pytest.approx(whole, rel=0.05)
-        assert union_tail(matrix, noises, 60.0, enough=whole * 1.001) <= whole * 1.001
-        assert union_tail(matrix, noises, 60.0, enough=whole * 0.9) > whole * 0.9
+        assert tail(matrix, noises, 60.0, enough=whole * 1.001) == pytest.approx(whole, rel=0.05)
+        assert tail(matrix, noises, 60.0, enough=whole * 1.001) <= whole * 1.001
+        assert tail(matrix, noises, 60.0, enough=whole * 0.9) > whole * 0.9
 
     @pytest.mark.parametrize("noises", [[laplace(4.0)] * 9, [gaussian(0.4)] * 9, [laplace(9.0), gaussian(5.0)] * 5])
     def test_a_quick_bound_is_a_bound_and_settles_what_is_clear(self, noises: list[Noise]) -> None:
@@ -298,7 +300,7 @@ class TestWorkloads:
         widest = math.sqrt(max(np.square(matrix) @ [noise.variance() for noise in noises]))
         for height in (1.0, 3.0, 5.0, 9.0):
             exact = sum(tail(row, noises, height * widest) for row in matrix)
-            found = union_tail(matrix, noises, height * widest, enough=100 * exact)
+            found = tail(matrix, noises, height * widest, enough=100 * exact)
             assert exact <= found * (1 + 1e-9)
             assert found <= 100 * exact
 
@@ -312,15 +314,15 @@ class TestWorkloads:
         quick = quick_exponent(Sums.of(weights, [gaussian(7.0)] * 5), alpha)
         assert np.allclose(quick, np.square(alpha) / (2 * variances))
         whole = float(2 * np.exp(-quick).sum())
-        assert union_tail(weights, [gaussian(7.0)] * 5, 40.0, enough=1.001 * whole) == pytest.approx(whole, rel=1e-6)
+        assert tail(weights, [gaussian(7.0)] * 5, 40.0, enough=1.001 * whole) == pytest.approx(whole, rel=1e-6)
 
     def test_what_the_quick_bound_leaves_open_is_decided_as_before(self) -> None:
         noises, matrix = [laplace(4.0)] * 9, np.random.default_rng(7).normal(size=(4, 9))
         exact = sum(tail(row, noises, 45.0) for row in matrix)
-        quick = union_tail(matrix, noises, 45.0, enough=1e9)
+        quick = tail(matrix, noises, 45.0, enough=1e9)
         assert quick > 1.5 * exact
-        assert union_tail(matrix, noises, 45.0, enough=quick * (1 - 1e-6)) < quick * (1 - 1e-6)
-        assert union_tail(matrix, noises, 45.0, enough=1.01 * exact) <= 1.01 * exact
+        assert tail(matrix, noises, 45.0, enough=quick * (1 - 1e-6)) < quick * (1 - 1e-6)
+        assert tail(matrix, noises, 45.0, enough=1.01 * exact) <= 1.01 * exact
 
     def test_union_of_like_rows_is_a_multiple(self) -> None:
         """Order and signs do not matter; nor do differences in the last bits, but for the last digits."""
@@ -328,26 +330,26 @@ class TestWorkloads:
         noises, row = [laplace(4.0)] * 10, rng.normal(size=10)
         one = tail(row, noises, 40.0)
         like = np.vstack([rng.permutation(row) * rng.choice([-1.0, 1.0], size=10) for _ in range(7)])
-        assert union_tail(like, noises, 40.0, enough=7.001 * one) == pytest.approx(7 * one, rel=1e-9)
+        assert tail(like, noises, 40.0, enough=7.001 * one) == pytest.approx(7 * one, rel=1e-9)
         nearly = like * (1 + 1e-14 * rng.uniform(size=like.shape))
-        assert union_tail(nearly, noises, 40.0, enough=7.001 * one) == pytest.approx(7 * one, rel=1e-3)
+        assert tail(nearly, noises, 40.0, enough=7.001 * one) == pytest.approx(7 * one, rel=1e-3)
 
     def test_rows_on_different_noises_are_not_alike(self) -> None:
         noises = [laplace(2.0), laplace(30.0), laplace(30.0)]
         matrix = np.array([[1.0, 0.0, 2.0], [2.0, 0.0, 1.0]])
         apart = [tail(row, noises, 100.0) for row in matrix]
         assert apart[0] > 2 * apart[1]
-        assert union_tail(matrix, noises, 100.0, enough=1.001 * sum(apart)) == pytest.approx(sum(apart), rel=0.01)
+        assert tail(matrix, noises, 100.0, enough=1.001 * sum(apart)) == pytest.approx(sum(apart), rel=0.01)
 
     def test_union_edges(self) -> None:
         noises = [laplace(2.0)] * 2
-        assert union_tail(np.eye(2), noises, 0.0, enough=0.1) == 1.0
-        assert union_tail(np.zeros((3, 2)), noises, 1.0, enough=0.1) == 0.0
-        assert union_tail(np.empty((0, 2)), noises, 0.0, enough=0.1) == 0.0
-        assert union_tail(np.empty((0, 0)), [], 1.0, enough=0.1) == 0.0
-        assert union_tail(np.ones((500, 2)), noises, 1.0, enough=0.1) == 1.0
+        assert tail(np.eye(2), noises, 0.0, enough=0.1) == 1.0
+        assert tail(np.zeros((3, 2)), noises, 1.0, enough=0.1) == 0.0
+        assert tail(np.empty((0, 2)), noises, 0.0, enough=0.1) == 0.0
+        assert tail(np.empty((0, 0)), [], 1.0, enough=0.1) == 0.0
+        assert tail(np.ones((500, 2)), noises, 1.0, enough=0.1) == 1.0
         with pytest.raises(GoalError, match="one column for each noise"):
-            union_tail(np.eye(3), noises, 1.0, enough=0.1)
+            tail(np.eye(3), noises, 1.0, enough=0.1)
 
     def test_half_widths_of_single_draws_are_multiples(self) -> None:
         noises = [laplace(4.0), gaussian(7.0)]
@@ -394,5 +396,5 @@ def test_a_first_guess_that_says_nothing_warns_of_nothing() -> None:
     """Two thousand narrow draws: at the first tilt that is tried, the exponent is below -709."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        bound = union_tail(np.ones((1, 2000)), [laplace(0.1)] * 2000, 20.0, 0.05)
+        bound = tail(np.ones((1, 2000)), [laplace(0.1)] * 2000, 20.0, 0.05)
     assert 0 < bound < 1e-30

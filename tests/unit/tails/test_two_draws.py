@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bursar.core.noise.law import SMALLEST_SCALE, Noise, NoiseKind
-from bursar.tails.single_draw import pair_tail
-from bursar.tails.tails import tail
+from bursar.tails import pair_tail, tail
 
 REACH = 6000
 

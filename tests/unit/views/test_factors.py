@@ -7,9 +7,8 @@ import pytest
 
 from bursar.core.domain import Categories, Domain
 from bursar.core.queries import Mask, Product, Steps
-from bursar.views.factors import Factored
-from bursar.views.learning import Adaptive
-from bursar.views.multiplicative_weights import Histogram, HistogramGrid
+from bursar.views.histograms import Factored, Histogram, HistogramGrid
+from bursar.views.learner import Adaptive
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
 DOMAIN = Domain(

@@ -8,8 +8,8 @@ import pytest
 from bursar.core.accounting import Allotted, Closed, Event, Failed, Measured, Noise, NoiseKind, Opened, Versioned
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Product, Stack, Steps
-from bursar.views.learner import Histograms, Learner, Learning, learnable, rows_of
-from bursar.views.learning import Adaptive, Always, ConstantRate
+from bursar.papers.boost.learning import Always, ConstantRate, LearningAsPrinted
+from bursar.views.learner import Adaptive, Histograms, Learner, Learning, learnable, rows_of
 from bursar.views.measurements import ALL_ROWS
 from harness.learning import cells, grid
 
@@ -76,16 +76,14 @@ def test_an_answer_above_or_below_the_estimate_moves_it() -> None:
 def test_the_margin_is_a_part_of_the_error_that_was_bought() -> None:
     """tau alpha with alpha = b ln(1/beta) for noise of scale b; 4 b ln(1/beta) with the printed constants."""
     assert LEARNING.margin(COARSE, failed=False) == pytest.approx(0.1 * 10 * np.log(1000), rel=0.02)
-    printed = Learning(
-        schedule=ConstantRate(value=1), heuristic=Always(), tau=0.1, spread=4, margin_after_failure=False
-    )
+    printed = LearningAsPrinted(schedule=ConstantRate(value=1), heuristic=Always(), tau=0.1, spread=4)
     assert printed.margin(COARSE, failed=False) == pytest.approx(0.4 * 10 * np.log(1000), rel=0.02)
     assert (printed.margin(COARSE, failed=True), LEARNING.margin(COARSE, failed=True) > 0) == (0.0, True)
 
 
 def test_the_answer_after_a_failed_test() -> None:
     """As printed it is learnt from whatever it says; as published only beyond the margin. Both are penalised."""
-    for learning, learns in ((LEARNING, False), (Learning(**{**vars(LEARNING), "margin_after_failure": False}), True)):
+    for learning, learns in ((LEARNING, False), (LearningAsPrinted(**vars(LEARNING)), True)):
         records = log()
         for _ in range(2):
             records.measured(A0, 900)
@@ -218,7 +216,7 @@ def test_noise_does_not_count_as_an_estimate_that_is_off() -> None:
         off.measured(A0, 270)
     learner = learnt(off, Learning(**{**vars(LEARNING), "tau": 10.0}))
     assert learner.missed(7) == pytest.approx(65 / 66)
-    assert learner.missed(7) == learner.notes["missed", 7]
+    assert learner.missed(7) == learner.misses[7]
 
 
 @pytest.mark.parametrize(
@@ -235,15 +233,15 @@ def test_views_are_made_once_and_see_every_record_of_the_version() -> None:
     histograms.advance(records)
     first = histograms.of(LEARNING, lambda: Learner(DOMAIN, LEARNING))
     assert share(first) == share(learnt(records))
-    first.notes["price"] = 1
+    first.openings["price"] = (opened(), 1)
     assert histograms.of(LEARNING, lambda: Learner(DOMAIN, LEARNING)) is first
-    assert first.notes == {"price": 1}
+    assert first.openings.keys() == {"price"}
     other = Learning(**{**vars(LEARNING), "tau": 0.2})
     assert histograms.of(other, lambda: Learner(DOMAIN, other)) is not first
     records.measured(A0, 900)
     histograms.advance(records[-1:])
     assert share(histograms.of(LEARNING, lambda: Learner(DOMAIN, LEARNING))) == share(learnt(records))
-    assert first.notes == {}
+    assert first.openings == {}
     records.add(Versioned(version=2))
     histograms.advance(records[-1:])
     again = histograms.of(LEARNING, lambda: Learner(DOMAIN, LEARNING))

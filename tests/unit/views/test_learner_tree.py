@@ -11,10 +11,11 @@ import pytest
 from bursar.core.accounting import Closed, Event, Failed, Measured, Noise, NoiseKind, Opened, Sealed, Versioned
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Product, Stack, Steps
-from bursar.views.factors import Factored
-from bursar.views.learner import Learning
-from bursar.views.learner_tree import Binary, Flat, LearnerTree, Node, Overlapping, WindowTiling, windowed
-from bursar.views.learning import Adaptive, ConstantRate
+from bursar.papers.boost.learning import ConstantRate
+from bursar.papers.boost.tilings import Flat, Overlapping
+from bursar.views.histograms import Factored
+from bursar.views.learner import Adaptive, Learning
+from bursar.views.learner_tree import Binary, LearnerTree, Node, WindowTiling, windowed
 from harness.learning import cells, grid
 
 DOMAIN = grid(8, 2, 3, partition="a")

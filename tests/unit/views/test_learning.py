@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.views.learning import Adaptive, Always, ConstantRate, Decaying, Never, Penalty
-from bursar.views.multiplicative_weights import Histogram, QueryBins
+from bursar.papers.boost.learning import AdaptiveAsPrinted, Always, ConstantRate, Never
+from bursar.views.histograms import Histogram, QueryBins
+from bursar.views.learner import Adaptive, Decaying
 
 
 def cells(low: int, high: int) -> QueryBins:
@@ -54,7 +55,7 @@ def test_a_failed_test_as_published() -> None:
 
 def test_a_failed_test_as_printed() -> None:
     """Only the least updated bins, each by the step; and the same whether before or after the update."""
-    adaptive = Adaptive(first=3, step=2, penalty=Penalty.PRINTED)
+    adaptive = AdaptiveAsPrinted(first=3, step=2)
     histogram = trained(3, 5, 3, 9)
     adaptive.failed(histogram, cells(0, 4))
     adaptive.corrected(histogram, cells(0, 4))
@@ -63,7 +64,7 @@ def test_a_failed_test_as_printed() -> None:
     adaptive.failed(histogram, cells(0, 2))
     assert histogram.thresholds.tolist() == [7, 0, 5, 0]
     untouched = Histogram((2,))
-    Adaptive(first=0, step=2, penalty=Penalty.PRINTED).failed(untouched, cells(0, 2))
+    AdaptiveAsPrinted(first=0, step=2).failed(untouched, cells(0, 2))
     np.testing.assert_array_equal(untouched.thresholds, [2, 2])
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bursar.core.queries import Mask, Product, Steps
-from bursar.views import multiplicative_weights as mw
-from bursar.views.multiplicative_weights import LEAST_WEIGHT, REFRESHED, Histogram, HistogramGrid, QueryBins
+from bursar.views import histograms as mw
+from bursar.views.histograms import LEAST_WEIGHT, UPDATES_BETWEEN_REFRESHES, Histogram, HistogramGrid, QueryBins
 
 NAMES, SHAPE = ("a", "b", "c"), (4, 3, 5)
 GRID = HistogramGrid(NAMES, SHAPE)
@@ -113,7 +113,7 @@ def test_weights_neither_overflow_nor_vanish() -> None:
 
 def test_the_sum_is_taken_afresh_now_and_then() -> None:
     histogram, bins = Histogram(SHAPE), GRID.bins(ASKED["a range"])
-    for turn in range(REFRESHED - 1):
+    for turn in range(UPDATES_BETWEEN_REFRESHES - 1):
         histogram.update(bins, 0.1 if turn % 2 else -0.1)
     histogram.total *= 1.5  # as if rounding had piled up
     assert histogram.estimate(bins) < 0.4
@@ -152,13 +152,13 @@ def test_bins_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> N
     grid = HistogramGrid(NAMES, SHAPE)
     first = grid.bins(ASKED["a list"])
     assert grid.bins(query(c=[1, 1, 0, 0, 1], a=[0, 1, 0, 1])) is first
-    monkeypatch.setattr(mw, "MOST_LISTED", first.remembered)
+    monkeypatch.setattr(mw, "REMEMBERED_BINS", first.remembered)
     grid.bins(joint())
-    assert list(grid.known) == [joint().digest]
-    assert grid.listed == grid.known[joint().digest].remembered
-    monkeypatch.setattr(mw, "MOST_PLACES", 1)
+    assert list(grid.cached) == [joint().digest]
+    assert grid.listed == grid.cached[joint().digest].remembered
+    monkeypatch.setattr(mw, "REMEMBERED_QUERIES", 1)
     grid.bins(ASKED["a range"])
-    assert (list(grid.known), grid.listed) == ([ASKED["a range"].digest], 0)
+    assert (list(grid.cached), grid.listed) == ([ASKED["a range"].digest], 0)
 
 
 def test_a_query_about_nothing() -> None:

@@ -104,9 +104,9 @@ def test_the_smallest_column_sets_are_tried_first(log: Log) -> None:
 def test_only_a_few_sets_are_tried(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     log.measured(JOINT, [1, 2, 3, 4, 5, 6])
     log.measured(EYE, [5, 7, 9])
-    monkeypatch.setattr(views, "TRIED_SETS", 2)
+    monkeypatch.setattr(views, "MOST_COLUMN_SETS", 2)
     assert log.answers(EVERYBODY) == [[21.0]]  # nothing about no column at all, then column a
-    monkeypatch.setattr(views, "TRIED_SETS", 1)
+    monkeypatch.setattr(views, "MOST_COLUMN_SETS", 1)
     assert log.answers(EVERYBODY) == []
 
 
@@ -137,22 +137,22 @@ def test_records_of_other_columns_leave_a_reconstruction_as_it_is(log: Log) -> N
 
 
 def test_what_was_left_out_is_not_tried_again(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bursar.estimation.least_squares.MERGED_CELLS", 2)
+    monkeypatch.setattr("bursar.estimation.least_squares.MOST_MERGED_CELLS", 2)
     log.measured(EYE, [1, 2, 3])
     assert log.answers(EYE) == []
-    monkeypatch.setattr("bursar.estimation.least_squares.MERGED_CELLS", 2048)
+    monkeypatch.setattr("bursar.estimation.least_squares.MOST_MERGED_CELLS", 2048)
     assert log.answers(EYE) == []
 
 
 def test_reconstructions_are_kept_as_long_as_they_fit(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "KEPT_BYTES", 1)
+    monkeypatch.setattr(views, "MOST_RECONSTRUCTION_BYTES", 1)
     log.measured(EYE, [1, 2, 3])
     log.measured(EVERYBODY, [6])
     log.measured(JOINT, [1, 2, 3, 4, 5, 6])
     for queries in (EYE, EVERYBODY, JOINT, EYE):
         assert log.answers(queries)
-        assert len(log.reconstructions.kept) == 1
-    assert list(log.reconstructions.kept)[-1] == ("a", "b")
+        assert len(log.reconstructions.states) == 1
+    assert list(log.reconstructions.states)[-1] == ("a", "b")
 
 
 def test_an_empty_log_answers_nothing() -> None:

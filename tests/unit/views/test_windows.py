@@ -7,7 +7,8 @@ from itertools import combinations, pairwise
 import pytest
 
 from bursar.errors import QueryError
-from bursar.views.learner_tree import Node, children, flat, largest_run, shares, split, split_overlapping, tree_of
+from bursar.papers.boost.tilings import flat, split_overlapping, tree_of
+from bursar.views.learner_tree import Node, children, largest_run, shares, split
 
 WINDOWS = [(low, high) for low in range(64) for high in range(low, 64)]
 

@@ -14,6 +14,7 @@ from bursar.core.noise.exact_sampler import Words, system_words
 from bursar.papers.cachedp.accuracy import Analytic, MonteCarlo
 from bursar.papers.cachedp.instant import InstantEstimator
 from bursar.papers.cachedp.modules import Expander, Mmm, Relax
+from bursar.planner.choose import Preset
 from bursar.planner.offer import Proposer
 
 Tails = Literal["monte-carlo", "analytic"]
@@ -40,9 +41,13 @@ def modules(
     """
     accuracy = MonteCarlo(words=words) if tails == "monte-carlo" else Analytic()
     shared = InstantEstimator(branching=branching, quads=quads, accuracy=accuracy, gls=gls)
-    found: list[Proposer] = [Mmm(shared, proactive=proactive)]
+    proposers: list[Proposer] = [Mmm(shared, proactive=proactive)]
     if expander:
-        found.append(Expander(shared, proactive=proactive))
+        proposers.append(Expander(shared, proactive=proactive))
     if relax:
-        found.append(Relax(shared, rowwise=rowwise))
-    return tuple(found)
+        proposers.append(Relax(shared, rowwise=rowwise))
+    return tuple(proposers)
+
+
+preset = Preset("cachedp", modules(), sequential=True)
+"""CacheDP as it was published, charged as in its paper: for comparison."""

@@ -71,20 +71,20 @@ class MonteCarlo:
     def check(self, weights: Reals, scales: Reals, goal: Goal) -> ErrorLaw | None:
         if goal.kind is GoalKind.RMSE:
             return law_of(weights, scales) if _small(weights, scales, goal) else None
-        found = self._failures(weights, scales, goal.amount) / self.draws
+        failing = self._failures(weights, scales, goal.amount) / self.draws
         p = goal.beta / 100
-        spread = NormalDist().inv_cdf(1 - p / 2) * math.sqrt(found * (1 - found) / self.draws)
-        chance = found + spread + p / 2
+        spread = NormalDist().inv_cdf(1 - p / 2) * math.sqrt(failing * (1 - failing) / self.draws)
+        chance = failing + spread + p / 2
         return Simulated(rows=law_of(weights, scales), alpha=goal.amount, chance=chance) if chance < goal.beta else None
 
     def _failures(self, weights: Reals, scales: Reals, alpha: float) -> int:
         """How many of the draws have an error of alpha or more in any query."""
-        picked, own = _used(weights, scales)
+        picked, used_scales = _used(weights, scales)
         errors = _errors(picked)
         step = max(1, AT_ONCE // max(picked.shape, default=1))
         failed = 0
         for start in range(0, self.draws, step):
-            noise = draw(self.words, own, min(step, self.draws - start))
+            noise = draw(self.words, used_scales, min(step, self.draws - start))
             failed += int((np.abs(errors(noise)).max(axis=0, initial=0.0) >= alpha).sum())
         return failed
 
@@ -114,9 +114,9 @@ class Simulated:
 
 def law_of(weights: Reals, scales: Reals) -> WeightedRows:
     """The law of the errors of answers weighted from rows with Laplace noise; rows without weight are left out."""
-    picked, own = _used(weights, scales)
-    noises = {scale: Noise(kind=NoiseKind.LAPLACE, scale=scale) for scale in set(own.tolist())}
-    return WeightedRows(weights=picked, noises=tuple(noises[scale] for scale in own.tolist()))
+    picked, used_scales = _used(weights, scales)
+    noises = {scale: Noise(kind=NoiseKind.LAPLACE, scale=scale) for scale in set(used_scales.tolist())}
+    return WeightedRows(weights=picked, noises=tuple(noises[scale] for scale in used_scales.tolist()))
 
 
 def draw(words: Words, scales: Reals, count: int) -> Reals:
@@ -152,8 +152,8 @@ def _errors(weights: Reals) -> Callable[[Reals], Reals]:
 
 def _small(weights: Reals, scales: Reals, goal: Goal) -> bool:
     """Whether the root of the mean variance over the queries keeps the goal; 2 b^2 per row, but for whole numbers."""
-    picked, own = _used(weights, scales)
-    variances = 0.5 / np.square(np.sinh(0.5 / own))
+    picked, used_scales = _used(weights, scales)
+    variances = 0.5 / np.square(np.sinh(0.5 / used_scales))
     mean = float(np.square(picked).sum(axis=0) @ variances) / len(weights)
     return mean <= ROUNDED * goal.amount**2
 
@@ -202,9 +202,9 @@ def search(
 
     def at(paid: float) -> Bound | None:
         scales = np.where(payable, np.minimum(cached, paid), cached)
-        found = weights(scales)
-        law = None if found is None else accuracy.check(found, scales, goal)
-        return None if found is None or law is None else Bound(paid=paid, scales=scales, weights=found, law=law)
+        matrix = weights(scales)
+        law = None if matrix is None else accuracy.check(matrix, scales, goal)
+        return None if matrix is None or law is None else Bound(paid=paid, scales=scales, weights=matrix, law=law)
 
     everything = bool(np.isfinite(cached).all())
     free = at(math.inf)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Flags, Reals
-from bursar.strategies.tree import Box
+from bursar.strategies.levels import Box
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,12 @@ class Nested:
     def buckets(self) -> list[int]:
         """The boxes that are larger than the boxes inside them together; each stands for one bucket."""
         volumes = [math.prod(high - low for low, high in box) for box in self.boxes]
-        rest = list(volumes)
+        volume_left = list(volumes)
         for box, around in enumerate(self.contains.T):
             outer = [i for i in np.flatnonzero(around).tolist() if i != box]
             if outer:
-                rest[min(outer, key=volumes.__getitem__)] -= volumes[box]
-        return [box for box, left in enumerate(rest) if left > 0]
+                volume_left[min(outer, key=volumes.__getitem__)] -= volumes[box]
+        return [box for box, left in enumerate(volume_left) if left > 0]
 
     @property
     def matrix(self) -> Reals:
@@ -77,9 +77,9 @@ class Nested:
         Edge cases: a box of infinite scale was not measured; None where the others do not determine the workload.
         """
         matrix = self.matrix
-        wanted, finer = answers @ matrix, 1 / scales
-        weights = wanted @ np.linalg.pinv(matrix * finer[:, None], rcond=1e-12) * finer
-        return weights if np.allclose(weights @ matrix, wanted, rtol=0, atol=1e-8) else None
+        weighted, finer = answers @ matrix, 1 / scales
+        weights = weighted @ np.linalg.pinv(matrix * finer[:, None], rcond=1e-12) * finer
+        return weights if np.allclose(weights @ matrix, weighted, rtol=0, atol=1e-8) else None
 
     def _families(self) -> list[NDArray[np.intp]]:
         """The boxes inside each outermost box, that box included."""
@@ -87,8 +87,8 @@ class Nested:
         return [np.flatnonzero(self.contains[box]) for box in outermost]
 
     def _family(self, members: NDArray[np.intp]) -> Reals:
-        own = np.intersect1d(members, self.buckets)
-        matrix: Reals = self.contains[np.ix_(members, own)].astype(np.float64)
+        buckets = np.intersect1d(members, self.buckets)
+        matrix: Reals = self.contains[np.ix_(members, buckets)].astype(np.float64)
         return matrix
 
 
@@ -102,10 +102,10 @@ def containment(outer: Sequence[Box], inner: Sequence[Box]) -> Flags:
     return result
 
 
-def meeting(one: Sequence[Box], other: Sequence[Box]) -> Flags:
+def meeting(first: Sequence[Box], other: Sequence[Box]) -> Flags:
     """At [i, j], whether box i of the one list and box j of the other have a cell in common."""
-    (low, high), (lows, highs) = _ends(one), _ends(other)
-    result = np.ones((len(one), len(other)), np.bool_)
+    (low, high), (lows, highs) = _ends(first), _ends(other)
+    result = np.ones((len(first), len(other)), np.bool_)
     for column in range(min(low.shape[1], lows.shape[1])):
         result &= low[:, column, None] < highs[None, :, column]
         result &= lows[None, :, column] < high[:, column, None]

@@ -17,9 +17,10 @@ from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.goal import Goal
 from bursar.papers.cachedp.accuracy import AccuracyCheck, Bound, loose, search
 from bursar.papers.cachedp.full_rank import Nested, containment, meeting
+from bursar.papers.cachedp.range_tree import JointTree, QuadTree, RangeTree, decompose
 from bursar.planner.offer import Views
 from bursar.planner.request import Request
-from bursar.strategies.tree import Box, JointTree, QuadTree, Range, RangeTree, decompose
+from bursar.strategies.levels import Box, Range
 from bursar.views.measurements import Columns, products_of
 from bursar.views.nodes import Node, sums_of
 
@@ -46,14 +47,14 @@ class Instant:
         return Nested(self.boxes)
 
     @cached_property
-    def known(self) -> tuple[Node | None, ...]:
+    def nodes(self) -> tuple[Node | None, ...]:
         """What is cached of each box."""
         return tuple(self.cache.get(box) for box in self.boxes)
 
     @cached_property
     def cached(self) -> Reals:
         """The scale of each box in the cache, infinite where it is not there."""
-        return np.array([math.inf if node is None else node.noise.scale for node in self.known])
+        return np.array([math.inf if node is None else node.noise.scale for node in self.nodes])
 
     def expanded(self, scale: float, most: int, *, relatives: bool = False) -> Instant:
         """A_e (Algorithm 5): with up to `most` cached boxes that meet one of A, of noise `scale` or less, finest first.
@@ -62,8 +63,8 @@ class Instant:
         count too that meet a cached box that meets one of A: a parent is worth little without its other children.
         """
         near = [(node.noise.scale, box) for box, node in self.cache.items() if node.noise.scale <= scale]
-        own = set(self.boxes)
-        near = [(noise, box) for noise, box in near if box not in own]
+        in_strategy = set(self.boxes)
+        near = [(noise, box) for noise, box in near if box not in in_strategy]
         boxes = [box for _, box in near]
         touching = meeting(boxes, self.boxes).any(axis=1)
         if relatives:
@@ -107,14 +108,14 @@ class InstantEstimator:
         if last is not None and last[0] is request and last[1] is views:
             return last[2]
         instant = self.instant(request.workload.map, views)
-        found = None if instant is None else self.estimate(instant, instant.cached, request.goal)
-        self._last = (request, views, found)
-        return found
+        estimated = None if instant is None else self.estimate(instant, instant.cached, request.goal)
+        self._last = (request, views, estimated)
+        return estimated
 
     def fresh(self, instant: Instant, goal: Goal) -> Bound | None:
         """The noise that the strategy would need if nothing were cached."""
-        found = self.estimate(instant, np.full(len(instant.boxes), math.inf), goal)
-        return None if found is None else found.bound
+        estimated = self.estimate(instant, np.full(len(instant.boxes), math.inf), goal)
+        return None if estimated is None else estimated.bound
 
     def expanded(self, basic: Estimated, goal: Goal, most: int) -> Estimated | None:
         """The estimate with more cached rows; None where there are none, or they do not help to keep the goal."""
@@ -137,48 +138,49 @@ class InstantEstimator:
         bound = search(weights, cached, payable, start, goal, self.accuracy)
         return None if bound is None else Estimated(instant=instant, bound=bound)
 
-    def instant(self, wanted: LinearMap, views: Views) -> Instant | None:
+    def instant(self, workload: LinearMap, views: Views) -> Instant | None:
         """GenerateStrategy: a tree for the columns of the workload, and its nodes that make up the queries.
 
         Edge cases: None for queries that are not sums of disjoint boxes, and where there would be too many weights.
         """
-        products = products_of(wanted)
-        if views.mode is not Mode.PURE or not wanted.rows or sum(part.rows for part in products) != wanted.rows:
+        products = products_of(workload)
+        if views.mode is not Mode.PURE or not workload.rows or sum(part.rows for part in products) != workload.rows:
             return None
-        columns = views.domain.ordered(wanted.attrs)
-        asked: list[list[Box]] = []
+        columns = views.domain.ordered(workload.attrs)
+        boxes_of_rows: list[list[Box]] = []
         for product in products:
-            sums = sums_of(product, columns, views.domain) if wanted.rows**2 <= MOST_WEIGHTS else None
+            sums = sums_of(product, columns, views.domain) if workload.rows**2 <= MOST_WEIGHTS else None
             if sums is None or not all(sums):
                 return None
-            asked += sums
-        tree = self._tree(columns, [box for boxes in asked for box in boxes], views.domain)
-        parts = [[node for box in boxes for node in decompose(tree, box)] for boxes in asked]
+            boxes_of_rows += sums
+        tree = self._tree(columns, [box for boxes in boxes_of_rows for box in boxes], views.domain)
+        parts = [[node for box in boxes for node in decompose(tree, box)] for boxes in boxes_of_rows]
         places = {box: place for place, box in enumerate(dict.fromkeys(box for part in parts for box in part))}
-        if len(asked) * len(places) > MOST_WEIGHTS:
+        if len(boxes_of_rows) * len(places) > MOST_WEIGHTS:
             return None
-        answers = np.zeros((len(asked), len(places)))
+        answers = np.zeros((len(boxes_of_rows), len(places)))
         for query, part in enumerate(parts):
             answers[query, [places[box] for box in part]] = 1.0
         return Instant(columns, tree, tuple(places), answers, views.nodes.over(columns))
 
-    def _tree(self, columns: Columns, asked: Sequence[Box], domain: Domain) -> RangeTree:
+    def _tree(self, columns: Columns, boxes: Sequence[Box], domain: Domain) -> RangeTree:
         sizes = domain.sizes(columns)
         if len(sizes) == 2 and frozenset(columns) in self._quads:
             return QuadTree((sizes[0], sizes[1]))
-        return JointTree.over(sizes, asked, self.branching)
+        return JointTree.over(sizes, boxes, self.branching)
 
 
 def strategy_of(boxes: Iterable[Box], columns: Columns, domain: Domain) -> tuple[LinearMap, list[Box]]:
     """The boxes as rows, in as few products as grouping them column by column gives; and the box of each row."""
-    crosses: list[tuple[tuple[Range, ...], ...]] = [tuple((own,) for own in box) for box in boxes]
+    crosses: list[tuple[tuple[Range, ...], ...]] = [tuple((ranges,) for ranges in box) for box in boxes]
     for axis in reversed(range(len(columns))):
         merged: dict[tuple[tuple[Range, ...], ...], list[Range]] = {}
         for cross in crosses:
             merged.setdefault((*cross[:axis], *cross[axis + 1 :]), []).extend(cross[axis])
-        crosses = [(*rest[:axis], tuple(own), *rest[axis:]) for rest, own in merged.items()]
+        crosses = [(*others[:axis], tuple(ranges), *others[axis:]) for others, ranges in merged.items()]
     products = tuple(
-        Product(tuple(_mask(name, own, domain) for name, own in zip(columns, cross, strict=True))) for cross in crosses
+        Product(tuple(_mask(name, ranges, domain) for name, ranges in zip(columns, cross, strict=True)))
+        for cross in crosses
     )
     rows = [tuple(box) for cross in crosses for box in combinations(*cross)]
     return (products[0] if len(products) == 1 else Stack(products)), rows

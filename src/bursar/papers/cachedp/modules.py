@@ -17,10 +17,11 @@ from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import GoalKind
 from bursar.papers.cachedp.instant import Estimated, Instant, InstantEstimator, strategy_of
+from bursar.papers.cachedp.range_tree import Marked, decompose
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import Request
-from bursar.proposers.exact import Exact
-from bursar.strategies.tree import Box, Marked, decompose
+from bursar.proposers.reuse import Exact
+from bursar.strategies.levels import Box
 from bursar.views.nodes import Node
 
 MOST_EXTRA = 10
@@ -46,8 +47,8 @@ class Mmm(Proposer):
             return Exact().offers(request, views)
         if request.goal.kind is GoalKind.SPEND:
             return []  # the paper knows no such goal
-        found = self._estimator.basic(request, views)
-        return [] if found is None else _bought(self.name, found, views, proactive=self._proactive)
+        estimated = self._estimator.basic(request, views)
+        return [] if estimated is None else _bought(self.name, estimated, views, proactive=self._proactive)
 
 
 class Expander(Proposer):
@@ -64,8 +65,8 @@ class Expander(Proposer):
         basic = self._estimator.basic(request, views)
         if basic is None or not basic.paid:
             return []
-        found = self._estimator.expanded(basic, request.goal, self._most)
-        return [] if found is None else _bought(self.name, found, views, proactive=self._proactive)
+        expanded = self._estimator.expanded(basic, request.goal, self._most)
+        return [] if expanded is None else _bought(self.name, expanded, views, proactive=self._proactive)
 
 
 class Relax(Proposer):
@@ -86,12 +87,12 @@ class Relax(Proposer):
         basic = self._estimator.basic(request, views)
         if basic is None or not basic.paid:
             return []
-        made = self._one_by_one(basic, views) if self._rowwise else self._whole(basic.instant, request, views)
-        return [] if made is None else [made]
+        relaxed = self._one_by_one(basic, views) if self._rowwise else self._whole(basic.instant, request, views)
+        return [] if relaxed is None else [relaxed]
 
     def _whole(self, instant: Instant, request: Request, views: Views) -> Offer | None:
         """Only one past strategy can contain A: the one whose rows are the finest for all of its boxes."""
-        blocks = {node.block if node is not None else -1 for node in instant.known}
+        blocks = {node.block if node is not None else -1 for node in instant.nodes}
         if -1 in blocks or len(blocks) > 1:
             return None
         bound = self._estimator.fresh(instant, request.goal)
@@ -102,9 +103,9 @@ class Relax(Proposer):
         return _refined(self.name, Estimated(instant=instant, bound=bound), past, (), views)
 
     def _one_by_one(self, basic: Estimated, views: Views) -> Offer | None:
-        known = [basic.instant.known[row] for row in basic.paid]
-        past = [node for node in known if node is not None]
-        new = [basic.instant.boxes[row] for row in basic.paid if basic.instant.known[row] is None]
+        nodes = [basic.instant.nodes[row] for row in basic.paid]
+        past = [node for node in nodes if node is not None]
+        new = [basic.instant.boxes[row] for row in basic.paid if basic.instant.nodes[row] is None]
         return _refined(self.name, basic, past, new, views) if past else None
 
 
@@ -119,9 +120,9 @@ class _Plan:
     bought: Sequence[Box] = ()  # the rows of what is measured
 
     def run(self, verbs: Verbs) -> Estimate:
-        boxes, known = self.instant.boxes, self.instant.known
-        values = {box: node.value for box, node in zip(boxes, known, strict=True) if node is not None}
-        places = {(node.block, node.row): box for box, node in zip(boxes, known, strict=True) if node is not None}
+        boxes, nodes = self.instant.boxes, self.instant.nodes
+        values = {box: node.value for box, node in zip(boxes, nodes, strict=True) if node is not None}
+        places = {(node.block, node.row): box for box, node in zip(boxes, nodes, strict=True) if node is not None}
         for event in self.events:
             match event:
                 case Measured(strategy=strategy, noise=noise):
@@ -133,13 +134,13 @@ class _Plan:
                         if (block, row) in places:
                             values[places[block, row]] = value
         # A row without a value has no weight.
-        found = np.array([values.get(box, 0) for box in boxes], np.float64)
-        return Estimate(values=self.weights @ found, law=self.law)
+        measured = np.array([values.get(box, 0) for box in boxes], np.float64)
+        return Estimate(values=self.weights @ measured, law=self.law)
 
 
-def _bought(name: str, found: Estimated, views: Views, *, proactive: bool) -> list[Offer]:
+def _bought(name: str, estimated: Estimated, views: Views, *, proactive: bool) -> list[Offer]:
     """AnswerWorkload (Algorithm 2, lines 1 to 8), as an offer: buy P, and dP where that costs nothing more."""
-    instant, bound, paid = found.instant, found.bound, found.paid
+    instant, bound, paid = estimated.instant, estimated.bound, estimated.paid
     boxes = [instant.boxes[row] for row in paid]
     choices: list[list[Box]] = [boxes]
     if proactive and boxes:
@@ -174,9 +175,9 @@ def _proactive(instant: Instant, boxes: Sequence[Box]) -> list[Box]:
     return Marked(instant.tree, frozenset(boxes)).proactive(instant.cache, MOST_PROACTIVE)
 
 
-def _refined(name: str, found: Estimated, past: Sequence[Node], new: Sequence[Box], views: Views) -> Offer | None:
+def _refined(name: str, estimated: Estimated, past: Sequence[Node], new: Sequence[Box], views: Views) -> Offer | None:
     """Refine rows of the log to b_P, those of one block and one noise together, and buy new rows with the same."""
-    instant, bound = found.instant, found.bound
+    instant, bound = estimated.instant, estimated.bound
     coarse: dict[tuple[int, Noise], list[int]] = {}
     for node in past:
         if bound.paid < node.noise.scale:

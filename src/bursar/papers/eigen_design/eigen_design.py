@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from bursar.arrays import Reals
 from bursar.errors import QueryError
+from bursar.papers.eigen_design.weights import query_weights
 from bursar.strategies.measure import checked_gram, spectrum
-from bursar.strategies.weights import complete, query_weights
+from bursar.strategies.optimal import complete
 
 
 def eigen_queries(gram: ArrayLike) -> tuple[Reals, Reals]:
@@ -50,9 +51,9 @@ def separated_weights(costs: Reals, squares: Reals, group: int, *, gap: float = 
     """
     if group < 1:
         raise QueryError("a group holds at least one eigen-query")
-    own = [slice(start, start + group) for start in range(0, len(costs), group)]
-    parts = [query_weights(costs[part], squares[part], gap=gap) for part in own]
-    loads = np.array([np.square(w.factors) @ squares[part] for w, part in zip(parts, own, strict=True)])
+    groups = [slice(start, start + group) for start in range(0, len(costs), group)]
+    parts = [query_weights(costs[part], squares[part], gap=gap) for part in groups]
+    loads = np.array([np.square(w.factors) @ squares[part] for w, part in zip(parts, groups, strict=True)])
     outer = query_weights(np.array([w.value for w in parts]), loads, gap=gap)
     return np.concatenate([factor * w.factors for factor, w in zip(outer.factors, parts, strict=True)])
 

@@ -39,8 +39,8 @@ def _basis(size: int) -> Reals:
         return np.asarray(scipy.linalg.hadamard(size), np.float64)
     turns = 2 * np.pi * np.outer(np.arange(size // 2 + 1), np.arange(size)) / size
     waves = np.concatenate([np.cos(turns), np.sin(turns)])
-    kept = waves[np.square(waves).sum(axis=1) > 0.25]  # sin 0, and sin of the half turn, are no functions
-    return np.asarray(kept * np.sqrt(size / np.square(kept).sum(axis=1, keepdims=True)))
+    nonzero = waves[np.square(waves).sum(axis=1) > 0.25]  # sin 0, and sin of the half turn, are no functions
+    return np.asarray(nonzero * np.sqrt(size / np.square(nonzero).sum(axis=1, keepdims=True)))
 
 
 def wavelet(*sizes: int) -> Reals:
@@ -78,18 +78,18 @@ def bmax(sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> list[tuple[int,
     its possible values, and the best product of k and what was summed at most wins.
     Edge cases: no wanted marginals need no measured ones; more than `MOST_COLUMNS` columns are refused.
     """
-    wanted = sorted({tuple(sorted(set(columns))) for columns in sets})
+    marginals = sorted({tuple(sorted(set(columns))) for columns in sets})
     if len(sizes) > MOST_COLUMNS:
         raise QueryError(f"{len(sizes)} columns have too many marginals to choose from; {MOST_COLUMNS} are possible")
-    if any(not set(s) <= set(range(len(sizes))) for s in wanted):
+    if any(not set(s) <= set(range(len(sizes))) for s in marginals):
         raise QueryError("a marginal names a column that is not there")
-    if not wanted:
+    if not marginals:
         return []
     candidates = [t for k in range(len(sizes) + 1) for t in itertools.combinations(range(len(sizes)), k)]
-    summed = {t: {s: _summed(sizes, s, t) for s in wanted if set(s) <= set(t)} for t in candidates}
+    summed = {t: {s: _summed(sizes, s, t) for s in marginals if set(s) <= set(t)} for t in candidates}
     bounds = sorted({cells for covers in summed.values() for cells in covers.values()})
-    choices = [_greedy(wanted, summed, bound) for bound in bounds]
-    return min(choices, key=lambda chosen: (len(chosen) * _worst(wanted, summed, chosen), len(chosen)))
+    choices = [_greedy(marginals, summed, bound) for bound in bounds]
+    return min(choices, key=lambda chosen: (len(chosen) * _worst(marginals, summed, chosen), len(chosen)))
 
 
 def datacube(sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> Reals:
@@ -109,8 +109,8 @@ def _summed(sizes: Sequence[int], small: tuple[int, ...], large: tuple[int, ...]
     return math.prod(sizes[i] for i in large if i not in small)
 
 
-def _greedy(wanted: list[tuple[int, ...]], summed: Covers, bound: int) -> list[tuple[int, ...]]:
-    left, chosen = set(wanted), []
+def _greedy(marginals: list[tuple[int, ...]], summed: Covers, bound: int) -> list[tuple[int, ...]]:
+    left, chosen = set(marginals), []
     while left:
         best = max(summed, key=lambda t: (sum(s in left for s, cells in summed[t].items() if cells <= bound), -len(t)))
         chosen.append(best)
@@ -118,5 +118,5 @@ def _greedy(wanted: list[tuple[int, ...]], summed: Covers, bound: int) -> list[t
     return chosen
 
 
-def _worst(wanted: list[tuple[int, ...]], summed: Covers, chosen: list[tuple[int, ...]]) -> int:
-    return max(min(summed[t][s] for t in chosen if s in summed[t]) for s in wanted)
+def _worst(marginals: list[tuple[int, ...]], summed: Covers, chosen: list[tuple[int, ...]]) -> int:
+    return max(min(summed[t][s] for t in chosen if s in summed[t]) for s in marginals)

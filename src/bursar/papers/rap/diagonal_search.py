@@ -63,7 +63,7 @@ def diagonal_search(
 
     def error(setting: Adaptivity) -> float:
         if setting not in done and not (done and stop()):
-            found = rap(
+            projected = rap(
                 workload,
                 buyer,
                 rounds=setting.rounds,
@@ -74,7 +74,9 @@ def diagonal_search(
                 rng=rng,
                 stop=stop,
             )
-            done[setting] = Trial(adaptivity=setting, projected=found, error=_worst(buyer, found, part.part(JUDGED)))
+            done[setting] = Trial(
+                adaptivity=setting, projected=projected, error=_worst(buyer, projected, part.part(JUDGED))
+            )
         return done[setting].error if setting in done else float("inf")
 
     best = bisected(diagonal, error)
@@ -113,10 +115,10 @@ def _alike(grid: Sequence[Adaptivity], setting: Adaptivity) -> list[Adaptivity]:
     return [other for other in grid if other.rounds * other.picks == setting.rounds * setting.picks]
 
 
-def _worst(buyer: Buyer, found: RapResult, spend: Spend) -> float:
+def _worst(buyer: Buyer, projected: RapResult, spend: Spend) -> float:
     """How many people the worst answer is off by: a query picked as in a round of RAP, and measured."""
-    half, candidates = spend.part(1 / 2), found.workload.candidates
-    estimates = relaxed_counts(found.workload, found.relaxed, size=found.size)
+    half, candidates = spend.part(1 / 2), projected.workload.candidates
+    estimates = relaxed_counts(projected.workload, projected.relaxed, size=projected.size)
     picked = buyer.select(candidates, estimates, count=1, scale=half.selection_scale(1)).values
-    measured = buyer.measure(found.workload.taken(picked), half.noise(1)).values
+    measured = buyer.measure(projected.workload.taken(picked), half.noise(1)).values
     return abs(float(measured[0] - estimates[picked[0]]))

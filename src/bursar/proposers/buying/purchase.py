@@ -1,15 +1,23 @@
-"""From rows worth having to an offer: how exact they must be, which of them are refined and which are bought."""
+"""Which precision to buy: candidate rows are refined or bought so that questions keep their error at the least loss.
+
+State: the information M = sum_j q_j q_j^T / v_j of everything measured, over merged cells, and the loss L of each of
+them. Candidates: rows that may be bought or refined, each with its present loss l_j per unit of its coefficients (zero
+for a row that is new). With discrete Laplace noise of scale b the loss is 1/b and the variance 1 / (2 sinh^2(1/2b)),
+so the precision 2 sinh^2(l/2); with Gaussian noise the loss is 1/(2 s^2) and the precision 2 l. Refined rows count
+once, at their finest.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Refined, rows_of
@@ -21,37 +29,174 @@ from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Views
 from bursar.planner.request import Request
-from bursar.proposers.buying.precision_search import Posterior, PrecisionSearch
-from bursar.strategies.tree import Box
-from bursar.tails.near_lattice import pitches
-from bursar.tails.saddlepoint import near_tails
+from bursar.strategies.levels import Box
+from bursar.tails import near_tails, pitches
 from bursar.views.measurements import products_of
 from bursar.views.nodes import Node
+
+PRECISION_OF_UNMEASURED = 1e-9
+"""Precision, as a share of what the questions need, that directions nobody has measured are given."""
+
+SMALLEST_PRECISION_SHARE = 1e-14
+"""The same as a share of the largest precision there is: less would be lost in the arithmetic."""
+
+SECANT_STEPS = 60
+LEVEL_TOLERANCE = 1e-4
+"""The search stops at this relative width of the loss, or of what is kept below its bound."""
+
+PRECISION_RANGE = 1e6
+"""Precision is sought within this factor of what the questions need."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrecisionSearch:
+    """The least loss of candidate rows at which questions keep a variance or a tail, over one set of merged cells."""
+
+    mode: Mode
+    information: Reals  # (cells, cells)
+    questions: Reals  # (questions, cells)
+    candidates: Reals  # (rows, cells)
+    present: Reals  # (rows,) the loss of each candidate per unit of its coefficients
+
+    def level(self, variance: float, *, mean: bool) -> float | None:
+        """The least loss to which all coarser candidates must be brought, so that the variances asked for keep a bound.
+
+        The bound is on each of them, or on their mean. None where the candidates do not determine the questions,
+        or the numbers are too far apart to tell.
+        Rows all alike are not only simple: rows of one level are disjoint, so their losses do not add up, and making
+        some finer than others costs as much as making all of them as fine.
+        """
+
+        def excess(after: Posterior) -> float:
+            each = after.variances()
+            return _log((each.mean() if mean else each.max(initial=0.0)) / variance)
+
+        return self.level_by(excess, variance)
+
+    def level_by(self, excess: Callable[[Posterior], float], variance: float) -> float | None:
+        """The least loss at which an excess is not positive; `variance` says about where to look. None as for `level`.
+
+        The excess falls as the loss grows: the logarithm of something that is about a power of it, best of its inverse.
+        """
+        try:
+            held = self._held(variance)
+        except np.linalg.LinAlgError:
+            return None
+        before, need = self._precision(self.present), 1 / variance
+
+        def at(place: float) -> float:
+            total = self._precision(np.maximum(self.present, math.exp(place)))
+            # A Gaussian row is bought beside the one that is there; a Laplace row becomes the finer one.
+            return excess(Posterior(held=held, more=total - before, total=total))
+
+        low, start, high = (math.log(self._loss(need * times)) for times in (1 / PRECISION_RANGE, 1.0, PRECISION_RANGE))
+        least = math.log(max(self.present.min(initial=math.inf), math.exp(low)))  # below it nothing changes
+        return _root(at, least, min(max(start, least), high), max(high, least))
+
+    def _held(self, variance: float) -> PriorCovariance:
+        least = max(
+            PRECISION_OF_UNMEASURED / variance,
+            SMALLEST_PRECISION_SHARE * float(self.information.diagonal().max(initial=0.0)),
+        )
+        information = self.information + least * np.eye(len(self.information))
+        solved = np.linalg.solve(information, np.concatenate([self.candidates, self.questions]).T)
+        of_candidates, of_questions = solved[:, : len(self.candidates)], solved[:, len(self.candidates) :]
+        return PriorCovariance(
+            base=np.einsum("ij,ji->i", self.questions, of_questions),
+            among=self.candidates @ of_candidates,
+            shared=self.candidates @ of_questions,
+        )
+
+    def _precision(self, losses: Reals) -> Reals:
+        return 2 * np.square(np.sinh(losses / 2)) if self.mode is Mode.PURE else 2 * losses
+
+    def _loss(self, precision: float) -> float:
+        return 2 * math.asinh(math.sqrt(precision / 2)) if self.mode is Mode.PURE else precision / 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PriorCovariance:
+    """Covariances of questions and candidates before a purchase."""
+
+    base: Reals  # variances of the questions
+    among: Reals  # covariances of the candidates
+    shared: Reals  # of candidates and questions
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Posterior:
+    """Variances and weights of the questions after candidates gained precision, by Woodbury's formula."""
+
+    held: PriorCovariance
+    more: Reals  # (rows,) precision that each candidate gains
+    total: Reals  # (rows,) precision of what is measured of it by then
+
+    def variances(self) -> Reals:
+        """Of the questions."""
+        gain = self.held.shared[self._changed]
+        return np.asarray(self.held.base - np.einsum("ij,ij->j", gain, self._solved))
+
+    def weights(self) -> Reals:
+        """(questions, rows) how much each candidate's own measurement counts in each question."""
+        shared = self.held.shared - self.held.among[:, self._changed] @ self._solved
+        return np.asarray(shared.T * self.total)
+
+    @cached_property
+    def _changed(self) -> NDArray[np.int64]:
+        return np.flatnonzero(self.more > 0)
+
+    @cached_property
+    def _solved(self) -> Reals:
+        inner = self.held.among[np.ix_(self._changed, self._changed)] + np.diag(1 / self.more[self._changed])
+        return np.asarray(np.linalg.solve(inner, self.held.shared[self._changed]))
+
+
+def _root(excess: Callable[[float], float], low: float, start: float, high: float) -> float | None:
+    """exp(x) for the least x between low and high at which a falling function is not positive, if there is one.
+
+    By the secant through the last two places; by halving where that leaves the bracket, or does not get on. It aims a
+    hair below zero, so that what is found is on the right side.
+    """
+    x, slope, farthest, last = start, -1.0, high, (math.nan, math.inf)
+    for _ in range(SECANT_STEPS):
+        y = excess(x)
+        low, high = (x, high) if y > 0 else (low, x)
+        if -LEVEL_TOLERANCE <= y <= 0 or high - low <= LEVEL_TOLERANCE:
+            break
+        slope = (y - last[1]) / (x - last[0]) if math.isfinite(last[0]) else slope
+        following = x - (y + LEVEL_TOLERANCE / 2) / slope if slope < 0 and abs(y) < 0.5 * abs(last[1]) else math.nan
+        last, x = (x, y), following if low < following < high else (low + high) / 2
+    return math.exp(high) if high < farthest or excess(high) <= 0 else None
+
+
+def _log(ratio: float) -> float:
+    return math.log(max(ratio, 1e-300))
+
 
 Bought = Measured | Refined
 
 MOST_CELLS = 1024
 """Most merged cells that are planned over: the plan inverts a matrix of that size."""
 
-TRIES = 16
+MOST_TRIES = 16
 """Most purchases whose exact tails are looked at. The first one is right nearly always."""
 
-ABOVE = 1e-3
+FIRST_LEVEL_ABOVE = 1e-3
 """How far above the approximate level the first one that is tried lies: as high as it would come to lie on average."""
 
-STEP = 2e-3
+LEVEL_STEP = 2e-3
 """By how much the second level that is tried differs from the first; twice as much from each to the next one."""
 
 SLACK_NOT_WORTH_A_TRY = 0.01
 """Room that is not worth another try, as a share of the level."""
 
-COARSE = 1.5
+DISCRETE_BELOW_SCALE = 1.5
 """Below this scale whole numbers count, and the first level that keeps the goal may leave much room."""
 
-FINE = 2e-3
+LATTICE_STEP_SHARE = 2e-3
 """Lattices are taken into account where a whole step is more than this share of the error."""
 
-NEARLY = 0.1
+OFF_LATTICE_SHARE = 0.1
 """And where other draws take a sum off its lattice by less than this share of a step."""
 
 
@@ -72,10 +217,10 @@ class CandidateRows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LevelledPurchase:
-    """Events that bring the rows of a wish to one level, and what will be known after them."""
+    """Events that bring candidate rows to one level of loss, and what will be known after them."""
 
-    wish: CandidateRows
-    level: float  # the loss per unit that no row of the wish is below
+    candidates: CandidateRows
+    level: float  # the loss per unit that no candidate row is below
     events: tuple[Bought, ...]
     places: tuple[Integers, ...]  # for each event, where its values go
     after: Reconstruction  # values of events are missing
@@ -90,7 +235,7 @@ class LevelledPurchase:
             price=Price(events=(*self.events, *more), at_most=price),
             law=self.law,
             run=partial(self._run, more),
-            reuses=sum(node is not None for node in self.wish.nodes),
+            reuses=sum(node is not None for node in self.candidates.nodes),
             buys=bought,
             note=note,
             credit=credit,
@@ -113,53 +258,58 @@ def _carried_out(event: Bought, verbs: Verbs) -> Integers:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PurchaseProblem:
-    """One wish for one question: to which level its rows must be brought, and what that does to the question."""
+    """Which level of loss candidate rows must be brought to for one question, and what that does to the question."""
 
-    wish: CandidateRows
+    candidates: CandidateRows
     request: Request
     views: Views
-    known: Reconstruction
-    market: PrecisionSearch
+    reconstruction: Reconstruction
+    search: PrecisionSearch
 
     @staticmethod
-    def of(wish: CandidateRows, request: Request, views: Views) -> PurchaseProblem | None:
+    def of(candidates: CandidateRows, request: Request, views: Views) -> PurchaseProblem | None:
         """None where question and rows tell too many cells apart."""
-        wanted = request.workload.map
-        known = views.reconstructions.on(views.domain.ordered([*wanted.attrs, *wish.rows.attrs])).copy()
-        parts = [*products_of(wanted), *products_of(wish.rows)]
-        if not all(known.split_by(part) for part in parts) or len(known.state.cells) > MOST_CELLS:
+        workload = request.workload.map
+        reconstruction = views.reconstructions.on(
+            views.domain.ordered([*workload.attrs, *candidates.rows.attrs])
+        ).copy()
+        parts = [*products_of(workload), *products_of(candidates.rows)]
+        if not all(reconstruction.split_by(part) for part in parts) or len(reconstruction.state.cells) > MOST_CELLS:
             return None
-        root = np.sqrt(known.state.cells)
-        market = PrecisionSearch(
+        root = np.sqrt(reconstruction.state.cells)
+        search = PrecisionSearch(
             mode=views.mode,
-            information=known.state.information / np.outer(root, root),
-            asked=np.concatenate([known.coordinates(part) for part in products_of(wanted)]) / root,
-            candidates=np.concatenate([known.coordinates(part) for part in products_of(wish.rows)]) / root,
-            present=wish.losses(views.mode),
+            information=reconstruction.state.information / np.outer(root, root),
+            questions=np.concatenate([reconstruction.coordinates(part) for part in products_of(workload)]) / root,
+            candidates=np.concatenate([reconstruction.coordinates(part) for part in products_of(candidates.rows)])
+            / root,
+            present=candidates.losses(views.mode),
         )
-        return PurchaseProblem(wish=wish, request=request, views=views, known=known, market=market)
+        return PurchaseProblem(
+            candidates=candidates, request=request, views=views, reconstruction=reconstruction, search=search
+        )
 
     @cached_property
     def level(self) -> float | None:
         """About the least level that keeps the goal; for a goal on tails by the saddlepoint approximation."""
         goal = self.request.goal
         if goal.kind is GoalKind.RMSE:
-            return self.market.level(goal.amount**2 * (1 - 1e-9), mean=True)
+            return self.search.level(goal.amount**2 * (1 - 1e-9), mean=True)
         z = -NormalDist().inv_cdf(goal.beta / (2 * self.request.workload.map.rows))
-        found = self.market.level_by(self._excess, (goal.amount / z) ** 2)
-        return None if found is None else (1 + ABOVE) * found
+        level = self.search.level_by(self._excess, (goal.amount / z) ** 2)
+        return None if level is None else (1 + FIRST_LEVEL_ABOVE) * level
 
     def cheapest(self) -> LevelledPurchase | None:
         """The purchase at the coarsest level that is found to keep the goal, which the exact tails decide."""
-        level, step, fails = self.level, STEP, 0.0
+        level, step, fails = self.level, LEVEL_STEP, 0.0
         best: LevelledPurchase | None = None
-        for _ in range(TRIES):
-            made = None if level is None else self._purchase(level)
-            if level is None or made is None:
+        for _ in range(MOST_TRIES):
+            purchase = None if level is None else self._purchase(level)
+            if level is None or purchase is None:
                 break
-            if meets(made.law, self.request.goal):
-                best = made
-                if fails == 0 and _noise_at(level, self.views.mode).scale > COARSE:
+            if meets(purchase.law, self.request.goal):
+                best = purchase
+                if fails == 0 and _noise_at(level, self.views.mode).scale > DISCRETE_BELOW_SCALE:
                     break
             else:
                 fails = level
@@ -176,7 +326,7 @@ class PurchaseProblem:
     def events(self, level: float) -> tuple[Bought, ...] | None:
         """What brings the rows to a level; None where that takes a noise that cannot be drawn."""
         try:
-            return finer(self.wish, level, self.views)
+            return finer(self.candidates, level, self.views)
         except GoalError:
             return None
 
@@ -189,10 +339,10 @@ class PurchaseProblem:
         except BudgetError:
             return None
 
-    def price(self, made: LevelledPurchase) -> int | None:
+    def price(self, purchase: LevelledPurchase) -> int | None:
         """What a purchase costs; None where that is beyond any budget."""
         try:
-            return self.least if made.level == self.level else self.views.price(made.events)
+            return self.least if purchase.level == self.level else self.views.price(purchase.events)
         except BudgetError:
             return None
 
@@ -202,16 +352,16 @@ class PurchaseProblem:
         What is not bought counts as one more draw.
         """
         laplace, amount = self.views.mode is Mode.PURE, self.request.goal.amount
-        weights, spreads = np.abs(after.weights()), 1 / np.sqrt(after.own)
-        rest = np.sqrt(np.maximum(after.variances() - np.square(weights) @ np.square(spreads), 0.0))
-        scales = np.column_stack([weights * spreads, rest]) / (math.sqrt(2) if laplace else 1.0)
+        weights, spreads = np.abs(after.weights()), 1 / np.sqrt(after.total)
+        other_spread = np.sqrt(np.maximum(after.variances() - np.square(weights) @ np.square(spreads), 0.0))
+        scales = np.column_stack([weights * spreads, other_spread]) / (math.sqrt(2) if laplace else 1.0)
         reached = np.full(len(weights), amount)
         if (
-            weights.max(initial=0.0) > FINE * amount
+            weights.max(initial=0.0) > LATTICE_STEP_SHARE * amount
         ):  # on a lattice a tail falls in steps: about its value half a step on
             pitch = pitches(weights, spreads)
-            on = (pitch > 0) & (rest <= NEARLY * pitch)
-            reached[on] = pitch[on] * (np.maximum(np.ceil(amount / pitch[on] - NEARLY), 1.0) - 0.5)
+            on = (pitch > 0) & (other_spread <= OFF_LATTICE_SHARE * pitch)
+            reached[on] = pitch[on] * (np.maximum(np.ceil(amount / pitch[on] - OFF_LATTICE_SHARE), 1.0) - 0.5)
         kind = NoiseKind.LAPLACE if laplace else NoiseKind.GAUSSIAN
         each = float(near_tails(scales, kind, reached).mean())
         aim = self.request.goal.beta / len(weights)
@@ -221,7 +371,7 @@ class PurchaseProblem:
         events = self.events(level)
         if events is None:
             return None
-        after = self.known.copy()
+        after = self.reconstruction.copy()
         places = after.refine(
             Finer(event.block, event.rows, np.zeros(len(event.rows), np.int64), event.after)
             for event in events
@@ -239,7 +389,7 @@ class PurchaseProblem:
         if weights is None:
             return None
         return LevelledPurchase(
-            wish=self.wish,
+            candidates=self.candidates,
             level=level,
             events=events,
             places=tuple(places),
@@ -249,19 +399,19 @@ class PurchaseProblem:
         )
 
 
-def finer(wish: CandidateRows, level: float | Reals, views: Views) -> tuple[Bought, ...]:
-    """What brings every row of the wish that is coarser to a level, or each to its own: refinements, then purchases."""
-    present = wish.losses(views.mode)
-    wanted = np.broadcast_to(level, present.shape)
+def finer(candidates: CandidateRows, level: float | Reals, views: Views) -> tuple[Bought, ...]:
+    """What brings every coarser row to a level, or each to a level of its own: refinements, then purchases."""
+    present = candidates.losses(views.mode)
+    target = np.broadcast_to(level, present.shape)
     refined: dict[tuple[int, Noise, Noise], list[int]] = defaultdict(list)
     bought: dict[Noise, list[int]] = defaultdict(list)
-    for row in np.flatnonzero(wanted > present * (1 + 1e-6)).tolist():
-        node, noise = wish.nodes[row], _noise_at(float(wanted[row]), views.mode)
+    for row in np.flatnonzero(target > present * (1 + 1e-6)).tolist():
+        node, noise = candidates.nodes[row], _noise_at(float(target[row]), views.mode)
         if node is None or views.mode is not Mode.PURE:
             bought[noise].append(row)
         else:
             refined[node.block, node.noise, noise].append(node.row)
-    made: list[Bought] = [
+    events: list[Bought] = [
         Refined(
             block=block,
             measured=views.nodes.strategies[block],
@@ -272,11 +422,11 @@ def finer(wish: CandidateRows, level: float | Reals, views: Views) -> tuple[Boug
         )
         for (block, before, after), rows in refined.items()
     ]
-    made += [
-        Measured(strategy=rows_of(wish.rows, np.array(rows)), noise=noise, version=views.version)
+    events += [
+        Measured(strategy=rows_of(candidates.rows, np.array(rows)), noise=noise, version=views.version)
         for noise, rows in bought.items()
     ]
-    return tuple(made)
+    return tuple(events)
 
 
 def _noise_at(loss: float, mode: Mode) -> Noise:

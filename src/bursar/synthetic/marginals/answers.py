@@ -23,8 +23,8 @@ from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Stack
 from bursar.core.queries.linear_map import PAIR_CELLS
 from bursar.errors import GoalError, QueryError
-from bursar.strategies.plan import ROUNDING
-from bursar.strategies.residual import every_value, residuals
+from bursar.strategies.best import ROUNDING_OF_PRICES
+from bursar.strategies.marginals import every_value, residuals
 from bursar.synthetic.marginals.estimates import Consistent, MarginalAccuracy
 from bursar.synthetic.marginals.evidence import (
     MOST_COLUMNS,
@@ -76,7 +76,7 @@ class Allowance:
         """The noise at which rows of this price cost all of it: b = k p / epsilon, sigma^2 = k^2 p / (2 rho)."""
         concentrated = math.sqrt(price / (2 * self.spend.amount))
         scale = self.contributions * (price / self.spend.amount if self.pure else concentrated)
-        return Noise(kind=self.spend.kind, scale=max(scale * ROUNDING, SMALLEST_SCALE))
+        return Noise(kind=self.spend.kind, scale=max(scale * ROUNDING_OF_PRICES, SMALLEST_SCALE))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

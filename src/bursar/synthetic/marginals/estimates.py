@@ -82,7 +82,7 @@ class MarginalAccuracy:
         return all(self.domain[name].size > 1 for name in part)
 
     def _precision(self, source: MarginalSource, part: Names) -> float:
-        if source.residual:  # H^T H = length (1 - J/n) for each column, as in strategies/residual.py
+        if source.residual:  # H^T H = length (1 - J/n) for each column, as in strategies/marginals.py
             sizes = self.domain.sizes(part)
             return math.prod(2.0 if size == 2 else float(size) ** 2 for size in sizes) / source.variance
         return 1 / (source.variance * self.domain.cells(name for name in source.columns if name not in part))

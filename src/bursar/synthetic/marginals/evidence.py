@@ -13,7 +13,7 @@ from bursar.core.accounting import Measured, Noise, NoiseKind, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.strategies.residual import every_value
+from bursar.strategies.marginals import every_value
 
 Names = tuple[str, ...]
 
@@ -25,7 +25,7 @@ MOST_COLUMNS = 8
 class MarginalSource:
     """Which columns were measured together, and how well; known before anything is bought.
 
-    `residual` says that the rows of `strategies/residual.py` were measured, not the cells themselves. `variance` is
+    `residual` says that the rows of `strategies/marginals.py` were measured, not the cells themselves. `variance` is
     sigma^2 for Gaussian noise and 2 b^2 for Laplace noise, never below that of the discrete laws.
     """
 

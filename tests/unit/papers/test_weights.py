@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
+from bursar.papers.eigen_design import workloads
 from bursar.papers.eigen_design.fourier import fourier_basis, wavelet
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design.weights import query_weights, weigh_basis
 from bursar.strategies.hierarchical import hierarchical, identity
 from bursar.strategies.measure import pure_error, rms_error, sensitivity
-from bursar.strategies.weights import complete, query_weights, weigh_basis
+from bursar.strategies.optimal import complete
 
 RNG = np.random.default_rng(3)
 

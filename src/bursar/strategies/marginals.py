@@ -8,6 +8,8 @@ planning nor reconstruction ever sees the full domain.
 ResidualPlanner measures differences with correlated noise. Here the rows of a column of n values are n e_i - 1, for
 which sum_i (n e_i - 1)(n e_i - 1)^T = n^2 (1 - J/n) exactly: independent noise does the same, in whole numbers and at
 no loss, for one row more than the residual has dimensions.
+
+With Laplace noise tables are measured themselves (`laplace_marginals`).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ MOST_PAIRS = 2**24
 """Most pairs of a marginal and one of its parts."""
 
 NORM_BITS = 58
-STEPS = 2000
+MOST_STEPS = 2000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,7 +162,7 @@ class Residuals:
         w = np.full(len(self.marginals), 1 / len(self.marginals))
         best: ResidualPlan | None = None
         least, bound, rate = math.inf, 0.0, 1.0
-        for _ in range(STEPS):
+        for _ in range(MOST_STEPS):
             v, T = self._closed_form(w / self.queries)
             noise = _noise(self.prices, v, T)
             each = (self.coefficients @ noise) / self.queries
@@ -256,11 +258,11 @@ def residuals(columns: Sequence[ResidualColumn], marginals: Sequence[Sequence[in
         members = np.array([sets[number] for number in which], np.int64).reshape(len(which), arity)
         for pattern in range(2**arity):
             inside = np.array([bool(pattern >> place & 1) for place in range(arity)], bool)
-            own = np.where(inside, factors[members, 1], factors[members, 2]).prod(axis=1)
+            products = np.where(inside, factors[members, 1], factors[members, 2]).prod(axis=1)
             chosen = np.full((len(which), width), -1, np.int64)
             chosen[:, : inside.sum()] = members[:, inside]
             owners.append(which)
-            amounts.append(own)
+            amounts.append(products)
             keys.append(chosen)
     parts, number = _numbered(np.concatenate(keys), len(columns))
     amount = np.concatenate(amounts)
@@ -271,11 +273,11 @@ def residuals(columns: Sequence[ResidualColumn], marginals: Sequence[Sequence[in
     keep = real[number]
     shape = (len(sets), int(real.sum()))
     matrix = scipy.sparse.coo_array((amount[keep], (owner[keep], place[number[keep]])), shape=shape)
-    kept = tuple(S for S, is_real in zip(listed, real, strict=True) if is_real)
+    measured = tuple(S for S, is_real in zip(listed, real, strict=True) if is_real)
     prices = np.append(factors[:, 0], 1.0)[parts[real]].prod(axis=1)
     if prices.max(initial=1.0) > 2.0**NORM_BITS:
         raise QueryError("these columns have too many values together")
-    return Residuals(columns=tuple(columns), marginals=sets, parts=kept, prices=prices, coefficients=matrix.tocsr())
+    return Residuals(columns=tuple(columns), marginals=sets, parts=measured, prices=prices, coefficients=matrix.tocsr())
 
 
 def _numbered(keys: Integers, columns: int) -> tuple[Integers, Integers]:
@@ -304,5 +306,66 @@ def _own_variance(column: ResidualColumn) -> Reals:
     """The variance of each query's residual part at noise of variance one."""
     if column.weights is None:
         return np.full(column.queries, column.residual / column.queries)
-    own: Reals = np.square(column.weights).sum(axis=1)
-    return own
+    variances: Reals = np.square(column.weights).sum(axis=1)
+    return variances
+
+
+COVERED_SETS = 2000
+"""Most marginals among which larger ones are sought to answer smaller ones."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeasuredTables:
+    """Tables, their scales at sum 1/b = 1, and the table that answers each marginal."""
+
+    sizes: tuple[int, ...]
+    marginals: tuple[Set, ...]
+    tables: tuple[Set, ...]
+    scales: Reals
+    source: tuple[int, ...]
+
+    def variance(self, marginal: int) -> float:
+        """Of each count of a marginal, over the variance of a draw of scale one: cells added up, times b^2."""
+        table = self.source[marginal]
+        added = math.prod(self.sizes[i] for i in self.tables[table] if i not in self.marginals[marginal])
+        return added * float(self.scales[table]) ** 2
+
+    def estimate(self, marginal: int, values: Reals) -> Reals:
+        """The counts of a marginal from the values of its table."""
+        table = self.tables[self.source[marginal]]
+        gone = tuple(axis for axis, i in enumerate(table) if i not in self.marginals[marginal])
+        counts: Reals = values.reshape([self.sizes[i] for i in table]).sum(axis=gone)
+        return counts.ravel()
+
+    def total(self) -> float:
+        cells = [math.prod(self.sizes[i] for i in A) for A in self.marginals]
+        return sum(count * self.variance(number) for number, count in enumerate(cells))
+
+
+def laplace_marginals(sizes: Sequence[int], marginals: Sequence[Set]) -> MeasuredTables:
+    """The better of measuring every marginal and measuring only those that are contained in no other.
+
+    Every row of data falls into one cell of each table, so tables with scales b_B cost sum 1/b_B. For given tables and
+    given numbers of answers c_B taken from each, sum c_B b_B^2 is least for b_B proportional to c_B^(-1/3).
+    """
+    listed = tuple(dict.fromkeys(marginals))
+    choices = [_measured(tuple(sizes), tuple(marginals), listed)]
+    if len(listed) <= COVERED_SETS:
+        largest = tuple(A for A in listed if not any(set(A) < set(B) for B in listed))
+        if len(largest) < len(listed):
+            choices.append(_measured(tuple(sizes), tuple(marginals), largest))
+    return min(choices, key=MeasuredTables.total)
+
+
+def _measured(sizes: tuple[int, ...], marginals: tuple[Set, ...], tables: tuple[Set, ...]) -> MeasuredTables:
+    place = {table: number for number, table in enumerate(tables)}
+    cells = [math.prod(sizes[i] for i in table) for table in tables]
+    source = []
+    for A in marginals:
+        above = [place[A]] if A in place else [n for n, B in enumerate(tables) if set(A) <= set(B)]
+        source.append(min(above, key=lambda n: cells[n]))
+    answers = np.bincount(source, minlength=len(tables)) * np.array(cells, np.float64)
+    shares = np.cbrt(answers)
+    return MeasuredTables(
+        sizes=sizes, marginals=marginals, tables=tables, scales=shares.sum() / shares, source=tuple(source)
+    )

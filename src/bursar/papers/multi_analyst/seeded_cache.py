@@ -34,15 +34,12 @@ from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
 from bursar.planner.planner import Planner, Prices, Promised
 from bursar.planner.refusal import refusal
 from bursar.planner.request import Request
-from bursar.proposers.direct import Direct
-from bursar.proposers.exact import Exact
-from bursar.proposers.partwise import Partwise
-from bursar.proposers.reconstruct import Reconstruct
+from bursar.proposers.direct import Direct, Partwise
+from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.proposers.strategy import Strategy
-from bursar.views.measurements import Measurements, Reconstructions
+from bursar.views.measurements import Measurements, Reconstructions, Rents
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
-from bursar.views.rents import Rents
 
 FREE: tuple[Proposer, ...] = (Exact(), Partwise(), Reconstruct())
 
@@ -79,7 +76,7 @@ class Alone(Proposer):
     name = "alone"
 
     def __init__(self, proposers: Sequence[Proposer], prices: Prices) -> None:
-        buyers = tuple(one for one in proposers if isinstance(one, Strategy | Direct))
+        buyers = tuple(proposer for proposer in proposers if isinstance(proposer, Strategy | Direct))
         self._buyers = Preset("alone", buyers if buyers else (Direct(),))
         self._prices = prices
 
@@ -87,18 +84,18 @@ class Alone(Proposer):
         """The identical rows of the log for nothing, else the purchase that an empty log would need."""
         plan = choose(self._buyers, request, self._empty(views))
         if plan is None or plan.free:
-            return [offer for one in FREE for offer in one.offers(request, views)]
-        known = self._identical(plan, request, views)
-        return [known if known is not None else _repriced(plan, views)]
+            return [offer for proposer in FREE for offer in proposer.offers(request, views)]
+        identical = self._identical(plan, request, views)
+        return [identical if identical is not None else _repriced(plan, views)]
 
     def _identical(self, plan: Offer, request: Request, views: Views) -> Offer | None:
         rows = [_as_fine(event, views) for event in plan.price.events if isinstance(event, Measured)]
-        found = [record for record in rows if record is not None]
-        if len(found) < len(plan.price.events):
+        records = [record for record in rows if record is not None]
+        if len(records) < len(plan.price.events):
             return None
         only = self._empty(views)
-        only.measurements.advance(found)
-        free = [offer for one in FREE for offer in one.offers(request, only)]
+        only.measurements.advance(records)
+        free = [offer for proposer in FREE for offer in proposer.offers(request, only)]
         return next((offer for offer in free if acceptable(offer, request.goal)), None)
 
     def _empty(self, views: Views) -> Views:
@@ -111,19 +108,19 @@ class Alone(Proposer):
             reconstructions=Reconstructions(views.domain, measurements),
             rents=Rents(views.domain, self._prices.empty_book),
             nodes=Nodes(views.domain),
-            shelves=PartitionViews(views.domain, self._prices.empty_book),
+            partition_measurements=PartitionViews(views.domain, self._prices.empty_book),
             price=self._prices.empty_book().price,
             total=None,
         )
 
 
-def _as_fine(wanted: Measured, views: Views) -> Record | None:
+def _as_fine(purchase: Measured, views: Views) -> Record | None:
     """The finest measurement of the same rows, if it is no coarser than the one that is wanted."""
-    record = views.measurements.finest.get(wanted.strategy.digest)
+    record = views.measurements.finest.get(purchase.strategy.digest)
     if record is None or not isinstance(record.event, Measured):
         return None
     noise = record.event.noise
-    return record if noise.kind is wanted.noise.kind and noise.scale <= wanted.noise.scale else None
+    return record if noise.kind is purchase.noise.kind and noise.scale <= purchase.noise.scale else None
 
 
 def _repriced(plan: Offer, views: Views) -> Offer:

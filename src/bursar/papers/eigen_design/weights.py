@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -18,9 +18,6 @@ from bursar.arrays import Reals
 from bursar.errors import QueryError
 from bursar.strategies.measure import OUT_OF_SPAN, checked_gram
 
-COMPLETE = 1e-12
-"""A column whose squared norm is this close to the largest, relatively, needs no completion."""
-
 
 class DesignMatrix(Protocol):
     """Anything that multiplies vectors from both sides as a matrix does: dense, or a structure of its own."""
@@ -28,9 +25,9 @@ class DesignMatrix(Protocol):
     @property
     def shape(self) -> tuple[int, ...]: ...
 
-    def __matmul__(self, vector: Any, /) -> Any: ...
+    def __matmul__(self, vector: Reals, /) -> ArrayLike: ...
 
-    def __rmatmul__(self, vector: Any, /) -> Any: ...
+    def __rmatmul__(self, vector: Reals, /) -> ArrayLike: ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,22 +99,6 @@ def weigh_basis(gram: ArrayLike, basis: ArrayLike, *, power: int = 2, gap: float
     factors = query_weights(costs[used], np.abs(Q[used]) ** power, power=power, gap=gap).factors
     strategy: Reals = factors[:, None] * Q[used]
     return strategy
-
-
-def complete(strategy: Reals) -> Reals:
-    """Rows that lift every column to the largest norm (Program 2, steps 4 and 5): more answers at the same price.
-
-    Guarantees: the L2 sensitivity is unchanged, the error never larger; a strategy that needs nothing is returned
-    itself.
-    """
-    norms = np.einsum("ij,ij->j", strategy, strategy)
-    room = norms.max(initial=0.0) - norms
-    open_cells = np.flatnonzero(room > COMPLETE * norms.max(initial=0.0))
-    if not open_cells.size:
-        return strategy
-    rows = np.zeros((len(open_cells), strategy.shape[1]))
-    rows[np.arange(len(open_cells)), open_cells] = np.sqrt(room[open_cells])
-    return np.concatenate([strategy, rows])
 
 
 def _pseudo_inverse(Q: Reals) -> Reals:

@@ -1,4 +1,4 @@
-"""How large the error of an answer can be: upper bounds on the tails of weighted sums of discrete noise.
+"""Upper bounds on the tails of weighted sums of discrete noise, and of whole workloads of them.
 
 An estimate is a weighted sum of measured rows, so its error is S = sum_j w_j X_j with independent discrete noise X_j
 of known laws; a workload has one such sum for each query. Nothing here depends on data, and nothing is simulated:
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,22 +27,16 @@ from numpy.typing import ArrayLike, NDArray
 from bursar.arrays import Reals
 from bursar.core.noise.law import Noise
 from bursar.errors import GoalError
-from bursar.tails.characteristic import Sums
-from bursar.tails.inversion import Inversion, chernoff_exponent, chernoff_width, quick_exponent
-from bursar.tails.near_lattice import NearLattice
-from bursar.tails.noises import Kinds, Noises
+from bursar.tails.characteristic import Kinds, Noises, Sums
+from bursar.tails.inversion import Inversion, NearLattice, chernoff_exponent, chernoff_width, quick_exponent
 from bursar.tails.single_draw import (
     FARTHEST,
     beyond,
     check_beta,
     half_width,
     outward,
-    scale_for,
-    single_tail,
     steps,
 )
-
-__all__ = ["chernoff_tail", "half_width", "half_widths", "scale_for", "single_tail", "tail", "union_tail"]
 
 CHERNOFF_ONLY_BELOW = 1e-30
 """Chernoff's bound is not improved below this: it moves a threshold by less than 3 %."""
@@ -51,48 +46,29 @@ REMAINDER_SHARE_OF_TAIL = 2.0**-14
 """What a sum has beside its lattice may take up this part of a tail, or of a failure probability."""
 REMAINDER_SHARE_OF_WIDTH = 0.001
 """And this part of a half-width."""
-KEPT, KEPT_TERMS = 4096, 64
+REMEMBERED_SUMS, REMEMBERED_TERMS = 4096, 64
 """How many bounds are remembered, each a function of its sum alone, and of how many kinds of terms at most."""
 ROUNDING_OF_SPARED_TAILS = 2.0**-40
 """For the rounding of what is spared: far more than a dozen operations can have lost."""
 LARGEST_WEIGHT = 2.0**300
-BLOCK = 1 << 18
+NUMBERS_AT_ONCE = 1 << 18
+"""How many weights are looked at together."""
 TINY = sys.float_info.min
 
 
-def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float) -> float:
-    """At least Pr[|S| >= alpha] for the sum S of `weights[j]` times a draw of `noises[j]`.
+def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: float = 0.0) -> float:
+    """At least Pr[max_i |S_i| >= alpha] over the rows of a matrix of weights: the union bound over the rows.
 
-    Edge cases: 1 for alpha <= 0; 0 for alpha > 0 and no weight but zero; one term is as good as `single_tail`.
-    """
-    return union_tail(np.atleast_2d(np.asarray(weights, dtype=np.float64)), noises, alpha, enough=0.0)
-
-
-def chernoff_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float) -> Reals:
-    """For each row of a matrix of weights, a bound on Pr[|S_i| >= alpha]: at most 2 min_s E exp(s (S_i - alpha)).
-
-    Guarantees: at least the truth, often 1.5 to 10 times that; it costs a few passes over the matrix.
-    Edge cases: as for `tail`.
-    """
-    matrix = _matrix(weights, noises)
-    if steps(alpha) == 0:
-        return np.ones(len(matrix))
-    bounds, some = np.zeros(len(matrix)), matrix.any(axis=1)
-    if some.any():
-        _, _, bounds[some] = _chernoff(Sums.of(matrix[some], noises), np.full(some.sum(), min(alpha, FARTHEST)))
-    return bounds
-
-
-def union_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: float) -> float:
-    """At least Pr[max_i |S_i| >= alpha] over the rows of a matrix of weights: the sum of bounds on the rows.
+    S_i is the sum of `weights[i, j]` times a draw of `noises[j]`; a list of weights is one row.
 
     Every row is bounded by Chernoff, first by a quick guess, then with the tail of its widest draw; then the worst are
     inverted, until the sum is at most `enough` or cannot be.
 
     Guarantees: at least the truth. If it is above `enough`, so is the sum of the tight bounds of all rows.
-    Edge cases: 1 for alpha <= 0 (if there is a row); 0 for alpha > 0 and no weight but zero.
+    Edge cases: 1 for alpha <= 0 (if there is a row); 0 for alpha > 0 and no weight but zero; one term is as good as
+    `single_tail`.
     """
-    matrix = _matrix(weights, noises)
+    matrix = _matrix(np.atleast_2d(np.asarray(weights, dtype=np.float64)), noises)
     if steps(alpha) == 0:
         return 1.0 if len(matrix) else 0.0
     some, alpha = matrix[matrix.any(axis=1)], min(alpha, FARTHEST)
@@ -102,18 +78,18 @@ def union_tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough
         return outward(quick)
     rows = _Rows.of(some, noises)
     alphas = alpha * np.where(rows.equal, 1.0, 1.0 - SHARED_BOUND_SHIFT)
-    s, exponents, bounds = _chernoff(rows.sums, alphas)
+    s, exponents, bounds = chernoff_tails(rows.sums, alphas)
     # Rows that are only nearly equal differ by a D with E exp(2^35 s D) <= E exp(sS): this is its own Chernoff bound.
     strays = np.exp(-np.clip(exponents + (2.0**35 * SHARED_BOUND_SHIFT - 1.0) * s * alphas, 0.0, 700.0))
     strays = np.where(rows.equal, 0.0, 2.0 * strays)
     order = np.argsort(-rows.count * bounds)
-    rest = np.append(np.cumsum((rows.count * (bounds + strays))[order][::-1])[::-1], 0.0)
-    known = 0.0
+    remaining = np.append(np.cumsum((rows.count * (bounds + strays))[order][::-1])[::-1], 0.0)
+    settled = 0.0
     for place, i in enumerate(order):
-        if known > enough or known + rest[place] <= enough:
-            return outward(known + float(rest[place]))
-        known += float(rows.count[i] * (rows.tail(i, float(alphas[i]), float(bounds[i])) + strays[i]))
-    return outward(known)
+        if settled > enough or settled + remaining[place] <= enough:
+            return outward(settled + float(remaining[place]))
+        settled += float(rows.count[i] * (rows.tail(i, float(alphas[i]), float(bounds[i])) + strays[i]))
+    return outward(settled)
 
 
 def half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: float) -> Reals:
@@ -131,7 +107,7 @@ def half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: float) -> Rea
     check_beta(share)
     outer = np.concatenate([chernoff_width(rows.sums.rows(block), share) for block in _blocks(rows.sums)])
     distinct = np.array([rows.width(i, share, float(outer[i])) for i in range(len(outer))])
-    # As in `union_tail`; here the chance that |D| > NEAR outer is below share / 2^30000.
+    # As in `tail`; here the chance that |D| > SHARED_BOUND_SHIFT outer is below share / 2^30000.
     distinct = np.where(rows.equal, distinct, np.nextafter(distinct + SHARED_BOUND_SHIFT * outer, np.inf))
     widths[rows.place >= 0] = distinct[rows.place[rows.place >= 0]]
     return widths
@@ -186,8 +162,8 @@ class _Rows:
             near = NearLattice.of(weights, self.noises, self.spreads)
             place, beside = (alpha, 1.0) if near is None else near.split(alpha)
             if near is not None and beside <= REMAINDER_SHARE_OF_TAIL * chernoff:
-                return min(chernoff, outward(_tail(near.whole, self.noises, place) + beside))
-        return min(chernoff, _tail(weights, self.noises, alpha))
+                return min(chernoff, outward(_sum_tail(near.whole, self.noises, place) + beside))
+        return min(chernoff, _sum_tail(weights, self.noises, alpha))
 
     def width(self, i: int, beta: float, outer: float) -> float:
         """The least h, or a little more, with Pr[|S_i| > h] <= beta; `outer` is Chernoff's."""
@@ -198,43 +174,43 @@ class _Rows:
             near = NearLattice.of(weights, self.noises, self.spreads)
             beside = math.inf if near is None else near.reach(REMAINDER_SHARE_OF_TAIL * beta)
             if near is not None and beside <= REMAINDER_SHARE_OF_WIDTH * outer:
-                width = _width(near.whole, self.noises, (1.0 - REMAINDER_SHARE_OF_TAIL) * beta)
+                width = _sum_width(near.whole, self.noises, (1.0 - REMAINDER_SHARE_OF_TAIL) * beta)
                 return min(outer, math.nextafter(width + beside, math.inf))
-        return _width(weights, self.noises, beta)
+        return _sum_width(weights, self.noises, beta)
 
 
-def _tail(weights: Reals, noises: Noises, alpha: float) -> float:
+def _sum_tail(weights: Reals, noises: Noises, alpha: float) -> float:
     """The tightest bound on Pr[|S| >= alpha] for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
-    return (_tail_of if len(terms) <= KEPT_TERMS else _tail_of.__wrapped__)(terms, alpha)
+    return (_tail_of if len(terms) <= REMEMBERED_TERMS else _tail_of.__wrapped__)(terms, alpha)
 
 
-def _width(weights: Reals, noises: Noises, beta: float) -> float:
+def _sum_width(weights: Reals, noises: Noises, beta: float) -> float:
     """The least h, or a little more, with Pr[|S| > h] <= beta, for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
-    return (_width_of if len(terms) <= KEPT_TERMS else _width_of.__wrapped__)(terms, beta)
+    return (_width_of if len(terms) <= REMEMBERED_TERMS else _width_of.__wrapped__)(terms, beta)
 
 
-Terms = tuple[tuple[float, Noise, int], ...]
+SumTerms = tuple[tuple[float, Noise, int], ...]
 """A sum: weights, none of them zero, each with the noise that it weighs and the number of such terms."""
 
 
-def _terms(weights: Reals, noises: Noises) -> Terms:
+def _terms(weights: Reals, noises: Noises) -> SumTerms:
     present = np.flatnonzero(weights)
     counts = Counter(zip(weights[present].tolist(), noises.which[present].tolist(), strict=True))
     return tuple((weight, noises.kinds.noises[kind], count) for (weight, kind), count in counts.items())
 
 
-@lru_cache(maxsize=KEPT)
-def _tail_of(terms: Terms, alpha: float) -> float:
+@lru_cache(maxsize=REMEMBERED_SUMS)
+def _tail_of(terms: SumTerms, alpha: float) -> float:
     weight, noise, count = terms[0]
     if len(terms) == count == 1:
         return beyond(noise, steps(alpha, weight))
     return Inversion.of(_row(terms), alpha).upper(alpha)
 
 
-@lru_cache(maxsize=KEPT)
-def _width_of(terms: Terms, beta: float) -> float:
+@lru_cache(maxsize=REMEMBERED_SUMS)
+def _width_of(terms: SumTerms, beta: float) -> float:
     weight, noise, count = terms[0]
     if len(terms) == count == 1:
         return _multiple(int(half_width(noise, beta)), weight)
@@ -253,7 +229,7 @@ def _width_of(terms: Terms, beta: float) -> float:
     return _multiple(steps(covers, inversion.pitch) - 1, inversion.pitch)
 
 
-def _row(terms: Terms) -> Sums:
+def _row(terms: SumTerms) -> Sums:
     weights, noises, counts = zip(*terms, strict=True)
     each = Noises(Kinds(noises), np.arange(len(noises)))  # to find equal ones would take longer than it saves
     return Sums.of(np.array([weights]), each, np.array(counts, np.float64)).row(0)
@@ -265,17 +241,17 @@ def _multiple(k: int, unit: float) -> float:
     return product if Fraction(product) >= k * Fraction(unit) else math.nextafter(product, math.inf)
 
 
-def _chernoff(sums: Sums, alphas: Reals) -> tuple[Reals, Reals, Reals]:
+def chernoff_tails(sums: Sums, alphas: Reals) -> tuple[Reals, Reals, Reals]:
     """For each row the tilt, the exponent and a bound on both tails, a block of rows at a time.
 
     The bound is Chernoff's, but for the widest draw of a row, which has a tail of its own.
     """
-    found = []
+    blocks = []
     for block in _blocks(sums):
-        own = sums.rows(block)
-        s, exponent = chernoff_exponent(own, alphas[block])
-        found.append((s, exponent, own.log_spared(s)))
-    s, exponent, spared = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        some = sums.rows(block)
+        s, exponent = chernoff_exponent(some, alphas[block])
+        blocks.append((s, exponent, some.log_spared(s)))
+    s, exponent, spared = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     bound = np.where(exponent > 0.0, np.exp(np.minimum(spared - exponent, 0.0)), 1.0)
     return s, exponent, np.clip(2.0 * (1.0 + ROUNDING_OF_SPARED_TAILS) * bound, TINY, 1.0)
 
@@ -289,7 +265,7 @@ def _quick(weights: Reals, noises: Sequence[Noise], alpha: float) -> float:
 
 
 def _blocks(sums: Sums) -> list[slice]:
-    rows, size = len(sums.parts[0].weight), max(1, BLOCK // int(sums.terms()))
+    rows, size = len(sums.parts[0].weight), max(1, NUMBERS_AT_ONCE // int(sums.terms()))
     return [slice(start, start + size) for start in range(0, rows, size)]
 
 
@@ -301,3 +277,89 @@ def _matrix(weights: ArrayLike, noises: Sequence[Noise]) -> Reals:
     if not np.all((sizes == 0.0) | ((sizes >= 1.0 / LARGEST_WEIGHT) & (sizes <= LARGEST_WEIGHT))):
         raise GoalError("a weight must be zero, or between 2^-300 and 2^300 in size")
     return matrix
+
+
+REMEMBERED_ROWS = 1 << 16
+"""How many bounds on grouped rows are remembered."""
+
+MOST_DRAWS = 4096
+"""Rows of up to this many draws have exact half-widths; larger ones, Chernoff's."""
+
+
+class DrawTerm(NamedTuple):
+    """`draws` independent draws of a noise, each times the weight."""
+
+    weight: float
+    noise: Noise
+    draws: int
+    bounded: bool = False  # the noise is a stand-in, no lighter in its moments than what was drawn
+
+
+Terms = tuple[DrawTerm, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedRows:
+    """The law of rows that add up very many draws of a few noises: equal terms are counted, not listed.
+
+    Row i errs by the sum of its terms; errors of different rows may depend on each other.
+
+    Guarantees: as `tails`: bounds are never below the truth, rounding included. A term that is only bounded has its
+    moments bounded, so a row with such a term has Chernoff's bound and no tighter one.
+    """
+
+    rows: tuple[Terms, ...]
+
+    @cached_property
+    def _distinct(self) -> Counter[Terms]:
+        return Counter(row for row in self.rows if row)
+
+    def tail(self, alpha: float, enough: float) -> float:
+        if alpha <= 0:
+            return 1.0 if self.rows else 0.0
+        if not self._distinct:
+            return 0.0
+        quick = sum(count * _grouped_chernoff(row, alpha) for row, count in self._distinct.items())
+        if quick <= enough:
+            return outward(quick)
+        return min(1.0, outward(sum(count * _grouped_tail(row, alpha) for row, count in self._distinct.items())))
+
+    def half_widths(self, beta: float) -> Reals:
+        each = beta / max(len(self.rows), 1)
+        widths = {row: _grouped_width(row, each) for row in self._distinct}
+        return np.array([widths[row] if row else 0.0 for row in self.rows])
+
+    def mean_square(self) -> float:
+        return float(np.mean([_grouped_variance(row) for row in self.rows])) if self.rows else 0.0
+
+
+@lru_cache(REMEMBERED_ROWS)
+def _grouped_sums(row: Terms) -> Sums:
+    weights, counts = np.array([[term.weight for term in row]]), np.array([term.draws for term in row], np.float64)
+    return Sums.of(weights, [term.noise for term in row], counts)
+
+
+@lru_cache(REMEMBERED_ROWS)
+def _grouped_chernoff(row: Terms, alpha: float) -> float:
+    _, exponent = chernoff_exponent(_grouped_sums(row), np.array([alpha]))
+    return min(1.0, 2.0 * float(np.exp(-max(exponent[0], 0.0))))
+
+
+@lru_cache(REMEMBERED_ROWS)
+def _grouped_tail(row: Terms, alpha: float) -> float:
+    chernoff = _grouped_chernoff(row, alpha)
+    if _grouped_variance(row) > alpha**2 or any(term.bounded for term in row):
+        return chernoff
+    return min(chernoff, Inversion.of(_grouped_sums(row), alpha).upper(alpha))
+
+
+@lru_cache(REMEMBERED_ROWS)
+def _grouped_width(row: Terms, beta: float) -> float:
+    if any(term.bounded for term in row) or sum(term.draws for term in row) > MOST_DRAWS:
+        return float(chernoff_width(_grouped_sums(row), beta)[0])
+    drawn = [term for term in row for _ in range(term.draws)]
+    return float(half_widths([[term.weight for term in drawn]], [term.noise for term in drawn], beta)[0])
+
+
+def _grouped_variance(row: Terms) -> float:
+    return sum(term.draws * term.weight**2 * term.noise.variance() for term in row)

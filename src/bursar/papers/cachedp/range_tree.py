@@ -14,8 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
-Range = tuple[int, int]
-Box = tuple[Range, ...]
+from bursar.strategies.levels import Box, Range
 
 
 class RangeTree(Protocol):
@@ -55,10 +54,10 @@ class JointTree:
     leaves: tuple[frozenset[Range], ...]  # for the columns of `order` but the last
 
     @staticmethod
-    def over(sizes: Sequence[int], wanted: Iterable[Box], branching: int) -> JointTree:
+    def over(sizes: Sequence[int], workload: Iterable[Box], branching: int) -> JointTree:
         """The tree for a workload of boxes: columns in ascending order of granularity, so that the column with the
         most ranges, whose inner nodes can be used, comes last."""
-        boxes = list(wanted)
+        boxes = list(workload)
         granular = [_uncut((0, size), [box[i] for box in boxes], branching) for i, size in enumerate(sizes)]
         order = sorted(range(len(sizes)), key=lambda column: len(granular[column]))
         leaves = tuple(frozenset(granular[column]) for column in order[:-1])
@@ -70,9 +69,9 @@ class JointTree:
 
     def children(self, node: Box) -> tuple[Box, ...]:
         for depth, column in enumerate(self.order):
-            own = node[column]
-            if depth == len(self.leaves) or own not in self.leaves[depth]:
-                return tuple((*node[:column], part, *node[column + 1 :]) for part in split(own, self.branching))
+            range_ = node[column]
+            if depth == len(self.leaves) or range_ not in self.leaves[depth]:
+                return tuple((*node[:column], part, *node[column + 1 :]) for part in split(range_, self.branching))
         return ()
 
 
@@ -87,47 +86,47 @@ class QuadTree:
         return tuple((0, size) for size in self.sizes)
 
     def children(self, node: Box) -> tuple[Box, ...]:
-        tall, wide = (split(own, 2) or (own,) for own in node)
-        quarters = tuple((one, other) for one in tall for other in wide)
+        tall, wide = (split(side, 2) or (side,) for side in node)
+        quarters = tuple((vertical, horizontal) for vertical in tall for horizontal in wide)
         return quarters if len(quarters) > 1 else ()
 
 
-def _uncut(node: Range, wanted: Sequence[Range], branching: int) -> list[Range]:
+def _uncut(node: Range, ranges: Sequence[Range], branching: int) -> list[Range]:
     """The largest nodes that no wanted range cuts: the granularity that a workload needs of one column."""
     low, high = node
-    cut = [(a, b) for a, b in wanted if a < high and low < b and (low < a or b < high)]
+    cut = [(a, b) for a, b in ranges if a < high and low < b and (low < a or b < high)]
     if not cut:
         return [node]
     return [leaf for child in split(node, branching) for leaf in _uncut(child, cut, branching)]
 
 
-def overlap(one: Box, other: Box) -> Box | None:
+def overlap(first: Box, second: Box) -> Box | None:
     """What two boxes have in common; None where that is nothing."""
-    common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
+    common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(first, second, strict=True))
     return common if all(low < high for low, high in common) else None
 
 
-def inside(one: Box, other: Box) -> bool:
+def inside(inner: Box, outer: Box) -> bool:
     """Whether the other box contains the first."""
-    return all(c <= a and b <= d for (a, b), (c, d) in zip(one, other, strict=True))
+    return all(c <= a and b <= d for (a, b), (c, d) in zip(inner, outer, strict=True))
 
 
-def decompose(tree: RangeTree, wanted: Box) -> list[Box]:
+def decompose(tree: RangeTree, box: Box) -> list[Box]:
     """The fewest nodes of the tree that make up a box (Algorithm 3), from left to right.
 
     Edge cases: what lies in a leaf that the box cuts is left out; the tree that was made for a box has no such leaf.
     """
-    found: list[Box] = []
-    todo = [(wanted, tree.root)]
+    nodes_found: list[Box] = []
+    todo = [(box, tree.root)]
     while todo:
         part, node = todo.pop()
         if part == node:
-            found.append(node)
+            nodes_found.append(node)
             continue
         for child in reversed(tree.children(node)):
             if (common := overlap(part, child)) is not None:
                 todo.append((common, child))
-    return found
+    return nodes_found
 
 
 def nodes(tree: RangeTree) -> Iterator[Box]:
@@ -175,15 +174,15 @@ class Marked:
         Edge cases: it stops at `most` nodes, having visited no more than P, the cached and the new nodes and their
         children.
         """
-        found: list[Box] = []
+        bought_along: list[Box] = []
         todo = deque([(self.tree.root, self.norm)])
-        while todo and len(found) < most:
+        while todo and len(bought_along) < most:
             node, remaining = todo.popleft()
             if node in self.paid:
                 remaining -= 1
             elif node not in cached and self.norms.get(node, 0) < remaining:
-                found.append(node)
+                bought_along.append(node)
                 remaining -= 1
             if remaining > 0:
                 todo.extend((child, remaining) for child in self.tree.children(node))
-        return found
+        return bought_along

@@ -10,7 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.papers.cachedp.full_rank import Nested, containment, meeting
-from bursar.strategies.tree import Box, JointTree, Marked, QuadTree, RangeTree, decompose, inside, nodes, overlap, split
+from bursar.papers.cachedp.range_tree import (
+    JointTree,
+    Marked,
+    QuadTree,
+    RangeTree,
+    decompose,
+    inside,
+    nodes,
+    overlap,
+    split,
+)
+from bursar.strategies.levels import Box
 
 
 def cells(box: Box) -> set[tuple[int, ...]]:

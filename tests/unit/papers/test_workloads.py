@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bursar.errors import QueryError
-from bursar.strategies import universal as workloads
+from bursar.papers.eigen_design import workloads
 
 
 def written_out(rows: list[np.ndarray], unit_norm: bool = False) -> np.ndarray:

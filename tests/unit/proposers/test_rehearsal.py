@@ -10,7 +10,7 @@ import pytest
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.queries import Mask, Product, Steps
 from bursar.estimation.least_squares import Block, Reconstruction
-from bursar.estimation.rehearsal import Rehearsal
+from bursar.proposers.incremental import Rehearsal
 from harness.maps import domain_of
 
 DOMAIN = domain_of(x=6, y=2)
@@ -38,7 +38,7 @@ def test_a_rehearsal_leaves_the_original_alone() -> None:
     assert len(found.noises) == len(found.rows) == 1
     assert found.rows.shape == (1, 2)
     assert found.state.information.shape == (2, 2)
-    assert len(rehearsal.known.noises) == 2
+    assert len(rehearsal.reconstruction.noises) == 2
 
 
 @pytest.mark.parametrize("row", [[4, 4, 1, 0, 0, 0], [4, 0, 0, 0, 0, 0], [4, 3, 3, 0, 0, 0]])
@@ -58,9 +58,9 @@ def test_the_scale_just_keeps_the_variance(row: list[int]) -> None:
 def test_the_scale_where_the_question_was_open() -> None:
     query = over("x", [1, 1, 1, 1, 0, 0])
     rehearsal = Rehearsal(known((over("x", [1, 1, 0, 0, 0, 0]), gaussian(3.0))))
-    assert rehearsal.known.split_by(query)
+    assert rehearsal.reconstruction.split_by(query)
     assert math.isinf(rehearsal.variance(query))
-    labels = rehearsal.known.classes["x"]
+    labels = rehearsal.reconstruction.classes["x"]
     row = np.zeros(labels.max() + 1)
     row[labels[0]], row[labels[2]] = 1.0, 2.0  # twice the question, less the row that is known
     scale = rehearsal.scale(query, row, 20.0)
@@ -72,8 +72,8 @@ def test_the_scale_where_the_question_was_open() -> None:
 def test_no_scale_where_the_row_does_not_help_enough() -> None:
     query = over("x", [1, 1, 1, 1, 0, 0])
     rehearsal = Rehearsal(known((over("x", [1, 1, 0, 0, 0, 0]), gaussian(3.0))))
-    assert rehearsal.known.split_by(query)
-    labels = rehearsal.known.classes["x"]
+    assert rehearsal.reconstruction.split_by(query)
+    labels = rehearsal.reconstruction.classes["x"]
     other, beside = np.zeros(labels.max() + 1), np.zeros(labels.max() + 1)
     other[labels[5]], beside[labels[2]] = 1.0, 1.0
     assert rehearsal.scale(query, other, 20.0) is None

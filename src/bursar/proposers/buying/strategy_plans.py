@@ -1,0 +1,241 @@
+"""Plans that measure a strategy: explicit ones, with a matrix of weights, and sine transforms of long columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.arrays import Reals
+from bursar.core.accounting import Mode, Noise
+from bursar.core.domain import Domain
+from bursar.core.extensions.transform import LARGEST_ROWS
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
+from bursar.core.queries import LinearMap, Product, Steps
+from bursar.errors import GoalError, QueryError
+from bursar.estimation.estimate import NearlyNormal, WeightedRows, meets
+from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.estimation.sine_columns import SineColumn, law_of, rows_on, within
+from bursar.goal import Goal
+from bursar.tails import near_threshold
+from bursar.views.measurements import products_of
+
+if TYPE_CHECKING:
+    from bursar.strategies.best import StrategyPlan
+    from bursar.strategies.ranges import SineStrategy
+
+SHARES_OF_UNIT = (0.997, 0.985, 0.96, 0.92, 0.85, 0.7, 0.5, 0.25, 0.125)
+"""Shares of the unit that would be right for continuous noise: the first that keeps the goal is taken."""
+
+DISCRETE_BELOW_SCALE = 2.0
+"""Below this scale noise is too discrete for that, and the right unit may also lie above."""
+
+SHARES_ABOVE_UNIT = (1.06, 1.03, 1.01)
+
+TRIAL_UNIT = 2.0**16
+"""The unit at which weights are found, unless a part's noise would be beyond what can be drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExplicitPlan:
+    """A plan whose queries are listed: every answer is a weighted sum of measured rows, with explicit weights."""
+
+    plan: StrategyPlan
+    weights: Reals  # (queries, measured rows)
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return 2 * self.weights.nbytes
+
+    @property
+    def largest_variance(self) -> float:
+        """Of a query, at unit one."""
+        return float(self.plan.variances(1.0).max())
+
+    def law(self, unit: float) -> WeightedRows:
+        each = [noise for part, noise in self.plan.noises(unit) for _ in range(part.rows)]
+        noises = tuple(noise for noise, keep in zip(each, self._used, strict=True) if keep)
+        return WeightedRows(weights=self.weights[:, self._used], noises=noises)
+
+    def estimate(self, values: Sequence[NDArray[np.int64]], unit: float) -> Reals:
+        result: Reals = self.weights @ np.concatenate(values).astype(np.float64)
+        return result
+
+    def unit_for_rmse(self, amount: float) -> float:
+        return float(self.plan.unit_for(mean_variance=amount**2)) * (1 - 1e-9)
+
+    def unit_for_error(self, goal: Goal) -> float | None:
+        """The largest unit of noise that keeps the goal, but for about one per cent.
+
+        Every trial is an exact bound on the tails of all rows, which takes long; so the trials begin next to the unit
+        that the saddlepoint approximation gives, and usually end there.
+        """
+        scales = np.array([part.scale for part in self.plan.parts for _ in range(part.map.rows)])
+        near = near_threshold(np.abs(self.weights * scales), self.plan.noise_kind, goal.beta)
+        if near == 0:
+            return None  # nothing is uncertain, so nothing is bought
+        about = goal.amount / near
+        coarse = about * scales[self._used].min() < DISCRETE_BELOW_SCALE
+        tried = (about * share for share in ((*SHARES_ABOVE_UNIT, *SHARES_OF_UNIT) if coarse else SHARES_OF_UNIT))
+        return next((unit for unit in tried if self._keeps(unit, goal)), None)
+
+    def _keeps(self, unit: float, goal: Goal) -> bool:
+        try:
+            return meets(self.law(unit), goal)
+        except GoalError:  # a scale that cannot be drawn
+            return False
+
+    @cached_property
+    def _used(self) -> NDArray[np.bool_]:
+        return np.asarray(np.abs(self.weights).max(axis=0, initial=0) > 0)
+
+
+def listed(workload: LinearMap, domain: Domain, mode: Mode) -> ExplicitPlan | None:
+    """The best strategy for the queries; None where none is known."""
+    from bursar.strategies.best import best_strategy  # linear algebra takes a while to load, and few questions need it
+
+    try:
+        plan = best_strategy(workload, mode)
+    except QueryError:
+        return None
+    if plan.answers is None or not plan.parts:
+        return None
+    weights = _weights(plan, workload, domain)
+    return None if weights is None else ExplicitPlan(plan, weights)
+
+
+def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain) -> Reals | None:
+    """How least squares weighs the plan's rows; found by reconstructing from rows that all came out as zero."""
+    columns = domain.ordered([*workload.attrs, *(name for part in plan.parts for name in part.map.attrs)])
+    rehearsal = Reconstruction(domain, columns)
+    unit = _trial_unit(plan)
+    if unit is None:
+        return None
+    for part, noise in plan.noises(unit):
+        products = products_of(part)
+        if sum(product.rows for product in products) != part.rows:
+            return None  # a map that least squares does not know
+        if not all(rehearsal.add(_zeros(product, noise)) for product in products):
+            return None
+    return rehearsal.weights_of(workload)
+
+
+def _trial_unit(plan: StrategyPlan) -> float | None:
+    """A unit at which every part's noise can be drawn, large where possible: there noise is as good as continuous.
+
+    Edge cases: None where the scales of the parts lie too far apart for any unit.
+    """
+    scales = [part.scale for part in plan.parts]
+    unit = min(TRIAL_UNIT, LARGEST_SCALE / 2 / max(scales))
+    return unit if unit * min(scales) >= SMALLEST_SCALE else None
+
+
+def _zeros(product: Product, noise: Noise) -> Block:
+    return Block(product, np.zeros(product.rows, np.int64), noise)
+
+
+MOST_WORK = 2**28
+"""Most cells, times queries, for which the errors are worked out one by one."""
+
+SHARE_THAT_TAKES_ALL = 15 / 16
+"""Queries over this share of a column are planned over all of it, for about one per cent more."""
+
+
+@dataclass(frozen=True, eq=False)
+class SinePlan:
+    """All ranges, or all prefix sums, of one long column by a sine transform, and the queries to be answered now.
+
+    Another range of the same cells is free later.
+    """
+
+    plan: StrategyPlan
+    strategy: SineStrategy
+    rows: Steps
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes: a dozen numbers for each position."""
+        return 100 * self.strategy.transform.period
+
+    @property
+    def largest_variance(self) -> float:
+        """Of a query, at unit one."""
+        return (float(self.lengths.max()) * self.plan.parts[0].scale) ** 2
+
+    @cached_property
+    def lengths(self) -> Reals:
+        """The root of each query's variance at noise of variance one."""
+        return np.sqrt(self.strategy.variances(self.rows))
+
+    def law(self, unit: float) -> NearlyNormal:
+        ((_, noise),) = self.plan.noises(unit)
+        return law_of(self.strategy, self.lengths, noise)
+
+    def estimate(self, values: Sequence[NDArray[np.int64]], unit: float) -> Reals:
+        ((_, noise),) = self.plan.noises(unit)
+        (measured,) = values
+        return SineColumn(transform=self.strategy.transform, noise=noise, values=measured).estimates(self.rows)
+
+    def unit_for_rmse(self, amount: float) -> float:
+        """From mean |a_i|^2 (s^2 + off^2), as `NearlyNormal` has it."""
+        noise = amount**2 / float(np.square(self.lengths).mean()) - self.strategy.off**2
+        return math.sqrt(max(noise, 0.0)) / self.plan.parts[0].scale * (1 - 1e-9)
+
+    def unit_for_error(self, goal: Goal) -> float | None:
+        """The largest unit of noise that keeps the goal, to a millionth."""
+        low, high = (scale / self.plan.parts[0].scale for scale in (1.001 * SMALLEST_SCALE, 0.999 * LARGEST_SCALE))
+        if not meets(self.law(low), goal):
+            return None
+        while high > (1 + 1e-6) * low:
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if meets(self.law(middle), goal) else (low, middle)
+        return low
+
+
+def sines(workload: LinearMap, domain: Domain) -> SinePlan | None:
+    """A plan where all queries are about one column and cut it into many pieces; None elsewhere.
+
+    It is over the cells from the first to the last that a query looks at, or over all if these are nearly all; and made
+    for the largest table that can be declared, whatever has been.
+    """
+    from bursar.strategies.best import LONG_COLUMN, LineWorkload, best_strategy  # linear algebra takes a while to load
+    from bursar.strategies.ranges import RangeFamily, SineStrategy
+
+    if len(workload.attrs) != 1:
+        return None
+    (column,) = workload.attrs
+    size = domain[column].size
+    rows = rows_on(workload, column, size)
+    if rows is None or len(rows.breaks()) < LONG_COLUMN or rows.rows * size > MOST_WORK:
+        return None
+    first, end = _hull(rows)
+    if end - first >= SHARE_THAT_TAKES_ALL * size:
+        first, end = 0, size
+    family = RangeFamily.PREFIXES if _prefixes(rows, first) else RangeFamily.RANGES
+    line = LineWorkload(family=family, column=column, cells=end - first, max_rows=LARGEST_ROWS, first=first, size=size)
+    try:
+        plan = best_strategy(line, Mode.CONCENTRATED)
+    except QueryError:
+        return None
+    assert isinstance(plan.source, SineStrategy)
+    inside = within(rows, plan.source.transform)
+    return None if inside is None else SinePlan(plan, plan.source, inside)
+
+
+def _hull(rows: Steps) -> tuple[int, int]:
+    """The first cell where a row is not zero, and the first after which all are."""
+    stay = rows.levels[rows.starts[1:][np.diff(rows.starts) > 0] - 1]
+    return int(rows.at.min()), rows.size if np.any(stay) else int(rows.at.max())
+
+
+def _prefixes(rows: Steps, first: int) -> bool:
+    """Whether every row is one range that begins at the first cell."""
+    lengths = np.diff(rows.starts)
+    opening = rows.at[rows.starts[:-1][lengths > 0]]
+    return bool(np.all(opening == first) and lengths.max() <= 2)

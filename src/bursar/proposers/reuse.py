@@ -1,0 +1,140 @@
+"""Answers from rows that were measured before: the same again, by least squares, or refined.
+
+exact        the same strategy was measured: its rows answer again, free, with the same numbers
+reconstruct  rows of the log determine the answer together, free: least squares, or the inverse of a transform
+refine       rows are made as exact as the goal needs: what they have cost counts towards what they will
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from bursar.core.accounting import Mode
+from bursar.core.grant import Verbs
+from bursar.core.queries import LinearMap, Predicate
+from bursar.estimation.estimate import Certain, Estimate, IndependentRows, NearlyNormal, WeightedRows
+from bursar.estimation.least_squares import LaterRows
+from bursar.estimation.sine_columns import answers
+from bursar.goal import GoalKind
+from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.request import Request
+from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem
+from bursar.views.measurements import noise_of, products_of
+from bursar.views.nodes import Node, boxes_of
+
+
+class Exact(Proposer):
+    """The same strategy was measured before: its rows answer again, free, with the same numbers."""
+
+    name = "exact"
+    any_map = True
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        workload = request.workload.map
+        if workload.rows == 0:
+            nothing = Estimate(values=np.zeros(0), law=Certain())
+            note = "0 by definition: no row can match"
+            return [Offer(proposer=self.name, price=Price(), law=Certain(), run=lambda verbs: nothing, note=note)]
+        record = views.measurements.finest.get(workload.digest)
+        if record is None:
+            return []
+        law = IndependentRows(noise=noise_of(record), rows=workload.rows)
+        estimate = Estimate(values=record.values.astype(float), law=law)
+        return [
+            Offer(
+                proposer=self.name,
+                price=Price(),
+                law=law,
+                run=lambda verbs: estimate,
+                reuses=workload.rows,
+                note=f"measured before, record {record.position}",
+            )
+        ]
+
+
+class Reconstruct(Proposer):
+    """Weighted least squares over rows of the log, or the inverse of a measured transform: free."""
+
+    name = "reconstruct"
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        """The reconstruction with the least mean squared error, if any determines the question."""
+        workload = request.workload.map
+        if workload.rows == 0 or isinstance(workload, Predicate):
+            return []
+        answered = [reconstruction.answered(workload) for reconstruction in views.reconstructions.over(workload)]
+        estimates = [*answered, *answers(views.measurements.lines, workload)]
+        estimate = min((each for each in estimates if each is not None), key=_mean_square, default=None)
+        if estimate is None:
+            return []
+        reuses, how = _origin(estimate)
+        return [
+            Offer(
+                proposer=self.name,
+                price=Price(),
+                law=estimate.law,
+                run=partial(_given, estimate),
+                reuses=reuses,
+                note=f"{how} over {reuses} measured rows",
+            )
+        ]
+
+
+def _mean_square(estimate: Estimate) -> float:
+    return estimate.law.mean_square()
+
+
+def _origin(estimate: Estimate) -> tuple[int, str]:
+    """How many rows of the log an estimate is made of, and how."""
+    if isinstance(estimate.law, NearlyNormal):
+        return estimate.law.draws, "inverse sine transform"
+    assert isinstance(estimate.law, WeightedRows | LaterRows)
+    return len(estimate.law.noises), "least squares"
+
+
+def _given(estimate: Estimate, verbs: Verbs) -> Estimate:
+    return estimate
+
+
+MOST_REFINED_ROWS = 512
+"""Most rows of a question that are looked up one by one."""
+
+
+class Refine(Proposer):
+    """Rows that were measured before are made as exact as the goal needs.
+
+    Laplace noise only: a fresh Gaussian row adds its precision to the old one, and `direct` or `tree` buys it.
+    """
+
+    name = "refine"
+
+    def offers(self, request: Request, views: Views) -> list[Offer]:
+        workload = request.workload.map
+        if (
+            views.mode is not Mode.PURE
+            or request.goal.kind is GoalKind.SPEND
+            or not 1 <= workload.rows <= MOST_REFINED_ROWS
+        ):
+            return []
+        nodes = _measured_nodes(workload, views)
+        measured = sum(node is not None for node in nodes)
+        problem = PurchaseProblem.of(CandidateRows(rows=workload, nodes=nodes), request, views) if measured else None
+        purchase = None if problem is None else problem.cheapest()
+        price = None if problem is None or purchase is None else problem.price(purchase)
+        if purchase is None or price is None:
+            return []
+        note = f"{measured} of {workload.rows} rows were measured before"
+        return [purchase.offer(self.name, price, note=note)]
+
+
+def _measured_nodes(workload: LinearMap, views: Views) -> list[Node | None]:
+    """Where the question's own rows stand in the log."""
+    nodes: list[Node | None] = []
+    for part in products_of(workload):
+        columns = views.domain.ordered(part.attrs)
+        boxes = boxes_of(part, columns, views.domain)
+        finest = views.nodes.over(columns)
+        nodes += [None] * part.rows if boxes is None else [finest.get(box) for box in boxes]
+    return nodes
