@@ -24,6 +24,7 @@ from bursar.compile.compile import MOST_ANSWERS
 from bursar.config import Config, load
 from bursar.curate.demo import generate
 from bursar.errors import QueryError
+from bursar.rewrite.suggest import suggest
 from bursar.sql import aggregates, allowed, parse, tokens
 from bursar.sql import tokens as script
 from bursar.sql.accuracy import cut_accuracy
@@ -144,7 +145,7 @@ def _example(block: str, config: Config) -> Example:
     try:
         compile_query(parse(sql), config.domain, config.table)
     except QueryError as refusal:
-        return Example(sql=sql, note=note, refusal=refusal)
+        return Example(sql=sql, note=note, refusal=suggest(sql, refusal, config.domain, config.table))
     return Example(sql=sql, note=note, refusal=None)
 
 

@@ -6,11 +6,11 @@ import threading
 from collections import OrderedDict
 from typing import TypeVar
 
-from bursar.compile.compile import compile, parse_askable
+from bursar.compile.compile import compile
 from bursar.compile.levels import Level
 from bursar.compile.workload import Workload
 from bursar.core.domain import Domain
-from bursar.sql import Query
+from bursar.sql import Query, parse
 
 REMEMBERED = 256
 """How many questions are remembered; the one not asked for longest goes first."""
@@ -18,8 +18,8 @@ REMEMBERED = 256
 LARGEST = 4096
 """Most answers of a question that is remembered. Larger ones take long to answer anyway, and much memory to keep."""
 
-_Key = tuple[str, int | None]
-_T = TypeVar("_T")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 class CompileCache:
@@ -31,19 +31,19 @@ class CompileCache:
 
     def __init__(self, domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> None:
         self._domain, self._table, self._levels = domain, table, levels
-        self._queries: OrderedDict[_Key, Query] = OrderedDict()
-        self._workloads: OrderedDict[_Key, Workload] = OrderedDict()
+        self._queries: OrderedDict[str, Query] = OrderedDict()
+        self._workloads: OrderedDict[tuple[str, int | None], Workload] = OrderedDict()
         self._lock = threading.Lock()
 
-    def parse(self, text: str, sealed: int | None = None) -> Query:
-        """The question that a text asks; a refusal offers a rewrite that can be asked of these columns."""
+    def parse(self, text: str) -> Query:
+        """The question that a text asks."""
         with self._lock:
-            if (query := self._queries.get((text, sealed))) is not None:
-                self._queries.move_to_end((text, sealed))
+            if (query := self._queries.get(text)) is not None:
+                self._queries.move_to_end(text)
                 return query
-        query = parse_askable(text, self._domain, self._table, sealed, self._levels)
+        query = parse(text)
         with self._lock:
-            _remember(self._queries, (text, sealed), query)
+            _remember(self._queries, text, query)
         return query
 
     def compile(self, query: Query, sealed: int | None = None) -> Workload:
@@ -61,7 +61,7 @@ class CompileCache:
         return workload
 
 
-def _remember(kept: OrderedDict[_Key, _T], key: _Key, value: _T) -> None:
-    kept[key] = value
-    while len(kept) > REMEMBERED:
-        kept.popitem(last=False)
+def _remember(cache: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> None:
+    cache[key] = value
+    while len(cache) > REMEMBERED:
+        cache.popitem(last=False)

@@ -15,10 +15,10 @@ from bursar.compile.groups import Cells, Groups, Reader, groups_of
 from bursar.compile.levels import Level, with_levels, with_pieces, without_levels
 from bursar.compile.masks import count_groups, grouped
 from bursar.compile.outputs import Outputs
-from bursar.compile.partition_window import ended, within_sealed
+from bursar.compile.partition_window import within_sealed
 from bursar.compile.predicates import possible_groups
 from bursar.compile.regions import regions, ties_too_many
-from bursar.compile.resolve_names import doubled, resolve
+from bursar.compile.resolve_names import resolve
 from bursar.compile.result_lines import Order, ResultClauses
 from bursar.compile.shared_rows import SharedRows
 from bursar.compile.three_valued import check_types
@@ -27,8 +27,7 @@ from bursar.compile.workload import Workload
 from bursar.core.domain import Attribute, Bins, Domain, Value
 from bursar.errors import QueryError
 from bursar.estimation.derived import Form
-from bursar.rewrite.query import repairs
-from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse, render
+from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query
 from bursar.sql.query import aggregates_of, leaves
 
 MOST_ANSWERS = 100_000
@@ -59,47 +58,12 @@ def compile(
     """The workload that a question asks for; `sealed` is how many partitions can be asked about, None for all data.
 
     Guarantees: the lines are all groups that the WHERE leaves possible, whatever the data hold, in the order of the
-    domain; applied to exact counts, the rows give what DuckDB would answer over the public view. A rewrite that a
-    refusal offers is itself accepted.
+    domain; applied to exact counts, the rows give what DuckDB would answer over the public view.
     """
     try:
         return _compile(query, domain, table, sealed, levels)
     except QueryError as refusal:
-        raise replace(refusal, text=query.text, rewrite=_rewrite(query, domain, table, sealed, levels)) from None
-
-
-def parse_askable(
-    text: str, domain: Domain, table: str, sealed: int | None = None, levels: Sequence[Level] = ()
-) -> Query:
-    """A question from its text.
-
-    Guarantees: a rewrite that a refusal offers can be compiled, whether it was the text that was refused or its
-    meaning; where that of the text is refused for its meaning, what is offered then is offered at once.
-    """
-    try:
-        return parse(text)
-    except QueryError as refusal:
-        rewrite = _accepted(refusal.rewrite, domain, table, sealed, levels)
-        raise replace(refusal, rewrite=rewrite) from refusal.__cause__
-
-
-def _accepted(rewrite: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
-    """The rewrite of a text, or the one that is offered for its meaning; nothing where there is neither."""
-    if not rewrite or _askable(rewrite, domain, table, sealed, levels):
-        return rewrite
-    try:
-        return _rewrite(parse(rewrite), domain, table, sealed, levels)
-    except QueryError:
-        return ""
-
-
-def _askable(text: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> bool:
-    """Whether the text can be asked."""
-    try:
-        _compile(parse(text), domain, table, sealed, levels)
-    except QueryError:
-        return False
-    return True
+        raise replace(refusal, text=query.text) from None
 
 
 def _compile(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Workload:
@@ -281,23 +245,3 @@ def _columns(part: Aggregate, domain: Domain) -> int:
     if part.fraction is not None and isinstance(part.of, Name):
         return domain[part.of.text].declared
     return {Function.COUNT: 1, Function.SUM: 1, Function.AVG: 2}.get(part.function, 3)
-
-
-def _rewrite(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
-    known = with_levels(domain, levels)
-    if doubled(query, known):
-        return ""  # which of two columns is meant is lost once the sub-select is opened
-    for repaired in repairs(query, known, table):
-        for candidate in (repaired, ended(repaired, domain, sealed)):
-            text = _rendered(candidate)
-            if text and _askable(text, domain, table, sealed, levels):
-                return text
-    return ""
-
-
-def _rendered(query: Query) -> str:
-    """The question as text; nothing where it has none."""
-    try:
-        return render(query)
-    except QueryError:
-        return ""

@@ -1,8 +1,8 @@
-"""Text to Query, or a refusal that says where, why, and what would work."""
+"""Text to Query, or a refusal that says where and why."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -10,47 +10,50 @@ from sqlglot.errors import ParseError
 
 from bursar.errors import QueryError
 from bursar.goal import Goal
-from bursar.rewrite.statement import repaired
-from bursar.sql.accuracy import bind, cut_accuracy, usable
+from bursar.sql.accuracy import bind, cut_accuracy
 from bursar.sql.allowed import Node, check_allowed
-from bursar.sql.flatten import flat, innermost
+from bursar.sql.flatten import flat
 from bursar.sql.query import Query
-from bursar.sql.render import render
 from bursar.sql.statement import read_statement
 from bursar.sql.tokens import Token, statement_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Syntax:
+    """The syntax tree of a text, not yet checked, with what was cut off before it was parsed."""
+
+    tree: Node
+    tokens: list[Token]
+    goal: Goal | None
+    explain: bool
 
 
 def parse(text: str) -> Query:
     """The question that a text asks.
 
-    Guarantees: whatever the text is, the result is a Query or a QueryError with the position of the fault; a rewrite
-    that is offered is itself accepted by this function. Takes time and memory bounded by the limits in `tokens`.
+    Guarantees: whatever the text is, the result is a Query or a QueryError with the position of the fault. Takes time
+    and memory bounded by the limits in `tokens`. A rewrite that the refusal may carry is not checked yet: that is for
+    `rewrite.suggest`, which finds one for most others, too.
     """
     try:
-        return _read(text)
+        syntax = read_syntax(text)
+        query = read_query(syntax.tree, syntax.tokens)
+        return replace(query, text=text, goal=bind(syntax.goal, query.names), explain=syntax.explain)
     except QueryError as refusal:
-        rewrite = refusal.rewrite if _accepts(refusal.rewrite) else ""
-        raise replace(refusal, text=text if isinstance(text, str) else "", rewrite=rewrite) from refusal.__cause__
+        raise replace(refusal, text=text if isinstance(text, str) else "") from refusal.__cause__
     except Exception as fault:  # the parser is not ours: no junk may bring up an error of its own
         raise QueryError("this question cannot be read", text, 0) from fault
 
 
-def _read(text: str) -> Query:
+def read_syntax(text: str) -> Syntax:
+    """The tree that sqlglot makes of a text within the limits; refused where it makes none."""
     tokens, explain = statement_tokens(text)
     tokens, goal = cut_accuracy(text, tokens)
-    tree = _tree(text, tokens)
-    try:
-        return _query(tree, tokens, text=text, goal=goal, explain=explain)
-    except QueryError as refusal:
-        raise replace(refusal, rewrite=_rewrite(tree, tokens, goal=goal, explain=explain)) from None
+    return Syntax(tree=_tree(text, tokens), tokens=tokens, goal=goal, explain=explain)
 
 
-def _query(tree: Node, tokens: list[Token], *, text: str, goal: Goal | None, explain: bool) -> Query:
-    query = _statement(tree, tokens)
-    return replace(query, text=text, goal=bind(goal, query.names), explain=explain)
-
-
-def _statement(tree: Node, tokens: list[Token]) -> Query:
+def read_query(tree: Node, tokens: list[Token]) -> Query:
+    """The question of a tree that has nothing in it but what is allowed; without text, goal and EXPLAIN."""
     tree = flat(tree)
     check_allowed(tree, tokens)
     return read_statement(tree)
@@ -70,20 +73,3 @@ def _tree(text: str, tokens: list[Token]) -> Node:
     if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
         raise QueryError("there is no question", position=tokens[0].start)
     return trees[0]
-
-
-def _rewrite(tree: Node, tokens: list[Token], *, goal: Goal | None, explain: bool) -> str:
-    for near in (flat, innermost):
-        try:
-            query = _statement(repaired(near(tree)), tokens)
-            return render(replace(query, goal=usable(goal, query.names), explain=explain))
-        except Exception:  # no rewrite is better than a wrong one, and this is not the error to report
-            continue
-    return ""
-
-
-def _accepts(text: str) -> bool:
-    try:
-        return bool(text) and _read(text) is not None
-    except Exception:
-        return False

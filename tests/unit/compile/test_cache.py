@@ -27,7 +27,7 @@ def compiled(kept: CompileCache, text: str) -> tuple[Query, Workload]:
 def test_the_same_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = CompileCache(DOMAIN, "people")
     query, workload = compiled(kept, TEXT)
-    monkeypatch.setattr(cache, "parse_askable", lambda *facts: pytest.fail("parsed before"))
+    monkeypatch.setattr(cache, "parse", lambda *facts: pytest.fail("parsed before"))
     monkeypatch.setattr(cache, "compile", lambda *facts: pytest.fail("compiled before"))
     again, same = compiled(kept, TEXT)
     assert again is query
@@ -50,7 +50,7 @@ def test_other_partitions_are_another_question() -> None:
     month = Categories(name="month", values=("jan", "feb", "mar"))
     kept = CompileCache(Domain((month, DOMAIN.attributes[0]), partition="month"), "people")
     text = "SELECT month, COUNT(*) FROM people GROUP BY month"
-    query = kept.parse(text, 2)
+    query = kept.parse(text)
     assert [len(kept.compile(query, sealed).labels) for sealed in (2, 1, 2)] == [2, 1, 2]
 
 

@@ -35,6 +35,7 @@ from bursar.session import Bursar
 from bursar.sql import parse
 from bursar.tails.tails import single_tail
 from bursar.views.measurements import joined
+from harness.asking import compiled
 from harness.cases import every
 from harness.maps import Table
 from harness.small import Silence, charter, config
@@ -102,7 +103,7 @@ def spoken(text: str) -> str:
 
 
 def ask(text: str, domain: Domain = DOMAIN) -> Workload:
-    return compile(parse(text), domain, "people")
+    return compiled(text, domain)
 
 
 def counted(text: str, source: DuckDBSource) -> int:

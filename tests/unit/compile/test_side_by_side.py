@@ -20,6 +20,7 @@ from bursar.rewrite.side_by_side import MOST_PARTS, disjoint
 from bursar.sql import And, Condition, IsTrue, Not, Or, Query, parse, render
 from bursar.sql.query import leaves
 from harness import public
+from harness.asking import compiled
 
 LABELS = ("x", "y", None)
 CASE = "CASE WHEN age < 2 OR sex = 'F' THEN 'x' WHEN code = 1 AND NOT town = 'Bonn' THEN 'y' WHEN age = 4 THEN 'x' END"
@@ -168,5 +169,5 @@ def test_a_refusal_offers_them() -> None:
     wide = Domain((*public.DOMAIN.attributes, IntegerRange(name="zip", lower=0, upper=999_999)))
     text = "SELECT CASE WHEN zip < 5 OR sex = 'F' THEN 'x' ELSE 'y' END AS c, SUM(code) AS s FROM people GROUP BY c"
     with pytest.raises(QueryError) as refused:
-        compile(parse(text), wide, "people")
+        compiled(text, wide)
     assert compile(parse(refused.value.rewrite), wide, "people").outputs == ("x", "y")

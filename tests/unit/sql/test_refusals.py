@@ -14,11 +14,10 @@ from typing import NamedTuple
 import pytest
 
 from bursar.compile import compile
-from bursar.compile.compile import parse_askable
-from bursar.compile.workload import Workload
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
+from harness.asking import compiled, parsed
 from harness.cases import every
 
 HERE = Path(__file__).parent
@@ -82,14 +81,10 @@ def check(case: Case, refused: QueryError) -> None:
     assert (refused.text, refused.rewrite) == (case.text, case.rewrite)
 
 
-def read(text: str, domain: Domain, table: str) -> Workload:
-    return compile(parse_askable(text, domain, table), domain, table)
-
-
 @every("case", reading, lambda case: case.text)
 def test_refused_while_being_read(case: Case) -> None:
     with pytest.raises(QueryError) as refused:
-        parse(case.text)
+        parsed(case.text)
     check(case, refused.value)
     if case.rewrite:
         parse(case.rewrite)
@@ -97,9 +92,9 @@ def test_refused_while_being_read(case: Case) -> None:
 
 @every("case", compiling, lambda case: case.text)
 def test_refused_by_the_declared_columns(case: Case) -> None:
-    query = parse(case.text)
+    assert parse(case.text).text == case.text
     with pytest.raises(QueryError) as refused:
-        compile(query, PEOPLE, "people")
+        compiled(case.text, PEOPLE)
     check(case, refused.value)
     if case.rewrite:
         compile(parse(case.rewrite), PEOPLE, "people")
@@ -109,10 +104,10 @@ def test_refused_by_the_declared_columns(case: Case) -> None:
 def test_what_is_offered_to_an_analyst_can_be_asked_as_a_whole(case: Case) -> None:
     """Reading alone does not know the columns; what an analyst gets to see was compiled against them."""
     with pytest.raises(QueryError) as refused:
-        read(case.text, PEOPLE, "people")
+        compiled(case.text, PEOPLE)
     assert refused.value.reason == case.says
     if refused.value.rewrite:
-        assert read(refused.value.rewrite, PEOPLE, "people").outputs
+        assert compiled(refused.value.rewrite, PEOPLE).outputs
 
 
 def test_reading_alone_would_offer_what_cannot_be_asked() -> None:
@@ -132,13 +127,13 @@ def test_an_offer_that_is_refused_for_its_meaning_is_mended_at_once() -> None:
 
 def _offered(text: str) -> str:
     with pytest.raises(QueryError) as refused:
-        read(text, PEOPLE, "people")
+        compiled(text, PEOPLE)
     return refused.value.rewrite
 
 
 def _refused(text: str) -> bool:
     try:
-        read(text, PEOPLE, "people")
+        compiled(text, PEOPLE)
     except QueryError:
         return True
     return False
@@ -174,7 +169,7 @@ def test_there_are_cases_and_most_of_them_offer_something() -> None:
 
 def test_the_message_points_at_the_place() -> None:
     with pytest.raises(QueryError) as refused:
-        parse("SELECT COUNT(*)\nFROM people\nORDER BY 2")
+        parsed("SELECT COUNT(*)\nFROM people\nORDER BY 2")
     assert str(refused.value).splitlines() == [
         "line 3, column 10: ORDER BY counts the selected columns from 1 to 1",
         "  ORDER BY 2",
