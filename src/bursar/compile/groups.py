@@ -127,6 +127,8 @@ def _spread(codes: Cells, key: Key, attrs: tuple[str, ...], domain: Domain) -> C
 
 def _joint(columns: Sequence[Cells]) -> tuple[Cells, list[Cells]]:
     """A number for each combination of codes that occurs, in their order, and for each number its codes."""
+    if len(columns) == 1:
+        return columns[0], [np.arange(int(columns[0].max()) + 1)]  # every code of a key occurs
     found, joint = np.unique(columns[0], return_inverse=True)
     own = [found]
     for codes in columns[1:]:
@@ -197,14 +199,18 @@ def _steps(attribute: IntegerRange, by: Stepped) -> Coded:
     steps = values // width.numerator
     if by.towards_zero:
         steps = np.sign(values) * (np.abs(values) // width.numerator)
-    found, codes = np.unique(steps, return_inverse=True)
-    strays = np.arange(len(found), len(found) + attribute.size - attribute.declared)
-    labels = [_label(int(step), by) for step in found]
-    rest = [attribute.label(cell) for cell in range(attribute.declared, attribute.size)]
-    return Coded(np.concatenate([codes.reshape(-1), strays]).astype(np.int64), (*labels, *rest))
+    first = np.concatenate([[True], np.diff(steps) != 0])  # quotients ascend with the values
+    codes = np.cumsum(first) - 1
+    quotients: list[int] = steps[first].tolist()
+    strays = np.arange(len(quotients), len(quotients) + attribute.size - attribute.declared)
+    labels = quotients if by.times == 1 else [_label(quotient, by) for quotient in quotients]
+    outside = [attribute.label(cell) for cell in range(attribute.declared, attribute.size)]
+    return Coded(np.concatenate([codes, strays]).astype(np.int64), (*labels, *outside))
 
 
 def _label(step: int, by: Stepped) -> int | float:
+    if by.times == int(by.times):
+        return step * int(by.times)
     label = step * Fraction(by.times)
     return int(label) if label.denominator == 1 else float(label)
 

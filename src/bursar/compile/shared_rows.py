@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,7 @@ class SharedRows:
 
     def __init__(self) -> None:
         self._parts: list[Product | Predicate] = []
+        self._places: list[list[dict[bytes, int]]] = []  # of each part, by mask: the place of each of its rows
         self._tied: dict[str, int] = {}  # the row of each predicate
 
     def map(self) -> LinearMap:
@@ -45,30 +48,40 @@ class SharedRows:
             if len(self._tied) == MOST_GROUPS:
                 raise too_many_tied(predicate.attrs, position)
             self._tied[predicate.digest] = sum(part.rows for part in self._parts)
-            self._parts.append(predicate)
+            self._append(predicate)
         return self._tied[predicate.digest]
 
     def place(self, product: Product) -> Rows:
         """The row of the stack that each row of the product is; rows that are new are put at the end."""
         shape = tuple(mask.rows for mask in product.masks)
+        keys = [_row_keys(mask) for mask in product.masks]
         index = np.full(shape, -1, np.int64)
         new: list[Box] = [tuple(np.arange(rows) for rows in shape)]
         offset = 0
-        for part in self._parts:
+        for part, places in zip(self._parts, self._places, strict=True):
             if isinstance(part, Product) and _columns(part) == _columns(product):
-                found = [_positions(mask, known) for mask, known in zip(product.masks, part.masks, strict=True)]
-                hits = tuple(np.flatnonzero(position >= 0) for position in found)
-                known_rows = np.arange(part.rows).reshape([mask.rows for mask in part.masks])
-                taken = tuple(position[hit] for position, hit in zip(found, hits, strict=True))
-                index[np.ix_(*hits)] = offset + known_rows[np.ix_(*taken)]
-                new = [rest for box in new for rest in _without(box, hits)]
+                positions = [
+                    np.array([known.get(key, -1) for key in mask], np.int64)
+                    for mask, known in zip(keys, places, strict=True)
+                ]
+                shared = tuple(np.flatnonzero(position >= 0) for position in positions)
+                if all(map(len, shared)):
+                    rows = np.arange(part.rows).reshape([mask.rows for mask in part.masks])
+                    there = tuple(position[hits] for position, hits in zip(positions, shared, strict=True))
+                    index[np.ix_(*shared)] = offset + rows[np.ix_(*there)]
+                    new = [left for box in new for left in _without(box, [position >= 0 for position in positions])]
             offset += part.rows
         for box in new:
             part = Product(tuple(mask.take(rows) for mask, rows in zip(product.masks, box, strict=True)))
             index[np.ix_(*box)] = offset + np.arange(part.rows).reshape([len(rows) for rows in box])
-            self._parts.append(part)
+            self._append(part)
             offset += part.rows
         return index.reshape(-1)
+
+    def _append(self, part: Product | Predicate) -> None:
+        masks = part.masks if isinstance(part, Product) else ()
+        self._parts.append(part)
+        self._places.append([{key: row for row, key in enumerate(_row_keys(mask))} for mask in masks])
 
 
 def _stacked(run: list[Product]) -> LinearMap:
@@ -79,25 +92,19 @@ def _columns(product: Product) -> list[tuple[str, ...]]:
     return [mask.attrs for mask in product.masks]
 
 
-def _positions(mask: Mask, known: Mask) -> Rows:
-    """Where each row of a mask stands in another over the same columns; -1 where it does not."""
-    places = {key: row for row, key in enumerate(_keys(known))}
-    return np.array([places.get(key, -1) for key in _keys(mask)], np.int64)
-
-
-def _keys(mask: Mask) -> list[bytes]:
+def _row_keys(mask: Mask) -> list[bytes]:
+    """Each row of a mask in a form that can be looked up."""
     steps = mask.steps
     pairs = np.stack([steps.at, steps.jump], axis=1)
     return [pairs[low:high].tobytes() for low, high in zip(steps.starts, steps.starts[1:], strict=False)]
 
 
-def _without(box: Box, hits: Box) -> list[Box]:
-    """What is left of a box without the box of hits, as boxes that do not overlap."""
+def _without(box: Box, shared: Sequence[NDArray[np.bool_]]) -> list[Box]:
+    """What is left of a box without the rows that are shared along every axis, as boxes that do not overlap."""
     left: list[Box] = []
     head: Box = ()
     for axis, rows in enumerate(box):
-        fresh = np.setdiff1d(rows, hits[axis])
-        if len(fresh):
-            left.append((*head, fresh, *box[axis + 1 :]))
-        head = (*head, np.intersect1d(rows, hits[axis]))
-    return [one for one in left if all(len(rows) for rows in one)]
+        inside = shared[axis][rows]
+        left.append((*head, rows[~inside], *box[axis + 1 :]))
+        head = (*head, rows[inside])
+    return [part for part in left if all(map(len, part))]

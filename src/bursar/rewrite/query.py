@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bursar.compile.boundaries import before, boundary, from_on, greatest, least, nearest
+from bursar.compile.regions import ties_too_many
 from bursar.compile.resolve_names import change_leaves, change_values, guess, resolve, spelt
 from bursar.compile.three_valued import OTHER, fits_list, fitting, matching, means_other
 from bursar.compile.values import holds_numbers
@@ -43,7 +44,7 @@ from bursar.sql import (
     Query,
 )
 from bursar.sql.conditions import read_number
-from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, map_leaves, own_name
+from bursar.sql.query import Leaf, aggregates_of, all_of, branches_of, change_parts, leaves, map_leaves, own_name
 
 _MOST_GUESSES = 10_000
 """Most listed values among which a misspelt one is looked for."""
@@ -72,10 +73,11 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     yield query
     columns = {column.text: column for column in query.columns()}
     bounds = [bound for name, column in columns.items() for bound in _bounds(domain[name], column)]
-    for bound in bounds:
-        yield replace(query, where=all_of(query.where, bound))
-        yield _filtered(query, bound)
-    yield replace(query, where=all_of(query.where, *bounds))
+    if not _ties_a_sum(query, domain):  # which no bound unties
+        for bound in bounds:
+            yield replace(query, where=all_of(query.where, bound))
+            yield _filtered(query, bound)
+        yield replace(query, where=all_of(query.where, *bounds))
     simpler = _with_outputs(query, tuple(_simpler(item, domain) for item in query.aggregates))
     yield simpler
     yield replace(simpler, where=all_of(query.where, *bounds))
@@ -85,6 +87,12 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     yield plain
     yield replace(plain, where=all_of(query.where, *bounds))
     yield from only_counts(query, domain)
+
+
+def _ties_a_sum(query: Query, domain: Domain) -> bool:
+    """Whether something other than a count is under a condition that ties too many joint cells together."""
+    parts = [part for item in query.aggregates for part in aggregates_of(item) if part.function is not Function.COUNT]
+    return any(ties_too_many(all_of(query.where, part.condition), domain) for part in parts)
 
 
 def _chosen_after(query: Query, domain: Domain) -> Query:
