@@ -14,7 +14,7 @@ from bursar.analysts.guarantee import guarantee_of
 from bursar.analysts.policy import policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
-from bursar.compile.cache import CompileCache
+from bursar.compile.compiler import CompileCache
 from bursar.compile.workload import Workload
 from bursar.config import Config
 from bursar.core.accounts import Charge

@@ -27,7 +27,7 @@ ROOMS = (
 )  # fmt: skip
 """Where people are refused in words that need a remedy beyond the text itself."""
 
-SYNTAX = ("sql/tokens.py", "sql/parse.py", "sql/allowed.py", "sql/conditions.py", "sql/statement.py", "sql/tokens.py")
+SYNTAX = ("sql/tokens.py", "sql/syntax.py", "sql/parse.py", "sql/expressions.py")
 """What is no SQL of ours is told with its place, and listed in docs/sql.md."""
 
 

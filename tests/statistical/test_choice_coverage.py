@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bursar.compile.result_lines import Picked, ResultClauses
+from bursar.compile.workload import Picked, ResultClauses
 from bursar.core.budget import Budget
 from bursar.core.noise.system import SystemRandomness
 from bursar.estimation.derived import Derived

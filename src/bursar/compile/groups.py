@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.compile.regions import holds_on, too_many
+from bursar.compile.conditions import holds_on, too_many
 from bursar.core.domain import Attribute, Bins, Dates, Domain, IntegerRange, Period, Value
 from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError

@@ -7,8 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from bursar.compile.lazy_rows import Labels
-from bursar.compile.workload import Workload
+from bursar.compile.workload import Labels, Workload
 from bursar.core.domain import Domain
 from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds

@@ -11,14 +11,12 @@ import operator
 from collections.abc import Iterator
 from dataclasses import replace
 
-from bursar.compile.boundaries import before, boundary, from_on, greatest, least, nearest
-from bursar.compile.regions import ties_too_many
-from bursar.compile.resolve_names import change_leaves, change_values, guess, resolve, spelt
-from bursar.compile.three_valued import OTHER, fits_list, fitting, matching, means_other
-from bursar.compile.values import holds_numbers
+from bursar.compile.conditions import OTHER, fits_list, fitting, matching, means_other, ties_too_many
+from bursar.compile.resolve import change_leaves, change_values, guess, resolve, spelt
+from bursar.compile.values import before, boundary, from_on, greatest, holds_numbers, least, nearest
 from bursar.core.domain import Attribute, Categories, Dates, Domain, Stray
 from bursar.errors import QueryError
-from bursar.rewrite.side_by_side import only_counts, plainly, side_by_side
+from bursar.rewrite.pivot import only_counts, plainly, side_by_side
 from bursar.sql import (
     FALSE,
     TRUE,
@@ -43,7 +41,7 @@ from bursar.sql import (
     Or,
     Query,
 )
-from bursar.sql.conditions import read_number
+from bursar.sql.expressions import read_number
 from bursar.sql.query import Leaf, aggregates_of, all_of, branches_of, change_parts, leaves, map_leaves, own_name
 
 _MOST_GUESSES = 10_000

@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bursar.compile import Level, compile
-from bursar.compile.levels import with_levels
-from bursar.compile.partition_window import ended
-from bursar.compile.resolve_names import doubled
+from bursar.compile.resolve import doubled, ended, with_levels
 from bursar.core.domain import Domain
 from bursar.errors import QueryError
 from bursar.rewrite.query import repairs
 from bursar.rewrite.statement import repaired
 from bursar.sql import parse, render
-from bursar.sql.accuracy import usable
-from bursar.sql.flatten import flat, innermost
 from bursar.sql.parse import read_query, read_syntax
+from bursar.sql.syntax import flat, innermost
+from bursar.sql.tokens import usable
 
 MOST_CANDIDATES = 24
 """Most questions that are compiled in search of one that is accepted; the nearest come first."""

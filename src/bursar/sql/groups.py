@@ -11,8 +11,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import FLAGS, Node, position
-from bursar.sql.conditions import bare, case_parts, read_column, read_condition, read_literal
+from bursar.sql.expressions import read_column, read_condition, read_literal
 from bursar.sql.query import (
     TRUE,
     CaseBranch,
@@ -31,6 +30,7 @@ from bursar.sql.query import (
     flag_name,
     leaves,
 )
+from bursar.sql.syntax import FLAGS, Node, bare, case_parts, position
 
 PERIODS = ("day", "week", "month", "quarter", "year")
 """What DATE_TRUNC goes back to the first day of."""

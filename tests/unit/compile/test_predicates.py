@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from bursar import presets
 from bursar.compile import Workload, compile
+from bursar.compile.masks import predicate
 from bursar.compile.partwise import MOST_GROUPS, PartwiseMap
-from bursar.compile.predicates import predicate
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version

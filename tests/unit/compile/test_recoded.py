@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.compile.recoded import recoded
+from bursar.compile.values import recoded
 from bursar.core.domain import Attribute, Bins, Categories, IntegerRange, Stray
 
 OTHER = Stray.OTHER

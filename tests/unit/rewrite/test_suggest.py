@@ -1,4 +1,4 @@
-"""Refusals: while a question is read (refusals.sql here), and by the declared columns (refusals.sql of compile).
+"""Refusals while a question is parsed (refused_by_parse.sql), and by the declared columns (refused_by_compile.sql).
 
 Each block of the two files says why, at which word, and what is offered instead; every offer must itself be accepted.
 """
@@ -68,11 +68,11 @@ def cases(path: Path) -> list[Case]:
 
 
 def reading() -> list[Case]:
-    return cases(HERE / "refusals.sql")
+    return cases(HERE / "refused_by_parse.sql")
 
 
 def compiling() -> list[Case]:
-    return cases(HERE.parent / "compile" / "refusals.sql")
+    return cases(HERE / "refused_by_compile.sql")
 
 
 def check(case: Case, refused: QueryError) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from bursar.compile.predicates import by_column
-from bursar.compile.regions import ties_too_many
+from bursar.compile.conditions import ties_too_many
+from bursar.compile.masks import by_column
 from bursar.core.domain import Domain
 from bursar.core.source.source import MOST_CELLS
 from bursar.errors import QueryError
@@ -39,7 +39,7 @@ from bursar.sql import (
     Or,
     Query,
 )
-from bursar.sql.aggregates import as_formula
+from bursar.sql.expressions import as_formula
 from bursar.sql.query import Formula, aggregates_of, all_of, change_parts, flag_name, leaves, own_name
 
 NO_GROUP = "no_group"

@@ -1,33 +1,30 @@
-"""A Query as a Workload: labelled lines of answers over rows that the kernel can evaluate."""
+"""A Query as a Workload: labelled lines of answers over rows that the kernel can evaluate; and a cache of both."""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from bursar.compile.conditions import check_types, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups, Reader, groups_of
-from bursar.compile.levels import Level, with_levels, with_pieces, without_levels
-from bursar.compile.masks import count_groups, grouped
+from bursar.compile.masks import count_groups, grouped, possible_groups
 from bursar.compile.outputs import Outputs
-from bursar.compile.partition_window import within_sealed
-from bursar.compile.predicates import possible_groups
-from bursar.compile.regions import regions, ties_too_many
-from bursar.compile.resolve_names import resolve
-from bursar.compile.result_lines import Order, ResultClauses
-from bursar.compile.shared_rows import SharedRows
-from bursar.compile.three_valued import check_types
+from bursar.compile.partwise import SharedRows
+from bursar.compile.resolve import Level, resolve, with_levels, with_pieces, within_sealed, without_levels
 from bursar.compile.values import Represented
-from bursar.compile.workload import Workload
+from bursar.compile.workload import Order, ResultClauses, Workload
 from bursar.core.domain import Attribute, Bins, Domain, Value
 from bursar.errors import QueryError
 from bursar.estimation.derived import Form
-from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query
+from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse
 from bursar.sql.query import aggregates_of, leaves
 
 MOST_ANSWERS = 100_000
@@ -245,3 +242,58 @@ def _columns(part: Aggregate, domain: Domain) -> int:
     if part.fraction is not None and isinstance(part.of, Name):
         return domain[part.of.text].declared
     return {Function.COUNT: 1, Function.SUM: 1, Function.AVG: 2}.get(part.function, 3)
+
+
+REMEMBERED = 256
+"""How many questions are remembered; the one not asked for longest goes first."""
+
+LARGEST = 4096
+"""Most answers of a question that is remembered. Larger ones take long to answer anyway, and much memory to keep."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class CompileCache:
+    """Texts to queries, and queries to workloads, over the columns of one config. Shared by the threads of a process.
+
+    Guarantees: what is remembered is what parsing and compiling would return: the columns and the table never change,
+    and text and sealed partitions, the rest of what it depends on, are the key. Refusals are not remembered.
+    """
+
+    def __init__(self, domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> None:
+        self._domain, self._table, self._levels = domain, table, levels
+        self._queries: OrderedDict[str, Query] = OrderedDict()
+        self._workloads: OrderedDict[tuple[str, int | None], Workload] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def parse(self, text: str) -> Query:
+        """The question that a text asks."""
+        with self._lock:
+            if (query := self._queries.get(text)) is not None:
+                self._queries.move_to_end(text)
+                return query
+        query = parse(text)
+        with self._lock:
+            _remember(self._queries, text, query)
+        return query
+
+    def compile(self, query: Query, sealed: int | None = None) -> Workload:
+        """The workload of a question that `parse` has returned."""
+        key = (query.text, sealed)
+        with self._lock:
+            if (workload := self._workloads.get(key)) is not None:
+                self._workloads.move_to_end(key)
+                return workload
+        workload = compile(query, self._domain, self._table, sealed, self._levels)
+        if workload.index.size <= LARGEST:
+            workload.index.setflags(write=False)
+            with self._lock:
+                _remember(self._workloads, key, workload)
+        return workload
+
+
+def _remember(cache: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> None:
+    cache[key] = value
+    while len(cache) > REMEMBERED:
+        cache.popitem(last=False)
