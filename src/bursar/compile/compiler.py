@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from bursar.compile.conditions import check_types, regions, ties_too_many
-from bursar.compile.groups import Cells, Groups, Reader, groups_of
+from bursar.compile.groups import Cells, Groups, Reader, groups_of, sort_key
 from bursar.compile.masks import count_groups, grouped, possible_groups
 from bursar.compile.outputs import Outputs
 from bursar.compile.partwise import SharedRows
@@ -171,15 +171,10 @@ def _with_total(key: Key, labels: Sequence[Value], ranks: Cells, domain: Domain)
         for label, rank in zip(labels, ranks, strict=True)
         if rank >= 0 and label is not None
     ]
-    name = _sorted_by(_typed(_total(key), [label for label, _ in known]))
-    below = [2 * rank + 2 for label, rank in known if _sorted_by(label) < name]
-    equal = [2 * rank + 1 for label, rank in known if _sorted_by(label) == name]
+    name = sort_key(_typed(_total(key), [label for label, _ in known]))
+    below = [2 * rank + 2 for label, rank in known if sort_key(label) < name]
+    equal = [2 * rank + 1 for label, rank in known if sort_key(label) == name]
     return np.where(ranks < 0, max([0, *below, *equal]), 2 * ranks + 1)
-
-
-def _sorted_by(label: Value) -> tuple[int, Any]:
-    """Numbers first, then days, then words."""
-    return 2 if isinstance(label, str) else 1 if isinstance(label, date) else 0, label
 
 
 def _typed(name: Value, labels: Sequence[Value]) -> Value:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,20 @@ from bursar.errors import QueryError
 from bursar.sql import CaseGroups, Key, Stepped, Trimmed
 
 Cells = NDArray[np.int64]
+
+SortKey = tuple[int, float, str]
+
+
+def sort_key(label: Value) -> SortKey:
+    """Labels in ascending order: numbers first, then days, then words; NULL last."""
+    match label:
+        case None:
+            return 3, 0.0, ""
+        case str():
+            return 2, 0.0, label
+        case date():
+            return 1, float(label.toordinal()), ""
+    return 0, label, ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +169,9 @@ def coded(key: Key, domain: Domain) -> Coded:
             return _numbered(days, attribute)
 
 
-def _numbered(known: Sequence[Any], attribute: Attribute) -> Coded:
+def _numbered(known: Sequence[Value], attribute: Attribute) -> Coded:
     """Groups in ascending order, then other and NULL."""
-    labels = sorted(set(known))
+    labels = sorted(set(known), key=sort_key)
     place = {label: code for code, label in enumerate(labels)}
     strays = range(attribute.declared, attribute.size)
     codes = [*(place[label] for label in known), *(len(labels) + i for i in range(len(strays)))]
@@ -267,9 +280,9 @@ def _ranks(labels: Sequence[Value], *, by_code: bool) -> Cells:
     """The place of each label in ascending order: bins as they lie, other behind numbers and days, NULL last."""
     words = all(isinstance(label, str) for label in labels if label is not None)
 
-    def key(place: int) -> tuple[bool, bool, Any]:
+    def key(place: int) -> tuple[bool, bool, SortKey]:
         label = labels[place]
-        return label is None, isinstance(label, str) and not words, place if by_code or label is None else label
+        return label is None, isinstance(label, str) and not words, sort_key(place if by_code else label)
 
     ranks = np.zeros(len(labels), np.int64)
     ranks[sorted(range(len(labels)), key=key)] = np.arange(len(labels))

@@ -19,13 +19,13 @@ from __future__ import annotations
 import base64
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from bursar.arrays import Reals
 from bursar.core.domain import Value
@@ -79,7 +79,7 @@ class Labels(Sequence[Label]):
     def __iter__(self) -> Iterator[Label]:
         return (self[line] for line in range(len(self)))
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What makes the labels, as plain JSON values but for dates."""
         return {"label_sets": self.sets, "label_values": self.values}
 
@@ -99,11 +99,11 @@ class Numbers(Sequence[tuple[float, ...]]):
     @overload
     def __getitem__(self, line: slice) -> tuple[tuple[float, ...], ...]: ...
 
-    def __getitem__(self, line: int | slice) -> tuple[Any, ...]:
-        found = self.array[line].tolist()
-        return tuple(found) if isinstance(line, int) else tuple(map(tuple, found))
+    def __getitem__(self, line: int | slice) -> tuple[float, ...] | tuple[tuple[float, ...], ...]:
+        numbers = self.array[line].tolist()
+        return tuple(numbers) if isinstance(line, int) else tuple(map(tuple, numbers))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Reals:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Reals:
         return np.asarray(self.array, dtype)
 
     def __eq__(self, other: object) -> bool:
@@ -112,20 +112,21 @@ class Numbers(Sequence[tuple[float, ...]]):
     def __hash__(self) -> int:
         return hash(self.array.tobytes())
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """The array as text."""
         text = base64.b64encode(np.ascontiguousarray(self.array, "<f8").tobytes()).decode()
         return {"number_shape": self.array.shape, "numbers": text}
 
 
-def read(plain: dict[str, Any]) -> Labels | Numbers | None:
+def read(plain: Mapping[str, object]) -> Labels | Numbers | None:
     """What `facts` were made from; None for the facts of anything else."""
-    if plain.keys() == {"label_sets", "label_values"}:
-        values = tuple((name, tuple(own)) for name, own in plain["label_values"])
-        return Labels(tuple(map(tuple, plain["label_sets"])), values)
-    if plain.keys() == {"number_shape", "numbers"}:
-        numbers = np.frombuffer(base64.b64decode(plain["numbers"]), "<f8").astype(np.float64)
-        return Numbers(numbers.reshape(plain["number_shape"]))
+    match plain:
+        case {"label_sets": (list() | tuple()) as sets, "label_values": (list() | tuple()) as columns, **others}:
+            values = tuple((name, tuple(labels)) for name, labels in columns)
+            return None if others else Labels(tuple(map(tuple, sets)), values)
+        case {"number_shape": (list() | tuple()) as shape, "numbers": str() as text, **others}:
+            numbers = np.frombuffer(base64.b64decode(text), "<f8").astype(np.float64)
+            return None if others else Numbers(numbers.reshape(shape))
     return None
 
 

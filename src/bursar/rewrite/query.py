@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bursar.compile.conditions import OTHER, fits_list, fitting, matching, means_other, ties_too_many
@@ -71,20 +71,26 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     yield query
     columns = {column.text: column for column in query.columns()}
     bounds = [bound for name, column in columns.items() for bound in _bounds(domain[name], column)]
-    if not _ties_a_sum(query, domain):  # which no bound unties
+    if not _ties_a_sum(query, domain):
         for bound in bounds:
             yield replace(query, where=all_of(query.where, bound))
             yield _filtered(query, bound)
-        yield replace(query, where=all_of(query.where, *bounds))
+    yield from _bounded(query, bounds, domain)
     simpler = _with_outputs(query, tuple(_simpler(item, domain) for item in query.aggregates))
     yield simpler
-    yield replace(simpler, where=all_of(query.where, *bounds))
+    yield from _bounded(simpler, bounds, domain)
     yield replace(query, keys=tuple(_inside(key, domain) for key in query.keys))
     yield from side_by_side(query, domain)
     plain = plainly(query)
     yield plain
-    yield replace(plain, where=all_of(query.where, *bounds))
+    yield from _bounded(plain, bounds, domain)
     yield from only_counts(query, domain)
+
+
+def _bounded(query: Query, bounds: Sequence[Condition], domain: Domain) -> Iterator[Query]:
+    """The question with all bounds in its WHERE; nothing where they cannot help, for no bound unties columns."""
+    if not _ties_a_sum(query, domain):
+        yield replace(query, where=all_of(query.where, *bounds))
 
 
 def _ties_a_sum(query: Query, domain: Domain) -> bool:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
+from sqlglot.tokens import Token
 
 from bursar.errors import QueryError
 from bursar.goal import Goal
@@ -55,7 +56,7 @@ from bursar.sql.syntax import (
     read_name,
     reason,
 )
-from bursar.sql.tokens import Token, bind, cut_accuracy, statement_tokens
+from bursar.sql.tokens import bind, cut_accuracy, statement_tokens
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from operator import is_
-from typing import Any
+from typing import TypeAlias
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from bursar.errors import QueryError
 from bursar.sql.query import (
     Name,
 )
-from bursar.sql.tokens import NO_JOINS, Token
+from bursar.sql.tokens import NO_JOINS
 
-Node = Any
+Node: TypeAlias = exp.Expression
 """A node of sqlglot's syntax tree."""
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -260,7 +260,7 @@ def unnamed(item: Node) -> Node:
     return bare(item.this if isinstance(item, exp.Alias) else item)
 
 
-def operands(node: Node, kind: Any) -> list[Node]:
+def operands(node: Node, kind: type[exp.Connector]) -> list[Node]:
     """All operands of a chain of ANDs, or of ORs, from left to right; long chains are deep trees to the left."""
     waiting: list[Node] = [node]
     found: list[Node] = []

@@ -12,10 +12,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from bursar.errors import GoalError, QueryError
 from bursar.goal import Goal, GoalKind, OutputGoal
@@ -33,9 +32,6 @@ MOST_TEDIOUS = 8
 """Most of each thing that no question has and that the parser takes long for."""
 
 NO_JOINS = "joins are not available: a question is about one table; the data owner can join tables behind it, as a view"
-
-Token = Any
-"""A token of sqlglot: token_type, text, start, end (the offset of its last character), comments."""
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}

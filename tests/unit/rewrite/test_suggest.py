@@ -9,14 +9,15 @@ import ast
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from bursar.compile import compile
+from bursar.compile import Workload, compile
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
-from bursar.sql import parse
+from bursar.rewrite import suggest as suggest_module
+from bursar.sql import Query, parse
 from harness.asking import compiled, parsed
 from harness.cases import every
 
@@ -176,3 +177,46 @@ def test_the_message_points_at_the_place() -> None:
         "           ^",
         "try: SELECT COUNT(*) FROM people",
     ]
+
+
+HARD = [
+    'SELECT FLOOR("Zip Code" / 5), COUNT(*) FROM people GROUP BY 1',
+    'SELECT FLOOR("Zip Code" / 5), SUM(age) FROM people GROUP BY 1',
+    'SELECT "Zip Code" // 3, age, COUNT(*) FROM people GROUP BY 1, 2',
+    "SELECT MIN(age), FOO(age) FROM people",
+    'SELECT sex, SUM(height) FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex',
+    "SELECT SUM(age), SUM(weight), COUNT(seen), SUM(sex) FROM people WHERE seen < DATE '2024-02-03' GROUP BY age",
+]
+
+
+def _compilations(monkeypatch: pytest.MonkeyPatch, text: str) -> list[str]:
+    """The questions that are compiled in search of one to offer for a refused one."""
+    with pytest.raises(QueryError) as refused:
+        compile(parse(text), PEOPLE, "people")
+    texts: list[str] = []
+
+    def counted(query: Query, *facts: Any) -> Workload:
+        texts.append(query.text)
+        return compile(query, *facts)
+
+    monkeypatch.setattr(suggest_module, "compile", counted)
+    suggest_module.suggest(text, refused.value, PEOPLE, "people")
+    return texts
+
+
+@pytest.mark.parametrize("text", HARD)
+def test_the_search_compiles_few_questions_and_none_twice(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    texts = _compilations(monkeypatch, text)
+    assert 0 < len(texts) == len(set(texts)) <= suggest_module.MOST_CANDIDATES
+
+
+def test_the_search_ends_where_its_budget_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: without a budget this one tries more."""
+    monkeypatch.setattr(suggest_module, "MOST_CANDIDATES", 1000)
+    everything = _compilations(monkeypatch, HARD[1])
+    monkeypatch.setattr(suggest_module, "MOST_CANDIDATES", 3)
+    assert _compilations(monkeypatch, HARD[1]) == everything[:3] != everything
+
+
+def test_no_bound_is_tried_on_a_sum_that_no_bound_makes_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not any("BETWEEN" in text for text in _compilations(monkeypatch, HARD[4]))
