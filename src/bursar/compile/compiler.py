@@ -14,11 +14,11 @@ from typing import TypeVar
 import numpy as np
 
 from bursar.compile.conditions import check_types, regions, ties_too_many
-from bursar.compile.groups import Cells, Groups, Reader, groups_of, sort_key
+from bursar.compile.groups import Cells, Groups, KeyReader, groups_of, sort_key
 from bursar.compile.masks import count_groups, grouped, possible_groups
 from bursar.compile.outputs import Outputs
 from bursar.compile.partwise import SharedRows
-from bursar.compile.resolve import Level, resolve, with_levels, with_pieces, within_sealed, without_levels
+from bursar.compile.resolve import Level, group_below_levels, resolve, with_levels, within_sealed, without_levels
 from bursar.compile.values import Represented
 from bursar.compile.workload import Order, ResultClauses, Workload
 from bursar.core.domain import Attribute, Bins, Domain, Value
@@ -34,7 +34,7 @@ MOST_ANSWERS = 100_000
 ALL = "(all)"
 """What is shown for a column that a set of groups puts together, unless the question names it."""
 
-Read = tuple[list[Value], Cells]
+LabelColumn = tuple[list[Value], Cells]
 """A column of labels, and the numbers by which they are sorted."""
 
 
@@ -46,7 +46,7 @@ class GroupLines:
     forms: tuple[Form, ...]
     largest: tuple[int, ...]
     remarks: tuple[str, ...]
-    read: list[Read]  # per key, then per flag
+    read: list[LabelColumn]  # per key, then per flag
 
 
 def compile(
@@ -68,13 +68,13 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
     for condition in query.conditions():
         for leaf in leaves(condition):
             check_types(domain[leaf.column.text], leaf)
-    query = with_pieces(within_sealed(query, domain, sealed), levels)
+    query = group_below_levels(within_sealed(query, domain, sealed), levels)
     rows = SharedRows()
     sets = query.sets or (tuple(range(len(query.keys))),)
-    made = [groups_of([query.keys[place] for place in one], domain) for one in sets]
-    _check_size(query, [groups for groups, _ in made], domain)
+    keyed = [groups_of([query.keys[place] for place in grouping], domain) for grouping in sets]
+    _check_size(query, [groups for groups, _ in keyed], domain)
     parts: list[GroupLines] = []
-    for places, (groups, readers) in zip(sets, made, strict=True):
+    for places, (groups, readers) in zip(sets, keyed, strict=True):
         parts.append(_part(query, places, groups, readers, rows, domain))
     first = parts[0]
     assert all(part.forms == first.forms for part in parts)  # they do not depend on groups
@@ -94,13 +94,18 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
 
 
 def _part(
-    query: Query, places: tuple[int, ...], groups: Groups, readers: Sequence[Reader], rows: SharedRows, domain: Domain
+    query: Query,
+    places: tuple[int, ...],
+    groups: Groups,
+    readers: Sequence[KeyReader],
+    rows: SharedRows,
+    domain: Domain,
 ) -> GroupLines:
     """The lines of one set of groups."""
     lines = _lines(query, groups, domain)
     outputs = Outputs(query.where, groups, lines, domain, rows)
     forms = tuple(outputs.add(item) for item in query.aggregates)
-    read: list[Read] = [([_total(key)] * len(lines), np.full(len(lines), -1, np.int64)) for key in query.keys]
+    read: list[LabelColumn] = [([_total(key)] * len(lines), np.full(len(lines), -1, np.int64)) for key in query.keys]
     for place, reader in zip(places, readers, strict=True):
         read[place] = reader.read(lines)
     read += [_flagged(flag, places, len(lines)) for flag in query.flags]
@@ -119,7 +124,7 @@ def _total(key: Key) -> Value:
     return float(total) if isinstance(total, Decimal) else total
 
 
-def _flagged(flag: Flag, places: tuple[int, ...], lines: int) -> Read:
+def _flagged(flag: Flag, places: tuple[int, ...], lines: int) -> LabelColumn:
     """A flag on the lines of the set that groups by the keys in these places."""
     number = flag.number(places)
     return [number] * lines, np.full(lines, number, np.int64)
@@ -130,12 +135,12 @@ def _marks(query: Query) -> tuple[str, ...]:
     return (*(key.name for key in query.keys), *(flag.name for flag in query.flags))
 
 
-def _joined(columns: Sequence[Read]) -> Read:
+def _joined(columns: Sequence[LabelColumn]) -> LabelColumn:
     """Columns of labels one below the other, with places that are comparable."""
     return [label for labels, _ in columns for label in labels], np.concatenate([ranks for _, ranks in columns])
 
 
-def _after(query: Query, read: Sequence[Read], domain: Domain) -> ResultClauses | None:
+def _after(query: Query, read: Sequence[LabelColumn], domain: Domain) -> ResultClauses | None:
     """What is done with the answers; None where they are shown as they are."""
     if query.having == TRUE and not query.order:
         return None
@@ -166,14 +171,14 @@ def _with_total(key: Key, labels: Sequence[Value], ranks: Cells, domain: Domain)
     if np.all(ranks >= 0):
         return ranks
     bins = {} if key.by is not None else _counted_as(domain[key.column.text])
-    known = [
+    ranked = [
         (bins.get(label, label), int(rank))
         for label, rank in zip(labels, ranks, strict=True)
         if rank >= 0 and label is not None
     ]
-    name = sort_key(_typed(_total(key), [label for label, _ in known]))
-    below = [2 * rank + 2 for label, rank in known if sort_key(label) < name]
-    equal = [2 * rank + 1 for label, rank in known if sort_key(label) == name]
+    name = sort_key(_typed(_total(key), [label for label, _ in ranked]))
+    below = [2 * rank + 2 for label, rank in ranked if sort_key(label) < name]
+    equal = [2 * rank + 1 for label, rank in ranked if sort_key(label) == name]
     return np.where(ranks < 0, max([0, *below, *equal]), 2 * ranks + 1)
 
 
@@ -206,20 +211,20 @@ def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
         return np.zeros((1, 0), np.int64)
     if ties_too_many(query.where, domain):
         return possible_groups(query.where, groups, domain)
-    found = regions(query.where, domain)
-    if found is None:
+    kept_regions = regions(query.where, domain)
+    if kept_regions is None:
         return np.zeros((0, len(groups.axes)), np.int64)
-    return np.unique(grouped(found, groups, domain).groups, axis=0)
+    return np.unique(grouped(kept_regions, groups, domain).groups, axis=0)
 
 
 def _check_size(query: Query, sets: Sequence[Groups], domain: Domain) -> None:
     """Refuse what would have too many answers, before anything is built."""
     if ties_too_many(query.where, domain):
         return  # few counts, or refused for that
-    found = regions(query.where, domain)
-    if found is None:
+    kept_regions = regions(query.where, domain)
+    if kept_regions is None:
         return
-    lines = sum(count_groups(found, groups, domain) if groups.axes else 1 for groups in sets)
+    lines = sum(count_groups(kept_regions, groups, domain) if groups.axes else 1 for groups in sets)
     numbers = lines * _numbers(query, domain)
     if numbers > MOST_ANSWERS:
         raise QueryError(

@@ -84,24 +84,24 @@ class ValueLine:
     def strays(self) -> tuple[tuple[StrayKind, int], ...]:
         """The kinds behind `other` and NULL, each with its cell."""
         attribute, other = self.attribute, self.attribute.other
-        found: list[tuple[StrayKind, int]] = []
+        kinds: list[tuple[StrayKind, int]] = []
         if other is not None:
             if not attribute.ordered:
-                found.append((StrayKind.UNLISTED, other))
+                kinds.append((StrayKind.UNLISTED, other))
             elif attribute.outside is Stray.OTHER:
-                found += [(StrayKind.BELOW, other), (StrayKind.ABOVE, other)]
+                kinds += [(StrayKind.BELOW, other), (StrayKind.ABOVE, other)]
             if attribute.null is Stray.OTHER:
-                found.append((StrayKind.NULL, other))
+                kinds.append((StrayKind.NULL, other))
         if attribute.has_null:
-            found.append((StrayKind.NULL, attribute.null_cell))
-        return tuple(found)
+            kinds.append((StrayKind.NULL, attribute.null_cell))
+        return tuple(kinds)
 
     @property
     def size(self) -> int:
         return self.attribute.declared + len(self.strays)
 
     def holds(self, kind: StrayKind) -> bool:
-        return any(kind is one for one, _ in self.strays)
+        return any(kind is stray for stray, _ in self.strays)
 
     def kept_together(self) -> str:
         """What stands behind `other`, in words."""
@@ -227,8 +227,8 @@ def _like(line: ValueLine, leaf: Like) -> Truth:
             f"{line.kept_together()}, and some of them may match the pattern; list the values you mean with IN",
             position=leaf.position,
         )
-    found = set(matching(attribute, leaf))
-    declared = np.fromiter((value in found for value in attribute.values), bool, attribute.declared)
+    matches = set(matching(attribute, leaf))
+    declared = np.fromiter((value in matches for value in attribute.values), bool, attribute.declared)
     return line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES})
 
 
@@ -243,19 +243,19 @@ def _listed(line: ValueLine, attribute: Categories, leaf: Compare | Between | In
                 f"{attribute.name} has listed values without an order; list those you mean with IN",
                 position=leaf.position,
             )
-    rest = [literal for literal in literals if means_other(attribute, literal)]
-    wanted = {literal for literal in literals if not means_other(attribute, literal)}
-    declared = np.fromiter((value in wanted for value in attribute.values), bool, attribute.declared)
-    if attribute.outside is Stray.OTHER and not rest and declared.sum() < len(wanted):
-        unlisted = [literal for literal in literals if literal in wanted.difference(attribute.values)]
+    others = [literal for literal in literals if means_other(attribute, literal)]
+    values = {literal for literal in literals if not means_other(attribute, literal)}
+    declared = np.fromiter((value in values for value in attribute.values), bool, attribute.declared)
+    if attribute.outside is Stray.OTHER and not others and declared.sum() < len(values):
+        unlisted = [literal for literal in literals if literal in values.difference(attribute.values)]
         raise QueryError(
             f"{render_literal(unlisted[0])} is not a declared value of {attribute.name}: "
             f"it cannot be told from the rest, which is called {OTHER}",
             position=leaf.position,
         )
-    truth = line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES if rest else NO})
+    truth = line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES if others else NO})
     for place, (_, cell) in enumerate(line.strays, attribute.declared):
-        if rest and cell == attribute.other:
+        if others and cell == attribute.other:
             truth[place] = YES  # NULL too, where it is sent there: the literal means the cell
     return 2 - truth if isinstance(leaf, Compare) and leaf.op is Op.NE else truth
 
@@ -324,18 +324,18 @@ def regions(condition: Condition, domain: Domain) -> tuple[Region, ...] | None:
     Guarantees: the regions share no column and stand in the order of the domain. Equivalent conditions on one column
     give equal regions, and a column that a condition turns out not to depend on does not occur.
     """
-    whole = normal(condition, negated=False)
+    whole = normal_form(condition, negated=False)
     if isinstance(whole, Constant):
         return () if whole.value else None
-    found: list[Region] = []
+    factors: list[Region] = []
     for group in _groups(whole):
         part = And(parts=tuple(group))
         attrs = domain.ordered(leaf.column.text for leaf in leaves(part))
         cells = _evaluate(part, attrs, domain)
         if not cells.any():
             return None
-        found += [region for region in _factors(Region(attrs, cells)) if not region.cells.all()]
-    return tuple(sorted(found, key=lambda region: domain.place(region.attrs[0])))
+        factors += [region for region in _factors(Region(attrs, cells)) if not region.cells.all()]
+    return tuple(sorted(factors, key=lambda region: domain.place(region.attrs[0])))
 
 
 def holds_on(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> NDArray[np.bool_]:
@@ -345,11 +345,11 @@ def holds_on(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> ND
 
 def ties_too_many(condition: Condition, domain: Domain) -> bool:
     """Whether a condition ties columns together that have too many joint cells to look at one by one."""
-    groups = _groups(normal(condition, negated=False))
+    groups = _groups(normal_form(condition, negated=False))
     return any(too_many({leaf.column.text for part in group for leaf in leaves(part)}, domain) for group in groups)
 
 
-def normal(condition: Condition, *, negated: bool) -> Condition:
+def normal_form(condition: Condition, *, negated: bool) -> Condition:
     """The same condition with every NOT pushed down to a comparison, ANDs and ORs flat, constants folded.
 
     All steps are equivalences of three-valued logic.
@@ -358,26 +358,28 @@ def normal(condition: Condition, *, negated: bool) -> Condition:
         case Constant():
             return TRUE if condition.value is not negated else FALSE
         case Not():
-            return normal(condition.part, negated=not negated)
+            return normal_form(condition.part, negated=not negated)
         case IsTrue():
-            part = normal(condition.part, negated=False)
+            part = normal_form(condition.part, negated=False)
             if isinstance(part, Constant):
-                return normal(part, negated=negated)
-            held = replace(condition, part=part)
-            return Not(part=held, position=held.position) if negated else held
+                return normal_form(part, negated=negated)
+            test = replace(condition, part=part)
+            return Not(part=test, position=test.position) if negated else test
         case AtLeast():
-            known = [normal(part, negated=False) for part in condition.parts]
-            rest = tuple(part for part in known if not isinstance(part, Constant))
-            counted = replace(condition, parts=rest, count=condition.count - sum(part == TRUE for part in known))
-            if not 1 <= counted.count <= len(rest):
-                return normal(TRUE if counted.count < 1 else FALSE, negated=negated)
+            normals = [normal_form(part, negated=False) for part in condition.parts]
+            open_parts = tuple(part for part in normals if not isinstance(part, Constant))
+            counted = replace(
+                condition, parts=open_parts, count=condition.count - sum(part == TRUE for part in normals)
+            )
+            if not 1 <= counted.count <= len(open_parts):
+                return normal_form(TRUE if counted.count < 1 else FALSE, negated=negated)
             return Not(part=counted, position=counted.position) if negated else counted
         case And() | Or():
             kind, absorbing = (And, FALSE) if isinstance(condition, And) is not negated else (Or, TRUE)
             parts: list[Condition] = []
             for part in condition.parts:
-                one = normal(part, negated=negated)
-                parts += one.parts if isinstance(one, kind) else [one]
+                inner = normal_form(part, negated=negated)
+                parts += inner.parts if isinstance(inner, kind) else [inner]
             parts = [part for part in parts if not isinstance(part, Constant) or part == absorbing]
             if absorbing in parts:
                 return absorbing
@@ -412,7 +414,7 @@ def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> N
         )
     holds = np.broadcast_to(truth_on(condition, attrs, lines) == YES, [line.size for line in lines])
     for axis, line in enumerate(lines):
-        holds = merged(holds, axis, line, condition)
+        holds = merge_strays(holds, axis, line, condition)
     return holds
 
 
@@ -434,8 +436,8 @@ def truth_on(condition: Condition, attrs: tuple[str, ...], lines: list[ValueLine
         case IsTrue():
             return np.where(truth_on(condition.part, attrs, lines) == YES, YES, NO)
         case AtLeast():
-            held = (truth_on(part, attrs, lines) == YES for part in condition.parts)
-            number = functools.reduce(np.add, (one.astype(np.int64) for one in held))
+            holding = (truth_on(part, attrs, lines) == YES for part in condition.parts)
+            number = functools.reduce(np.add, (holds.astype(np.int64) for holds in holding))
             return np.where(number >= condition.count, YES, NO)
         case Constant():
             return np.full([1] * len(attrs), YES if condition.value else NO)
@@ -445,7 +447,7 @@ def truth_on(condition: Condition, attrs: tuple[str, ...], lines: list[ValueLine
     return leaf_truth(lines[axis], condition).reshape(shape)
 
 
-def merged(holds: NDArray[np.bool_], axis: int, line: ValueLine, condition: Condition) -> NDArray[np.bool_]:
+def merge_strays(holds: NDArray[np.bool_], axis: int, line: ValueLine, condition: Condition) -> NDArray[np.bool_]:
     """From kinds of value to cells along one axis: the kinds behind a cell must agree."""
     first: dict[int, int] = {}
     doubled: list[int] = []
@@ -464,14 +466,14 @@ def merged(holds: NDArray[np.bool_], axis: int, line: ValueLine, condition: Cond
 
 def _factors(region: Region) -> list[Region]:
     """The region as a product, with every column split off that only multiplies the rest."""
-    found: list[Region] = []
+    factors: list[Region] = []
     axis = 0
     while axis < len(region.attrs) and len(region.attrs) > 1:
         others = tuple(i for i in range(len(region.attrs)) if i != axis)
-        own, rest = np.any(region.cells, axis=others), np.any(region.cells, axis=axis)
-        if np.array_equal(region.cells, np.expand_dims(own, others) & np.expand_dims(rest, axis)):
-            found.append(Region((region.attrs[axis],), own))
-            region = Region(tuple(region.attrs[i] for i in others), rest)
+        alone, remaining = np.any(region.cells, axis=others), np.any(region.cells, axis=axis)
+        if np.array_equal(region.cells, np.expand_dims(alone, others) & np.expand_dims(remaining, axis)):
+            factors.append(Region((region.attrs[axis],), alone))
+            region = Region(tuple(region.attrs[i] for i in others), remaining)
         else:
             axis += 1
-    return [*found, region]
+    return [*factors, region]

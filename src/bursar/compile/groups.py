@@ -40,7 +40,7 @@ def sort_key(label: Value) -> SortKey:
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
+class CodedKey:
     """The group of each cell of the columns of a key, and the labels of the groups in their order."""
 
     codes: Cells  # one axis per column, in the order of the domain
@@ -79,13 +79,13 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
+class KeyReader:
     """How a key is read off the groups of its axis; without `coded`, the groups are the cells of the column."""
 
     axis: int
     attribute: Attribute
     own: Cells | None = None  # for each group of the axis, that of the key
-    coded: Coded | None = None
+    coded: CodedKey | None = None
 
     def read(self, lines: Cells) -> tuple[list[Value], Cells]:
         """The label of each line, and a number by which labels can be sorted; lines have a column for each axis."""
@@ -96,10 +96,10 @@ class Reader:
         return [labels[i] for i in place.reshape(-1)], ranks[place.reshape(-1)]
 
 
-def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[Reader, ...]]:
+def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[KeyReader, ...]]:
     """The groups that keys make, and how each key is read off them."""
     axes: list[GroupAxis] = []
-    readers: dict[int, Reader] = {}
+    readers: dict[int, KeyReader] = {}
     for number, (attrs, places) in enumerate(_tied(keys, domain)):
         position = min(keys[place].position for place in places)
         if too_many(attrs, domain):
@@ -111,12 +111,14 @@ def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[Reader
         attribute, sizes = domain[attrs[0]], domain.sizes(attrs)
         if all(keys[place].by is None for place in places):
             axes.append(GroupAxis(attrs, sizes))
-            readers |= dict.fromkeys(places, Reader(number, attribute))
+            readers |= dict.fromkeys(places, KeyReader(number, attribute))
             continue
-        made = [coded(keys[place], domain) for place in places]
-        codes, own = _joint([_spread(one.codes, keys[p], attrs, domain) for p, one in zip(places, made, strict=True)])
+        codings = [coded(keys[place], domain) for place in places]
+        codes, key_codes = _joint(
+            [_spread(coding.codes, keys[p], attrs, domain) for p, coding in zip(places, codings, strict=True)]
+        )
         axes.append(GroupAxis(attrs, sizes, codes.reshape(sizes), position))
-        readers |= {p: Reader(number, attribute, own[i], made[i]) for i, p in enumerate(places)}
+        readers |= {p: KeyReader(number, attribute, key_codes[i], codings[i]) for i, p in enumerate(places)}
     return Groups(tuple(axes)), tuple(readers[place] for place in range(len(keys)))
 
 
@@ -124,12 +126,12 @@ def _tied(keys: Sequence[Key], domain: Domain) -> list[tuple[tuple[str, ...], li
     """Columns in sets such that no key is about two of them, and the places of the keys about each."""
     sets: list[tuple[set[str], list[int]]] = []
     for place, key in enumerate(keys):
-        shared = [one for one in sets if one[0].intersection(key.columns)]
-        sets = [one for one in sets if not one[0].intersection(key.columns)]
-        places = sorted([place, *(known for _, more in shared for known in more)])
+        shared = [group for group in sets if group[0].intersection(key.columns)]
+        sets = [group for group in sets if not group[0].intersection(key.columns)]
+        places = sorted([place, *(member for _, more in shared for member in more)])
         sets.append((set(key.columns).union(*(names for names, _ in shared)), places))
-    found = [(domain.ordered(names), places) for names, places in sets]
-    return sorted(found, key=lambda one: domain.place(one[0][0]))
+    tied = [(domain.ordered(names), places) for names, places in sets]
+    return sorted(tied, key=lambda group: domain.place(group[0][0]))
 
 
 def _spread(codes: Cells, key: Key, attrs: tuple[str, ...], domain: Domain) -> Cells:
@@ -142,43 +144,43 @@ def _joint(columns: Sequence[Cells]) -> tuple[Cells, list[Cells]]:
     """A number for each combination of codes that occurs, in their order, and for each number its codes."""
     if len(columns) == 1:
         return columns[0], [np.arange(int(columns[0].max()) + 1)]  # every code of a key occurs
-    found, joint = np.unique(columns[0], return_inverse=True)
-    own = [found]
+    joint_codes, joint = np.unique(columns[0], return_inverse=True)
+    key_codes = [joint_codes]
     for codes in columns[1:]:
         size = int(codes.max()) + 1
-        found, joint = np.unique(joint.reshape(-1) * size + codes, return_inverse=True)
-        own = [*(one[found // size] for one in own), found % size]
-    return joint.reshape(-1).astype(np.int64), own
+        joint_codes, joint = np.unique(joint.reshape(-1) * size + codes, return_inverse=True)
+        key_codes = [*(codes_of_key[joint_codes // size] for codes_of_key in key_codes), joint_codes % size]
+    return joint.reshape(-1).astype(np.int64), key_codes
 
 
-def coded(key: Key, domain: Domain) -> Coded:
+def coded(key: Key, domain: Domain) -> CodedKey:
     """The group of each cell of the key's columns."""
     attribute = domain[key.column.text]
     match key.by:
         case None:
-            return Coded(np.arange(attribute.size), tuple(attribute.label(cell) for cell in range(attribute.size)))
+            return CodedKey(np.arange(attribute.size), tuple(attribute.label(cell) for cell in range(attribute.size)))
         case CaseGroups():
             return _cut(key.by, key, domain)
         case Stepped() if isinstance(attribute, IntegerRange) and _exact(attribute, key.by):
             return _steps(attribute, key.by)
         case Stepped():
-            known = [_step(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
-            return _numbered(known, attribute)
+            labels = [_step(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
+            return _numbered(labels, attribute)
         case Trimmed():
             days = [_trimmed(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
             return _numbered(days, attribute)
 
 
-def _numbered(known: Sequence[Value], attribute: Attribute) -> Coded:
+def _numbered(cell_labels: Sequence[Value], attribute: Attribute) -> CodedKey:
     """Groups in ascending order, then other and NULL."""
-    labels = sorted(set(known), key=sort_key)
+    labels = sorted(set(cell_labels), key=sort_key)
     place = {label: code for code, label in enumerate(labels)}
     strays = range(attribute.declared, attribute.size)
-    codes = [*(place[label] for label in known), *(len(labels) + i for i in range(len(strays)))]
-    return Coded(np.array(codes, np.int64), (*labels, *(attribute.label(cell) for cell in strays)))
+    codes = [*(place[label] for label in cell_labels), *(len(labels) + i for i in range(len(strays)))]
+    return CodedKey(np.array(codes, np.int64), (*labels, *(attribute.label(cell) for cell in strays)))
 
 
-def _cut(by: CaseGroups, key: Key, domain: Domain) -> Coded:
+def _cut(by: CaseGroups, key: Key, domain: Domain) -> CodedKey:
     """Labels in the order in which they are written, and NULL for what none of them takes."""
     attrs = domain.ordered(key.columns)
     codes = np.full(domain.sizes(attrs), -1, np.int64)
@@ -195,7 +197,7 @@ def _cut(by: CaseGroups, key: Key, domain: Domain) -> Coded:
         if None not in labels:
             labels.append(None)
         codes[codes < 0] = labels.index(None)
-    return Coded(codes, tuple(labels))
+    return CodedKey(codes, tuple(labels))
 
 
 def _exact(attribute: IntegerRange, by: Stepped) -> bool:
@@ -205,7 +207,7 @@ def _exact(attribute: IntegerRange, by: Stepped) -> bool:
     return max(largest, width.numerator) < 2**62 and (not by.towards_zero or width.denominator == 1)
 
 
-def _steps(attribute: IntegerRange, by: Stepped) -> Coded:
+def _steps(attribute: IntegerRange, by: Stepped) -> CodedKey:
     """The groups of a column of whole numbers, all at once: there may be millions of them."""
     width = Fraction(by.width)
     values = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64) * width.denominator
@@ -218,7 +220,7 @@ def _steps(attribute: IntegerRange, by: Stepped) -> Coded:
     strays = np.arange(len(quotients), len(quotients) + attribute.size - attribute.declared)
     labels = quotients if by.times == 1 else [_label(quotient, by) for quotient in quotients]
     outside = [attribute.label(cell) for cell in range(attribute.declared, attribute.size)]
-    return Coded(np.concatenate([codes, strays]).astype(np.int64), (*labels, *outside))
+    return CodedKey(np.concatenate([codes, strays]).astype(np.int64), (*labels, *outside))
 
 
 def _label(step: int, by: Stepped) -> int | float:

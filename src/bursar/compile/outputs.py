@@ -19,7 +19,7 @@ from bursar.compile.conditions import Region, ValueLine, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import group_of, grouped, predicate, prefixes
 from bursar.compile.partwise import MOST_GROUPS, SharedRows, too_many_tied
-from bursar.compile.values import LARGEST_NUMBER, Represented, Values, recoded, values_of
+from bursar.compile.values import LARGEST_NUMBER, Represented, Values, recoding_remark, values_of
 from bursar.core.domain import Attribute, Domain
 from bursar.core.queries import LARGEST_JOINT
 from bursar.core.source.source import MOST_CELLS
@@ -78,14 +78,14 @@ class Operand:
 
     @staticmethod
     def of(aggregate: Aggregate, where: Condition, domain: Domain) -> Operand:
-        taken = _disjoint(branches_of(aggregate))
-        known = [_value(branch, domain) for _, branch in taken]
-        parts = math.lcm(*(_parts(value) for value in known))
-        whole = [_in_parts(value, parts) for value in known]
-        for (_, branch), value in zip(taken, whole, strict=True):
+        disjoint = _disjoint(branches_of(aggregate))
+        values = [_value(branch, domain) for _, branch in disjoint]
+        parts = math.lcm(*(_parts(value) for value in values))
+        whole = [_in_parts(value, parts) for value in values]
+        for (_, branch), value in zip(disjoint, whole, strict=True):
             if _largest(value) > LARGEST_NUMBER:
                 raise QueryError("these numbers are too large, or too fine, to be added up", position=branch.position)
-        branches = tuple((condition, value) for (condition, _), value in zip(taken, whole, strict=True))
+        branches = tuple((condition, value) for (condition, _), value in zip(disjoint, whole, strict=True))
         return Operand(aggregate, where, domain, branches, parts)
 
     def known(self) -> Condition:
@@ -100,20 +100,20 @@ class Operand:
             if value is not None
         ]
         covered = any(branch.condition == TRUE for branch in branches_of(self.aggregate))
-        if covered and len(there) == len(self.branches) and all(known == TRUE for _, known in there):
+        if covered and len(there) == len(self.branches) and all(has_value == TRUE for _, has_value in there):
             return TRUE
-        parts = tuple(all_of(condition, known) for condition, known in there)
+        parts = tuple(all_of(condition, has_value) for condition, has_value in there)
         return parts[0] if len(parts) == 1 else Or(parts=parts, position=place) if parts else FALSE
 
     def extent(self) -> tuple[int, int]:
         """The least and the greatest value that a row can have, in whole numbers of 1/parts."""
         ends: list[int] = []
         for condition, value in self.branches:
-            found = None if value is None else regions(self._condition(condition), self.domain)
-            if isinstance(value, int) and found is not None:
+            kept_regions = None if value is None else regions(self._condition(condition), self.domain)
+            if isinstance(value, int) and kept_regions is not None:
                 ends.append(value)
-            elif isinstance(value, Values) and found is not None:
-                numbers = value.numbers[_kept(found, value.attribute.name) & ~(value.null | value.missing)]
+            elif isinstance(value, Values) and kept_regions is not None:
+                numbers = value.numbers[_kept(kept_regions, value.attribute.name) & ~(value.null | value.missing)]
                 ends += [int(numbers.min()), int(numbers.max())] if len(numbers) else []
         return min(ends, default=0), max(ends, default=0)
 
@@ -133,32 +133,32 @@ class Operand:
         """The sum of changed values over the rows that meet the conditions."""
         pieces: list[tuple[tuple[Region, ...], int]] = []
         for condition, value in self.branches:
-            found = None if value is None else regions(self._condition(condition), self.domain)
-            if found is None or value is None:
+            kept_regions = None if value is None else regions(self._condition(condition), self.domain)
+            if kept_regions is None or value is None:
                 continue
             if isinstance(value, int):
                 weight = int(change(np.array([value], np.int64))[0])
-                pieces += [(found, weight)] if weight else []
+                pieces += [(kept_regions, weight)] if weight else []
             else:
-                pieces.append((self._weighed(found, value, change), 1))
+                pieces.append((self._weighed(kept_regions, value, change), 1))
         unit = Fraction(1, self.parts**power)
         pieces = [piece for piece in pieces if all(region.cells.any() for region in piece[0])]
         if not pieces:
             return Sum(None, unit)
-        found, factor = pieces[0] if len(pieces) == 1 else (self._joined(pieces), 1)
-        found, common = _reduced(found)
-        return Sum(found, unit * factor * common)
+        kept_regions, factor = pieces[0] if len(pieces) == 1 else (self._joined(pieces), 1)
+        kept_regions, common = _reduced(kept_regions)
+        return Sum(kept_regions, unit * factor * common)
 
     def _condition(self, branch: Condition) -> Condition:
         return all_of(self.where, self.aggregate.condition, branch)
 
-    def _weighed(self, found: tuple[Region, ...], value: Values, change: Change) -> tuple[Region, ...]:
+    def _weighed(self, kept_regions: tuple[Region, ...], value: Values, change: Change) -> tuple[Region, ...]:
         """The regions with the numbers of the column in the one that has it."""
         name = value.attribute.name
-        own = [region for region in found if name in region.attrs]
-        region = own[0] if own else Region((name,), np.ones(value.attribute.size, np.bool_))
+        about = [region for region in kept_regions if name in region.attrs]
+        region = about[0] if about else Region((name,), np.ones(value.attribute.size, np.bool_))
         axis = region.attrs.index(name)
-        if np.any(_kept(found, name) & value.missing):
+        if np.any(_kept(kept_regions, name) & value.missing):
             raise QueryError(
                 f"{ValueLine(value.attribute).kept_together()}, and have no value to add up",
                 position=self.aggregate.position,
@@ -167,13 +167,13 @@ class Operand:
         shape[axis] = -1
         numbers = np.where(value.null | value.missing, 0, change(value.numbers)).reshape(shape)
         weighed = Region(region.attrs, region.cells * numbers)
-        return tuple(sorted([*(r for r in found if r is not region), weighed], key=self._place))
+        return tuple(sorted([*(r for r in kept_regions if r is not region), weighed], key=self._place))
 
     def _joined(self, pieces: Sequence[tuple[tuple[Region, ...], int]]) -> tuple[Region, ...]:
         """Several disjoint sums as one: what all of them share stays apart, the rest is put on one grid."""
-        shared = [region for region in pieces[0][0] if all(_has(found, region) for found, _ in pieces[1:])]
-        rest = [([r for r in found if not _has(shared, r)], weight) for found, weight in pieces]
-        attrs = self.domain.ordered(name for found, _ in rest for region in found for name in region.attrs)
+        shared = [region for region in pieces[0][0] if all(_has(piece, region) for piece, _ in pieces[1:])]
+        apart = [([r for r in piece if not _has(shared, r)], weight) for piece, weight in pieces]
+        attrs = self.domain.ordered(name for piece, _ in apart for region in piece for name in region.attrs)
         sizes = self.domain.sizes(attrs)
         if len(attrs) > 1 and math.prod(sizes) > LARGEST_JOINT:
             raise QueryError(
@@ -182,8 +182,8 @@ class Operand:
                 position=self.aggregate.position,
             )
         cells = np.zeros(sizes, np.int64)
-        for found, weight in rest:
-            spread = [_spread(region, attrs) for region in found]
+        for piece, weight in apart:
+            spread = [_spread(region, attrs) for region in piece]
             cells += functools.reduce(np.multiply, spread, np.full([1] * len(attrs), weight, np.int64))
         return tuple(sorted([*shared, Region(attrs, cells)], key=self._place))
 
@@ -193,14 +193,14 @@ class Operand:
 
 def _disjoint(branches: Sequence[Branch]) -> list[tuple[Condition, Branch]]:
     """Each branch with the condition that it is taken: its own, and none before it."""
-    found: list[tuple[Condition, Branch]] = []
+    disjoint: list[tuple[Condition, Branch]] = []
     before: list[Condition] = []
     for branch in branches:
-        found.append((all_of(branch.condition, *before), branch))
+        disjoint.append((all_of(branch.condition, *before), branch))
         if branch.condition == TRUE:
             break
         before.append(Not(part=IsTrue(part=branch.condition), position=branch.position))
-    return found
+    return disjoint
 
 
 def _value(branch: Branch, domain: Domain) -> Values | Fraction | None:
@@ -233,18 +233,20 @@ def not_null(attribute: Attribute, position: int) -> Condition:
     return Not(part=IsNull(column=column, position=position), position=position)
 
 
-def _kept(found: Sequence[Region], name: str) -> NDArray[np.bool_] | np.bool_:
+def _kept(kept_regions: Sequence[Region], name: str) -> NDArray[np.bool_] | np.bool_:
     """The cells of a column that regions keep."""
-    for region in found:
+    for region in kept_regions:
         if name in region.attrs:
             axis = region.attrs.index(name)
-            kept: NDArray[np.bool_] = np.any(region.cells, axis=tuple(i for i in range(region.cells.ndim) if i != axis))
-            return kept
+            cells: NDArray[np.bool_] = np.any(
+                region.cells, axis=tuple(i for i in range(region.cells.ndim) if i != axis)
+            )
+            return cells
     return np.True_
 
 
-def _has(regions: Sequence[Region], wanted: Region) -> bool:
-    return any(one.attrs == wanted.attrs and np.array_equal(one.cells, wanted.cells) for one in regions)
+def _has(regions: Sequence[Region], region: Region) -> bool:
+    return any(other.attrs == region.attrs and np.array_equal(other.cells, region.cells) for other in regions)
 
 
 def _spread(region: Region, attrs: tuple[str, ...]) -> Integers:
@@ -253,10 +255,10 @@ def _spread(region: Region, attrs: tuple[str, ...]) -> Integers:
     return region.cells.astype(np.int64).reshape(shape)
 
 
-def _reduced(found: tuple[Region, ...]) -> tuple[tuple[Region, ...], int]:
+def _reduced(whole: tuple[Region, ...]) -> tuple[tuple[Region, ...], int]:
     """The regions without their common factor, which is given beside; what counts as 1 everywhere is left out."""
     factor, reduced = 1, []
-    for region in found:
+    for region in whole:
         common = int(np.gcd.reduce(np.abs(region.cells.astype(np.int64)), axis=None))
         cells = region.cells if common == 1 else region.cells // common
         factor *= common
@@ -324,37 +326,37 @@ class Outputs:
         return self._count(self._known(item))
 
     def _count(self, condition: Condition) -> OutputTerm:
-        asked = all_of(self._where, condition)
-        if ties_too_many(asked, self._domain):
-            return OutputTerm(column=self._added(self._tied(asked), 1))
-        found = regions(asked, self._domain)
-        if found is not None and self._looks_at(found) > MOST_CELLS:
-            return OutputTerm(column=self._added(self._tied(asked), 1))
-        return OutputTerm(column=self._column(found, 1))
+        whole = all_of(self._where, condition)
+        if ties_too_many(whole, self._domain):
+            return OutputTerm(column=self._added(self._tied(whole), 1))
+        kept_regions = regions(whole, self._domain)
+        if kept_regions is not None and self._looks_at(kept_regions) > MOST_CELLS:
+            return OutputTerm(column=self._added(self._tied(whole), 1))
+        return OutputTerm(column=self._column(kept_regions, 1))
 
-    def _looks_at(self, found: Sequence[Region]) -> int:
+    def _looks_at(self, kept_regions: Sequence[Region]) -> int:
         """How many joint cells the columns of regions and groups have."""
-        return self._domain.cells({*self._groups.names, *(name for region in found for name in region.attrs)})
+        return self._domain.cells({*self._groups.names, *(name for region in kept_regions for name in region.attrs)})
 
-    def _check_sum(self, found: Sequence[Region]) -> None:
+    def _check_sum(self, kept_regions: Sequence[Region]) -> None:
         """Refuse what is no count and looks at too many joint cells."""
-        if (cells := self._looks_at(found)) > MOST_CELLS:
+        if (cells := self._looks_at(kept_regions)) > MOST_CELLS:
             raise QueryError(
                 f"this looks at {cells} joint cells at once; {MOST_CELLS} are possible for anything but a COUNT in few "
                 "groups"
             )
 
-    def _tied(self, asked: Condition) -> NDArray[np.int64]:
+    def _tied(self, whole: Condition) -> NDArray[np.int64]:
         """The rows of a condition that no mask holds: one predicate for each line."""
-        position = min((leaf.position for leaf in leaves(asked) if leaf.position >= 0), default=-1)
+        position = min((leaf.position for leaf in leaves(whole) if leaf.position >= 0), default=-1)
         if len(self._lines) > MOST_GROUPS:
-            names = (*self._groups.names, *(leaf.column.text for leaf in leaves(asked)))
+            names = (*self._groups.names, *(leaf.column.text for leaf in leaves(whole)))
             raise too_many_tied(self._domain.ordered(names), position)
         index = np.full(len(self._lines), -1, np.int64)
         for place, line in enumerate(self._lines):
-            made = predicate(asked, self._domain, group_of(line, self._groups, self._domain))
-            if made is not None:
-                index[place] = self._rows.tied(made, position)
+            count = predicate(whole, self._domain, group_of(line, self._groups, self._domain))
+            if count is not None:
+                index[place] = self._rows.tied(count, position)
         return index
 
     def _sum(self, total: Sum) -> OutputTerm:
@@ -362,10 +364,10 @@ class Outputs:
         column = self._column(total.found, total.largest)
         return OutputTerm(column=column, unit=total.unit, least=total.least, largest=total.largest)
 
-    def _column(self, found: Sequence[Region] | None, largest: int) -> int:
+    def _column(self, kept_regions: Sequence[Region] | None, largest: int) -> int:
         index = np.full(len(self._lines), -1, np.int64)
-        if found is not None:
-            counted = grouped(found, self._groups, self._domain)
+        if kept_regions is not None:
+            counted = grouped(kept_regions, self._groups, self._domain)
             index[line_of(counted.groups, self._lines)] = self._rows.place(counted.product)
         return self._added(index, largest)
 
@@ -396,11 +398,11 @@ class Outputs:
         parts = {part: self._part(part) for part in dict.fromkeys(formula.parts)}
         sides = [{part: weight for weight, part in side.terms} for side in (above, below)]
         alone = len(below.terms) == 1 and below.constant == 0 and below.terms[0][1].function is Function.COUNT
-        least = {part: known.least for part, known in parts.items()}
+        least = {part: term.least for part, term in parts.items()}
         if alone:
             least[below.terms[0][1]] = 1.0
         lowest, highest = self._range(above, below) if alone else (-math.inf, math.inf)
-        weights = [tuple(float(side.get(p, 0) * known.unit) for p, known in parts.items()) for side in sides]
+        weights = [tuple(float(side.get(p, 0) * term.unit) for p, term in parts.items()) for side in sides]
         columns, steps = tuple(p.column for p in parts.values()), tuple(float(p.largest) for p in parts.values())
         return Ratio(
             above=Combination(columns=columns, weights=weights[0], constant=float(above.constant), steps=steps),
@@ -416,17 +418,17 @@ class Outputs:
         ends = [min(above.constant, Fraction(0)), max(above.constant, Fraction(0))]  # a count is at least 1
         for weight, part in above.terms:
             if part == counted:
-                own = [weight, weight]
+                part_ends = [weight, weight]
             elif _conjuncts(self._known(counted)) <= _conjuncts(self._known(part)):
                 low, high = (Fraction(0), Fraction(1))
                 if part.function is Function.SUM:
                     operand = self._operand(part)
                     low, high = (Fraction(end, operand.parts) for end in operand.extent())
                     low, high = min(low, Fraction(0)), max(high, Fraction(0))
-                own = sorted([weight * low, weight * high])
+                part_ends = sorted([weight * low, weight * high])
             else:
                 return -math.inf, math.inf
-            ends = [end + more for end, more in zip(ends, own, strict=True)]
+            ends = [end + more for end, more in zip(ends, part_ends, strict=True)]
         return float(ends[0] / share), float(ends[1] / share)
 
     def _known(self, part: Aggregate) -> Condition:
@@ -478,9 +480,11 @@ class Outputs:
         ((_, value),) = operand.branches
         assert isinstance(value, Values)
         assert item.fraction is not None
-        found = regions(all_of(self._where, item.condition), self._domain)
-        self._check_sum([*(found or ()), Region((value.attribute.name,), np.ones(value.attribute.size, np.bool_))])
-        rows = prefixes(found, value, self._groups, self._domain, item.position)
+        kept_regions = regions(all_of(self._where, item.condition), self._domain)
+        self._check_sum(
+            [*(kept_regions or ()), Region((value.attribute.name,), np.ones(value.attribute.size, np.bool_))]
+        )
+        rows = prefixes(kept_regions, value, self._groups, self._domain, item.position)
         columns: list[int] = []
         for part in rows.parts:
             placed = self._rows.place(part.product).reshape(part.shape)
@@ -510,8 +514,8 @@ class Outputs:
                 f"{what} may be off by at most {float(value.off):g} more"
             ] = None
         for attribute in operand.columns():
-            if said := recoded(attribute):
-                self.remarks[said] = None
+            if remark := recoding_remark(attribute):
+                self.remarks[remark] = None
 
 
 def _counted_as(value: Values) -> str:

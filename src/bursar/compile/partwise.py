@@ -49,8 +49,8 @@ class PartwiseMap:
 
     @cached_property
     def digest(self) -> str:
-        known = f"apart {self.times} " + " ".join(part.digest for part in self.parts)
-        return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
+        text = f"apart {self.times} " + " ".join(part.digest for part in self.parts)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def apply(self, counts: Counts) -> Integers:
         return np.concatenate([times * part.apply(counts) for part, times in self.measured])
@@ -73,11 +73,11 @@ class PartwiseMap:
         return PartwiseMap(tuple(part for part, _ in picked), tuple(times for _, times in picked) if self.times else ())
 
 
-def pieces_of(asked: LinearMap) -> tuple[LinearMap, ...]:
+def pieces_of(whole: LinearMap) -> tuple[LinearMap, ...]:
     """The products, predicates and others that a map is made of, in the order of its rows."""
-    if isinstance(asked, PartwiseMap):
-        return tuple(piece for part in asked.parts for piece in pieces_of(part))
-    return asked.parts if isinstance(asked, Stack) else (asked,)
+    if isinstance(whole, PartwiseMap):
+        return tuple(piece for part in whole.parts for piece in pieces_of(part))
+    return whole.parts if isinstance(whole, Stack) else (whole,)
 
 
 def put_together(pieces: Iterable[LinearMap]) -> LinearMap:
@@ -105,10 +105,10 @@ def too_many_tied(attrs: Iterable[str], position: int) -> QueryError:
     )
 
 
-def check_batch(asked: LinearMap) -> None:
+def check_batch(whole: LinearMap) -> None:
     """Refuse among questions that are one purchase, as those of a seed are, what has to be bought by itself."""
-    if isinstance(asked, PartwiseMap | Predicate):
-        tied = " and ".join(asked.attrs)
+    if isinstance(whole, PartwiseMap | Predicate):
+        tied = " and ".join(whole.attrs)
         raise QueryError(f"a count that ties {tied} together is asked by itself, not in a batch")
 
 
@@ -163,8 +163,8 @@ class SharedRows:
         for part, places in zip(self._parts, self._places, strict=True):
             if isinstance(part, Product) and _columns(part) == _columns(product):
                 positions = [
-                    np.array([known.get(key, -1) for key in mask], np.int64)
-                    for mask, known in zip(keys, places, strict=True)
+                    np.array([row_of_key.get(key, -1) for key in mask], np.int64)
+                    for mask, row_of_key in zip(keys, places, strict=True)
                 ]
                 shared = tuple(np.flatnonzero(position >= 0) for position in positions)
                 if all(map(len, shared)):

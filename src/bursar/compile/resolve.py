@@ -56,7 +56,7 @@ def resolve(query: Query, domain: Domain, table: str) -> Query:
     """The same question with every column called by its declared name; an unknown name is refused."""
     if not query.table.names(table):
         raise QueryError(f"there is no table {query.table.text}; the table is {table}", position=query.table.position)
-    for name in doubled(query, domain):
+    for name in ambiguous_names(query, domain):
         raise QueryError(
             f"the sub-select hands on two columns {name.text}; give the one that is not the column of the table "
             "another name",
@@ -73,14 +73,15 @@ def resolve(query: Query, domain: Domain, table: str) -> Query:
             )
         keys.append(replace(key, column=column))
 
-    known = change_leaves(query, lambda leaf: replace(leaf, column=_declared(leaf.column, domain)))
-    known = change_values(known, lambda name: _declared(name, domain))
+    renamed = change_leaves(query, lambda leaf: replace(leaf, column=_declared(leaf.column, domain)))
+    renamed = change_values(renamed, lambda name: _declared(name, domain))
     return replace(
-        known, keys=tuple(replace(one, column=key.column) for one, key in zip(known.keys, keys, strict=True))
+        renamed,
+        keys=tuple(replace(possible, column=key.column) for possible, key in zip(renamed.keys, keys, strict=True)),
     )
 
 
-def doubled(query: Query, domain: Domain) -> list[Name]:
+def ambiguous_names(query: Query, domain: Domain) -> list[Name]:
     """What sub-selects call by the name of a column that they hand on as well; quotes tell no two of them apart."""
     declared = {name.casefold() for name in domain.names}
     return [name for name in query.beside if name.text.casefold() in declared]
@@ -89,8 +90,8 @@ def doubled(query: Query, domain: Domain) -> list[Name]:
 def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
     """The question with every comparison in it replaced."""
 
-    def branch(one: Branch) -> Branch:
-        return replace(one, condition=map_leaves(one.condition, change))
+    def branch(old: Branch) -> Branch:
+        return replace(old, condition=map_leaves(old.condition, change))
 
     def changed(part: Aggregate) -> Aggregate:
         of = part.of
@@ -98,14 +99,14 @@ def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
             of = replace(of, branches=tuple(map(branch, of.branches)))
         return replace(part, condition=map_leaves(part.condition, change), of=of)
 
-    def piece(one: CaseBranch) -> CaseBranch:
-        return replace(one, condition=map_leaves(one.condition, change))
+    def piece(old: CaseBranch) -> CaseBranch:
+        return replace(old, condition=map_leaves(old.condition, change))
 
-    def key(one: Key) -> Key:
+    def key(old: Key) -> Key:
         return (
-            replace(one, by=replace(one.by, pieces=tuple(map(piece, one.by.pieces))))
-            if isinstance(one.by, CaseGroups)
-            else one
+            replace(old, by=replace(old.by, pieces=tuple(map(piece, old.by.pieces))))
+            if isinstance(old.by, CaseGroups)
+            else old
         )
 
     aggregates = tuple(change_parts(item, changed) for item in query.aggregates)
@@ -116,8 +117,8 @@ def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
 def change_values(query: Query, change: Callable[[Name], Name]) -> Query:
     """The question with every column that is added up replaced."""
 
-    def branch(one: Branch) -> Branch:
-        return replace(one, value=change(one.value)) if isinstance(one.value, Name) else one
+    def branch(old: Branch) -> Branch:
+        return replace(old, value=change(old.value)) if isinstance(old.value, Name) else old
 
     def changed(part: Aggregate) -> Aggregate:
         if isinstance(part.of, Name):
@@ -131,9 +132,9 @@ def change_values(query: Query, change: Callable[[Name], Name]) -> Query:
 
 def guess(name: Name, declared: Sequence[str]) -> Name:
     """The declared name that was probably meant; the name itself if none is near."""
-    lowered = {one.casefold(): one for one in reversed(declared)}
+    lowered = {column.casefold(): column for column in reversed(declared)}
     near = difflib.get_close_matches(name.text.casefold(), lowered, n=1, cutoff=0.7)
-    if any(name.names(one) for one in declared) or not near:
+    if any(name.names(column) for column in declared) or not near:
         return name
     return spelt(name, lowered[near[0]])
 
@@ -144,8 +145,8 @@ def spelt(name: Name, declared: str) -> Name:
 
 
 def _declared(name: Name, domain: Domain) -> Name:
-    possible = [one for one in domain.names if name.names(one)]
-    exact = [one for one in possible if one == name.text]
+    possible = [column for column in domain.names if name.names(column)]
+    exact = [column for column in possible if column == name.text]
     if len(possible) == 1 or exact:
         return replace(name, text=(exact or possible)[0])
     if possible:
@@ -186,29 +187,29 @@ def without_levels(query: Query, levels: Sequence[Level]) -> Query:
 
     Guarantees: what is wrong with a condition on a level is said in the level's own words.
     """
-    known = {level.name: level for level in levels}
+    by_name = {level.name: level for level in levels}
     for part in (part for item in query.aggregates for part in aggregates_of(item)):
         counted = part.function is Function.COUNT and isinstance(part.of, Name)
         for value in (branch.value for branch in branches_of(part)):
-            if isinstance(value, Name) and value.text in known and not counted:
-                values_of(known[value.text].attribute, value.position)  # refuses: a level holds no numbers
+            if isinstance(value, Name) and value.text in by_name and not counted:
+                values_of(by_name[value.text].attribute, value.position)  # refuses: a level holds no numbers
 
-    def leaf(one: Leaf) -> Condition:
-        return _below(one, known[one.column.text]) if one.column.text in known else one
+    def leaf(old: Leaf) -> Condition:
+        return _below(old, by_name[old.column.text]) if old.column.text in by_name else old
 
-    def name(one: Name) -> Name:
-        return _column(known[one.text], one.position) if one.text in known else one  # NULL where the column is
+    def name(old: Name) -> Name:
+        return _column(by_name[old.text], old.position) if old.text in by_name else old  # NULL where the column is
 
     return change_values(change_leaves(query, leaf), name)
 
 
-def with_pieces(query: Query, levels: Sequence[Level]) -> Query:
+def group_below_levels(query: Query, levels: Sequence[Level]) -> Query:
     """The same question grouped by declared columns alone.
 
     This comes after sealing: to group by a level names no partition, as to group by its column does not.
     """
-    known = {level.name: level for level in levels}
-    keys = (_key(key, known[key.column.text]) if key.column.text in known else key for key in query.keys)
+    by_name = {level.name: level for level in levels}
+    keys = (_key(key, by_name[key.column.text]) if key.column.text in by_name else key for key in query.keys)
     return replace(query, keys=tuple(keys))
 
 
@@ -266,7 +267,7 @@ def within_sealed(query: Query, domain: Domain, sealed: int | None) -> Query:
     return replace(query, where=all_of(query.where, _sealed(column, name, sealed)))
 
 
-def ended(query: Query, domain: Domain, sealed: int | None) -> Query:
+def end_with_sealed(query: Query, domain: Domain, sealed: int | None) -> Query:
     """The question with every condition that names partitions which are not sealed ended with the last sealed one."""
     if domain.partition is None or not sealed:
         return query
@@ -348,12 +349,16 @@ def _ended(column: Attribute, sealed: int, leaf: Leaf) -> Condition:
         return leaf
     last = min(sealed, column.declared) - 1
     if isinstance(column, Categories):
-        kept = tuple(value for value, holds in zip(column.values[:sealed], cells, strict=False) if holds)
-        return In(column=leaf.column, literals=kept or column.values[last : last + 1], position=leaf.position)
+        sealed_values = tuple(value for value, holds in zip(column.values[:sealed], cells, strict=False) if holds)
+        return In(column=leaf.column, literals=sealed_values or column.values[last : last + 1], position=leaf.position)
     first = int(np.argmax(cells)) if cells[:sealed].any() else last
     low, high = from_on(column, leaf.column, first), before(column, leaf.column, last + 1)
     if isinstance(leaf, In):
         single = [replace(leaf, literals=(literal,)) for literal in leaf.literals]
-        inside = [one for one in single if _cells(column, one, negated=False)[:sealed].any()]
-        return replace(leaf, literals=tuple(one.literals[0] for one in inside)) if inside else all_of(low, high)
+        inside = [literal_test for literal_test in single if _cells(column, literal_test, negated=False)[:sealed].any()]
+        return (
+            replace(leaf, literals=tuple(literal_test.literals[0] for literal_test in inside))
+            if inside
+            else all_of(low, high)
+        )
     return high if isinstance(leaf, Compare) and leaf.op in (Op.LT, Op.LE) else all_of(low, high)

@@ -184,7 +184,11 @@ class Represented(Bins):
 
 def representatives_of(domain: Domain) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """The columns that have representatives, with these."""
-    return tuple((one.name, one.representatives) for one in domain.attributes if isinstance(one, Represented))
+    return tuple(
+        (attribute.name, attribute.representatives)
+        for attribute in domain.attributes
+        if isinstance(attribute, Represented)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,20 +218,20 @@ def values_of(attribute: Attribute, position: int) -> Values:
     """The numbers of a column; refused where its cells are none."""
     match attribute:
         case IntegerRange():
-            found, parts, off = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64), 1, Fraction(0)
+            declared, parts, off = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64), 1, Fraction(0)
             if max(abs(attribute.lower), abs(attribute.upper)) > LARGEST_NUMBER:
                 raise QueryError(f"the numbers in {attribute.name} are too large to be added up", position=position)
         case Categories() if type(attribute.values[0]) is int:
             listed = [int(value) for value in attribute.values]
             if max(map(abs, listed)) > LARGEST_NUMBER:
                 raise QueryError(f"the numbers in {attribute.name} are too large to be added up", position=position)
-            found, parts, off = np.array(listed, np.int64), 1, Fraction(0)
+            declared, parts, off = np.array(listed, np.int64), 1, Fraction(0)
         case Bins():
-            found, parts, off = _bin_values(attribute)
+            declared, parts, off = _bin_values(attribute)
         case _:
             raise QueryError(f"{attribute.name} holds no numbers; it can be counted and grouped by", position=position)
     numbers = np.zeros(attribute.size, np.int64)
-    numbers[: attribute.declared] = found
+    numbers[: attribute.declared] = declared
     null, missing = np.zeros(attribute.size, np.bool_), np.zeros(attribute.size, np.bool_)
     if attribute.has_null:
         null[attribute.null_cell] = True
@@ -260,13 +264,13 @@ def _written(number: float) -> Fraction:
     return Fraction(Decimal(repr(float(number))))
 
 
-def recoded(attribute: Attribute) -> str:
+def recoding_remark(attribute: Attribute) -> str:
     """How numbers of a column are changed before they are added up; nothing where they never are."""
-    told = [_outside(attribute), _null(attribute)]
+    remarks = [_outside(attribute), _null(attribute)]
     if isinstance(attribute, IntegerRange):
-        told.append("decimals are rounded down")
-    said = [part for part in told if part]
-    return f"{attribute.name}: {'; '.join(said)}" if said else ""
+        remarks.append("decimals are rounded down")
+    given = [part for part in remarks if part]
+    return f"{attribute.name}: {'; '.join(given)}" if given else ""
 
 
 def _outside(attribute: Attribute) -> str:

@@ -73,8 +73,8 @@ class Labels(Sequence[Label]):
         names = self.sets[place]
         sizes = self._sizes(names)
         cells = np.unravel_index(number - int(self._ends[place]) + math.prod(sizes), sizes)
-        own = tuple(self._of[name][int(cell)] for name, cell in zip(names, cells, strict=True))
-        return own if len(self.sets) == 1 else (", ".join(names), *own)
+        values = tuple(self._of[name][int(cell)] for name, cell in zip(names, cells, strict=True))
+        return values if len(self.sets) == 1 else (", ".join(names), *values)
 
     def __iter__(self) -> Iterator[Label]:
         return (self[line] for line in range(len(self)))
@@ -156,7 +156,7 @@ class ChoiceCertainty:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Picked:
+class ChosenLines:
     """The lines that are shown, in order, and what is known of the choice."""
 
     lines: Lines
@@ -176,50 +176,50 @@ class ResultClauses:
     def facts(self) -> list[object]:
         """What identifies it, as plain JSON values."""
         order = [
-            [one.name, one.output, None if one.ranks is None else one.ranks.tolist(), one.descending]
-            + ["nulls first"] * one.nulls_first
-            for one in self.order
+            [sort.name, sort.output, None if sort.ranks is None else sort.ranks.tolist(), sort.descending]
+            + ["nulls first"] * sort.nulls_first
+            for sort in self.order
         ]
         return [render_condition(self.having), order, self.limit, *([self.offset] if self.offset else [])]
 
-    def pick(self, numbers: Sequence[Derived], lines: int, confidence: float) -> Picked:
+    def pick(self, numbers: Sequence[Derived], lines: int, confidence: float) -> ChosenLines:
         """The lines that are shown. `numbers` has every output on all lines."""
-        kept: Lines = np.flatnonzero(np.broadcast_to(self._holds(self.having, numbers), lines)).astype(np.int64)
+        shown: Lines = np.flatnonzero(np.broadcast_to(self._holds(self.having, numbers), lines)).astype(np.int64)
         sure = f"with {100 * confidence:g}% confidence"
         claims = [] if self.having == TRUE else [self._of_having(numbers, lines, sure)]
         if self.order:
-            keys = [_sort_key(one, numbers)[kept] for one in self.order]
-            kept = kept[np.lexsort(keys[::-1])]
-            first = min(self.offset, len(kept))
-            cut = len(kept) if self.limit is None else min(first + self.limit, len(kept))
-            claims += _of_order(self.order[0], numbers, kept, (first, cut), sure)
-            kept = kept[first:cut]
-        return Picked(lines=kept, claims=tuple(claims))
+            keys = [_sort_key(sort, numbers)[shown] for sort in self.order]
+            shown = shown[np.lexsort(keys[::-1])]
+            first = min(self.offset, len(shown))
+            cut = len(shown) if self.limit is None else min(first + self.limit, len(shown))
+            claims += _of_order(self.order[0], numbers, shown, (first, cut), sure)
+            shown = shown[first:cut]
+        return ChosenLines(lines=shown, claims=tuple(claims))
 
-    def _holds(self, condition: Condition, numbers: Sequence[Derived], wanted: bool = True) -> NDArray[np.bool_]:
+    def _holds(self, condition: Condition, numbers: Sequence[Derived], truth: bool = True) -> NDArray[np.bool_]:
         """Where the condition is true; where it is false, if that is wanted. It is neither where it depends on NULL."""
         match condition:
             case And() | Or():
-                every = isinstance(condition, And) == wanted
-                parts = [self._holds(part, numbers, wanted) for part in condition.parts]
+                every = isinstance(condition, And) == truth
+                parts = [self._holds(part, numbers, truth) for part in condition.parts]
                 return functools.reduce(np.logical_and if every else np.logical_or, parts)
             case Not():
-                return self._holds(condition.part, numbers, not wanted)
+                return self._holds(condition.part, numbers, not truth)
             case IsTrue():
-                return np.asarray(np.equal(self._holds(condition.part, numbers), wanted))
+                return np.asarray(np.equal(self._holds(condition.part, numbers), truth))
             case AtLeast():
                 true = [self._holds(part, numbers).astype(np.int64) for part in condition.parts]
-                return np.asarray((functools.reduce(np.add, true) >= condition.count) == wanted)
+                return np.asarray((functools.reduce(np.add, true) >= condition.count) == truth)
             case Constant():
-                return np.array(condition.value == wanted)
+                return np.array(condition.value == truth)
             case Compare():
                 values = numbers[self._place(condition)].value
-                held = _OPS[condition.op](values, _float(condition.literal))
-                return np.equal(held, wanted) & ~np.isnan(values)
+                compared = _OPS[condition.op](values, _float(condition.literal))
+                return np.equal(compared, truth) & ~np.isnan(values)
             case Between():
                 values = numbers[self._place(condition)].value
-                held = (values >= _float(condition.low)) & (values <= _float(condition.high))
-                return np.equal(held, wanted) & ~np.isnan(values)
+                compared = (values >= _float(condition.low)) & (values <= _float(condition.high))
+                return np.equal(compared, truth) & ~np.isnan(values)
         raise TypeError(f"HAVING has no {type(condition).__name__}")
 
     def _place(self, leaf: Leaf) -> int:
@@ -252,28 +252,28 @@ def margin(numbers: Derived, lines: Lines) -> float:
 
 
 def _of_order(
-    order: Order, numbers: Sequence[Derived], kept: Lines, shown: tuple[int, int], sure: str
+    order: Order, numbers: Sequence[Derived], lines: Lines, shown: tuple[int, int], sure: str
 ) -> list[ChoiceCertainty]:
     """What is known where lines stand in the order of an output."""
     first, cut = shown
-    left_out = len(kept) - (cut - first)
+    left_out = len(lines) - (cut - first)
     if order.output < 0:
-        words = f"LIMIT shows {cut} of {len(kept)} groups, by {order.name}; all of them were paid for"
+        words = f"LIMIT shows {cut} of {len(lines)} groups, by {order.name}; all of them were paid for"
         if first:
-            words = f"OFFSET leaves {cut - first} of {len(kept)} groups, by {order.name}; all of them were paid for"
+            words = f"OFFSET leaves {cut - first} of {len(lines)} groups, by {order.name}; all of them were paid for"
         return [ChoiceCertainty(words=words)] if left_out else []
-    name, alpha = order.name, margin(numbers[order.output], kept)
+    name, alpha = order.name, margin(numbers[order.output], lines)
     words = f"ordered by noisy {name}, at no cost"
     if left_out:
-        words = f"the first {cut} of {len(kept)} groups by noisy {name}, at no cost"
+        words = f"the first {cut} of {len(lines)} groups by noisy {name}, at no cost"
         if first:
-            words = f"{cut - first} of {len(kept)} groups, from number {first + 1} on by noisy {name}, at no cost"
+            words = f"{cut - first} of {len(lines)} groups, from number {first + 1} on by noisy {name}, at no cost"
     if not math.isfinite(alpha):
         return [ChoiceCertainty(words=f"{words}; some error bars have no end, so any group may be misplaced")]
     if not left_out:
         apart = f"{sure}, groups whose true {name} is more than {2 * alpha:,.10g} apart stand in the right order"
         return [ChoiceCertainty(words=f"{words}: {apart}", margins=((order.output, alpha),))]
-    values = numbers[order.output].value[kept[first:cut]]
+    values = numbers[order.output].value[lines[first:cut]]
     values = values[~np.isnan(values)]  # of what is NULL nothing needs to be said: it stands apart in any case
     if not len(values):
         return [ChoiceCertainty(words=words)]

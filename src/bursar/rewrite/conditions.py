@@ -63,7 +63,7 @@ def defaults(tree: Node) -> None:
 
 def _passes(node: Node, default: Node, right: Node) -> bool:
     """Whether the default of a column meets the comparison."""
-    low, high = (one.this if one.is_string else Decimal(one.this) for one in (default, right))
+    low, high = (literal.this if literal.is_string else Decimal(literal.this) for literal in (default, right))
     order = (low > high) - (low < high)
     holding: dict[type, tuple[int, ...]] = {
         exp.EQ: (0,),
@@ -117,16 +117,16 @@ def truth_columns(tree: Node) -> None:
 def counted_conditions(tree: Node) -> None:
     """AT_MOST(1, ...) is NOT AT_LEAST(2, ...), and a number that is missing is 1; what always or never holds stays."""
     for node in list(tree.find_all(exp.Anonymous)):
-        first, *rest = [bare(part) for part in node.expressions] or [None]
-        if node.name.upper() not in (AT_LEAST, "AT_MOST") or not rest:
+        first, *others = [bare(part) for part in node.expressions] or [None]
+        if node.name.upper() not in (AT_LEAST, "AT_MOST") or not others:
             continue
         counted, most = isinstance(first, exp.Literal), node.name.upper() != AT_LEAST
-        number, conditions = (str(first.this), rest) if counted else ("1", [first, *rest])
+        number, conditions = (str(first.this), others) if counted else ("1", [first, *others])
         least = int(number) + most if number.isdecimal() else 0
         if 1 <= least <= len(conditions):
             limited = exp.Literal.number(least)
-            made = exp.Anonymous(this=AT_LEAST, expressions=[limited, *(part.copy() for part in conditions)])
-            node.replace(exp.Not(this=made) if most else made)
+            counted_test = exp.Anonymous(this=AT_LEAST, expressions=[limited, *(part.copy() for part in conditions)])
+            node.replace(exp.Not(this=counted_test) if most else counted_test)
 
 
 REPAIRS_OF_CONDITIONS: tuple[Callable[[Node], None], ...] = (
@@ -229,9 +229,9 @@ class _Period:
 
 def ranges(tree: Node) -> None:
     """YEAR(x) = 2021 is a range of days, MONTH(x) = 3 beside it another; so is DATE_TRUNC('month', x) with a day."""
-    found = [node for node in tree.find_all(*COMPARISONS, exp.Between, exp.In) if _Period.of(node.this) is not None]
-    made = [(node, _range(node)) for node in found]
-    for node, days in made:
+    tests = [node for node in tree.find_all(*COMPARISONS, exp.Between, exp.In) if _Period.of(node.this) is not None]
+    replacements = [(node, _range(node)) for node in tests]
+    for node, days in replacements:
         if days is not None:
             node.replace(exp.paren(days, copy=False))
 
@@ -247,7 +247,7 @@ def _range(node: Node) -> Node | None:
             low, high = spans
             return None if low is None or high is None else _between(period.column, low[0], high[1])
         case exp.In():
-            several = [period.span(one, year) for one in node.expressions]
+            several = [period.span(literal, year) for literal in node.expressions]
             whole = [_between(period.column, *span) for span in several if span is not None]
             return exp.or_(*whole) if whole and len(whole) == len(several) else None
     span = period.span(node.expression, year)

@@ -15,9 +15,19 @@ from bursar.errors import QueryError
 from bursar.rewrite.conditions import REPAIRS_OF_CONDITIONS, named_periods, ranges
 from bursar.sql.expressions import is_aggregate, read_condition, read_item, read_literal
 from bursar.sql.groups import read_group, read_total
-from bursar.sql.parse import holds, read_statement, spoken_of
+from bursar.sql.parse import holds, outermost_terms, read_statement
 from bursar.sql.query import Literal, Name
-from bursar.sql.syntax import ALLOWED, COMPARISONS, FLAGS, Node, bare, case_parts, check_allowed, operands, unnamed
+from bursar.sql.syntax import (
+    ALLOWED,
+    COMPARISONS,
+    FLAGS,
+    Node,
+    bare,
+    case_parts,
+    check_allowed,
+    operands,
+    without_alias,
+)
 
 _TRUTHS = (exp.Predicate, exp.And, exp.Or, exp.Not)
 
@@ -51,8 +61,8 @@ def named_nulls(tree: Node) -> None:
     group = tree.args.get("group")
     totals = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     for node in list(tree.find_all(exp.Coalesce)):
-        column, default = bare(node.this), [bare(one) for one in node.expressions]
-        if not isinstance(column, exp.Column) or not all(isinstance(one, exp.Literal) for one in default):
+        column, default = bare(node.this), [bare(part) for part in node.expressions]
+        if not isinstance(column, exp.Column) or not all(isinstance(part, exp.Literal) for part in default):
             continue
         if totals and node.find_ancestor(exp.Group) is None and _is_key(node, tree):
             flag = exp.EQ(this=exp.Grouping(expressions=[column.copy()]), expression=exp.Literal.number(1))
@@ -110,15 +120,17 @@ def plain_groups(tree: Node) -> None:
     """What cannot be grouped by becomes the columns in it; ALL and numbers, the columns that are selected."""
     group = tree.args.get("group")
     if group is not None:
-        gone = {item.alias.casefold() for item in tree.expressions if item.alias and not _passes(unnamed(item))}
+        gone = {item.alias.casefold() for item in tree.expressions if item.alias and not _passes(without_alias(item))}
         parts = [part for part in group.expressions if not isinstance(bare(part), exp.Literal)]
         parts = [part for part in parts if not (isinstance(part, exp.Column) and part.name.casefold() in gone)]
-        kept = [[part] if groups(part) else list(part.find_all(exp.Column)) for part in parts]
-        found = [part.copy() for parts in kept for part in parts]
-        tree.set("group", exp.Group(expressions=[one for i, one in enumerate(found) if one not in found[:i]]))
+        columns = [[part] if groups(part) else list(part.find_all(exp.Column)) for part in parts]
+        copies = [part.copy() for parts in columns for part in parts]
+        tree.set(
+            "group", exp.Group(expressions=[column for i, column in enumerate(copies) if column not in copies[:i]])
+        )
 
 
-def known_names(tree: Node) -> None:
+def standard_functions(tree: Node) -> None:
     """MEAN is AVG, PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x) a quantile; of the ends, a quantile near by is left."""
     for node in list(tree.find_all(exp.Anonymous, exp.WithinGroup, exp.Min, exp.Max)):
         match node:
@@ -141,10 +153,10 @@ def unrounded(tree: Node) -> None:
 
 def used_names(tree: Node) -> None:
     """The name of an aggregate in another selected item is that aggregate."""
-    aliases = [item for item in tree.expressions if item.alias and is_aggregate(unnamed(item))]
+    aliases = [item for item in tree.expressions if item.alias and is_aggregate(without_alias(item))]
     named = {item.alias.casefold(): item.this for item in aliases}
     for item in tree.expressions:
-        for column in [] if isinstance(unnamed(item), exp.Column) else list(item.find_all(exp.Column)):
+        for column in [] if isinstance(without_alias(item), exp.Column) else list(item.find_all(exp.Column)):
             if column.name.casefold() in named and column.find_ancestor(exp.AggFunc) is None:
                 column.replace(named[column.name.casefold()].copy())
 
@@ -183,8 +195,8 @@ def cases(tree: Node) -> None:
         if isinstance(inner, exp.Predicate | exp.And | exp.Or | exp.Not):
             yes, zero = exp.If(this=inner.copy(), true=exp.Literal.number(1)), exp.Literal.number(0)
             no = exp.If(this=exp.Not(this=exp.paren(inner)), true=zero)
-            known = isinstance(node, exp.Sum) or isinstance(inner, exp.Is)
-            node.set("this", exp.Case(ifs=[yes], default=zero) if known else exp.Case(ifs=[yes, no]))
+            never_null = isinstance(node, exp.Sum) or isinstance(inner, exp.Is)
+            node.set("this", exp.Case(ifs=[yes], default=zero) if never_null else exp.Case(ifs=[yes, no]))
         elif isinstance(inner, exp.Coalesce) and isinstance(inner.this, exp.Column) and len(inner.expressions) == 1:
             null = exp.If(this=exp.Is(this=inner.this.copy(), expression=exp.Null()), true=inner.expressions[0].copy())
             node.set("this", exp.Case(ifs=[null], default=inner.this.copy()))
@@ -194,7 +206,7 @@ def count_instead(tree: Node) -> None:
     """Of what cannot be computed, the aggregates in it; of those that cannot be asked, COUNT(*) under their FILTER."""
     items: list[Node] = []
     for item in tree.expressions:
-        inner = unnamed(item)
+        inner = without_alias(item)
         if _passes(inner) or isinstance(inner, FLAGS):
             items.append(item)
         elif inner.is_star or any(not isinstance(part, FLAGS) for part in inner.find_all(exp.AggFunc)):
@@ -203,7 +215,7 @@ def count_instead(tree: Node) -> None:
             items += [exp.alias_(parts[0], item.alias)] if named else parts
         else:
             items += [column.copy() for column in inner.find_all(exp.Column)]
-    if not any(item.find(exp.AggFunc) for item in items if not isinstance(unnamed(item), FLAGS)):
+    if not any(item.find(exp.AggFunc) for item in items if not isinstance(without_alias(item), FLAGS)):
         items.append(exp.Count(this=exp.Star(), big_int=True))
     tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
 
@@ -223,20 +235,22 @@ def group_selected(tree: Node) -> None:
     """A column that is selected beside a count is a group column."""
     group = tree.args.get("group")
     columns = [] if group is None else list(group.expressions)
-    known = [] if group is None else [*group.find_all(exp.Column), *columns]
-    named = {part.name.casefold() for part in known if isinstance(part, exp.Column)}
-    others = [_of_total(unnamed(item)) for item in tree.expressions if item.alias.casefold() not in named]
-    columns += [item.copy() for item in others if groups(item) and item not in known]
+    grouped = [] if group is None else [*group.find_all(exp.Column), *columns]
+    named = {part.name.casefold() for part in grouped if isinstance(part, exp.Column)}
+    others = [_of_total(without_alias(item)) for item in tree.expressions if item.alias.casefold() not in named]
+    columns += [item.copy() for item in others if groups(item) and item not in grouped]
     tree.set("group", exp.Group(expressions=columns) if columns else None)
 
 
 def known_flags(tree: Node) -> None:
     """GROUPING of what rows are not grouped by is left out."""
     group = tree.args.get("group")
-    known = [] if group is None else [*group.find_all(exp.Column), *group.expressions]
-    told = [(item, unnamed(item)) for item in tree.expressions]
-    kept = [item for item, inner in told if not isinstance(inner, FLAGS) or all(p in known for p in inner.expressions)]
-    tree.set("expressions", kept)
+    grouped = [] if group is None else [*group.find_all(exp.Column), *group.expressions]
+    items = [(item, without_alias(item)) for item in tree.expressions]
+    allowed = [
+        item for item, inner in items if not isinstance(inner, FLAGS) or all(p in grouped for p in inner.expressions)
+    ]
+    tree.set("expressions", allowed)
 
 
 def own_table(tree: Node) -> None:
@@ -266,14 +280,14 @@ def _of_total(node: Node) -> Node:
 
 def _aggregates(node: Node) -> list[Node]:
     """The outermost aggregates inside of a node that can be asked for."""
-    waiting, found = [node], []
+    waiting, aggregates = [node], []
     while waiting:
-        one = bare(waiting.pop(0))
-        if is_aggregate(one):
-            found += [one.copy()] if _passes(one) else []
+        inner = bare(waiting.pop(0))
+        if is_aggregate(inner):
+            aggregates += [inner.copy()] if _passes(inner) else []
         else:
-            waiting = [*one.iter_expressions(), *waiting]
-    return found
+            waiting = [*inner.iter_expressions(), *waiting]
+    return aggregates
 
 
 def _counted(node: Node) -> Node:
@@ -294,8 +308,8 @@ def to_where(tree: Node) -> None:
     parts = operands(having.this, exp.And)
     flags = [_flags(part, group) if _of_groups(part, tree) else None for part in parts]
     moved = [part for part, needed in zip(parts, flags, strict=True) if needed is not None]
-    kept = [part for part, needed in zip(parts, flags, strict=True) if needed is None]
-    _set_having(tree, [*kept, *(flag for needed in flags for flag in needed or ())])
+    staying = [part for part, needed in zip(parts, flags, strict=True) if needed is None]
+    _set_having(tree, [*staying, *(flag for needed in flags for flag in needed or ())])
     if moved:
         where = tree.args.get("where")
         tree.set("where", exp.Where(this=exp.and_(*([] if where is None else [where.this]), *moved, copy=True)))
@@ -320,19 +334,19 @@ def plain_order(tree: Node) -> None:
                 item.set("this", flags[0].copy())
 
 
-def also_selected(tree: Node) -> None:
+def select_chosen(tree: Node) -> None:
     """An aggregate that groups are chosen or ordered by, or a flag that they are ordered by, is selected as well."""
     having, order = (tree.args.get(name) for name in ("having", "order"))
-    chosen = [] if having is None else [part for part in spoken_of(having) if not isinstance(part, FLAGS)]
-    known = [_item(unnamed(item)) for item in tree.expressions]
-    for part in (*chosen, *([] if order is None else spoken_of(order))):
+    chosen = [] if having is None else [part for part in outermost_terms(having) if not isinstance(part, FLAGS)]
+    selected = [_item(without_alias(item)) for item in tree.expressions]
+    for part in (*chosen, *([] if order is None else outermost_terms(order))):
         item = None if isinstance(part, exp.Column) else _item(part)
-        if item is not None and item not in known:
+        if item is not None and item not in selected:
             tree.append("expressions", part.copy())
-            known.append(item)
+            selected.append(item)
 
 
-def possible(tree: Node) -> None:
+def readable_clauses(tree: Node) -> None:
     """Of HAVING and ORDER BY, the parts that can be read; of LIMIT and OFFSET, a number with an order.
 
     A condition on groups that could not go into WHERE stays: there is no such question without it.
@@ -342,15 +356,15 @@ def possible(tree: Node) -> None:
         tree.set(name, None)
     if having is not None:
         parts = operands(having.this, exp.And)
-        kept = [p for p in parts if _of_groups(p, tree) or _reads(tree, "having", exp.Having(this=p.copy()))]
-        _set_having(tree, kept)
+        readable = [p for p in parts if _of_groups(p, tree) or _reads(tree, "having", exp.Having(this=p.copy()))]
+        _set_having(tree, readable)
     if order is not None:
         items = [p for p in order.expressions if _reads(tree, "order", exp.Order(expressions=[p.copy()]))]
         tree.set("order", exp.Order(expressions=[item.copy() for item in items]) if items else None)
     cuts = {"limit": limit, "offset": offset}
     if any(clause is not None for clause in cuts.values()) and tree.args.get("group") is not None:
         if tree.args.get("order") is None:
-            items = [unnamed(item) for item in tree.expressions]
+            items = [without_alias(item) for item in tree.expressions]
             first = next(item for item in items if item.find(exp.AggFunc) is not None and not isinstance(item, FLAGS))
             tree.set("order", exp.Order(expressions=[exp.Ordered(this=first.copy(), desc=True, nulls_first=False)]))
         for name, clause in cuts.items():
@@ -390,14 +404,16 @@ def _fails_null(part: Node) -> bool:
 
 def _shown(case: Node, number: int) -> Literal | None:
     """What a CASE gives where the flag in it is this number; None where that depends on more, or is no constant."""
-    known = case.transform(lambda node: exp.Literal.number(number) if isinstance(node, FLAGS) else node)
-    pairs, otherwise, subject = case_parts(known)
+    decided = case.transform(lambda node: exp.Literal.number(number) if isinstance(node, FLAGS) else node)
+    pairs, otherwise, subject = case_parts(decided)
     tests = [when if subject is None else exp.EQ(this=subject.copy(), expression=when.copy()) for when, _ in pairs]
     if any(test.find(exp.Column) is not None for test in tests):
         return None
     try:
-        held = [holds(read_condition(test, Name(text="")), (), ()) for test in tests]
-        return read_literal([*(then for holding, (_, then) in zip(held, pairs, strict=True) if holding), otherwise][0])
+        truths = [holds(read_condition(test, Name(text="")), (), ()) for test in tests]
+        return read_literal(
+            [*(then for holding, (_, then) in zip(truths, pairs, strict=True) if holding), otherwise][0]
+        )
     except QueryError:
         return None
 
@@ -439,7 +455,7 @@ REPAIRS: tuple[Callable[[Node], None], ...] = (
     plain_groups,
     *REPAIRS_OF_CONDITIONS,
     ranges,
-    known_names,
+    standard_functions,
     unrounded,
     used_names,
     factors,
@@ -451,6 +467,6 @@ REPAIRS: tuple[Callable[[Node], None], ...] = (
     plain_limit,
     plain_order,
     to_where,
-    also_selected,
-    possible,
+    select_chosen,
+    readable_clauses,
 )

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bursar.compile import Level, compile
-from bursar.compile.resolve import doubled, ended, with_levels
+from bursar.compile.resolve import ambiguous_names, end_with_sealed, with_levels
 from bursar.core.domain import Domain
 from bursar.errors import QueryError
 from bursar.rewrite.query import repairs
 from bursar.rewrite.statement import repaired
 from bursar.sql import parse, render
 from bursar.sql.parse import read_query, read_syntax
-from bursar.sql.syntax import flat, innermost
-from bursar.sql.tokens import usable
+from bursar.sql.syntax import innermost_select, open_subselects
+from bursar.sql.tokens import nearest_goal
 
 MOST_CANDIDATES = 24
 """Most questions that are compiled in search of one that is accepted; the nearest come first."""
@@ -57,10 +57,10 @@ def _candidates(
         yield readable
         query = parse(readable)
     columns = with_levels(domain, levels)
-    if doubled(query, columns):
+    if ambiguous_names(query, columns):
         return  # which of two columns is meant is lost once the sub-select is opened
     for near in repairs(query, columns, table):
-        for candidate in (near, ended(near, domain, sealed)):
+        for candidate in (near, end_with_sealed(near, domain, sealed)):
             try:
                 yield render(candidate)
             except QueryError:  # it has no text
@@ -83,10 +83,10 @@ def suggest_statement(text: str, refusal: QueryError) -> str:
 def _statements(text: str) -> Iterator[str]:
     """The statement with its tree repaired; then the sub-select in it that reads the table, by itself."""
     syntax = read_syntax(text)
-    for near in (flat, innermost):
+    for near in (open_subselects, innermost_select):
         try:
             query = read_query(repaired(near(syntax.tree)), syntax.tokens)
-            yield render(replace(query, goal=usable(syntax.goal, query.names), explain=syntax.explain))
+            yield render(replace(query, goal=nearest_goal(syntax.goal, query.names), explain=syntax.explain))
         except Exception:  # as above
             continue
 

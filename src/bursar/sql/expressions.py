@@ -35,8 +35,8 @@ from bursar.sql.query import (
     Number,
     Op,
     Or,
-    alike,
     all_of,
+    same_meaning,
 )
 from bursar.sql.syntax import (
     COMPARISONS,
@@ -213,8 +213,8 @@ def _is(node: Node, table: Name) -> Condition:
     if isinstance(bare(node.expression), exp.Boolean):
         if isinstance(node.this, exp.Paren) and not isinstance(bare(node.this), exp.Column):
             inner = read_condition(node.this, table)
-            wanted = inner if bare(node.expression).this else Not(part=inner, position=inner.position)
-            return IsTrue(part=wanted, position=position(node))
+            test = inner if bare(node.expression).this else Not(part=inner, position=inner.position)
+            return IsTrue(part=test, position=position(node))
         return _same(node, table)
     if not isinstance(bare(node.expression), exp.Null):
         raise QueryError("IS is for NULL, TRUE and FALSE", position=position(node))
@@ -265,12 +265,12 @@ def read_item(node: Node, table: Name) -> Item | None:
         return _aggregate(node, table)
     if not isinstance(node, ARITHMETIC):
         return None
-    made = replace(_formula(node, table), position=position(node))
-    if not made.parts:
+    formula = replace(_formula(node, table), position=position(node))
+    if not formula.parts:
         raise QueryError("a question asks about rows, and this is a constant", position=position(node))
-    if len(made.parts) > LONGEST_FORMULA:
+    if len(formula.parts) > LONGEST_FORMULA:
         raise QueryError(f"a formula has at most {LONGEST_FORMULA} aggregates in it", position=position(node))
-    return _plain(made)
+    return _plain(formula)
 
 
 def is_aggregate(node: Node) -> bool:
@@ -307,7 +307,7 @@ def _counted(what: Node, table: Name) -> Name | Case | None:
 
 
 def _fraction(node: Node) -> Decimal:
-    given = Decimal("0.5")
+    fraction = Decimal("0.5")
     if not isinstance(node, exp.Median):
         written = node.args.get("quantile" if isinstance(node, exp.Quantile) else "expression")
         literal = read_literal(written) if isinstance(bare(written), exp.Literal | exp.Neg) else None
@@ -315,8 +315,8 @@ def _fraction(node: Node) -> Decimal:
             raise QueryError(
                 "a quantile is for a number from 0 to 1, as in QUANTILE_CONT(x, 0.9)", position=position(node)
             )
-        given = Decimal(literal)
-    return given
+        fraction = Decimal(literal)
+    return fraction
 
 
 def _operand(node: Node, table: Name, function: Function) -> Name | Case:
@@ -422,11 +422,11 @@ def as_formula(aggregate: Aggregate) -> Formula:
 
 
 def _sum(left: Formula, right: Formula, place: int) -> Formula:
-    if alike(left.below, right.below):
+    if same_meaning(left.below, right.below):
         return replace(left, above=_added(left.above, right.above))
-    for one, other in ((left, right), (right, left)):
-        if not one.parts and other.below is not None:
-            return replace(other, above=_added(other.above, _scaled(other.below, one.above.constant)))
+    for constant, other in ((left, right), (right, left)):
+        if not constant.parts and other.below is not None:
+            return replace(other, above=_added(other.above, _scaled(other.below, constant.above.constant)))
     raise QueryError("ratios over different counts cannot be added up; select them side by side", position=place)
 
 
@@ -435,7 +435,7 @@ def _quotient(left: Formula, right: Formula, place: int) -> Formula:
         if right.above.constant == 0:
             raise QueryError("this divides by 0", position=place)
         return _times(left, 1 / right.above.constant)
-    if not alike(left.below, right.below):
+    if not same_meaning(left.below, right.below):
         raise QueryError("a ratio of ratios is not available; select them side by side", position=place)
     return Formula(above=left.above, below=right.above)
 
@@ -452,8 +452,8 @@ def _scaled(side: Linear, factor: Fraction) -> Linear:
 def _added(left: Linear, right: Linear) -> Linear:
     weights: dict[Aggregate, Fraction] = {}
     for weight, part in (*left.terms, *right.terms):
-        known = next((one for one in weights if alike(one, part)), part)
-        weights[known] = weights.get(known, Fraction(0)) + weight
+        same = next((term for term in weights if same_meaning(term, part)), part)
+        weights[same] = weights.get(same, Fraction(0)) + weight
     terms = tuple((weight, part) for part, weight in weights.items() if weight)
     return Linear(terms=terms, constant=left.constant + right.constant)
 

@@ -37,11 +37,11 @@ from bursar.sql.query import (
     Or,
     Query,
     Sort,
-    alike,
     all_of,
+    default_name,
     flag_name,
     leaves,
-    own_name,
+    same_meaning,
 )
 from bursar.sql.syntax import (
     BESIDE,
@@ -50,13 +50,13 @@ from bursar.sql.syntax import (
     Node,
     bare,
     check_allowed,
-    flat,
+    open_subselects,
     operands,
     position,
     read_name,
     reason,
 )
-from bursar.sql.tokens import bind, cut_accuracy, statement_tokens
+from bursar.sql.tokens import bind_goal, cut_accuracy, statement_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def parse(text: str) -> Query:
     try:
         syntax = read_syntax(text)
         query = read_query(syntax.tree, syntax.tokens)
-        return replace(query, text=text, goal=bind(syntax.goal, query.names), explain=syntax.explain)
+        return replace(query, text=text, goal=bind_goal(syntax.goal, query.names), explain=syntax.explain)
     except QueryError as refusal:
         raise replace(refusal, text=text if isinstance(text, str) else "") from refusal.__cause__
     except Exception as fault:  # the parser is not ours: no junk may bring up an error of its own
@@ -95,7 +95,7 @@ def read_syntax(text: str) -> Syntax:
 
 def read_query(tree: Node, tokens: list[Token]) -> Query:
     """The question of a tree that has nothing in it but what is allowed; without text, goal and EXPLAIN."""
-    tree = flat(tree)
+    tree = open_subselects(tree)
     check_allowed(tree, tokens)
     return read_statement(tree)
 
@@ -104,9 +104,9 @@ def _tree(text: str, tokens: list[Token]) -> Node:
     try:
         trees = DuckDB().parser().parse(tokens, text)
     except ParseError as fault:
-        found = fault.errors[0] if fault.errors else {}
-        places = [t.start for t in tokens if (t.line, t.col) == (found.get("line"), found.get("col"))]
-        expecting = str(found.get("description", "")).partition("Expecting ")[2]
+        error = fault.errors[0] if fault.errors else {}
+        places = [t.start for t in tokens if (t.line, t.col) == (error.get("line"), error.get("col"))]
+        expecting = str(error.get("description", "")).partition("Expecting ")[2]
         reason = f"expecting {expecting} here" if expecting else "the question cannot be understood from here on"
         raise QueryError(reason, position=places[0] if places else tokens[-1].start) from fault
     except RecursionError as fault:
@@ -138,7 +138,7 @@ def read_statement(tree: Node) -> Query:
         where=TRUE if where is None else read_condition(where.this, called),
         beside=tuple(tree.meta.get(BESIDE, ())),
     )
-    return read_after(tree, query, selected, called)
+    return read_result_clauses(tree, query, selected, called)
 
 
 def _table(tree: Node) -> tuple[Name, Name]:
@@ -183,7 +183,7 @@ def _named(aggregates: list[Item], selected: list[Key | Item | Flag]) -> tuple[I
         taken.add(name.casefold())
     named: list[Item] = []
     for item in aggregates:
-        base = own_name(item)
+        base = default_name(item)
         numbered = (f"{base}_{number}" for number in itertools.count(2))
         free = next(name for name in itertools.chain([base], numbered) if name not in taken)
         named.append(item if item.name else replace(item, name=free))
@@ -194,12 +194,12 @@ def _named(aggregates: list[Item], selected: list[Key | Item | Flag]) -> tuple[I
 Sets = tuple[tuple[int, ...], ...]
 
 
-def read_after(tree: Node, query: Query, selected: Sequence[Key | Item | Flag], table: Name) -> Query:
+def read_result_clauses(tree: Node, query: Query, selected: Sequence[Key | Item | Flag], table: Name) -> Query:
     """The question with the clauses behind GROUP BY."""
     having, order, limit, offset = (tree.args.get(name) for name in ("having", "order", "limit", "offset"))
     columns = Columns.of(query, selected, table)
     parts = [] if having is None else operands(having.this, exp.And)
-    flagged = [any(columns.flag(node) is not None for node in spoken_of(part)) for part in parts]
+    flagged = [any(columns.flag(node) is not None for node in outermost_terms(part)) for part in parts]
     sets, unasked = _chosen(list(itertools.compress(parts, flagged)), columns)
     return replace(
         query,
@@ -225,13 +225,13 @@ class Columns:
     def of(query: Query, selected: Sequence[Key | Item | Flag], table: Name) -> Columns:
         keys, flags, outputs = itertools.count(), itertools.count(len(query.keys)), iter(query.names)
         order: dict[type, Iterator[int]] = {Key: keys, Flag: flags}
-        places = tuple(next(order[type(one)]) if type(one) in order else next(outputs) for one in selected)
-        given = [one.alias if isinstance(one, Key) else one.name for one in selected]
-        own = {flag_name(query.keys, flag.keys) for flag in query.flags}
+        places = tuple(next(order[type(item)]) if type(item) in order else next(outputs) for item in selected)
+        names = [item.alias if isinstance(item, Key) else item.name for item in selected]
+        unnamed_flags = {flag_name(query.keys, flag.keys) for flag in query.flags}
         aliases = {
-            name.casefold(): found
-            for name, found, one in zip(given, places, selected, strict=True)
-            if name and not (isinstance(one, Flag) and name in own)
+            name.casefold(): column
+            for name, column, item in zip(names, places, selected, strict=True)
+            if name and not (isinstance(item, Flag) and name in unnamed_flags)
         }
         return Columns(query, places, aliases, table)
 
@@ -247,8 +247,8 @@ class Columns:
         if key is not None and key.total is not None:
             raise QueryError("this CASE is not selected; the answers have what SELECT lists", position=place)
         flag = read_flag(node, self.query.keys, self.query.keys, self.table)
-        for number, known in enumerate(self.query.flags, len(self.query.keys)):
-            if flag is not None and flag.keys == known.keys:
+        for number, selected in enumerate(self.query.flags, len(self.query.keys)):
+            if flag is not None and flag.keys == selected.keys:
                 return number
         if flag is not None:
             raise QueryError("this GROUPING is not selected; the answers have what SELECT lists", position=place)
@@ -256,15 +256,15 @@ class Columns:
         if item is None:
             raise QueryError("this can be a selected column, its name, or a selected aggregate", position=place)
         for output in self.query.aggregates:
-            if alike(replace(output, name=""), item):
+            if same_meaning(replace(output, name=""), item):
                 return output.name
         raise QueryError("this aggregate is not selected; the answers have what SELECT lists", position=place)
 
     def ordered_by(self, node: Node) -> str | int:
         """What is meant in ORDER BY: a column by the name that the question gives it, before anything else."""
         node = bare(node)
-        found = self._alias(node) if isinstance(node, exp.Column) else None
-        return self.find(node) if found is None else found
+        column = self._alias(node) if isinstance(node, exp.Column) else None
+        return self.find(node) if column is None else column
 
     def _alias(self, node: Node) -> str | int | None:
         """What the question calls by this name; None for a name that is that of a column."""
@@ -274,7 +274,7 @@ class Columns:
 
     def _same(self, key: Key) -> list[int]:
         """The places of a key, those with the same name for the total first; with another name it is another key."""
-        places = [number for number, one in enumerate(self.query.keys) if key.same(one)]
+        places = [number for number, other in enumerate(self.query.keys) if key.same(other)]
         named = [number for number in places if self.query.keys[number].total == key.total]
         return named if named or key.total is not None else places
 
@@ -330,16 +330,18 @@ def _chosen(parts: list[Node], columns: Columns) -> tuple[Sets, Sets]:
 
     condition = all_of(*(_spoken(part, name) for part in parts))
     every = query.sets or (tuple(range(len(query.keys))),)
-    kept = tuple(one for one in every if holds(condition, flags, one))
-    if not kept:
+    chosen = tuple(grouping for grouping in every if holds(condition, flags, grouping))
+    if not chosen:
         raise QueryError("no set of groups in GROUP BY has such a GROUPING", position=position(parts[0]))
-    return kept if len(kept) < len(every) else query.sets, tuple(one for one in every if one not in kept)
+    return chosen if len(chosen) < len(every) else query.sets, tuple(
+        grouping for grouping in every if grouping not in chosen
+    )
 
 
 def _spoken(condition: Node, name: Callable[[Node], str]) -> Condition:
     """A condition in which what it speaks of is a column of the given name."""
     copy = exp.Having(this=condition.copy())
-    for part in spoken_of(copy):
+    for part in outermost_terms(copy):
         named = exp.to_identifier(name(part), quoted=True)
         named.meta["start"] = position(part)
         part.replace(exp.Column(this=named))
@@ -350,13 +352,13 @@ def _having(part: Node, columns: Columns) -> Condition:
     """A condition in which columns are names of outputs."""
 
     def name(node: Node) -> str:
-        found = columns.find(node)
-        if isinstance(found, int):
-            key = columns.query.keys[found]
+        column = columns.find(node)
+        if isinstance(column, int):
+            key = columns.query.keys[column]
             raise QueryError(
                 f"HAVING is about aggregates; a condition on {key.name} goes into WHERE", position=position(node)
             )
-        return found
+        return column
 
     condition = _spoken(part, name)
     for leaf in leaves(condition):
@@ -370,12 +372,12 @@ def _having(part: Node, columns: Columns) -> Condition:
                 position=leaf.position,
             )
         literals = (leaf.literal,) if isinstance(leaf, Compare) else (leaf.low, leaf.high)
-        if any(isinstance(one, bool) or not isinstance(one, int | Decimal) for one in literals):
+        if any(isinstance(literal, bool) or not isinstance(literal, int | Decimal) for literal in literals):
             raise QueryError("HAVING compares an aggregate with a number", position=leaf.position)
     return condition
 
 
-def spoken_of(tree: Node) -> list[Node]:
+def outermost_terms(tree: Node) -> list[Node]:
     """The outermost aggregates, formulas and columns."""
     return [node for node in tree.walk(prune=_whole) if _whole(node)]
 
@@ -392,13 +394,13 @@ def _sort(node: Node, columns: Columns) -> Sort:
         number = read_literal(what)
         if not isinstance(number, int) or not 1 <= number <= len(columns.selected):
             raise QueryError(f"ORDER BY counts the selected columns from 1 to {len(columns.selected)}", position=place)
-        found = columns.selected[number - 1]
+        column = columns.selected[number - 1]
     else:
-        found = columns.ordered_by(what)
+        column = columns.ordered_by(what)
     sort = Sort(descending=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
-    if isinstance(found, str):
-        return replace(sort, output=found)
-    return replace(sort, key=found, unnamed=columns.unnamed(what, found))
+    if isinstance(column, str):
+        return replace(sort, output=column)
+    return replace(sort, key=column, unnamed=columns.unnamed(what, column))
 
 
 def _cut(clause: Node, order: Node, word: str, *, least: int) -> int:

@@ -192,8 +192,8 @@ def position(node: Node, otherwise: Node = None) -> int:
     """The offset of the first word of a node; where it kept no place, that of the nearest node around it."""
     around, searched = node if isinstance(node, exp.Expression) else otherwise, None
     while around is not None:
-        found = around.walk(prune=partial(is_, searched))  # what was searched has no place in it
-        starts = [inner.meta["start"] for inner in found if "start" in inner.meta]
+        nodes = around.walk(prune=partial(is_, searched))  # what was searched has no place in it
+        starts = [inner.meta["start"] for inner in nodes if "start" in inner.meta]
         if starts:
             return int(min(starts))
         around, searched = around.parent, around
@@ -224,11 +224,11 @@ def reason(node: Node, word: Token | None = None) -> str:
         return "AT_LEAST is a condition, for WHERE and FILTER"
     if isinstance(node, exp.IntDiv | exp.Mod) and node.find_ancestor(exp.Where, exp.Case) is not None:
         return _NO_ARITHMETIC
-    for kinds, known in _REASONS:
+    for kinds, why in _REASONS:
         if isinstance(node, kinds):
-            return known
-    own = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key
-    title = str(own if word is None else word.text).upper()
+            return why
+    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key
+    title = str(name if word is None else word.text).upper()
     if isinstance(node, exp.AggFunc):
         return f"{title} is not available; COUNT, SUM, AVG, STDDEV and QUANTILE_CONT are"
     if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
@@ -255,7 +255,7 @@ def bare(node: Node) -> Node:
     return node
 
 
-def unnamed(item: Node) -> Node:
+def without_alias(item: Node) -> Node:
     """A selected item without brackets around it, and without the name that it is given."""
     return bare(item.this if isinstance(item, exp.Alias) else item)
 
@@ -263,14 +263,14 @@ def unnamed(item: Node) -> Node:
 def operands(node: Node, kind: type[exp.Connector]) -> list[Node]:
     """All operands of a chain of ANDs, or of ORs, from left to right; long chains are deep trees to the left."""
     waiting: list[Node] = [node]
-    found: list[Node] = []
+    leaves: list[Node] = []
     while waiting:
-        one = bare(waiting.pop())
-        if type(one) is kind:
-            waiting += [one.expression, one.this]
+        operand = bare(waiting.pop())
+        if type(operand) is kind:
+            waiting += [operand.expression, operand.this]
         else:
-            found.append(one)
-    return found
+            leaves.append(operand)
+    return leaves
 
 
 _INNER = frozenset({"expressions", "from_", "where"})
@@ -287,7 +287,7 @@ _LISTS = (exp.Group, exp.Paren, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSet
 _GROUPS = (exp.Case, exp.If, exp.IntDiv, exp.Mul, *OF_ONE_COLUMN)
 
 
-def flat(tree: Node) -> Node:
+def open_subselects(tree: Node) -> Node:
     """The statement without sub-selects in FROM; as it is, where there are none.
 
     Guarantees: it asks for the same rows, and columns keep the names that they are shown by.
@@ -297,17 +297,17 @@ def flat(tree: Node) -> Node:
     tree = tree.copy()
     shared: list[tuple[Name, Node]] = []
     clause = tree.args.get("with_")
-    for one in [] if clause is None else clause.expressions:
-        if clause.args.get("recursive") or one.args["alias"].args.get("columns"):
+    for select in [] if clause is None else clause.expressions:
+        if clause.args.get("recursive") or select.args["alias"].args.get("columns"):
             raise QueryError(
-                "WITH names plain sub-selects, without RECURSIVE or a list of columns", position=position(one)
+                "WITH names plain sub-selects, without RECURSIVE or a list of columns", position=position(select)
             )
-        shared.append((read_name(one.args["alias"].this), _opened(one.this, shared)))
+        shared.append((read_name(select.args["alias"].this), _opened(select.this, shared)))
     tree.set("with_", None)
     return _open(tree, shared)
 
 
-def innermost(tree: Node) -> Node:
+def innermost_select(tree: Node) -> Node:
     """The sub-select that reads the table itself."""
     while isinstance(tree, exp.Select):
         clause, source = tree.args.get("with_"), tree.args.get("from_")
@@ -337,8 +337,8 @@ def _open(tree: Node, shared: list[tuple[Name, Node]]) -> Node:
     if source is not None and isinstance(source.this, exp.Subquery):
         inner, called = _opened(source.this.this, shared), source.this.args.get("alias")
     elif source is not None and isinstance(source.this, exp.Table) and isinstance(source.this.this, exp.Identifier):
-        own = read_name(source.this.this)
-        inner = next((select for name, select in reversed(shared) if own.agrees(name)), None)
+        table = read_name(source.this.this)
+        inner = next((select for name, select in reversed(shared) if table.agrees(name)), None)
         called = source.this.args.get("alias") or exp.TableAlias(this=source.this.this)
     if inner is None:
         return tree
@@ -348,7 +348,7 @@ def _open(tree: Node, shared: list[tuple[Name, Node]]) -> Node:
     tree.set("expressions", [item.copy() for some in items for item in some])
     tree.meta[BESIDE] = [*inner.meta.get(BESIDE, ()), *columns.beside()]
     where, own_where = inner.args.get("where"), tree.args.get("where")
-    parts = [exp.paren(one.this.copy(), copy=False) for one in (where, own_where) if one is not None]
+    parts = [exp.paren(clause.this.copy(), copy=False) for clause in (where, own_where) if clause is not None]
     tree.set("where", exp.Where(this=exp.and_(*parts, copy=False)) if parts else None)
     tree.set("from_", inner.args["from_"].copy())
     return tree
@@ -407,11 +407,13 @@ class _Columns:
 
     def beside(self) -> list[Name]:
         """The names that something other than the column of that name has beside the whole table."""
-        own = [(name, isinstance(item, exp.Column) and read_name(item.this).agrees(name)) for name, item in self.named]
-        return [name for name, same in own if self.everything and not same]
+        shown = [
+            (name, isinstance(item, exp.Column) and read_name(item.this).agrees(name)) for name, item in self.named
+        ]
+        return [name for name, same in shown if self.everything and not same]
 
     def find(self, name: Name) -> Node | None:
-        return next((column for own, column in self.named if name.agrees(own)), None)
+        return next((column for shown, column in self.named if name.agrees(shown)), None)
 
 
 def _substitute(tree: Node, columns: _Columns, called: Name | None) -> None:
@@ -432,7 +434,8 @@ def _substitute(tree: Node, columns: _Columns, called: Name | None) -> None:
             column.meta[COLUMN] = True
         if inner is None:
             if columns.everything or (
-                column.find_ancestor(exp.Group, exp.Having, exp.Order) and any(name.agrees(one) for one in outputs)
+                column.find_ancestor(exp.Group, exp.Having, exp.Order)
+                and any(name.agrees(output) for output in outputs)
             ):
                 continue
             raise QueryError(f"the sub-select does not hand on a column {name.text}", position=position(column))
@@ -440,19 +443,23 @@ def _substitute(tree: Node, columns: _Columns, called: Name | None) -> None:
         if not isinstance(inner, exp.Column):
             column.replace(exp.alias_(inner.copy(), column.this.copy()) if selected else inner.copy())
             continue
-        known = inner.this.copy()
-        known.meta["start"] = position(column)
-        if selected and not read_name(known).agrees(name):
-            column.replace(exp.alias_(exp.Column(this=known), column.this.copy()))
+        identifier = inner.this.copy()
+        identifier.meta["start"] = position(column)
+        if selected and not read_name(identifier).agrees(name):
+            column.replace(exp.alias_(exp.Column(this=identifier), column.this.copy()))
         else:
-            column.set("this", known)
+            column.set("this", identifier)
 
 
 def _grouped(tree: Node) -> list[Name]:
     """The columns that rows are grouped by as they are."""
     items = [bare(item.this if isinstance(item, exp.Alias) else item) for item in tree.expressions]
     group = tree.args.get("group")
-    listed = [] if group is None else [one for one in group.find_all(exp.Column) if isinstance(one.parent, _LISTS)]
+    listed = (
+        []
+        if group is None
+        else [listed_column for listed_column in group.find_all(exp.Column) if isinstance(listed_column.parent, _LISTS)]
+    )
     columns = [item for item in (*items, *listed) if isinstance(item, exp.Column)]
     return [read_name(column.this) for column in columns if isinstance(column.this, exp.Identifier)]
 
@@ -469,4 +476,4 @@ def _is_output(column: Node, grouped: list[Name]) -> bool:
         return True
     name = read_name(column.this)
     inside = isinstance(column.find_ancestor(exp.Having, exp.AggFunc, *FLAGS), exp.Having)
-    return inside and not any(name.agrees(one) for one in grouped)
+    return inside and not any(name.agrees(other) for other in grouped)

@@ -123,7 +123,7 @@ def _check(tokens: list[Token]) -> None:
 
 def _check_tedious(tokens: list[Token]) -> None:
     """Each JOIN without ON, and each type with brackets inside another, doubles the parser's time; [ ] square it."""
-    found = {
+    tedious = {
         NO_JOINS: [t for t in tokens if t.token_type is TokenType.JOIN],
         "square brackets are not available": [t for t in tokens if t.token_type is TokenType.L_BRACKET],
         "functions are not available": [
@@ -132,7 +132,7 @@ def _check_tedious(tokens: list[Token]) -> None:
             if word.token_type in _TYPES and then.token_type is TokenType.L_PAREN
         ],
     }
-    for reason, places in found.items():
+    for reason, places in tedious.items():
         if len(places) > MOST_TEDIOUS:
             raise QueryError(reason, position=places[0].start)
 
@@ -221,8 +221,8 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[AccuracyTerm]:
     terms: list[AccuracyTerm] = []
     at = start + 1
     while at < len(tokens) and _word(tokens[at]) in _NAMES:
-        found, at = _terms(tokens, at)
-        terms += found
+        more, at = _terms(tokens, at)
+        terms += more
     if not terms and at < len(tokens) and _word(tokens[at]) in ("ROLLUP", "CUBE"):
         raise QueryError(
             "totals are written GROUP BY ROLLUP (a, b), without WITH",
@@ -235,18 +235,18 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[AccuracyTerm]:
         )
     if at < len(tokens):
         clause = text[tokens[start].start : tokens[at - 1].end + 1]
-        rest = text[tokens[at].start : tokens[-1].end + 1]
+        misplaced_text = text[tokens[at].start : tokens[-1].end + 1]
         misplaced = tokens[at].token_type in _CLAUSES
         raise QueryError(
             "nothing can follow the accuracy clause",
             position=tokens[at].start,
-            rewrite=f"{text[: tokens[start].start]}{rest} {clause}" if misplaced else "",
+            rewrite=f"{text[: tokens[start].start]}{misplaced_text} {clause}" if misplaced else "",
         )
     return terms
 
 
 def _hint(text: str, tokens: list[Token]) -> Hint | None:
-    found: Hint | None = None
+    hint: Hint | None = None
     # Between two tokens there is nothing but blanks and comments. A comment is handed over with the token before it
     # or behind it and without its place, and a line comment that begins with + is found nowhere in this form.
     gaps = zip([0, *(t.end + 1 for t in tokens)], [*(t.start for t in tokens), len(text)], strict=True)
@@ -258,10 +258,10 @@ def _hint(text: str, tokens: list[Token]) -> Hint | None:
             if not comment.startswith("+") or (before < 0 and behind < 0):
                 continue
             start = token.end + 1 + behind if behind >= 0 else token.start - len(places[number]) + before
-            if found is not None:
+            if hint is not None:
                 raise QueryError("the accuracy is given twice, in two comments", position=start)
-            found = Hint(terms=_hinted(comment, start), position=start, end=start + len(whole))
-    return found
+            hint = Hint(terms=_hinted(comment, start), position=start, end=start + len(whole))
+    return hint
 
 
 def _hinted(comment: str, low: int) -> list[AccuracyTerm]:
@@ -275,8 +275,8 @@ def _hinted(comment: str, low: int) -> list[AccuracyTerm]:
     terms: list[AccuracyTerm] = []
     at = 0
     while at + 1 < len(tokens) and _word(tokens[at]) in _NAMES and tokens[at + 1].token_type is TokenType.L_PAREN:
-        found, behind = _terms([tokens[at], *tokens[at + 2 :]], 0, offset=low + 3)
-        terms += found
+        more, behind = _terms([tokens[at], *tokens[at + 2 :]], 0, offset=low + 3)
+        terms += more
         at += behind + 1
         if at >= len(tokens) or tokens[at].token_type is not TokenType.R_PAREN:
             last = terms[-1]
@@ -292,14 +292,14 @@ def _hinted(comment: str, low: int) -> list[AccuracyTerm]:
 def _terms(tokens: list[Token], at: int, *, offset: int = 0) -> tuple[list[AccuracyTerm], int]:
     """The name at `at` with the amounts behind it, and the place of the token after them."""
     term, behind = _term(tokens, at, at + 1, offset)
-    found = [term]
+    terms = [term]
     while term.name == "ERROR" and behind < len(tokens) and tokens[behind].token_type is TokenType.COMMA:
         term, after = _term(tokens, at, behind + 1, offset)
-        if term.output is None and found[-1].output is None:
+        if term.output is None and terms[-1].output is None:
             break  # a comma between two amounts of which none is ON anything: not ours
-        found.append(term)
+        terms.append(term)
         behind = after
-    return found, behind
+    return terms, behind
 
 
 def _term(tokens: list[Token], at: int, first: int, offset: int) -> tuple[AccuracyTerm, int]:
@@ -351,9 +351,9 @@ def _goal(text: str, terms: list[AccuracyTerm]) -> Goal:
         raise QueryError("state exactly one of ERROR, RMSE, EPSILON and RHO", position=place)
     if len(confidences) > 1:
         raise QueryError("the confidence is given twice", position=confidences[1].position)
-    asked, kind = amounts[0], _KINDS[amounts[0].name]
-    if kind is GoalKind.SPEND and asked.percent:
-        raise QueryError(f"{asked.name} is a price, not a percentage", position=asked.position)
+    first, kind = amounts[0], _KINDS[amounts[0].name]
+    if kind is GoalKind.SPEND and first.percent:
+        raise QueryError(f"{first.name} is a price, not a percentage", position=first.position)
     for sure in confidences:
         if not 0 < sure.amount < 1:
             raise QueryError(
@@ -361,20 +361,20 @@ def _goal(text: str, terms: list[AccuracyTerm]) -> Goal:
                 position=sure.position,
                 rewrite="" if sure.percent else f"{text[: sure.end]}%{text[sure.end :]}",
             )
-    unit = asked.name.lower() if kind is GoalKind.SPEND else ""
-    own = [
+    unit = first.name.lower() if kind is GoalKind.SPEND else ""
+    output_goals = [
         OutputGoal(amount=term.amount, percent=term.percent, output=term.output, position=term.position)
         for term in amounts
     ]
-    parts = tuple(own) if several or asked.output is not None else ()
+    parts = tuple(output_goals) if several or first.output is not None else ()
     try:
-        goal = Goal(kind=kind, amount=asked.amount, percent=asked.percent, unit=unit, parts=parts)
+        goal = Goal(kind=kind, amount=first.amount, percent=first.percent, unit=unit, parts=parts)
         return replace(goal, confidence=confidences[0].amount) if confidences else goal
     except GoalError as fault:
-        raise QueryError(str(fault), position=asked.position) from None
+        raise QueryError(str(fault), position=first.position) from None
 
 
-def bind(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
+def bind_goal(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
     """The goal with the names behind ON as the outputs are called; refused unless every output has one error."""
     if goal is None or not goal.parts:
         return goal
@@ -398,7 +398,7 @@ def bind(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
     return replace(goal, parts=tuple(parts.values()))
 
 
-def usable(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
+def nearest_goal(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
     """A goal near to the given one that `bind` accepts: parts of unknown outputs go, and the rest gets the first."""
     if goal is None or not goal.parts:
         return goal

@@ -37,7 +37,7 @@ def lines(query: Query) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
 
 def beside(text: str) -> list[Query]:
     """The questions that are offered, each read back from its text."""
-    return [parse(render(one)) for one in pivot.side_by_side(parse(text), public.DOMAIN)]
+    return [parse(render(one)) for one in pivot.pivots(parse(text), public.DOMAIN)]
 
 
 @pytest.fixture(params=[False, True], ids=["filtered", "in parts"])
