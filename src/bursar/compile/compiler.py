@@ -1,4 +1,4 @@
-"""A Query as a Workload: labelled lines of answers over rows that the kernel can evaluate; and a cache of both."""
+"""Query to Workload: labelled lines of answers over rows that the kernel can evaluate; and a cache of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a condition holds: three-valued on each column, then as sets of cells of few columns.
+"""Three-valued truth of conditions over the cells of columns, and a WHERE as sets of cells of few columns.
 
 A cell stands for more than its label says: `other` for values below the declared range, above it, or not listed, and
 for NULL where NULL is sent there. These kinds are evaluated side by side. The rule, exact and conservative: **a
@@ -319,7 +319,7 @@ class Region:
 
 
 def regions(condition: Condition, domain: Domain) -> tuple[Region, ...] | None:
-    """The regions whose intersection is where the condition holds; None if it holds nowhere.
+    """The factors of a condition: regions whose intersection is where it holds; None if it holds nowhere.
 
     Guarantees: the regions share no column and stand in the order of the domain. Equivalent conditions on one column
     give equal regions, and a column that a condition turns out not to depend on does not occur.
@@ -350,7 +350,7 @@ def ties_too_many(condition: Condition, domain: Domain) -> bool:
 
 
 def normal_form(condition: Condition, *, negated: bool) -> Condition:
-    """The same condition with every NOT pushed down to a comparison, ANDs and ORs flat, constants folded.
+    """Negation normal form: every NOT pushed down to a comparison, ANDs and ORs flat, constants folded.
 
     All steps are equivalences of three-valued logic.
     """

@@ -1,4 +1,4 @@
-"""Which cells of a column, or of several, make a group, and what each group is called.
+"""GROUP BY keys: which cells of a column, or of several, make a group, and the label of each group.
 
 A value outside of the declared range has no number that FLOOR or DATE_TRUNC could be taken of: such rows stay in a
 group of their own, called other, and NULL in one without a name.

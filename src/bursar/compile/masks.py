@@ -1,4 +1,4 @@
-"""Regions as rows: one row per group, never over more columns than the condition ties together.
+"""Rows of the query matrix: one per group, as products of masks over no more columns than the condition ties together.
 
 A condition that ties too many columns together for a mask is a predicate: sets of cells, and how many must hold.
 """
@@ -179,7 +179,7 @@ class Prefixes:
 def prefixes(
     regions: Sequence[Region] | None, value: Values, groups: Groups, domain: Domain, position: int
 ) -> Prefixes:
-    """For every value that the regions leave possible, the rows up to it."""
+    """Prefix queries, for quantiles: for every value that the regions leave possible, the rows up to it."""
     name = value.attribute.name
     about = [region for region in regions or () if name in region.attrs]
     possible = ~(value.null | value.missing)

@@ -1,4 +1,4 @@
-"""What a question asks for, item by item: the columns of rows it needs, and how the item follows from them.
+"""Aggregates as linear queries: the columns of rows that each item needs, and how the item is derived from them.
 
 Sums are rows as well: regions in which cells weigh what their values are.
 """

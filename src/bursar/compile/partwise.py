@@ -1,4 +1,4 @@
-"""Rows of a question: none twice, and those that tie many columns together measured one by one."""
+"""Deduplicated rows of a question, and maps that are measured part by part: counts that tie many columns together."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def put_together(pieces: Iterable[LinearMap]) -> LinearMap:
 
 
 def too_many_tied(attrs: Iterable[str], position: int) -> QueryError:
-    """Edge cases: where groups are asked for, each is such a count."""
+    """The refusal of more than MOST_GROUPS counts that are measured one by one; each group is such a count."""
     return QueryError(
         f"counts that tie {' and '.join(attrs)} together are counted one by one, and this asks for more than "
         f"{MOST_GROUPS} of them: groups times counts",
@@ -118,7 +118,7 @@ Box = tuple[Rows, ...]
 
 
 class SharedRows:
-    """A growing stack. Rows are the same when they are the same in form: mask by mask, number by number."""
+    """A growing stack without duplicate rows: those that are equal mask by mask, number by number."""
 
     def __init__(self) -> None:
         self._parts: list[Product | Predicate] = []

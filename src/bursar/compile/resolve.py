@@ -1,4 +1,4 @@
-"""Which declared columns, groups of values and partitions a question means.
+"""Name resolution: which declared columns, groups of values and partitions a question means.
 
 1. Names: every column is called by its declared name.
 2. Levels, columns of groups of listed values: a question about a level is one about the column below it. With

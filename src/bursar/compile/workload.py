@@ -40,7 +40,7 @@ Label = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class Labels(Sequence[Label]):
-    """For each set of columns all joint values, the last column fastest; of several sets, with the columns in front."""
+    """Lazy labels: of each set of columns all joint values, last column fastest; of several sets, columns in front."""
 
     sets: tuple[tuple[str, ...], ...]
     values: tuple[tuple[str, tuple[Value, ...]], ...]  # for each column its values, in the order of its cells
@@ -86,7 +86,7 @@ class Labels(Sequence[Label]):
 
 @dataclass(frozen=True, eq=False)
 class Numbers(Sequence[tuple[float, ...]]):
-    """One tuple of numbers for each line: the rows of an array."""
+    """Lazy tuples of numbers, one for each line: the rows of an array."""
 
     array: Reals
 

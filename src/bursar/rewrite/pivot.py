@@ -1,4 +1,4 @@
-"""The groups of a CASE over too many columns as columns of the answer, each aggregate under the condition of its group.
+"""Pivots: the groups of a CASE over too many columns as columns of the answer, each aggregate under its condition.
 
     SELECT CASE WHEN a THEN 'x' WHEN b THEN 'y' END AS c, COUNT(*) ... GROUP BY c
     SELECT COUNT(*) FILTER (WHERE a) AS x, COUNT(*) FILTER (WHERE b AND NOT (a) IS TRUE) AS y, ...
@@ -50,7 +50,7 @@ Under = Callable[[Item, Condition], Item | None]
 
 
 def pivots(query: Query, domain: Domain) -> Iterator[Query]:
-    """Questions with the groups of one CASE over several columns side by side, or those of all such CASEs.
+    """The pivot of each CASE over several columns, then that of all such CASEs.
 
     A count that ties too many columns together can be asked as it is, in few groups; then in parts, like sums.
     """
@@ -196,7 +196,7 @@ Parts = list[tuple[Condition, ...]]
 
 
 def disjoint(condition: Condition) -> tuple[Condition, ...] | None:
-    """Conditions of which exactly one holds wherever the given one does; None where there would be too many."""
+    """Disjoint conjunctions: exactly one holds wherever the condition does; None where there would be too many."""
     conjunctions = _parts(_where(condition, True, True))
     return None if len(conjunctions) > MOST_PARTS else tuple(all_of(*part) for part in conjunctions)
 

@@ -47,6 +47,9 @@ from bursar.sql.query import Leaf, aggregates_of, all_of, branches_of, change_pa
 _MOST_GUESSES = 10_000
 """Most listed values among which a misspelt one is looked for."""
 
+MOST_SINGLE_BOUNDS = 9
+"""Most bounds that are tried one at a time, those of three columns, before all of them together."""
+
 _ORDER = {Op.LT: operator.lt, Op.LE: operator.le, Op.GT: operator.gt, Op.GE: operator.ge}
 
 
@@ -72,7 +75,7 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     columns = {column.text: column for column in query.columns()}
     bounds = [bound for name, column in columns.items() for bound in _bounds(domain[name], column)]
     if not _ties_a_sum(query, domain):
-        for bound in bounds:
+        for bound in bounds[:MOST_SINGLE_BOUNDS]:
             yield replace(query, where=all_of(query.where, bound))
             yield _filtered(query, bound)
     yield from _bounded(query, bounds, domain)

@@ -1,4 +1,4 @@
-"""The one entry: for a question that was refused, the nearest one that can be asked of these columns."""
+"""The one entry: the nearest question that can be asked of these columns in place of one that was refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bursar.sql.parse import read_query, read_syntax
 from bursar.sql.syntax import innermost_select, open_subselects
 from bursar.sql.tokens import nearest_goal
 
-MOST_CANDIDATES = 24
+MOST_CANDIDATES = 32
 """Most questions that are compiled in search of one that is accepted; the nearest come first."""
 
 

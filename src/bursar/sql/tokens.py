@@ -399,7 +399,7 @@ def bind_goal(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
 
 
 def nearest_goal(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:
-    """A goal near to the given one that `bind` accepts: parts of unknown outputs go, and the rest gets the first."""
+    """A goal near to the given one that `bind_goal` accepts: parts of unknown outputs go, others get the first."""
     if goal is None or not goal.parts:
         return goal
     named = {name.casefold(): name for name in outputs}

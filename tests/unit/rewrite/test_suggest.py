@@ -218,5 +218,13 @@ def test_the_search_ends_where_its_budget_does(monkeypatch: pytest.MonkeyPatch) 
     assert _compilations(monkeypatch, HARD[1]) == everything[:3] != everything
 
 
+def test_bounds_of_many_columns_are_found_within_the_budget() -> None:
+    names = "abcdef"
+    wide = Domain(tuple(IntegerRange(name=name, lower=0, upper=9, outside=Stray.OTHER) for name in names))
+    with pytest.raises(QueryError) as refused:
+        compiled(f"SELECT {', '.join(f'SUM({name})' for name in names)} FROM people", wide)
+    assert all(f"{name} BETWEEN 0 AND 9" in refused.value.rewrite for name in names)
+
+
 def test_no_bound_is_tried_on_a_sum_that_no_bound_makes_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any("BETWEEN" in text for text in _compilations(monkeypatch, HARD[4]))
