@@ -20,14 +20,14 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from bursar.compile import compile as compile_query
-from bursar.compile.compile import MOST_ANSWERS
+from bursar.compile.compiler import MOST_ANSWERS
 from bursar.config import Config, load
 from bursar.curate.demo import generate
 from bursar.errors import QueryError
-from bursar.sql import aggregates, allowed, parse, tokens
+from bursar.rewrite.suggest import suggest
+from bursar.sql import expressions, parse, syntax, tokens
 from bursar.sql import tokens as script
-from bursar.sql.accuracy import cut_accuracy
-from bursar.sql.tokens import statement_tokens
+from bursar.sql.tokens import cut_accuracy, statement_tokens
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "sql.md"
@@ -60,7 +60,7 @@ LIMITS = f"""\
 | length of a question | {tokens.LARGEST_TEXT:,} bytes |
 | brackets, CASEs, NOTs inside one another | {tokens.DEEPEST} |
 | items of a list | {tokens.MOST_ITEMS} |
-| aggregates in one formula | {aggregates.LONGEST_FORMULA} |
+| aggregates in one formula | {expressions.LONGEST_FORMULA} |
 | counts and sums behind one answer | {MOST_ANSWERS:,} |
 | questions in a file for `bursar batch` | {script.MOST_QUESTIONS:,} |
 """
@@ -114,8 +114,8 @@ def missing() -> list[str]:
     """What the page leaves out: nodes and arguments of the allow-list, and reasons for refusing them."""
     examples = [example for section in sections() for example in section.examples]
     seen = {pair for example in examples if _is_readable(example.sql) for pair in _nodes(example.sql)}
-    nodes = {(kind, None) for kind in allowed.ALLOWED}
-    arguments = {(kind, name) for kind, names in allowed.ALLOWED.items() for name in names}
+    nodes = {(kind, None) for kind in syntax.ALLOWED}
+    arguments = {(kind, name) for kind, names in syntax.ALLOWED.items() for name in names}
     unseen = sorted(f"{kind.__name__}.{name}" if name else kind.__name__ for kind, name in (nodes | arguments) - seen)
     said = {example.refusal.reason for example in examples if example.refusal is not None}
     found = [*unseen, *(reason for reason in _reasons() if reason not in said)]
@@ -144,7 +144,7 @@ def _example(block: str, config: Config) -> Example:
     try:
         compile_query(parse(sql), config.domain, config.table)
     except QueryError as refusal:
-        return Example(sql=sql, note=note, refusal=refusal)
+        return Example(sql=sql, note=note, refusal=suggest(sql, refusal, config.domain, config.table))
     return Example(sql=sql, note=note, refusal=None)
 
 
@@ -174,8 +174,8 @@ def _nodes(sql: str) -> Iterator[tuple[type, str | None]]:
 
 def _reasons() -> list[str]:
     """What the allow-list says of things that it refuses, but for those that have been allowed since."""
-    clauses = [why for name, (_, why) in allowed._CLAUSES.items() if name not in allowed.ALLOWED[exp.Select]]
-    kinds = [why for kinds, why in allowed._REASONS if not all(kind in allowed.ALLOWED for kind in kinds)]
+    clauses = [why for name, (_, why) in syntax._CLAUSES.items() if name not in syntax.ALLOWED[exp.Select]]
+    kinds = [why for kinds, why in syntax._REASONS if not all(kind in syntax.ALLOWED for kind in kinds)]
     return list(dict.fromkeys([*clauses, *kinds]))
 
 

@@ -13,8 +13,7 @@ from typing import NotRequired, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.compile.lazy_rows import Labels, Numbers, read
-from bursar.compile.workload import Workload
+from bursar.compile.workload import Labels, Numbers, Workload, read
 from bursar.core.domain import Value
 from bursar.estimation.derived import Derived
 from bursar.estimation.estimate import Estimate, error_bars

@@ -6,14 +6,15 @@ text --sql--> Query --compile--> Workload --planner--> Offer --core--> records -
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
 from bursar.analysts.policy import PlannerParts, policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
-from bursar.compile.cache import CompileCache
+from bursar.compile.compiler import CompileCache
 from bursar.compile.workload import Workload
 from bursar.config import Config
 from bursar.core.accounts import Charge
@@ -22,7 +23,7 @@ from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger
 from bursar.core.noise.system import Randomness
 from bursar.core.source.source import Source
-from bursar.errors import Busy, LedgerError, Stale
+from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.estimation.estimate import Estimate
 from bursar.goal import Goal
 from bursar.planner.choose import Preset
@@ -31,6 +32,7 @@ from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
 from bursar.planner.request import Request
 from bursar.report.status import OWNER, payment
+from bursar.rewrite.suggest import suggest
 from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
 
@@ -96,8 +98,9 @@ class Engine:
             request = question
         else:
             sealed = self.kernel.sealed()
-            query = self._compiled.parse(question, sealed)  # text -> Query
-            workload = self._compiled.compile(query, sealed)  # Query -> Workload
+            with self._refusing(question, sealed):
+                query = self._compiled.parse(question)  # text -> Query
+                workload = self._compiled.compile(query, sealed)  # Query -> Workload
             goal, explain = wanted or Wanted(), query.explain
             request = self.request(
                 question, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
@@ -129,11 +132,21 @@ class Engine:
     ) -> Request:
         """A question that is only compiled, to be priced, or asked together with others."""
         sealed = self.kernel.sealed()
-        query = self._compiled.parse(text, sealed)
-        workload = self._compiled.compile(query, sealed)
+        with self._refusing(text, sealed):
+            query = self._compiled.parse(text)
+            workload = self._compiled.compile(query, sealed)
         return self.request(
             text, workload, wanted, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
         )
+
+    @contextmanager
+    def _refusing(self, text: str, sealed: int | None) -> Iterator[None]:
+        """A question that cannot be parsed or compiled is refused with one that can be asked instead."""
+        try:
+            yield
+        except QueryError as refusal:
+            config = self.config
+            raise suggest(text, refusal, config.domain, config.table, sealed, config.levels) from refusal.__cause__
 
     def request(
         self,

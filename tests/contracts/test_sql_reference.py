@@ -14,7 +14,7 @@ sys.path.insert(0, str(TOOLS))
 import sql_reference  # noqa: E402
 
 from bursar.compile import compile as compile_query  # noqa: E402
-from bursar.sql import allowed, parse  # noqa: E402
+from bursar.sql import parse, syntax  # noqa: E402
 
 
 def test_the_page_is_fresh() -> None:
@@ -27,12 +27,12 @@ def test_the_page_has_every_construct_and_every_reason() -> None:
 
 
 def test_a_construct_without_an_example_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(allowed.ALLOWED, exp.Interval, frozenset({"unit"}))
+    monkeypatch.setitem(syntax.ALLOWED, exp.Interval, frozenset({"unit"}))
     assert sql_reference.missing() == ["Interval", "Interval.unit"]
 
 
 def test_a_reason_without_an_example_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allowed, "_REASONS", (*allowed._REASONS, ((exp.Pivot,), "PIVOT is not available")))
+    monkeypatch.setattr(syntax, "_REASONS", (*syntax._REASONS, ((exp.Pivot,), "PIVOT is not available")))
     assert sql_reference.missing() == ["PIVOT is not available"]
 
 

@@ -15,7 +15,7 @@ import duckdb
 import pytest
 from public_view import cell_and_view, raw_values, shows_other, sql_type
 
-from bursar.compile.regions import regions
+from bursar.compile.conditions import regions
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse

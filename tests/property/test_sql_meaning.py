@@ -15,6 +15,7 @@ from bursar.compile import Workload, compile
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse, render
+from harness.asking import compiled
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
@@ -183,7 +184,7 @@ def check_rows(workload: Workload) -> None:
 def test_questions_mean_what_duckdb_answers(data: st.DataObject, domain: Domain, named: bool, seed: int) -> None:
     text = data.draw(questions(domain, named))
     try:
-        workload = compile(parse(text), domain, "people")
+        workload = compiled(text, domain)
     except QueryError as refusal:
         event("refused with a rewrite" if refusal.rewrite else "refused without a rewrite")
         if not refusal.rewrite:

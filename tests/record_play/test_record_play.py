@@ -94,7 +94,7 @@ UNDER = {"stored": STORED, "tied": TIED}
 
 def small_masks() -> AbstractContextManager[Any]:
     """Masks over no more than four joint cells: conditions on two columns are counted by the source."""
-    return patch("bursar.compile.regions.LARGEST_JOINT", 4)
+    return patch("bursar.compile.conditions.LARGEST_JOINT", 4)
 
 
 def quick(kind: str) -> int:

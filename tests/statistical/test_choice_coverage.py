@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bursar.compile.result_lines import Picked, ResultClauses
+from bursar.compile.workload import ChosenLines, ResultClauses
 from bursar.core.budget import Budget
 from bursar.core.noise.system import SystemRandomness
 from bursar.estimation.derived import Derived
@@ -53,7 +53,7 @@ TOO_NARROW = {"averages": 0.002}
 """How much narrower the twin's bars are, where a tenth is not enough: intervals of averages are wide."""
 
 
-def holds(after: ResultClauses, picked: Picked, candidates: np.ndarray, exact: list[np.ndarray]) -> bool:
+def holds(after: ResultClauses, picked: ChosenLines, candidates: np.ndarray, exact: list[np.ndarray]) -> bool:
     """Whether all claims are true of the exact numbers. `candidates` are the lines that the noisy HAVING kept."""
     claims = list(picked.claims)
     good = True

@@ -1,4 +1,4 @@
-"""Which cells of a column, or of several, make a group, and what each group is called.
+"""GROUP BY keys: which cells of a column, or of several, make a group, and the label of each group.
 
 A value outside of the declared range has no number that FLOOR or DATE_TRUNC could be taken of: such rows stay in a
 group of their own, called other, and NULL in one without a name.
@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.compile.regions import holds_on, too_many
+from bursar.compile.conditions import holds_on, too_many
 from bursar.core.domain import Attribute, Bins, Dates, Domain, IntegerRange, Period, Value
 from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError
@@ -25,9 +24,23 @@ from bursar.sql import CaseGroups, Key, Stepped, Trimmed
 
 Cells = NDArray[np.int64]
 
+SortKey = tuple[int, float, str]
+
+
+def sort_key(label: Value) -> SortKey:
+    """Labels in ascending order: numbers first, then days, then words; NULL last."""
+    match label:
+        case None:
+            return 3, 0.0, ""
+        case str():
+            return 2, 0.0, label
+        case date():
+            return 1, float(label.toordinal()), ""
+    return 0, label, ""
+
 
 @dataclass(frozen=True, eq=False)
-class Coded:
+class CodedKey:
     """The group of each cell of the columns of a key, and the labels of the groups in their order."""
 
     codes: Cells  # one axis per column, in the order of the domain
@@ -66,13 +79,13 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
+class KeyReader:
     """How a key is read off the groups of its axis; without `coded`, the groups are the cells of the column."""
 
     axis: int
     attribute: Attribute
     own: Cells | None = None  # for each group of the axis, that of the key
-    coded: Coded | None = None
+    coded: CodedKey | None = None
 
     def read(self, lines: Cells) -> tuple[list[Value], Cells]:
         """The label of each line, and a number by which labels can be sorted; lines have a column for each axis."""
@@ -83,10 +96,10 @@ class Reader:
         return [labels[i] for i in place.reshape(-1)], ranks[place.reshape(-1)]
 
 
-def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[Reader, ...]]:
+def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[KeyReader, ...]]:
     """The groups that keys make, and how each key is read off them."""
     axes: list[GroupAxis] = []
-    readers: dict[int, Reader] = {}
+    readers: dict[int, KeyReader] = {}
     for number, (attrs, places) in enumerate(_tied(keys, domain)):
         position = min(keys[place].position for place in places)
         if too_many(attrs, domain):
@@ -98,12 +111,14 @@ def groups_of(keys: Sequence[Key], domain: Domain) -> tuple[Groups, tuple[Reader
         attribute, sizes = domain[attrs[0]], domain.sizes(attrs)
         if all(keys[place].by is None for place in places):
             axes.append(GroupAxis(attrs, sizes))
-            readers |= dict.fromkeys(places, Reader(number, attribute))
+            readers |= dict.fromkeys(places, KeyReader(number, attribute))
             continue
-        made = [coded(keys[place], domain) for place in places]
-        codes, own = _joint([_spread(one.codes, keys[p], attrs, domain) for p, one in zip(places, made, strict=True)])
+        codings = [coded(keys[place], domain) for place in places]
+        codes, key_codes = _joint(
+            [_spread(coding.codes, keys[p], attrs, domain) for p, coding in zip(places, codings, strict=True)]
+        )
         axes.append(GroupAxis(attrs, sizes, codes.reshape(sizes), position))
-        readers |= {p: Reader(number, attribute, own[i], made[i]) for i, p in enumerate(places)}
+        readers |= {p: KeyReader(number, attribute, key_codes[i], codings[i]) for i, p in enumerate(places)}
     return Groups(tuple(axes)), tuple(readers[place] for place in range(len(keys)))
 
 
@@ -111,12 +126,12 @@ def _tied(keys: Sequence[Key], domain: Domain) -> list[tuple[tuple[str, ...], li
     """Columns in sets such that no key is about two of them, and the places of the keys about each."""
     sets: list[tuple[set[str], list[int]]] = []
     for place, key in enumerate(keys):
-        shared = [one for one in sets if one[0].intersection(key.columns)]
-        sets = [one for one in sets if not one[0].intersection(key.columns)]
-        places = sorted([place, *(known for _, more in shared for known in more)])
+        shared = [group for group in sets if group[0].intersection(key.columns)]
+        sets = [group for group in sets if not group[0].intersection(key.columns)]
+        places = sorted([place, *(member for _, more in shared for member in more)])
         sets.append((set(key.columns).union(*(names for names, _ in shared)), places))
-    found = [(domain.ordered(names), places) for names, places in sets]
-    return sorted(found, key=lambda one: domain.place(one[0][0]))
+    tied = [(domain.ordered(names), places) for names, places in sets]
+    return sorted(tied, key=lambda group: domain.place(group[0][0]))
 
 
 def _spread(codes: Cells, key: Key, attrs: tuple[str, ...], domain: Domain) -> Cells:
@@ -127,43 +142,45 @@ def _spread(codes: Cells, key: Key, attrs: tuple[str, ...], domain: Domain) -> C
 
 def _joint(columns: Sequence[Cells]) -> tuple[Cells, list[Cells]]:
     """A number for each combination of codes that occurs, in their order, and for each number its codes."""
-    found, joint = np.unique(columns[0], return_inverse=True)
-    own = [found]
+    if len(columns) == 1:
+        return columns[0], [np.arange(int(columns[0].max()) + 1)]  # every code of a key occurs
+    joint_codes, joint = np.unique(columns[0], return_inverse=True)
+    key_codes = [joint_codes]
     for codes in columns[1:]:
         size = int(codes.max()) + 1
-        found, joint = np.unique(joint.reshape(-1) * size + codes, return_inverse=True)
-        own = [*(one[found // size] for one in own), found % size]
-    return joint.reshape(-1).astype(np.int64), own
+        joint_codes, joint = np.unique(joint.reshape(-1) * size + codes, return_inverse=True)
+        key_codes = [*(codes_of_key[joint_codes // size] for codes_of_key in key_codes), joint_codes % size]
+    return joint.reshape(-1).astype(np.int64), key_codes
 
 
-def coded(key: Key, domain: Domain) -> Coded:
+def coded(key: Key, domain: Domain) -> CodedKey:
     """The group of each cell of the key's columns."""
     attribute = domain[key.column.text]
     match key.by:
         case None:
-            return Coded(np.arange(attribute.size), tuple(attribute.label(cell) for cell in range(attribute.size)))
+            return CodedKey(np.arange(attribute.size), tuple(attribute.label(cell) for cell in range(attribute.size)))
         case CaseGroups():
             return _cut(key.by, key, domain)
         case Stepped() if isinstance(attribute, IntegerRange) and _exact(attribute, key.by):
             return _steps(attribute, key.by)
         case Stepped():
-            known = [_step(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
-            return _numbered(known, attribute)
+            labels = [_step(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
+            return _numbered(labels, attribute)
         case Trimmed():
             days = [_trimmed(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
             return _numbered(days, attribute)
 
 
-def _numbered(known: Sequence[Any], attribute: Attribute) -> Coded:
+def _numbered(cell_labels: Sequence[Value], attribute: Attribute) -> CodedKey:
     """Groups in ascending order, then other and NULL."""
-    labels = sorted(set(known))
+    labels = sorted(set(cell_labels), key=sort_key)
     place = {label: code for code, label in enumerate(labels)}
     strays = range(attribute.declared, attribute.size)
-    codes = [*(place[label] for label in known), *(len(labels) + i for i in range(len(strays)))]
-    return Coded(np.array(codes, np.int64), (*labels, *(attribute.label(cell) for cell in strays)))
+    codes = [*(place[label] for label in cell_labels), *(len(labels) + i for i in range(len(strays)))]
+    return CodedKey(np.array(codes, np.int64), (*labels, *(attribute.label(cell) for cell in strays)))
 
 
-def _cut(by: CaseGroups, key: Key, domain: Domain) -> Coded:
+def _cut(by: CaseGroups, key: Key, domain: Domain) -> CodedKey:
     """Labels in the order in which they are written, and NULL for what none of them takes."""
     attrs = domain.ordered(key.columns)
     codes = np.full(domain.sizes(attrs), -1, np.int64)
@@ -180,7 +197,7 @@ def _cut(by: CaseGroups, key: Key, domain: Domain) -> Coded:
         if None not in labels:
             labels.append(None)
         codes[codes < 0] = labels.index(None)
-    return Coded(codes, tuple(labels))
+    return CodedKey(codes, tuple(labels))
 
 
 def _exact(attribute: IntegerRange, by: Stepped) -> bool:
@@ -190,21 +207,25 @@ def _exact(attribute: IntegerRange, by: Stepped) -> bool:
     return max(largest, width.numerator) < 2**62 and (not by.towards_zero or width.denominator == 1)
 
 
-def _steps(attribute: IntegerRange, by: Stepped) -> Coded:
+def _steps(attribute: IntegerRange, by: Stepped) -> CodedKey:
     """The groups of a column of whole numbers, all at once: there may be millions of them."""
     width = Fraction(by.width)
     values = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64) * width.denominator
     steps = values // width.numerator
     if by.towards_zero:
         steps = np.sign(values) * (np.abs(values) // width.numerator)
-    found, codes = np.unique(steps, return_inverse=True)
-    strays = np.arange(len(found), len(found) + attribute.size - attribute.declared)
-    labels = [_label(int(step), by) for step in found]
-    rest = [attribute.label(cell) for cell in range(attribute.declared, attribute.size)]
-    return Coded(np.concatenate([codes.reshape(-1), strays]).astype(np.int64), (*labels, *rest))
+    first = np.concatenate([[True], np.diff(steps) != 0])  # quotients ascend with the values
+    codes = np.cumsum(first) - 1
+    quotients: list[int] = steps[first].tolist()
+    strays = np.arange(len(quotients), len(quotients) + attribute.size - attribute.declared)
+    labels = quotients if by.times == 1 else [_label(quotient, by) for quotient in quotients]
+    outside = [attribute.label(cell) for cell in range(attribute.declared, attribute.size)]
+    return CodedKey(np.concatenate([codes, strays]).astype(np.int64), (*labels, *outside))
 
 
 def _label(step: int, by: Stepped) -> int | float:
+    if by.times == int(by.times):
+        return step * int(by.times)
     label = step * Fraction(by.times)
     return int(label) if label.denominator == 1 else float(label)
 
@@ -261,9 +282,9 @@ def _ranks(labels: Sequence[Value], *, by_code: bool) -> Cells:
     """The place of each label in ascending order: bins as they lie, other behind numbers and days, NULL last."""
     words = all(isinstance(label, str) for label in labels if label is not None)
 
-    def key(place: int) -> tuple[bool, bool, Any]:
+    def key(place: int) -> tuple[bool, bool, SortKey]:
         label = labels[place]
-        return label is None, isinstance(label, str) and not words, place if by_code or label is None else label
+        return label is None, isinstance(label, str) and not words, sort_key(place if by_code else label)
 
     ranks = np.zeros(len(labels), np.int64)
     ranks[sorted(range(len(labels)), key=key)] = np.arange(len(labels))

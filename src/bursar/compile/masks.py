@@ -1,20 +1,27 @@
-"""Regions as rows: one row per group, never over more columns than the condition ties together."""
+"""Rows of the query matrix: one per group, as products of masks over no more columns than the condition ties together.
+
+A condition that ties too many columns together for a mask is a predicate: sets of cells, and how many must hold.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.compile.conditions import YES, Region, ValueLine, merge_strays, normal_form, truth_on
 from bursar.compile.groups import Cells, GroupAxis, Groups
-from bursar.compile.regions import Region
+from bursar.compile.partwise import MOST_GROUPS, too_many_tied
 from bursar.compile.values import Values
 from bursar.core.domain import Domain
-from bursar.core.queries import LARGEST_JOINT, Mask, Product, Steps
+from bursar.core.queries import LARGEST_JOINT, Mask, Predicate, Product, Quorum, Steps, Within
 from bursar.errors import QueryError
+from bursar.sql import FALSE, TRUE, And, AtLeast, Condition, IsTrue, Not, Or
+from bursar.sql.query import leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,31 +32,33 @@ class Grouped:
     groups: Cells  # (rows, axes)
 
 
-def count_groups(found: Sequence[Region], groups: Groups, domain: Domain) -> int:
+def count_groups(regions: Sequence[Region], groups: Groups, domain: Domain) -> int:
     """How many groups the regions leave possible; cheap, before any row is built."""
-    return math.prod(_possible(block, groups) for block in _blocks(found, groups, domain))
+    return math.prod(_possible(block, groups) for block in _blocks(regions, groups, domain))
 
 
-def grouped(found: Sequence[Region], groups: Groups, domain: Domain) -> Grouped:
+def grouped(regions: Sequence[Region], groups: Groups, domain: Domain) -> Grouped:
     """The rows of the possible groups, and of nothing else.
 
     Guarantees: no row is zero; masks stand in the order of the domain, so that the order of GROUP BY does not matter.
     """
     masks: list[Mask] = []
     of_axis: dict[int, tuple[int, Cells]] = {}  # the mask that tells an axis's groups apart, and they by row of it
-    for block in _blocks(found, groups, domain):
+    for block in _blocks(regions, groups, domain):
         mask, codes = _mask(block, groups, domain)
-        of_axis |= {axis: (len(masks), own) for axis, own in codes.items()}
+        of_axis |= {axis: (len(masks), groups_of_rows) for axis, groups_of_rows in codes.items()}
         masks.append(mask)
     product = Product(tuple(masks))
     places = np.unravel_index(np.arange(product.rows), [mask.rows for mask in masks]) if masks else ()
-    columns = [own[places[mask]] for mask, own in (of_axis[axis] for axis in range(len(groups.axes)))]
+    columns = [
+        groups_of_rows[places[mask]] for mask, groups_of_rows in (of_axis[axis] for axis in range(len(groups.axes)))
+    ]
     return Grouped(product, np.stack(columns, axis=1) if columns else np.zeros((product.rows, 0), np.int64))
 
 
-def _blocks(found: Sequence[Region], groups: Groups, domain: Domain) -> list[Region]:
+def _blocks(regions: Sequence[Region], groups: Groups, domain: Domain) -> list[Region]:
     """The regions, those about columns of one axis as one; all cells of an axis that none of them is about."""
-    blocks = list(found)
+    blocks = list(regions)
     for axis in groups.axes:
         about = [block for block in blocks if set(block.attrs).intersection(axis.attrs)]
         if len(about) == 1 and set(axis.attrs) <= set(about[0].attrs):
@@ -83,37 +92,37 @@ def _own(block: Region, groups: Groups) -> dict[int, GroupAxis]:
 
 def _possible(block: Region, groups: Groups) -> int:
     """How many groups of its axes a region leaves possible."""
-    own = _own(block, groups)
-    if not own:
+    axes = _own(block, groups)
+    if not axes:
         return 1  # a region is never empty
-    names = [name for name in block.attrs if any(name in axis.attrs for axis in own.values())]
-    rest = tuple(place for place, name in enumerate(block.attrs) if name not in names)
-    inside = np.nonzero(block.cells.astype(np.bool_).any(axis=rest))
-    codes, sizes = _codes(dict(zip(names, inside, strict=True)), own)
+    names = [name for name in block.attrs if any(name in axis.attrs for axis in axes.values())]
+    others = tuple(place for place, name in enumerate(block.attrs) if name not in names)
+    inside = np.nonzero(block.cells.astype(np.bool_).any(axis=others))
+    codes, sizes = _codes(dict(zip(names, inside, strict=True)), axes)
     seen = np.zeros(math.prod(sizes), np.bool_)
     seen[np.ravel_multi_index(codes, sizes)] = True
     return int(seen.sum())
 
 
-def _codes(cells: Mapping[str, Cells], own: Mapping[int, GroupAxis]) -> tuple[list[Cells], list[int]]:
+def _codes(cells: Mapping[str, Cells], axes: Mapping[int, GroupAxis]) -> tuple[list[Cells], list[int]]:
     """The groups that cells are in, and how many groups each axis has."""
-    codes = [axis.of([cells[name] for name in axis.attrs]) for axis in own.values()]
-    return codes, [axis.size for axis in own.values()]
+    codes = [axis.of([cells[name] for name in axis.attrs]) for axis in axes.values()]
+    return codes, [axis.size for axis in axes.values()]
 
 
 def _mask(block: Region, groups: Groups, domain: Domain) -> tuple[Mask, dict[int, Cells]]:
     """One row per possible group of the block: its cells in that group; and the groups by axis."""
-    sizes, own = domain.sizes(block.attrs), _own(block, groups)
-    if not own:
+    sizes, axes = domain.sizes(block.attrs), _own(block, groups)
+    if not axes:
         return Mask(block.attrs, sizes, _row(block.cells.ravel())), {}
     inside = np.nonzero(block.cells)
     flat = np.ravel_multi_index(inside, sizes)
-    codes, shape = _codes(dict(zip(block.attrs, inside, strict=True)), own)
+    codes, shape = _codes(dict(zip(block.attrs, inside, strict=True)), axes)
     possible, row = np.unique(np.ravel_multi_index(codes, shape), return_inverse=True)
     order = np.lexsort((flat, row))
     weights = block.cells[inside].astype(np.int64)
     steps = _rows(flat[order], row[order], weights[order], len(possible), block.cells.size)
-    return Mask(block.attrs, sizes, steps), dict(zip(own, np.unravel_index(possible, shape), strict=True))
+    return Mask(block.attrs, sizes, steps), dict(zip(axes, np.unravel_index(possible, shape), strict=True))
 
 
 def _row(cells: NDArray[np.bool_] | NDArray[np.int64]) -> Steps:
@@ -167,32 +176,34 @@ class Prefixes:
     points: NDArray[np.int64]
 
 
-def prefixes(found: Sequence[Region] | None, value: Values, groups: Groups, domain: Domain, position: int) -> Prefixes:
-    """For every value that the regions leave possible, the rows up to it."""
+def prefixes(
+    regions: Sequence[Region] | None, value: Values, groups: Groups, domain: Domain, position: int
+) -> Prefixes:
+    """Prefix queries, for quantiles: for every value that the regions leave possible, the rows up to it."""
     name = value.attribute.name
-    own = [region for region in found or () if name in region.attrs]
-    known = ~(value.null | value.missing)
-    if own:
-        axis = own[0].attrs.index(name)
-        known &= np.any(own[0].cells, axis=tuple(i for i in range(own[0].cells.ndim) if i != axis))
-    cells = np.flatnonzero(known)
-    if found is None or not len(cells):
+    about = [region for region in regions or () if name in region.attrs]
+    possible = ~(value.null | value.missing)
+    if about:
+        axis = about[0].attrs.index(name)
+        possible &= np.any(about[0].cells, axis=tuple(i for i in range(about[0].cells.ndim) if i != axis))
+    cells = np.flatnonzero(possible)
+    if regions is None or not len(cells):
         return Prefixes([], np.sort(value.numbers[~(value.null | value.missing)]))
     cells = cells[np.argsort(value.numbers[cells], kind="stable")]
-    rest = [region for region in found if name not in region.attrs]
-    if name in groups.names or (own and len(own[0].attrs) > 1):
+    apart = [region for region in regions if name not in region.attrs]
+    if name in groups.names or (about and len(about[0].attrs) > 1):
         if len(cells) > MOST_TIED:
             raise QueryError(
                 f"a quantile of {name} with a condition that ties it to other columns, or in groups of its own, "
                 f"takes at most {MOST_TIED} values",
                 position=position,
             )
-        region = own[0] if own else Region((name,), np.ones(value.attribute.size, np.bool_))
-        return Prefixes(_tied(region, rest, name, cells, groups, domain), value.numbers[cells])
-    others = grouped(rest, groups, domain)
+        region = about[0] if about else Region((name,), np.ones(value.attribute.size, np.bool_))
+        return Prefixes(_tied(region, apart, name, cells, groups, domain), value.numbers[cells])
+    others = grouped(apart, groups, domain)
     mask = Mask((name,), (value.attribute.size,), _up_to(cells, value.attribute.size, position))
-    masks = sorted([*others.product.masks, mask], key=lambda one: domain.place(one.attrs[0]))
-    shape = tuple(one.rows for one in masks)
+    masks = sorted([*others.product.masks, mask], key=lambda mask_of_axis: domain.place(mask_of_axis.attrs[0]))
+    shape = tuple(mask_of_axis.rows for mask_of_axis in masks)
     piece = PrefixRows(Product(tuple(masks)), shape, masks.index(mask), others.groups)
     return Prefixes([piece], value.numbers[cells])
 
@@ -210,7 +221,7 @@ def _up_to(cells: NDArray[np.int64], size: int, position: int) -> Steps:
 
 
 def _tied(
-    region: Region, rest: list[Region], name: str, cells: NDArray[np.int64], groups: Groups, domain: Domain
+    region: Region, others: list[Region], name: str, cells: NDArray[np.int64], groups: Groups, domain: Domain
 ) -> list[PrefixRows]:
     axis = region.attrs.index(name)
     pieces: list[PrefixRows] = []
@@ -220,6 +231,109 @@ def _tied(
         shape = [1] * region.cells.ndim
         shape[axis] = -1
         part = Region(region.attrs, region.cells & chosen.reshape(shape))
-        made = grouped([*rest, part], groups, domain)
-        pieces.append(PrefixRows(made.product, (made.product.rows, 1), 1, made.groups))
+        rows = grouped([*others, part], groups, domain)
+        pieces.append(PrefixRows(rows.product, (rows.product.rows, 1), 1, rows.groups))
     return pieces
+
+
+def predicate(condition: Condition, domain: Domain, group: Sequence[Within] = ()) -> Predicate | None:
+    """The count of the rows of a group for which a condition holds; None where it is seen to hold nowhere.
+
+    The column of the partitions comes first, so that it is never left out of the hull, then those of the group.
+    """
+    first = {domain.partition, *(within.column for within in group)}
+    whole = normal_form(condition, negated=False)
+    if whole == FALSE:
+        return None
+    names = domain.ordered([*(leaf.column.text for leaf in leaves(whole)), *(within.column for within in group)])
+    attrs = tuple(sorted(names, key=lambda name: (name != domain.partition, name not in first)))
+    parts = (*group, *(() if whole == TRUE else (_part(whole, int(YES), False, domain),)))
+    count = Predicate(attrs, domain.sizes(attrs), parts[0] if len(parts) == 1 else Quorum(len(parts), parts))
+    return count if count.norms(1)[0].largest() > 0 else None
+
+
+def group_of(line: Cells, groups: Groups, domain: Domain) -> tuple[Within, ...]:
+    """The cells of the group columns that make up one group."""
+    chosen = [_groups(axis, domain) == code for axis, code in zip(groups.axes, line, strict=True)]
+    return tuple(Within(axis.attrs[0], _ranges(cells)) for axis, cells in zip(groups.axes, chosen, strict=True))
+
+
+def _groups(axis: GroupAxis, domain: Domain) -> Cells:
+    """The group of each cell of the one column of an axis."""
+    if len(axis.attrs) > 1:
+        raise QueryError(
+            f"groups that tie {' and '.join(axis.attrs)} together cannot stand beside a condition that ties too many "
+            "columns together",
+            position=axis.position,
+        )
+    return axis.of([np.arange(domain[axis.attrs[0]].size)])
+
+
+def possible_groups(condition: Condition, groups: Groups, domain: Domain) -> Cells:
+    """The groups that a condition leaves possible, sorted: one line per group, one column per axis.
+
+    Edge cases: refused where there may be more than MOST_GROUPS.
+    """
+    count = predicate(condition, domain)
+    if count is None:
+        return np.zeros((0, len(groups.axes)), np.int64)
+    masks = {mask.attrs[0]: mask for mask in count.hull}
+    codes: list[list[int]] = []
+    for axis in groups.axes:
+        group_codes, name = _groups(axis, domain), axis.attrs[0]
+        if name in masks:
+            group_codes = group_codes[masks[name].steps.at_cells(np.arange(domain[name].size))[0] > 0]
+        codes.append(np.unique(group_codes).tolist())
+    if math.prod(map(len, codes)) > MOST_GROUPS:
+        raise too_many_tied(count.attrs, min(leaf.position for leaf in leaves(condition) if leaf.position >= 0))
+    lines = [line for line in product(*codes) if predicate(condition, domain, group_of(np.array(line), groups, domain))]
+    return np.array(lines, np.int64).reshape(-1, len(groups.axes))
+
+
+def _part(condition: Condition, level: int, below: bool, domain: Domain) -> Within | Quorum:
+    """Where the truth of a condition, NO < UNKNOWN < YES, is at least the level; or where it is below it.
+
+    The condition is a normal one: it names a column, and so does each of its parts.
+    """
+    names = _names(condition)
+    if len(names) == 1:
+        return _within(condition, names[0], level, below, domain)
+    match condition:
+        case Not():
+            return _part(condition.part, 3 - level, not below, domain)  # NOT turns the truth t into 2 - t
+        case IsTrue():
+            return _part(condition.part, int(YES), below, domain)
+        case AtLeast():
+            parts = tuple(_part(part, int(YES), below, domain) for part in condition.parts)
+            return Quorum(len(parts) - condition.count + 1 if below else condition.count, parts)
+    assert isinstance(condition, And | Or)
+    parts = tuple(_part(part, level, below, domain) for part in by_column(condition))
+    # A minimum is below a level where one part is, a maximum where all are.
+    everything = isinstance(condition, And) is not below
+    return Quorum(len(parts) if everything else 1, parts)
+
+
+def _names(condition: Condition) -> Sequence[str]:
+    return list(dict.fromkeys(leaf.column.text for leaf in leaves(condition)))
+
+
+def by_column(condition: And | Or) -> list[Condition]:
+    """The parts, those about the same single column as one: kinds of value behind a cell may agree only together."""
+    by_name: dict[str | int, list[Condition]] = {}
+    for place, part in enumerate(condition.parts):
+        names = _names(part)
+        by_name.setdefault(names[0] if len(names) == 1 else place, []).append(part)
+    return [parts[0] if len(parts) == 1 else type(condition)(parts=tuple(parts)) for parts in by_name.values()]
+
+
+def _within(condition: Condition, name: str, level: int, below: bool, domain: Domain) -> Within:
+    line = ValueLine(domain[name])
+    truth = truth_on(condition, (name,), [line])
+    holds = np.broadcast_to(truth < level if below else truth >= level, [line.size])
+    return Within(name, _ranges(merge_strays(holds, 0, line, condition)))
+
+
+def _ranges(cells: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+    """The runs of cells, each from its first to one past its last."""
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], cells, [False]]))).tolist()
+    return tuple(zip(ends[::2], ends[1::2], strict=True))

@@ -1,30 +1,271 @@
-"""What a question asks for, item by item: the columns of rows it needs, and how the item follows from them."""
+"""Aggregates as linear queries: the columns of rows that each item needs, and how the item is derived from them.
+
+Sums are rows as well: regions in which cells weigh what their values are.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.arrays import Integers
+from bursar.compile.conditions import Region, ValueLine, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
-from bursar.compile.masks import grouped, prefixes
-from bursar.compile.partwise import MOST_GROUPS, too_many_tied
-from bursar.compile.predicates import group_of, predicate
-from bursar.compile.recoded import recoded
-from bursar.compile.regions import Region, regions, ties_too_many
-from bursar.compile.shared_rows import SharedRows
-from bursar.compile.values import LARGEST_NUMBER, Represented, Values
-from bursar.compile.weights import Operand, Sum, not_null
-from bursar.core.domain import Domain
+from bursar.compile.masks import group_of, grouped, predicate, prefixes
+from bursar.compile.partwise import MOST_GROUPS, SharedRows, too_many_tied
+from bursar.compile.values import LARGEST_NUMBER, Represented, Values, recoding_remark, values_of
+from bursar.core.domain import Attribute, Domain
+from bursar.core.queries import LARGEST_JOINT
 from bursar.core.source.source import MOST_CELLS
 from bursar.errors import QueryError
 from bursar.estimation.derived import Combination, Form, Quantile, Ratio, Variance, single
-from bursar.sql import Aggregate, And, Condition, Formula, Function, Item, Linear, Name
-from bursar.sql.query import TRUE, all_of, leaves
+from bursar.sql import (
+    FALSE,
+    TRUE,
+    Aggregate,
+    And,
+    Branch,
+    Condition,
+    Formula,
+    Function,
+    IsNull,
+    IsTrue,
+    Item,
+    Linear,
+    Name,
+    Not,
+    Or,
+)
+from bursar.sql.query import all_of, branches_of, leaves
+
+Change = Callable[[Integers], Integers]
+"""What is added up in place of a value: itself, its distance from a centre, or the square of that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """A sum over rows: `unit` times what the regions add up to; None where it is 0 whatever the data hold."""
+
+    found: tuple[Region, ...] | None
+    unit: Fraction
+
+    @property
+    def largest(self) -> int:
+        """The most that one row can weigh, in units."""
+        return math.prod(int(np.abs(region.cells.astype(np.int64)).max()) for region in self.found or ())
+
+    @property
+    def least(self) -> float:
+        """What it cannot be below, in units: 0 where no row has a weight below 0."""
+        return 0.0 if all(region.cells.min() >= 0 for region in self.found or ()) else -math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """What an aggregate is of: its branches with the values they have, all in whole numbers of 1/`parts`."""
+
+    aggregate: Aggregate
+    where: Condition
+    domain: Domain
+    branches: tuple[tuple[Condition, Values | int | None], ...]  # disjoint conditions
+    parts: int
+
+    @staticmethod
+    def of(aggregate: Aggregate, where: Condition, domain: Domain) -> Operand:
+        disjoint = _disjoint(branches_of(aggregate))
+        values = [_value(branch, domain) for _, branch in disjoint]
+        parts = math.lcm(*(_parts(value) for value in values))
+        whole = [_in_parts(value, parts) for value in values]
+        for (_, branch), value in zip(disjoint, whole, strict=True):
+            if _largest(value) > LARGEST_NUMBER:
+                raise QueryError("these numbers are too large, or too fine, to be added up", position=branch.position)
+        branches = tuple((condition, value) for (condition, _), value in zip(disjoint, whole, strict=True))
+        return Operand(aggregate, where, domain, branches, parts)
+
+    def known(self) -> Condition:
+        """The condition that rows meet which have a value: of the FILTER, and that it is not NULL."""
+        return all_of(self.aggregate.condition, self._not_null())
+
+    def _not_null(self) -> Condition:
+        place = self.aggregate.position
+        there = [
+            (condition, TRUE if isinstance(value, int) else not_null(value.attribute, place))
+            for condition, value in self.branches
+            if value is not None
+        ]
+        covered = any(branch.condition == TRUE for branch in branches_of(self.aggregate))
+        if covered and len(there) == len(self.branches) and all(has_value == TRUE for _, has_value in there):
+            return TRUE
+        parts = tuple(all_of(condition, has_value) for condition, has_value in there)
+        return parts[0] if len(parts) == 1 else Or(parts=parts, position=place) if parts else FALSE
+
+    def extent(self) -> tuple[int, int]:
+        """The least and the greatest value that a row can have, in whole numbers of 1/parts."""
+        ends: list[int] = []
+        for condition, value in self.branches:
+            kept_regions = None if value is None else regions(self._condition(condition), self.domain)
+            if isinstance(value, int) and kept_regions is not None:
+                ends.append(value)
+            elif isinstance(value, Values) and kept_regions is not None:
+                numbers = value.numbers[_kept(kept_regions, value.attribute.name) & ~(value.null | value.missing)]
+                ends += [int(numbers.min()), int(numbers.max())] if len(numbers) else []
+        return min(ends, default=0), max(ends, default=0)
+
+    def binned(self) -> list[Values]:
+        """The columns in it of which only the bins are known."""
+        return [value for _, value in self.branches if isinstance(value, Values) and value.off]
+
+    def columns(self) -> list[Attribute]:
+        """The columns that values come from; none where they are constants alone."""
+        return [value.attribute for _, value in self.branches if isinstance(value, Values)]
+
+    def by_column(self) -> bool:
+        """Whether values come from a column, and not from constants alone."""
+        return bool(self.columns())
+
+    def total(self, change: Change, power: int) -> Sum:
+        """The sum of changed values over the rows that meet the conditions."""
+        pieces: list[tuple[tuple[Region, ...], int]] = []
+        for condition, value in self.branches:
+            kept_regions = None if value is None else regions(self._condition(condition), self.domain)
+            if kept_regions is None or value is None:
+                continue
+            if isinstance(value, int):
+                weight = int(change(np.array([value], np.int64))[0])
+                pieces += [(kept_regions, weight)] if weight else []
+            else:
+                pieces.append((self._weighed(kept_regions, value, change), 1))
+        unit = Fraction(1, self.parts**power)
+        pieces = [piece for piece in pieces if all(region.cells.any() for region in piece[0])]
+        if not pieces:
+            return Sum(None, unit)
+        kept_regions, factor = pieces[0] if len(pieces) == 1 else (self._joined(pieces), 1)
+        kept_regions, common = _reduced(kept_regions)
+        return Sum(kept_regions, unit * factor * common)
+
+    def _condition(self, branch: Condition) -> Condition:
+        return all_of(self.where, self.aggregate.condition, branch)
+
+    def _weighed(self, kept_regions: tuple[Region, ...], value: Values, change: Change) -> tuple[Region, ...]:
+        """The regions with the numbers of the column in the one that has it."""
+        name = value.attribute.name
+        about = [region for region in kept_regions if name in region.attrs]
+        region = about[0] if about else Region((name,), np.ones(value.attribute.size, np.bool_))
+        axis = region.attrs.index(name)
+        if np.any(_kept(kept_regions, name) & value.missing):
+            raise QueryError(
+                f"{ValueLine(value.attribute).kept_together()}, and have no value to add up",
+                position=self.aggregate.position,
+            )
+        shape = [1] * len(region.attrs)
+        shape[axis] = -1
+        numbers = np.where(value.null | value.missing, 0, change(value.numbers)).reshape(shape)
+        weighed = Region(region.attrs, region.cells * numbers)
+        return tuple(sorted([*(r for r in kept_regions if r is not region), weighed], key=self._place))
+
+    def _joined(self, pieces: Sequence[tuple[tuple[Region, ...], int]]) -> tuple[Region, ...]:
+        """Several disjoint sums as one: what all of them share stays apart, the rest is put on one grid."""
+        shared = [region for region in pieces[0][0] if all(_has(piece, region) for piece, _ in pieces[1:])]
+        apart = [([r for r in piece if not _has(shared, r)], weight) for piece, weight in pieces]
+        attrs = self.domain.ordered(name for piece, _ in apart for region in piece for name in region.attrs)
+        sizes = self.domain.sizes(attrs)
+        if len(attrs) > 1 and math.prod(sizes) > LARGEST_JOINT:
+            raise QueryError(
+                f"a CASE that ties {' and '.join(attrs)} together spans {math.prod(sizes)} cells; "
+                f"{LARGEST_JOINT} are possible",
+                position=self.aggregate.position,
+            )
+        cells = np.zeros(sizes, np.int64)
+        for piece, weight in apart:
+            spread = [_spread(region, attrs) for region in piece]
+            cells += functools.reduce(np.multiply, spread, np.full([1] * len(attrs), weight, np.int64))
+        return tuple(sorted([*shared, Region(attrs, cells)], key=self._place))
+
+    def _place(self, region: Region) -> int:
+        return self.domain.place(region.attrs[0])
+
+
+def _disjoint(branches: Sequence[Branch]) -> list[tuple[Condition, Branch]]:
+    """Each branch with the condition that it is taken: its own, and none before it."""
+    disjoint: list[tuple[Condition, Branch]] = []
+    before: list[Condition] = []
+    for branch in branches:
+        disjoint.append((all_of(branch.condition, *before), branch))
+        if branch.condition == TRUE:
+            break
+        before.append(Not(part=IsTrue(part=branch.condition), position=branch.position))
+    return disjoint
+
+
+def _value(branch: Branch, domain: Domain) -> Values | Fraction | None:
+    if branch.value is None:
+        return None
+    if isinstance(branch.value, Name):
+        return values_of(domain[branch.value.text], branch.value.position)
+    return Fraction(branch.value)
+
+
+def _parts(value: Values | Fraction | None) -> int:
+    return 1 if value is None else value.parts if isinstance(value, Values) else value.denominator
+
+
+def _in_parts(value: Values | Fraction | None, parts: int) -> Values | int | None:
+    if isinstance(value, Values):
+        return value.times(parts // value.parts)
+    return None if value is None else int(value * parts)
+
+
+def _largest(value: Values | int | None) -> int:
+    return 0 if value is None else abs(value) if isinstance(value, int) else int(np.abs(value.numbers).max())
+
+
+def not_null(attribute: Attribute, position: int) -> Condition:
+    """That a column has a value; where it has no NULL, or has it sent to a value, it always does."""
+    if isinstance(attribute.null, int):
+        return TRUE
+    column = Name(text=attribute.name, quoted=True, position=position)
+    return Not(part=IsNull(column=column, position=position), position=position)
+
+
+def _kept(kept_regions: Sequence[Region], name: str) -> NDArray[np.bool_] | np.bool_:
+    """The cells of a column that regions keep."""
+    for region in kept_regions:
+        if name in region.attrs:
+            axis = region.attrs.index(name)
+            cells: NDArray[np.bool_] = np.any(
+                region.cells, axis=tuple(i for i in range(region.cells.ndim) if i != axis)
+            )
+            return cells
+    return np.True_
+
+
+def _has(regions: Sequence[Region], region: Region) -> bool:
+    return any(other.attrs == region.attrs and np.array_equal(other.cells, region.cells) for other in regions)
+
+
+def _spread(region: Region, attrs: tuple[str, ...]) -> Integers:
+    """The cells of a region with an axis for each column."""
+    shape = [region.cells.shape[region.attrs.index(name)] if name in region.attrs else 1 for name in attrs]
+    return region.cells.astype(np.int64).reshape(shape)
+
+
+def _reduced(whole: tuple[Region, ...]) -> tuple[tuple[Region, ...], int]:
+    """The regions without their common factor, which is given beside; what counts as 1 everywhere is left out."""
+    factor, reduced = 1, []
+    for region in whole:
+        common = int(np.gcd.reduce(np.abs(region.cells.astype(np.int64)), axis=None))
+        cells = region.cells if common == 1 else region.cells // common
+        factor *= common
+        if not np.array_equal(cells, np.ones_like(cells)):
+            reduced.append(Region(region.attrs, cells))
+    return tuple(reduced), factor
+
 
 _ROOTS = (Function.STDDEV_POP, Function.STDDEV_SAMP)
 _SAMPLES = (Function.VAR_SAMP, Function.STDDEV_SAMP)
@@ -85,37 +326,37 @@ class Outputs:
         return self._count(self._known(item))
 
     def _count(self, condition: Condition) -> OutputTerm:
-        asked = all_of(self._where, condition)
-        if ties_too_many(asked, self._domain):
-            return OutputTerm(column=self._added(self._tied(asked), 1))
-        found = regions(asked, self._domain)
-        if found is not None and self._looks_at(found) > MOST_CELLS:
-            return OutputTerm(column=self._added(self._tied(asked), 1))
-        return OutputTerm(column=self._column(found, 1))
+        whole = all_of(self._where, condition)
+        if ties_too_many(whole, self._domain):
+            return OutputTerm(column=self._added(self._tied(whole), 1))
+        kept_regions = regions(whole, self._domain)
+        if kept_regions is not None and self._looks_at(kept_regions) > MOST_CELLS:
+            return OutputTerm(column=self._added(self._tied(whole), 1))
+        return OutputTerm(column=self._column(kept_regions, 1))
 
-    def _looks_at(self, found: Sequence[Region]) -> int:
+    def _looks_at(self, kept_regions: Sequence[Region]) -> int:
         """How many joint cells the columns of regions and groups have."""
-        return self._domain.cells({*self._groups.names, *(name for region in found for name in region.attrs)})
+        return self._domain.cells({*self._groups.names, *(name for region in kept_regions for name in region.attrs)})
 
-    def _check_sum(self, found: Sequence[Region]) -> None:
+    def _check_sum(self, kept_regions: Sequence[Region]) -> None:
         """Refuse what is no count and looks at too many joint cells."""
-        if (cells := self._looks_at(found)) > MOST_CELLS:
+        if (cells := self._looks_at(kept_regions)) > MOST_CELLS:
             raise QueryError(
                 f"this looks at {cells} joint cells at once; {MOST_CELLS} are possible for anything but a COUNT in few "
                 "groups"
             )
 
-    def _tied(self, asked: Condition) -> NDArray[np.int64]:
+    def _tied(self, whole: Condition) -> NDArray[np.int64]:
         """The rows of a condition that no mask holds: one predicate for each line."""
-        position = min((leaf.position for leaf in leaves(asked) if leaf.position >= 0), default=-1)
+        position = min((leaf.position for leaf in leaves(whole) if leaf.position >= 0), default=-1)
         if len(self._lines) > MOST_GROUPS:
-            names = (*self._groups.names, *(leaf.column.text for leaf in leaves(asked)))
+            names = (*self._groups.names, *(leaf.column.text for leaf in leaves(whole)))
             raise too_many_tied(self._domain.ordered(names), position)
         index = np.full(len(self._lines), -1, np.int64)
         for place, line in enumerate(self._lines):
-            made = predicate(asked, self._domain, group_of(line, self._groups, self._domain))
-            if made is not None:
-                index[place] = self._rows.tied(made, position)
+            count = predicate(whole, self._domain, group_of(line, self._groups, self._domain))
+            if count is not None:
+                index[place] = self._rows.tied(count, position)
         return index
 
     def _sum(self, total: Sum) -> OutputTerm:
@@ -123,10 +364,10 @@ class Outputs:
         column = self._column(total.found, total.largest)
         return OutputTerm(column=column, unit=total.unit, least=total.least, largest=total.largest)
 
-    def _column(self, found: Sequence[Region] | None, largest: int) -> int:
+    def _column(self, kept_regions: Sequence[Region] | None, largest: int) -> int:
         index = np.full(len(self._lines), -1, np.int64)
-        if found is not None:
-            counted = grouped(found, self._groups, self._domain)
+        if kept_regions is not None:
+            counted = grouped(kept_regions, self._groups, self._domain)
             index[line_of(counted.groups, self._lines)] = self._rows.place(counted.product)
         return self._added(index, largest)
 
@@ -157,11 +398,11 @@ class Outputs:
         parts = {part: self._part(part) for part in dict.fromkeys(formula.parts)}
         sides = [{part: weight for weight, part in side.terms} for side in (above, below)]
         alone = len(below.terms) == 1 and below.constant == 0 and below.terms[0][1].function is Function.COUNT
-        least = {part: known.least for part, known in parts.items()}
+        least = {part: term.least for part, term in parts.items()}
         if alone:
             least[below.terms[0][1]] = 1.0
         lowest, highest = self._range(above, below) if alone else (-math.inf, math.inf)
-        weights = [tuple(float(side.get(p, 0) * known.unit) for p, known in parts.items()) for side in sides]
+        weights = [tuple(float(side.get(p, 0) * term.unit) for p, term in parts.items()) for side in sides]
         columns, steps = tuple(p.column for p in parts.values()), tuple(float(p.largest) for p in parts.values())
         return Ratio(
             above=Combination(columns=columns, weights=weights[0], constant=float(above.constant), steps=steps),
@@ -177,17 +418,17 @@ class Outputs:
         ends = [min(above.constant, Fraction(0)), max(above.constant, Fraction(0))]  # a count is at least 1
         for weight, part in above.terms:
             if part == counted:
-                own = [weight, weight]
+                part_ends = [weight, weight]
             elif _conjuncts(self._known(counted)) <= _conjuncts(self._known(part)):
                 low, high = (Fraction(0), Fraction(1))
                 if part.function is Function.SUM:
                     operand = self._operand(part)
                     low, high = (Fraction(end, operand.parts) for end in operand.extent())
                     low, high = min(low, Fraction(0)), max(high, Fraction(0))
-                own = sorted([weight * low, weight * high])
+                part_ends = sorted([weight * low, weight * high])
             else:
                 return -math.inf, math.inf
-            ends = [end + more for end, more in zip(ends, own, strict=True)]
+            ends = [end + more for end, more in zip(ends, part_ends, strict=True)]
         return float(ends[0] / share), float(ends[1] / share)
 
     def _known(self, part: Aggregate) -> Condition:
@@ -239,9 +480,11 @@ class Outputs:
         ((_, value),) = operand.branches
         assert isinstance(value, Values)
         assert item.fraction is not None
-        found = regions(all_of(self._where, item.condition), self._domain)
-        self._check_sum([*(found or ()), Region((value.attribute.name,), np.ones(value.attribute.size, np.bool_))])
-        rows = prefixes(found, value, self._groups, self._domain, item.position)
+        kept_regions = regions(all_of(self._where, item.condition), self._domain)
+        self._check_sum(
+            [*(kept_regions or ()), Region((value.attribute.name,), np.ones(value.attribute.size, np.bool_))]
+        )
+        rows = prefixes(kept_regions, value, self._groups, self._domain, item.position)
         columns: list[int] = []
         for part in rows.parts:
             placed = self._rows.place(part.product).reshape(part.shape)
@@ -271,8 +514,8 @@ class Outputs:
                 f"{what} may be off by at most {float(value.off):g} more"
             ] = None
         for attribute in operand.columns():
-            if said := recoded(attribute):
-                self.remarks[said] = None
+            if remark := recoding_remark(attribute):
+                self.remarks[remark] = None
 
 
 def _counted_as(value: Values) -> str:

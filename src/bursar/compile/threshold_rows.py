@@ -7,8 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from bursar.compile.lazy_rows import Labels
-from bursar.compile.workload import Workload
+from bursar.compile.workload import Labels, Workload
 from bursar.core.domain import Domain
 from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
@@ -40,7 +39,7 @@ def thresholds(
         )
     parts = tuple(_part(domain, names, r) for names in sets)
     whole: LinearMap = parts[0] if len(parts) == 1 else Stack(parts)
-    names = dict.fromkeys(name for one in sets for name in one)
+    names = dict.fromkeys(name for names_of_set in sets for name in names_of_set)
     values = tuple((name, tuple(map(domain[name].label, range(domain[name].size)))) for name in names)
     return Workload(
         map=whole,
@@ -53,7 +52,9 @@ def thresholds(
 
 def written(k: int, r: int, features: Features | None) -> str:
     """The question as the log has it."""
-    return f"thresholds(k={k}, r={r}, features={None if features is None else [_plain(one) for one in features]})"
+    return (
+        f"thresholds(k={k}, r={r}, features={None if features is None else [_plain(feature) for feature in features]})"
+    )
 
 
 def _plain(feature: str | Sequence[str]) -> str | list[str]:
@@ -65,19 +66,19 @@ def _sets(domain: Domain, k: int, features: Features | None) -> tuple[tuple[str,
     alone = [name for name in listed if isinstance(name, str)]
     if k < 1 or (alone and len(alone) < len(listed)):
         raise QueryError("features are columns, or sets of k columns, and k is at least 1")
-    sets: Iterable[tuple[str, ...]] = combinations(alone, k) if alone else (tuple(one) for one in listed)
-    found = tuple(sets)
-    if not found:
+    sets: Iterable[tuple[str, ...]] = combinations(alone, k) if alone else (tuple(columns) for columns in listed)
+    chosen = tuple(sets)
+    if not chosen:
         raise QueryError(f"there are no {k} columns to choose")
-    for one in found:
-        strange = [name for name in one if name not in domain]
+    for columns in chosen:
+        strange = [name for name in columns if name not in domain]
         if strange:
             raise QueryError(f"there is no column {strange[0]}")
-        if len(one) != k or len(set(one)) != k:
+        if len(columns) != k or len(set(columns)) != k:
             raise QueryError(f"each set of features has {k} different columns, as k says")
-    if len({frozenset(one) for one in found}) < len(found):
+    if len({frozenset(columns) for columns in chosen}) < len(chosen):
         raise QueryError("a set of features is named twice")
-    return found
+    return chosen
 
 
 def _part(domain: Domain, names: tuple[str, ...], r: int) -> Product | Thresholds:

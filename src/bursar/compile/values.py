@@ -1,16 +1,24 @@
-"""The number that each cell of a column counts as when values are added up.
+"""The values behind the cells of a column: where a literal cuts between them, and the number that each counts as.
+
+The line of an ordered column is: everything below the declared range, its n declared cells, everything above. A
+boundary is the cut just before a value (as < and >= make it) or just behind it (<= and >). Where values are added up:
 
 whole numbers, listed numbers    the value itself
 bins                             the middle of the bin, or the number declared for it: off for each row by at most
                                  the way from there to the further edge
 NULL                             nothing: it is left out, as SQL has it
 other                            no number at all; a question must keep such rows out
+
+What a declaration makes of values follows from the config alone; whether the data hold such values is not looked at.
 """
 
 from __future__ import annotations
 
+import bisect
+import calendar
 import math
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -18,8 +26,137 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.domain import Attribute, Bins, Categories, Domain, IntegerRange, Stray
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import ConfigError, QueryError
+from bursar.sql import Compare, Name, Op
+
+Bound = int | Decimal | date
+"""A literal that fits an ordered column: a number, or a day."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boundary:
+    """`whole` places of the line lie wholly on the lower side; `cuts` if the next one has values on both sides."""
+
+    whole: int
+    cuts: bool
+
+
+def boundary(attribute: Attribute, value: Bound, *, behind: bool) -> Boundary:
+    """The cut just before the value, or just behind it."""
+    match attribute, value:
+        case IntegerRange(), int() | Decimal():
+            first = math.floor(value) + 1 if behind else math.ceil(value)  # the least integer on the upper side
+            return _in_cell(first - attribute.lower, attribute.declared, at_edge=True)
+        case Bins(), int() | Decimal():
+            return _in_bins(attribute.edges, float(value), behind)
+        case Dates(), date():
+            period = attribute.ordinal(value) - attribute.ordinal(attribute.first)
+            if behind:
+                ends = value == _last_day(attribute, value)
+                return _in_cell(period + ends, attribute.declared, at_edge=ends)
+            return _in_cell(period, attribute.declared, at_edge=value == _first_day(attribute, value))
+    raise TypeError(f"{attribute.name} has no order that {value!r} fits into")
+
+
+def before(attribute: Attribute, column: Name, cell: int) -> Compare:
+    """The condition that holds for the declared cells before this one, or for all where it is one past the last."""
+    if cell == attribute.declared:
+        return Compare(column=column, op=Op.LE, literal=greatest(attribute))
+    return Compare(column=column, op=Op.LT, literal=_least(attribute, cell))
+
+
+def from_on(attribute: Attribute, column: Name, cell: int) -> Compare:
+    """The condition that holds for this declared cell and all behind it, or for none where it is one past the last."""
+    if cell == attribute.declared:
+        return Compare(column=column, op=Op.GT, literal=greatest(attribute))
+    return Compare(column=column, op=Op.GE, literal=_least(attribute, cell))
+
+
+def least(attribute: Attribute) -> Bound:
+    """The least value of the declared range."""
+    return _least(attribute, 0)
+
+
+def greatest(attribute: Attribute) -> Bound:
+    """The greatest value of the declared range."""
+    match attribute:
+        case IntegerRange():
+            return attribute.upper
+        case Bins():
+            return _number(attribute.edges[-1])
+        case Dates():
+            return _last_day(attribute, attribute.last)
+    raise TypeError(f"{attribute.name} has no order")
+
+
+def around(attribute: Attribute, cell: int) -> tuple[Bound, Bound]:
+    """The edges of a declared cell: its least value and that of the next, or the greatest of all behind the last."""
+    last = cell == attribute.declared - 1
+    return _least(attribute, cell), greatest(attribute) if last else _least(attribute, cell + 1)
+
+
+def nearest(attribute: Attribute, value: Bound, cell: int) -> int:
+    """Of a declared cell that a value falls into and the one behind it, that whose lower edge is nearer."""
+    match attribute, value:
+        case Bins(), int() | Decimal():
+            low, high = attribute.edges[cell : cell + 2]
+            return cell if float(value) - low < high - float(value) else cell + 1
+        case Dates(), date():
+            first, last = _first_day(attribute, value), _last_day(attribute, value)
+            return cell if value - first < last - value else cell + 1
+    return cell
+
+
+def _least(attribute: Attribute, cell: int) -> Bound:
+    match attribute:
+        case IntegerRange():
+            return attribute.lower + cell
+        case Bins():
+            return _number(attribute.edges[cell])
+        case Dates():
+            return attribute.start(cell)
+    raise TypeError(f"{attribute.name} has no order")
+
+
+def _in_cell(cell: int, declared: int, *, at_edge: bool) -> Boundary:
+    """A boundary inside a cell of the given number, or at its lower edge; cells are counted on beyond the range."""
+    if cell < 0:
+        return Boundary(whole=0, cuts=True)
+    if cell < declared:
+        return Boundary(whole=cell + 1, cuts=not at_edge)
+    return Boundary(whole=declared + 1, cuts=cell > declared or not at_edge)
+
+
+def _in_bins(edges: tuple[float, ...], value: float, behind: bool) -> Boundary:
+    """Bins hold their lower edge and not their upper one, except the last, which holds both."""
+    declared = len(edges) - 1
+    if value < edges[0]:
+        return Boundary(whole=0, cuts=True)
+    if value > edges[-1]:
+        return Boundary(whole=declared + 1, cuts=True)
+    if value == edges[-1]:
+        return Boundary(whole=declared + 1, cuts=False) if behind else Boundary(whole=declared, cuts=True)
+    cell = bisect.bisect_right(edges, value) - 1
+    return Boundary(whole=cell + 1, cuts=behind or value != edges[cell])
+
+
+def _first_day(attribute: Dates, day: date) -> date:
+    if attribute.by is Period.MONTH:
+        return day.replace(day=1)
+    return date.fromordinal(day.toordinal() - (day.weekday() if attribute.by is Period.WEEK else 0))
+
+
+def _last_day(attribute: Dates, day: date) -> date:
+    if attribute.by is Period.MONTH:
+        return day.replace(day=calendar.monthrange(day.year, day.month)[1])
+    ahead = 6 - day.weekday() if attribute.by is Period.WEEK else 0
+    return date.fromordinal(min(day.toordinal() + ahead, date.max.toordinal()))
+
+
+def _number(edge: float) -> int | Decimal:
+    return int(edge) if edge.is_integer() and abs(edge) < 2**53 else Decimal(repr(edge))
+
 
 LARGEST_NUMBER = 2**31
 """Most units of the common denominator that a value may be: rows of squares, and their squares, must stay whole."""
@@ -47,7 +184,11 @@ class Represented(Bins):
 
 def representatives_of(domain: Domain) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """The columns that have representatives, with these."""
-    return tuple((one.name, one.representatives) for one in domain.attributes if isinstance(one, Represented))
+    return tuple(
+        (attribute.name, attribute.representatives)
+        for attribute in domain.attributes
+        if isinstance(attribute, Represented)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,20 +218,20 @@ def values_of(attribute: Attribute, position: int) -> Values:
     """The numbers of a column; refused where its cells are none."""
     match attribute:
         case IntegerRange():
-            found, parts, off = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64), 1, Fraction(0)
+            declared, parts, off = np.arange(attribute.lower, attribute.upper + 1, dtype=np.int64), 1, Fraction(0)
             if max(abs(attribute.lower), abs(attribute.upper)) > LARGEST_NUMBER:
                 raise QueryError(f"the numbers in {attribute.name} are too large to be added up", position=position)
         case Categories() if type(attribute.values[0]) is int:
             listed = [int(value) for value in attribute.values]
             if max(map(abs, listed)) > LARGEST_NUMBER:
                 raise QueryError(f"the numbers in {attribute.name} are too large to be added up", position=position)
-            found, parts, off = np.array(listed, np.int64), 1, Fraction(0)
+            declared, parts, off = np.array(listed, np.int64), 1, Fraction(0)
         case Bins():
-            found, parts, off = _in_bins(attribute)
+            declared, parts, off = _bin_values(attribute)
         case _:
             raise QueryError(f"{attribute.name} holds no numbers; it can be counted and grouped by", position=position)
     numbers = np.zeros(attribute.size, np.int64)
-    numbers[: attribute.declared] = found
+    numbers[: attribute.declared] = declared
     null, missing = np.zeros(attribute.size, np.bool_), np.zeros(attribute.size, np.bool_)
     if attribute.has_null:
         null[attribute.null_cell] = True
@@ -100,7 +241,7 @@ def values_of(attribute: Attribute, position: int) -> Values:
     return Values(attribute, numbers, parts, null, missing, off)
 
 
-def _in_bins(attribute: Bins) -> tuple[NDArray[np.int64], int, Fraction]:
+def _bin_values(attribute: Bins) -> tuple[NDArray[np.int64], int, Fraction]:
     """What bins count as, in the decimals they are written in, or in as fine a grid as there is room for."""
     edges = [_written(edge) for edge in attribute.edges]
     if isinstance(attribute, Represented):
@@ -121,3 +262,41 @@ def _in_bins(attribute: Bins) -> tuple[NDArray[np.int64], int, Fraction]:
 
 def _written(number: float) -> Fraction:
     return Fraction(Decimal(repr(float(number))))
+
+
+def recoding_remark(attribute: Attribute) -> str:
+    """How numbers of a column are changed before they are added up; nothing where they never are."""
+    remarks = [_outside(attribute), _null(attribute)]
+    if isinstance(attribute, IntegerRange):
+        remarks.append("decimals are rounded down")
+    given = [part for part in remarks if part]
+    return f"{attribute.name}: {'; '.join(given)}" if given else ""
+
+
+def _outside(attribute: Attribute) -> str:
+    match attribute:
+        case IntegerRange():
+            low, high = str(attribute.lower), str(attribute.upper)
+            ends = f"{low} or {high}"
+        case Bins():
+            low, high = (f"{edge:.15g}" for edge in (attribute.edges[0], attribute.edges[-1]))
+            ends = "if they were in the first or the last bin"
+        case _ if isinstance(attribute.outside, int):
+            return f"values that are not listed count as {_named(attribute, attribute.outside)}"
+        case _:
+            return ""
+    if attribute.outside is Stray.OTHER:
+        return ""  # kept apart: a question that would add them up is refused
+    named = _named(attribute, attribute.outside) if isinstance(attribute.outside, int) else ends
+    return f"values outside {low} to {high} count as {named}"
+
+
+def _null(attribute: Attribute) -> str:
+    if not isinstance(attribute.null, int):
+        return ""
+    return f"missing values count as {_named(attribute, attribute.null)}"
+
+
+def _named(attribute: Attribute, cell: int) -> str:
+    label = attribute.label(cell)
+    return f"if they were in {label}" if isinstance(attribute, Bins) else str(label)

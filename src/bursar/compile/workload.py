@@ -1,18 +1,312 @@
-"""Labelled queries that are asked together, and what is made of their answers."""
+"""Labelled queries that are asked together, and what is made of their answers: HAVING, ORDER BY, LIMIT and OFFSET.
+
+Lines are made when somebody looks at them: there may be millions of numbers, and no object for each.
+
+The choice of lines looks at noisy numbers only, so it costs nothing. What can be said of the true numbers follows from
+the error bars of all groups, shown or not, which hold together with the stated confidence. Let alpha be the widest.
+
+    HAVING x >= t     a true number that is more than alpha from t is on the same side of t as the noisy one: of any
+                      condition made of comparisons, no group is misplaced whose numbers are that far from all bounds.
+    ORDER BY x        if x_i >= x_j for the noisy numbers, then x_i >= x_j - 2 alpha for the true ones.
+    LIMIT k           let c be the noisy number of the last group that is shown. Those shown have noisy numbers >= c and
+                      true ones >= c - alpha; those left out have noisy numbers <= c and true ones <= c + alpha.
+    OFFSET m          let f be the noisy number of the first group that is shown. Those shown have true numbers from
+                      c - alpha to f + alpha; those left out before them >= f - alpha, those behind <= c + alpha.
+"""
 
 from __future__ import annotations
 
+import base64
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from bursar.arrays import Reals
-from bursar.compile.lazy_rows import Labels
-from bursar.compile.result_lines import ResultClauses
 from bursar.core.domain import Value
 from bursar.core.queries import LinearMap
 from bursar.estimation.derived import Box, Derived, Form, single
+from bursar.sql import TRUE, And, AtLeast, Between, Compare, Condition, Constant, IsTrue, Not, Op, Or
+from bursar.sql.query import Leaf, leaves
+from bursar.sql.render import render_condition
+
+Label = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Labels(Sequence[Label]):
+    """Lazy labels: of each set of columns all joint values, last column fastest; of several sets, columns in front."""
+
+    sets: tuple[tuple[str, ...], ...]
+    values: tuple[tuple[str, tuple[Value, ...]], ...]  # for each column its values, in the order of its cells
+
+    @cached_property
+    def _of(self) -> dict[str, tuple[Value, ...]]:
+        return dict(self.values)
+
+    @cached_property
+    def _ends(self) -> NDArray[np.int64]:
+        return np.cumsum([math.prod(self._sizes(names)) for names in self.sets])
+
+    def _sizes(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(len(self._of[name]) for name in names)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    @overload
+    def __getitem__(self, line: int) -> Label: ...
+
+    @overload
+    def __getitem__(self, line: slice) -> tuple[Label, ...]: ...
+
+    def __getitem__(self, line: int | slice) -> Label | tuple[Label, ...]:
+        if isinstance(line, slice):
+            return tuple(self[each] for each in range(*line.indices(len(self))))
+        number = range(len(self))[line]
+        place = int(np.searchsorted(self._ends, number, side="right"))
+        names = self.sets[place]
+        sizes = self._sizes(names)
+        cells = np.unravel_index(number - int(self._ends[place]) + math.prod(sizes), sizes)
+        values = tuple(self._of[name][int(cell)] for name, cell in zip(names, cells, strict=True))
+        return values if len(self.sets) == 1 else (", ".join(names), *values)
+
+    def __iter__(self) -> Iterator[Label]:
+        return (self[line] for line in range(len(self)))
+
+    def facts(self) -> dict[str, object]:
+        """What makes the labels, as plain JSON values but for dates."""
+        return {"label_sets": self.sets, "label_values": self.values}
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers(Sequence[tuple[float, ...]]):
+    """Lazy tuples of numbers, one for each line: the rows of an array."""
+
+    array: Reals
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, line: int) -> tuple[float, ...]: ...
+
+    @overload
+    def __getitem__(self, line: slice) -> tuple[tuple[float, ...], ...]: ...
+
+    def __getitem__(self, line: int | slice) -> tuple[float, ...] | tuple[tuple[float, ...], ...]:
+        numbers = self.array[line].tolist()
+        return tuple(numbers) if isinstance(line, int) else tuple(map(tuple, numbers))
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Reals:
+        return np.asarray(self.array, dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Numbers) and np.array_equal(self.array, other.array)
+
+    def __hash__(self) -> int:
+        return hash(self.array.tobytes())
+
+    def facts(self) -> dict[str, object]:
+        """The array as text."""
+        text = base64.b64encode(np.ascontiguousarray(self.array, "<f8").tobytes()).decode()
+        return {"number_shape": self.array.shape, "numbers": text}
+
+
+def read(plain: Mapping[str, object]) -> Labels | Numbers | None:
+    """What `facts` were made from; None for the facts of anything else."""
+    match plain:
+        case {"label_sets": (list() | tuple()) as sets, "label_values": (list() | tuple()) as columns, **others}:
+            values = tuple((name, tuple(labels)) for name, labels in columns)
+            return None if others else Labels(tuple(map(tuple, sets)), values)
+        case {"number_shape": (list() | tuple()) as shape, "numbers": str() as text, **others}:
+            numbers = np.frombuffer(base64.b64decode(text), "<f8").astype(np.float64)
+            return None if others else Numbers(numbers.reshape(shape))
+    return None
+
+
+Lines = NDArray[np.int64]
+
+_OPS = {Op.LT: np.less, Op.LE: np.less_equal, Op.GT: np.greater, Op.GE: np.greater_equal}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Order:
+    """By an output, or by a rank that every line has whatever the numbers are."""
+
+    name: str
+    output: int = -1
+    ranks: Lines | None = None
+    descending: bool = False
+    nulls_first: bool = False  # of outputs; ranks have it in them
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceCertainty:
+    """What is known of a choice between lines, with the confidence of the error bars."""
+
+    words: str
+    margins: tuple[tuple[int, float], ...] = ()  # alpha for each output that chose
+    cut: float | None = None  # the last number that is shown, where LIMIT cut something off
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChosenLines:
+    """The lines that are shown, in order, and what is known of the choice."""
+
+    lines: Lines
+    claims: tuple[ChoiceCertainty, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ResultClauses:
+    """What is done with the answers to a workload."""
+
+    outputs: tuple[str, ...]
+    having: Condition = TRUE  # its columns are outputs
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+    def facts(self) -> list[object]:
+        """What identifies it, as plain JSON values."""
+        order = [
+            [sort.name, sort.output, None if sort.ranks is None else sort.ranks.tolist(), sort.descending]
+            + ["nulls first"] * sort.nulls_first
+            for sort in self.order
+        ]
+        return [render_condition(self.having), order, self.limit, *([self.offset] if self.offset else [])]
+
+    def pick(self, numbers: Sequence[Derived], lines: int, confidence: float) -> ChosenLines:
+        """The lines that are shown. `numbers` has every output on all lines."""
+        shown: Lines = np.flatnonzero(np.broadcast_to(self._holds(self.having, numbers), lines)).astype(np.int64)
+        sure = f"with {100 * confidence:g}% confidence"
+        claims = [] if self.having == TRUE else [self._of_having(numbers, lines, sure)]
+        if self.order:
+            keys = [_sort_key(sort, numbers)[shown] for sort in self.order]
+            shown = shown[np.lexsort(keys[::-1])]
+            first = min(self.offset, len(shown))
+            cut = len(shown) if self.limit is None else min(first + self.limit, len(shown))
+            claims += _of_order(self.order[0], numbers, shown, (first, cut), sure)
+            shown = shown[first:cut]
+        return ChosenLines(lines=shown, claims=tuple(claims))
+
+    def _holds(self, condition: Condition, numbers: Sequence[Derived], truth: bool = True) -> NDArray[np.bool_]:
+        """Where the condition is true; where it is false, if that is wanted. It is neither where it depends on NULL."""
+        match condition:
+            case And() | Or():
+                every = isinstance(condition, And) == truth
+                parts = [self._holds(part, numbers, truth) for part in condition.parts]
+                return functools.reduce(np.logical_and if every else np.logical_or, parts)
+            case Not():
+                return self._holds(condition.part, numbers, not truth)
+            case IsTrue():
+                return np.asarray(np.equal(self._holds(condition.part, numbers), truth))
+            case AtLeast():
+                true = [self._holds(part, numbers).astype(np.int64) for part in condition.parts]
+                return np.asarray((functools.reduce(np.add, true) >= condition.count) == truth)
+            case Constant():
+                return np.array(condition.value == truth)
+            case Compare():
+                values = numbers[self._place(condition)].value
+                compared = _OPS[condition.op](values, _float(condition.literal))
+                return np.equal(compared, truth) & ~np.isnan(values)
+            case Between():
+                values = numbers[self._place(condition)].value
+                compared = (values >= _float(condition.low)) & (values <= _float(condition.high))
+                return np.equal(compared, truth) & ~np.isnan(values)
+        raise TypeError(f"HAVING has no {type(condition).__name__}")
+
+    def _place(self, leaf: Leaf) -> int:
+        return self.outputs.index(leaf.column.text)
+
+    def _of_having(self, numbers: Sequence[Derived], lines: int, sure: str) -> ChoiceCertainty:
+        compared = leaves(self.having)
+        places = dict.fromkeys(map(self._place, compared))
+        margins = {place: margin(numbers[place], np.arange(lines)) for place in places}
+        words = f"HAVING chose among {lines} groups by noisy numbers, at no cost"
+        if not all(map(math.isfinite, margins.values())):
+            return ChoiceCertainty(words=f"{words}; some error bars have no end, so any group may be misplaced")
+        far = []
+        for place, alpha in margins.items():
+            bounds = sorted({bound for leaf in compared if self._place(leaf) == place for bound in _bounds(leaf)})
+            near = " and ".join(f"{bound:,.10g}" for bound in bounds)
+            far.append(f"whose true {self.outputs[place]} is more than {alpha:,.10g} from {near}")
+        words += f": {sure}, no group is misplaced {' and '.join(far)}" if far else ""
+        return ChoiceCertainty(words=words, margins=tuple(margins.items()))
+
+
+def margin(numbers: Derived, lines: Lines) -> float:
+    """The widest error bar on the lines that are not NULL, rounded up to four digits."""
+    spans = np.maximum(numbers.high - numbers.value, numbers.value - numbers.low)[lines]
+    widest = float(spans.max(initial=0.0, where=~np.isnan(numbers.value[lines])))
+    if not math.isfinite(widest) or widest == 0:
+        return widest
+    grain = 10.0 ** (math.floor(math.log10(widest)) - 3)
+    return math.ceil(widest / grain * (1 - 1e-12)) * grain
+
+
+def _of_order(
+    order: Order, numbers: Sequence[Derived], lines: Lines, shown: tuple[int, int], sure: str
+) -> list[ChoiceCertainty]:
+    """What is known where lines stand in the order of an output."""
+    first, cut = shown
+    left_out = len(lines) - (cut - first)
+    if order.output < 0:
+        words = f"LIMIT shows {cut} of {len(lines)} groups, by {order.name}; all of them were paid for"
+        if first:
+            words = f"OFFSET leaves {cut - first} of {len(lines)} groups, by {order.name}; all of them were paid for"
+        return [ChoiceCertainty(words=words)] if left_out else []
+    name, alpha = order.name, margin(numbers[order.output], lines)
+    words = f"ordered by noisy {name}, at no cost"
+    if left_out:
+        words = f"the first {cut} of {len(lines)} groups by noisy {name}, at no cost"
+        if first:
+            words = f"{cut - first} of {len(lines)} groups, from number {first + 1} on by noisy {name}, at no cost"
+    if not math.isfinite(alpha):
+        return [ChoiceCertainty(words=f"{words}; some error bars have no end, so any group may be misplaced")]
+    if not left_out:
+        apart = f"{sure}, groups whose true {name} is more than {2 * alpha:,.10g} apart stand in the right order"
+        return [ChoiceCertainty(words=f"{words}: {apart}", margins=((order.output, alpha),))]
+    values = numbers[order.output].value[lines[first:cut]]
+    values = values[~np.isnan(values)]  # of what is NULL nothing needs to be said: it stands apart in any case
+    if not len(values):
+        return [ChoiceCertainty(words=words)]
+    last = float(values[-1])
+    if first:
+        ends = sorted([last, float(values[0])])
+        words += f": {sure}, the true {name} of every group here is {ends[0]:,.10g} to {ends[1]:,.10g}, give or take "
+        return [ChoiceCertainty(words=f"{words}{alpha:,.10g}", margins=((order.output, alpha),), cut=last)]
+    above, below = ("below", "above") if not order.descending else ("above", "below")
+    words += (
+        f": {sure}, every group whose true {name} is more than {alpha:,.10g} {above} {last:,.10g} is here, "
+        f"none is here that is more than {alpha:,.10g} {below} it, "
+        f"and no group left out is {above} one that is here by more than {2 * alpha:,.10g}"
+    )
+    return [ChoiceCertainty(words=words, margins=((order.output, alpha),), cut=last)]
+
+
+def _sort_key(order: Order, numbers: Sequence[Derived]) -> NDArray[np.float64] | Lines:
+    if order.ranks is not None:
+        return order.ranks
+    value = numbers[order.output].value
+    key = -value if order.descending else value
+    return np.where(np.isnan(key), -np.inf if order.nulls_first else np.inf, key)
+
+
+def _bounds(leaf: Leaf) -> list[float]:
+    if isinstance(leaf, Compare):
+        return [_float(leaf.literal)]
+    return [_float(leaf.low), _float(leaf.high)] if isinstance(leaf, Between) else []
+
+
+def _float(literal: object) -> float:
+    return float(str(literal))
 
 
 @dataclass(frozen=True, eq=False)

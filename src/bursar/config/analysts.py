@@ -14,6 +14,7 @@ from bursar.config.section import HOMES, KEYS, Section, nearest, shown
 from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap
 from bursar.errors import QueryError
+from bursar.rewrite.suggest import suggest
 from bursar.sql import parse
 from bursar.views.measurements import joined
 
@@ -170,7 +171,8 @@ def _workload(inner: Section, domain: Domain, table: str, levels: tuple[Level, .
         try:
             maps.append(compile_query(parse(text), domain, table, None, levels).map)
             check_batch(maps[-1])
-        except QueryError as fault:
+        except QueryError as refusal:
+            fault = suggest(text, refusal, domain, table, None, levels)
             inner.refuse("questions", place, reason=f"{label} cannot be asked:\n{fault}")
     rows = joined(maps)
     if rows.rows == 0:

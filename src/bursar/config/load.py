@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bursar.analysts.shares import AnalystSettings
 from bursar.compile import Level
-from bursar.compile.levels import with_levels
+from bursar.compile.resolve import with_levels
 from bursar.config import sections
 from bursar.config.analysts import analysts
 from bursar.config.columns import levels

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bursar.compile.lazy_rows import Labels
+from bursar.compile.workload import Labels
 from bursar.core.accounting import to_units
 from bursar.core.queries import Stack, Thresholds
 from bursar.estimation.estimate import error_bars, meets

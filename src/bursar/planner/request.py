@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.answer import QuestionFacts
-from bursar.compile.lazy_rows import Labels
 from bursar.compile.partwise import PartwiseMap, pieces_of
-from bursar.compile.workload import Workload
+from bursar.compile.workload import Labels, Workload
 from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack, Steps
 from bursar.estimation.derived import Combination
 from bursar.goal import Goal, GoalKind

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bursar.arrays import Reals
-from bursar.compile.compile import ALL
+from bursar.compile.compiler import ALL
 from bursar.core.domain import Value
 from bursar.errors import QueryError
 from bursar.report.columns import ColumnKind, Tabular, library, typed

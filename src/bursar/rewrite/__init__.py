@@ -1,1 +1,1 @@
-"""After a refusal: a question that means the same, or one that says what differs."""
+"""After a refusal, and only then: the nearest question that works. `suggest.suggest` is the one entry."""

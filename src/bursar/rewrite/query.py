@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import difflib
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bursar.compile.boundaries import before, boundary, from_on, greatest, least, nearest
-from bursar.compile.resolve_names import change_leaves, change_values, guess, resolve, spelt
-from bursar.compile.three_valued import OTHER, fits_list, fitting, matching, means_other
-from bursar.compile.values import holds_numbers
+from bursar.compile.conditions import OTHER, fits_list, fitting, matching, means_other, ties_too_many
+from bursar.compile.resolve import change_leaves, change_values, guess, resolve, spelt
+from bursar.compile.values import before, boundary, from_on, greatest, holds_numbers, least, nearest
 from bursar.core.domain import Attribute, Categories, Dates, Domain, Stray
 from bursar.errors import QueryError
-from bursar.rewrite.side_by_side import only_counts, plainly, side_by_side
+from bursar.rewrite.pivot import group_by_columns, only_counts, pivots
 from bursar.sql import (
     FALSE,
     TRUE,
@@ -42,11 +41,14 @@ from bursar.sql import (
     Or,
     Query,
 )
-from bursar.sql.conditions import read_number
-from bursar.sql.query import Leaf, all_of, branches_of, change_parts, leaves, map_leaves, own_name
+from bursar.sql.expressions import read_number
+from bursar.sql.query import Leaf, aggregates_of, all_of, branches_of, change_parts, default_name, leaves, map_leaves
 
 _MOST_GUESSES = 10_000
 """Most listed values among which a misspelt one is looked for."""
+
+MOST_SINGLE_BOUNDS = 9
+"""Most bounds that are tried one at a time, those of three columns, before all of them together."""
 
 _ORDER = {Op.LT: operator.lt, Op.LE: operator.le, Op.GT: operator.gt, Op.GE: operator.ge}
 
@@ -54,7 +56,7 @@ _ORDER = {Op.LT: operator.lt, Op.LE: operator.le, Op.GT: operator.gt, Op.GE: ope
 def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     """Questions near to the given one, the nearest first."""
     try:
-        query = resolve(_renamed(_chosen_after(query, domain), domain, table), domain, table)
+        query = resolve(_renamed(_outputs_to_having(query, domain), domain, table), domain, table)
     except QueryError:
         return
     tests = [leaf for condition in query.conditions() for leaf in leaves(condition)]
@@ -66,42 +68,56 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
         counted = isinstance(leaf, IsNull) and isinstance(attribute.null, int) and name in compared
         return leaf if counted else _repaired(leaf, attribute)
 
-    found = change_leaves(query, changed)
-    keys = tuple(_whole_buckets(new, old) for new, old in zip(found.keys, query.keys, strict=True))
-    query = replace(found, keys=keys)
+    repaired = change_leaves(query, changed)
+    keys = tuple(_whole_buckets(new, old) for new, old in zip(repaired.keys, query.keys, strict=True))
+    query = replace(repaired, keys=keys)
     yield query
     columns = {column.text: column for column in query.columns()}
     bounds = [bound for name, column in columns.items() for bound in _bounds(domain[name], column)]
-    for bound in bounds:
-        yield replace(query, where=all_of(query.where, bound))
-        yield _filtered(query, bound)
-    yield replace(query, where=all_of(query.where, *bounds))
+    if not _ties_a_sum(query, domain):
+        for bound in bounds[:MOST_SINGLE_BOUNDS]:
+            yield replace(query, where=all_of(query.where, bound))
+            yield _filtered(query, bound)
+    yield from _bounded(query, bounds, domain)
     simpler = _with_outputs(query, tuple(_simpler(item, domain) for item in query.aggregates))
     yield simpler
-    yield replace(simpler, where=all_of(query.where, *bounds))
+    yield from _bounded(simpler, bounds, domain)
     yield replace(query, keys=tuple(_inside(key, domain) for key in query.keys))
-    yield from side_by_side(query, domain)
-    plain = plainly(query)
+    yield from pivots(query, domain)
+    plain = group_by_columns(query)
     yield plain
-    yield replace(plain, where=all_of(query.where, *bounds))
+    yield from _bounded(plain, bounds, domain)
     yield from only_counts(query, domain)
 
 
-def _chosen_after(query: Query, domain: Domain) -> Query:
+def _bounded(query: Query, bounds: Sequence[Condition], domain: Domain) -> Iterator[Query]:
+    """The question with all bounds in its WHERE; nothing where they cannot help, for no bound unties columns."""
+    if not _ties_a_sum(query, domain):
+        yield replace(query, where=all_of(query.where, *bounds))
+
+
+def _ties_a_sum(query: Query, domain: Domain) -> bool:
+    """Whether something other than a count is under a condition that ties too many joint cells together."""
+    parts = [part for item in query.aggregates for part in aggregates_of(item) if part.function is not Function.COUNT]
+    return any(ties_too_many(all_of(query.where, part.condition), domain) for part in parts)
+
+
+def _outputs_to_having(query: Query, domain: Domain) -> Query:
     """The question with conditions on outputs, which are no columns, in HAVING."""
 
     def of_outputs(part: Condition) -> bool:
         names = [leaf.column for leaf in leaves(part)]
-        declared = any(name.names(one) for name in names for one in domain.names)
-        return bool(names) and not declared and all(any(name.names(one) for one in query.names) for name in names)
+        if not names or any(name.names(column) for name in names for column in domain.names):
+            return False
+        return all(any(name.names(output) for output in query.names) for name in names)
 
-    def leaf(one: Leaf) -> Leaf:
-        return replace(one, column=Name(text=next(name for name in query.names if one.column.names(name))))
+    def leaf(test: Leaf) -> Leaf:
+        return replace(test, column=Name(text=next(name for name in query.names if test.column.names(name))))
 
     parts = query.where.parts if isinstance(query.where, And) else (query.where,)
     moved = [map_leaves(part, leaf) for part in parts if of_outputs(part)]
-    kept = [part for part in parts if not of_outputs(part)]
-    return replace(query, where=all_of(*kept), having=all_of(query.having, *moved))
+    others = [part for part in parts if not of_outputs(part)]
+    return replace(query, where=all_of(*others), having=all_of(query.having, *moved))
 
 
 def _whole_buckets(key: Key, before: Key) -> Key:
@@ -115,7 +131,7 @@ def _inside(key: Key, domain: Domain) -> Key:
     if not isinstance(key.by, CaseGroups):
         return key
     named = {leaf.column.text: leaf.column for piece in key.by.pieces for leaf in leaves(piece.condition)}
-    bound = [one for name, column in named.items() for one in _bounds(domain[name], column)[-1:]]
+    bound = [condition for name, column in named.items() for condition in _bounds(domain[name], column)[-1:]]
     pieces = [
         replace(p, condition=p.condition if p.condition == TRUE else all_of(*bound, p.condition)) for p in key.by.pieces
     ]
@@ -126,8 +142,8 @@ def _with_outputs(query: Query, items: tuple[Item, ...]) -> Query:
     """The question with other aggregates in their places, which HAVING and ORDER BY then speak of."""
     named = {old.name: new.name for old, new in zip(query.aggregates, items, strict=True)}
 
-    def leaf(one: Leaf) -> Leaf:
-        return replace(one, column=replace(one.column, text=named[one.column.text]))
+    def leaf(test: Leaf) -> Leaf:
+        return replace(test, column=replace(test.column, text=named[test.column.text]))
 
     order = tuple(sort if sort.output is None else replace(sort, output=named[sort.output]) for sort in query.order)
     return replace(query, aggregates=items, having=map_leaves(query.having, leaf), order=order)
@@ -148,8 +164,8 @@ def _simpler(item: Item, domain: Domain) -> Item:
             return replace(part, function=_of_truth(part.function), fraction=None, of=_truth_case(columns[0]))
         return replace(part, function=Function.COUNT, fraction=None)
 
-    made = change_parts(item, changed)
-    return replace(made, name=own_name(made)) if item.name == own_name(item) else made
+    simpler = change_parts(item, changed)
+    return replace(simpler, name=default_name(simpler)) if item.name == default_name(item) else simpler
 
 
 def _holds_truth(attribute: Attribute) -> bool:
@@ -225,19 +241,21 @@ def _moved(leaf: Compare | Between | In, attribute: Attribute) -> Condition:
             return leaf if moved == [low, high] else all_of(*moved)
         case In():
             single = [Compare(column=leaf.column, op=Op.EQ, literal=literal) for literal in leaf.literals]
-            ranges = [_moved(one, attribute) for one in single]
-            kept = tuple(one.literal for one, moved in zip(single, ranges, strict=True) if one == moved)
-            parts = dict.fromkeys(moved for one, moved in zip(single, ranges, strict=True) if one != moved)
+            ranges = [_moved(equality, attribute) for equality in single]
+            literals = tuple(
+                equality.literal for equality, moved in zip(single, ranges, strict=True) if equality == moved
+            )
+            parts = dict.fromkeys(moved for equality, moved in zip(single, ranges, strict=True) if equality != moved)
             if not parts:
                 return leaf
-            return Or(parts=(*([replace(leaf, literals=kept)] if kept else []), *parts))
+            return Or(parts=(*([replace(leaf, literals=literals)] if literals else []), *parts))
         case Compare(op=Op.NE):
             equal = replace(leaf, op=Op.EQ)
             inside = _moved(equal, attribute)
             return leaf if inside == equal else Not(part=inside)
     value, op, cells = fitting(attribute, leaf, leaf.literal), leaf.op, attribute.declared
-    wanted = {Op.LT: (False,), Op.GE: (False,), Op.LE: (True,), Op.GT: (True,)}.get(op, (False, True))
-    edges = [boundary(attribute, value, behind=behind) for behind in wanted]
+    sides = {Op.LT: (False,), Op.GE: (False,), Op.LE: (True,), Op.GT: (True,)}.get(op, (False, True))
+    edges = [boundary(attribute, value, behind=behind) for behind in sides]
     cuts = [edge.whole - 1 for edge in edges if edge.cuts]  # -1 below the declared cells, `cells` above
     if not cuts or (cuts[0] in (-1, cells) and attribute.outside is not Stray.OTHER):
         return leaf
@@ -261,7 +279,9 @@ def _listed(leaf: Compare | Between | In, attribute: Categories) -> Condition:
     """Equality with listed values, whatever the comparison was."""
     match leaf:
         case In():
-            return replace(leaf, literals=tuple(dict.fromkeys(_declared(one, attribute) for one in leaf.literals)))
+            return replace(
+                leaf, literals=tuple(dict.fromkeys(_declared(literal, attribute) for literal in leaf.literals))
+            )
         case Compare() if leaf.op in (Op.EQ, Op.NE):
             return replace(leaf, literal=_declared(leaf.literal, attribute))
         case Compare():
@@ -290,8 +310,8 @@ def _matched(leaf: Like, attribute: Attribute) -> Condition:
     """The listed values that a pattern matches, where `other` holds values that it may match as well."""
     if not isinstance(attribute, Categories) or attribute.other is None or set(leaf.pattern) == {"%"}:
         return leaf
-    found = matching(attribute, leaf)
-    return In(column=leaf.column, literals=found) if found else FALSE
+    values = matching(attribute, leaf)
+    return In(column=leaf.column, literals=values) if values else FALSE
 
 
 def _null(leaf: IsNull, attribute: Attribute) -> Condition:

@@ -12,14 +12,22 @@ from decimal import Decimal
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.rewrite.conditions import REPAIRS_OF_CONDITIONS
-from bursar.rewrite.periods import named_periods, ranges
-from bursar.rewrite.result_clauses import REPAIRS_AFTER
-from bursar.sql.aggregates import is_aggregate, read_item
-from bursar.sql.allowed import ALLOWED, FLAGS, Node, check_allowed
-from bursar.sql.conditions import bare, unnamed
+from bursar.rewrite.conditions import REPAIRS_OF_CONDITIONS, named_periods, ranges
+from bursar.sql.expressions import is_aggregate, read_condition, read_item, read_literal
 from bursar.sql.groups import read_group, read_total
-from bursar.sql.query import Name
+from bursar.sql.parse import holds, outermost_terms, read_statement
+from bursar.sql.query import Literal, Name
+from bursar.sql.syntax import (
+    ALLOWED,
+    COMPARISONS,
+    FLAGS,
+    Node,
+    bare,
+    case_parts,
+    check_allowed,
+    operands,
+    without_alias,
+)
 
 _TRUTHS = (exp.Predicate, exp.And, exp.Or, exp.Not)
 
@@ -53,8 +61,8 @@ def named_nulls(tree: Node) -> None:
     group = tree.args.get("group")
     totals = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     for node in list(tree.find_all(exp.Coalesce)):
-        column, default = bare(node.this), [bare(one) for one in node.expressions]
-        if not isinstance(column, exp.Column) or not all(isinstance(one, exp.Literal) for one in default):
+        column, default = bare(node.this), [bare(part) for part in node.expressions]
+        if not isinstance(column, exp.Column) or not all(isinstance(part, exp.Literal) for part in default):
             continue
         if totals and node.find_ancestor(exp.Group) is None and _is_key(node, tree):
             flag = exp.EQ(this=exp.Grouping(expressions=[column.copy()]), expression=exp.Literal.number(1))
@@ -62,9 +70,6 @@ def named_nulls(tree: Node) -> None:
             node.replace(exp.Case(ifs=[named], default=column.copy()))
         elif _is_key(node, tree):
             node.replace(column.copy())
-
-
-REPAIRS_OF_GROUPS: tuple[Callable[[Node], None], ...] = (named_periods, plain_casts, truths, named_nulls)
 
 
 def groups(node: Node) -> bool:
@@ -115,15 +120,17 @@ def plain_groups(tree: Node) -> None:
     """What cannot be grouped by becomes the columns in it; ALL and numbers, the columns that are selected."""
     group = tree.args.get("group")
     if group is not None:
-        gone = {item.alias.casefold() for item in tree.expressions if item.alias and not _passes(unnamed(item))}
+        gone = {item.alias.casefold() for item in tree.expressions if item.alias and not _passes(without_alias(item))}
         parts = [part for part in group.expressions if not isinstance(bare(part), exp.Literal)]
         parts = [part for part in parts if not (isinstance(part, exp.Column) and part.name.casefold() in gone)]
-        kept = [[part] if groups(part) else list(part.find_all(exp.Column)) for part in parts]
-        found = [part.copy() for parts in kept for part in parts]
-        tree.set("group", exp.Group(expressions=[one for i, one in enumerate(found) if one not in found[:i]]))
+        columns = [[part] if groups(part) else list(part.find_all(exp.Column)) for part in parts]
+        copies = [part.copy() for parts in columns for part in parts]
+        tree.set(
+            "group", exp.Group(expressions=[column for i, column in enumerate(copies) if column not in copies[:i]])
+        )
 
 
-def known_names(tree: Node) -> None:
+def standard_functions(tree: Node) -> None:
     """MEAN is AVG, PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x) a quantile; of the ends, a quantile near by is left."""
     for node in list(tree.find_all(exp.Anonymous, exp.WithinGroup, exp.Min, exp.Max)):
         match node:
@@ -146,10 +153,10 @@ def unrounded(tree: Node) -> None:
 
 def used_names(tree: Node) -> None:
     """The name of an aggregate in another selected item is that aggregate."""
-    aliases = [item for item in tree.expressions if item.alias and is_aggregate(unnamed(item))]
+    aliases = [item for item in tree.expressions if item.alias and is_aggregate(without_alias(item))]
     named = {item.alias.casefold(): item.this for item in aliases}
     for item in tree.expressions:
-        for column in [] if isinstance(unnamed(item), exp.Column) else list(item.find_all(exp.Column)):
+        for column in [] if isinstance(without_alias(item), exp.Column) else list(item.find_all(exp.Column)):
             if column.name.casefold() in named and column.find_ancestor(exp.AggFunc) is None:
                 column.replace(named[column.name.casefold()].copy())
 
@@ -188,8 +195,8 @@ def cases(tree: Node) -> None:
         if isinstance(inner, exp.Predicate | exp.And | exp.Or | exp.Not):
             yes, zero = exp.If(this=inner.copy(), true=exp.Literal.number(1)), exp.Literal.number(0)
             no = exp.If(this=exp.Not(this=exp.paren(inner)), true=zero)
-            known = isinstance(node, exp.Sum) or isinstance(inner, exp.Is)
-            node.set("this", exp.Case(ifs=[yes], default=zero) if known else exp.Case(ifs=[yes, no]))
+            never_null = isinstance(node, exp.Sum) or isinstance(inner, exp.Is)
+            node.set("this", exp.Case(ifs=[yes], default=zero) if never_null else exp.Case(ifs=[yes, no]))
         elif isinstance(inner, exp.Coalesce) and isinstance(inner.this, exp.Column) and len(inner.expressions) == 1:
             null = exp.If(this=exp.Is(this=inner.this.copy(), expression=exp.Null()), true=inner.expressions[0].copy())
             node.set("this", exp.Case(ifs=[null], default=inner.this.copy()))
@@ -199,7 +206,7 @@ def count_instead(tree: Node) -> None:
     """Of what cannot be computed, the aggregates in it; of those that cannot be asked, COUNT(*) under their FILTER."""
     items: list[Node] = []
     for item in tree.expressions:
-        inner = unnamed(item)
+        inner = without_alias(item)
         if _passes(inner) or isinstance(inner, FLAGS):
             items.append(item)
         elif inner.is_star or any(not isinstance(part, FLAGS) for part in inner.find_all(exp.AggFunc)):
@@ -208,7 +215,7 @@ def count_instead(tree: Node) -> None:
             items += [exp.alias_(parts[0], item.alias)] if named else parts
         else:
             items += [column.copy() for column in inner.find_all(exp.Column)]
-    if not any(item.find(exp.AggFunc) for item in items if not isinstance(unnamed(item), FLAGS)):
+    if not any(item.find(exp.AggFunc) for item in items if not isinstance(without_alias(item), FLAGS)):
         items.append(exp.Count(this=exp.Star(), big_int=True))
     tree.set("expressions", [item for i, item in enumerate(items) if item not in items[:i]])
 
@@ -228,20 +235,22 @@ def group_selected(tree: Node) -> None:
     """A column that is selected beside a count is a group column."""
     group = tree.args.get("group")
     columns = [] if group is None else list(group.expressions)
-    known = [] if group is None else [*group.find_all(exp.Column), *columns]
-    named = {part.name.casefold() for part in known if isinstance(part, exp.Column)}
-    others = [_of_total(unnamed(item)) for item in tree.expressions if item.alias.casefold() not in named]
-    columns += [item.copy() for item in others if groups(item) and item not in known]
+    grouped = [] if group is None else [*group.find_all(exp.Column), *columns]
+    named = {part.name.casefold() for part in grouped if isinstance(part, exp.Column)}
+    others = [_of_total(without_alias(item)) for item in tree.expressions if item.alias.casefold() not in named]
+    columns += [item.copy() for item in others if groups(item) and item not in grouped]
     tree.set("group", exp.Group(expressions=columns) if columns else None)
 
 
 def known_flags(tree: Node) -> None:
     """GROUPING of what rows are not grouped by is left out."""
     group = tree.args.get("group")
-    known = [] if group is None else [*group.find_all(exp.Column), *group.expressions]
-    told = [(item, unnamed(item)) for item in tree.expressions]
-    kept = [item for item, inner in told if not isinstance(inner, FLAGS) or all(p in known for p in inner.expressions)]
-    tree.set("expressions", kept)
+    grouped = [] if group is None else [*group.find_all(exp.Column), *group.expressions]
+    items = [(item, without_alias(item)) for item in tree.expressions]
+    allowed = [
+        item for item, inner in items if not isinstance(inner, FLAGS) or all(p in grouped for p in inner.expressions)
+    ]
+    tree.set("expressions", allowed)
 
 
 def own_table(tree: Node) -> None:
@@ -249,27 +258,6 @@ def own_table(tree: Node) -> None:
     for column in tree.find_all(exp.Column):
         for part in ("table", "db", "catalog"):
             column.set(part, None)
-
-
-REPAIRS: tuple[Callable[[Node], None], ...] = (
-    drop_clauses,
-    plain_table,
-    own_table,
-    *REPAIRS_OF_GROUPS,
-    plain_groups,
-    *REPAIRS_OF_CONDITIONS,
-    ranges,
-    known_names,
-    unrounded,
-    used_names,
-    factors,
-    cases,
-    count_instead,
-    own_names,
-    group_selected,
-    known_flags,
-    *REPAIRS_AFTER,
-)
 
 
 def _passes(node: Node) -> bool:
@@ -292,14 +280,14 @@ def _of_total(node: Node) -> Node:
 
 def _aggregates(node: Node) -> list[Node]:
     """The outermost aggregates inside of a node that can be asked for."""
-    waiting, found = [node], []
+    waiting, aggregates = [node], []
     while waiting:
-        one = bare(waiting.pop(0))
-        if is_aggregate(one):
-            found += [one.copy()] if _passes(one) else []
+        inner = bare(waiting.pop(0))
+        if is_aggregate(inner):
+            aggregates += [inner.copy()] if _passes(inner) else []
         else:
-            waiting = [*one.iter_expressions(), *waiting]
-    return found
+            waiting = [*inner.iter_expressions(), *waiting]
+    return aggregates
 
 
 def _counted(node: Node) -> Node:
@@ -307,3 +295,178 @@ def _counted(node: Node) -> Node:
     count = exp.Count(this=exp.Star(), big_int=True)
     condition = node.expression.this if isinstance(node, exp.Filter) else None
     return count if condition is None else exp.Filter(this=count, expression=exp.Where(this=condition.copy()))
+
+
+def to_where(tree: Node) -> None:
+    """A condition on group columns alone goes from HAVING into WHERE, without the lines that put its column together.
+
+    Edge cases: such lines have NULL there. Where that could pass, WHERE cannot say it, and the condition stays.
+    """
+    having, group = tree.args.get("having"), tree.args.get("group")
+    if having is None:
+        return
+    parts = operands(having.this, exp.And)
+    flags = [_flags(part, group) if _of_groups(part, tree) else None for part in parts]
+    moved = [part for part, needed in zip(parts, flags, strict=True) if needed is not None]
+    staying = [part for part, needed in zip(parts, flags, strict=True) if needed is None]
+    _set_having(tree, [*staying, *(flag for needed in flags for flag in needed or ())])
+    if moved:
+        where = tree.args.get("where")
+        tree.set("where", exp.Where(this=exp.and_(*([] if where is None else [where.this]), *moved, copy=True)))
+
+
+def plain_limit(tree: Node) -> None:
+    """FETCH FIRST 3 ROWS ONLY is LIMIT 3."""
+    limit = tree.args.get("limit")
+    if isinstance(limit, exp.Fetch):
+        tree.set("limit", exp.Limit(expression=limit.args["count"].copy()) if limit.args.get("count") else None)
+
+
+def plain_order(tree: Node) -> None:
+    """To order by a CASE of the GROUPING of one key is to order by the flag, upwards or downwards."""
+    order = tree.args.get("order")
+    for item in [] if order is None else order.expressions:
+        flags = list(item.this.find_all(*FLAGS)) if isinstance(bare(item.this), exp.Case | exp.If) else []
+        if len(flags) == 1 and len(flags[0].expressions) == 1:
+            apart, total = (_shown(bare(item.this), flag) for flag in (0, 1))
+            if isinstance(apart, int | Decimal) and isinstance(total, int | Decimal) and apart != total:
+                item.set("desc", bool(item.args.get("desc")) != (total < apart))
+                item.set("this", flags[0].copy())
+
+
+def select_chosen(tree: Node) -> None:
+    """An aggregate that groups are chosen or ordered by, or a flag that they are ordered by, is selected as well."""
+    having, order = (tree.args.get(name) for name in ("having", "order"))
+    chosen = [] if having is None else [part for part in outermost_terms(having) if not isinstance(part, FLAGS)]
+    selected = [_item(without_alias(item)) for item in tree.expressions]
+    for part in (*chosen, *([] if order is None else outermost_terms(order))):
+        item = None if isinstance(part, exp.Column) else _item(part)
+        if item is not None and item not in selected:
+            tree.append("expressions", part.copy())
+            selected.append(item)
+
+
+def readable_clauses(tree: Node) -> None:
+    """Of HAVING and ORDER BY, the parts that can be read; of LIMIT and OFFSET, a number with an order.
+
+    A condition on groups that could not go into WHERE stays: there is no such question without it.
+    """
+    having, order, limit, offset = (tree.args.get(name) for name in ("having", "order", "limit", "offset"))
+    for name in ("having", "order", "limit", "offset"):
+        tree.set(name, None)
+    if having is not None:
+        parts = operands(having.this, exp.And)
+        readable = [p for p in parts if _of_groups(p, tree) or _reads(tree, "having", exp.Having(this=p.copy()))]
+        _set_having(tree, readable)
+    if order is not None:
+        items = [p for p in order.expressions if _reads(tree, "order", exp.Order(expressions=[p.copy()]))]
+        tree.set("order", exp.Order(expressions=[item.copy() for item in items]) if items else None)
+    cuts = {"limit": limit, "offset": offset}
+    if any(clause is not None for clause in cuts.values()) and tree.args.get("group") is not None:
+        if tree.args.get("order") is None:
+            items = [without_alias(item) for item in tree.expressions]
+            first = next(item for item in items if item.find(exp.AggFunc) is not None and not isinstance(item, FLAGS))
+            tree.set("order", exp.Order(expressions=[exp.Ordered(this=first.copy(), desc=True, nulls_first=False)]))
+        for name, clause in cuts.items():
+            if clause is not None and _reads(tree, name, clause):
+                tree.set(name, clause.copy())
+
+
+def _of_groups(part: Node, tree: Node) -> bool:
+    """Whether a condition is on group columns alone."""
+    outputs = {item.alias.casefold() for item in tree.expressions if item.find(exp.AggFunc) is not None}
+    named = {column.name.casefold() for column in part.find_all(exp.Column)}
+    return part.find(exp.AggFunc) is None and not named & outputs
+
+
+def _flags(part: Node, group: Node) -> list[Node] | None:
+    """Conditions on GROUPING under which a condition on group columns says in WHERE what it says in HAVING, if any."""
+    columns = list(part.find_all(exp.Column))
+    totals = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
+    if not totals or all(column in group.expressions for column in columns):
+        return []
+    if any(column != columns[0] for column in columns) or not _fails_null(part):
+        return None
+    return [exp.EQ(this=exp.Grouping(expressions=[columns[0].copy()]), expression=exp.Literal.number(0))]
+
+
+def _fails_null(part: Node) -> bool:
+    """Whether a condition on one column is unknown where that is NULL."""
+    part = bare(part)
+    if isinstance(part, exp.And | exp.Or):
+        return _fails_null(part.this) and _fails_null(part.expression)
+    if isinstance(part, exp.Not):
+        return _fails_null(part.this)
+    return isinstance(part, (*COMPARISONS, exp.Between, exp.In, exp.Like, exp.ILike)) and isinstance(
+        bare(part.this), exp.Column
+    )
+
+
+def _shown(case: Node, number: int) -> Literal | None:
+    """What a CASE gives where the flag in it is this number; None where that depends on more, or is no constant."""
+    decided = case.transform(lambda node: exp.Literal.number(number) if isinstance(node, FLAGS) else node)
+    pairs, otherwise, subject = case_parts(decided)
+    tests = [when if subject is None else exp.EQ(this=subject.copy(), expression=when.copy()) for when, _ in pairs]
+    if any(test.find(exp.Column) is not None for test in tests):
+        return None
+    try:
+        truths = [holds(read_condition(test, Name(text="")), (), ()) for test in tests]
+        return read_literal(
+            [*(then for holding, (_, then) in zip(truths, pairs, strict=True) if holding), otherwise][0]
+        )
+    except QueryError:
+        return None
+
+
+def _item(node: Node) -> object:
+    if isinstance(node, FLAGS):
+        return node
+    try:
+        check_allowed(node.copy(), [])
+        return read_item(node, Name(text=""))
+    except QueryError:
+        return None
+
+
+def _set_having(tree: Node, parts: list[Node]) -> None:
+    tree.set("having", exp.Having(this=exp.and_(*parts, copy=True)) if parts else None)
+
+
+def _reads(tree: Node, name: str, clause: Node) -> bool:
+    """Whether the statement can be read with this clause in it."""
+    copy = tree.copy()
+    copy.set(name, clause.copy())
+    try:
+        check_allowed(copy, [])
+        read_statement(copy)
+    except QueryError:
+        return False
+    return True
+
+
+REPAIRS: tuple[Callable[[Node], None], ...] = (
+    drop_clauses,
+    plain_table,
+    own_table,
+    named_periods,
+    plain_casts,
+    truths,
+    named_nulls,
+    plain_groups,
+    *REPAIRS_OF_CONDITIONS,
+    ranges,
+    standard_functions,
+    unrounded,
+    used_names,
+    factors,
+    cases,
+    count_instead,
+    own_names,
+    group_selected,
+    known_flags,
+    plain_limit,
+    plain_order,
+    to_where,
+    select_chosen,
+    readable_clauses,
+)

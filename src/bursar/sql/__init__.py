@@ -1,8 +1,7 @@
 """Stage 1 of 5: text -> Query.
 
-`tokens.py` (limits, one statement) -> `accuracy.py` (the clause is cut off) -> sqlglot -> `allowed.py` (nothing unknown
-passes) -> `statement.py`, `groups.py`, `aggregates.py`, `conditions.py` and `result_clauses.py` (plain data, defined in
-`query.py`). A refusal goes through the room `rewrite` and `render.py` to a question that works.
+`tokens.py` (limits, one statement; the accuracy clause is cut off) -> sqlglot -> `syntax.py` (nothing unknown passes)
+-> `parse.py`, `groups.py`, `expressions.py` (plain data, defined in `query.py`). `render.py` writes a Query out again.
 
 Nothing an analyst typed leaves this room but names and literals inside a `Query`; no SQL is ever handed on.
 """

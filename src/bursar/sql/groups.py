@@ -11,8 +11,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import FLAGS, Node, position
-from bursar.sql.conditions import bare, case_parts, read_column, read_condition, read_literal
+from bursar.sql.expressions import read_column, read_condition, read_literal
 from bursar.sql.query import (
     TRUE,
     CaseBranch,
@@ -31,6 +30,7 @@ from bursar.sql.query import (
     flag_name,
     leaves,
 )
+from bursar.sql.syntax import FLAGS, Node, bare, case_parts, position
 
 PERIODS = ("day", "week", "month", "quarter", "year")
 """What DATE_TRUNC goes back to the first day of."""
@@ -105,11 +105,11 @@ def _listed(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _extracted(column: Name, wanted: str, place: int) -> Key:
-    known = "dayofweek" if wanted in ("dow", "weekday") else wanted
-    if known not in FIELDS:
+def _extracted(column: Name, word: str, place: int) -> Key:
+    field = "dayofweek" if word in ("dow", "weekday") else word
+    if field not in FIELDS:
         raise QueryError(f"EXTRACT takes {_listed(FIELDS)} out of a day", position=place)
-    return Key(column=column, by=Trimmed(period=known, number=True), position=place)
+    return Key(column=column, by=Trimmed(period=field, number=True), position=place)
 
 
 def _stepped(node: Node, table: Name) -> Key:
@@ -187,8 +187,8 @@ def _cut(node: Node, table: Name) -> Key:
         if subject is None:
             condition = read_condition(when, table)
         else:
-            own = read_column(subject, table)
-            condition = Compare(column=own, op=Op.EQ, literal=read_literal(when), position=position(when))
+            column = read_column(subject, table)
+            condition = Compare(column=column, op=Op.EQ, literal=read_literal(when), position=position(when))
         pieces.append(CaseBranch(condition=condition, label=_label(then)))
     if otherwise is not None:
         pieces.append(CaseBranch(condition=TRUE, label=_label(otherwise)))
@@ -226,8 +226,8 @@ def read_keys(
     """All keys, the selected ones first; and the places of those of each set, where there are several sets."""
     group = tree.args.get("group")
     sets = [()] if group is None else _sets(group)
-    read = [[_group(node, selected, table) for node in one] for one in sets]
-    grouped = [key for one in read for key in one]
+    read = [[_group(node, selected, table) for node in grouping] for grouping in sets]
+    grouped = [key for grouping in read for key in grouping]
     keys: list[Key] = []
     for key in (item for item in selected if isinstance(item, Key)):
         by = [item for item in grouped if item.same(key)]
@@ -244,7 +244,7 @@ def read_keys(
     for item in grouped:
         if not any(item.same(key) for key in keys):
             keys.append(item)
-    places = [tuple(i for i, key in enumerate(keys) if any(key.same(item) for item in one)) for one in read]
+    places = [tuple(i for i, key in enumerate(keys) if any(key.same(item) for item in grouping)) for grouping in read]
     return tuple(keys), tuple(dict.fromkeys(places)) if len(places) > 1 else ()
 
 
@@ -253,26 +253,26 @@ def read_flag(node: Node, keys: Sequence[Key], selected: Sequence[Key | Item | F
     node = bare(node)
     if not isinstance(node, FLAGS):
         return None
-    place, found = position(node), []
+    place, flagged = position(node), []
     for part in node.expressions:
         key = _group(part, selected, table)
-        places = [number for number, one in enumerate(keys) if one.same(key)]
+        places = [number for number, other in enumerate(keys) if other.same(key)]
         if not places:
             raise QueryError(f"GROUPING takes what is in GROUP BY, and {key.name} is not", position=position(part))
-        found.append(places[0])
-    if not 1 <= len(found) <= MOST_FLAGGED:
+        flagged.append(places[0])
+    if not 1 <= len(flagged) <= MOST_FLAGGED:
         raise QueryError(f"GROUPING takes from 1 to {MOST_FLAGGED} columns of GROUP BY", position=place)
-    return Flag(name=flag_name(keys, found), keys=tuple(found), position=place)
+    return Flag(name=flag_name(keys, flagged), keys=tuple(flagged), position=place)
 
 
 def _sets(group: Node) -> Sets:
     """Each item of GROUP BY gives one set or several; a set of all items has one of each."""
-    found: Sets = [()]
+    sets: Sets = [()]
     for node in group.expressions:
-        found = [(*one, *other) for one in found for other in _of_item(node)]
-        if len(found) > MOST_SETS:
+        sets = [(*left, *right) for left in sets for right in _of_item(node)]
+        if len(sets) > MOST_SETS:
             raise QueryError(f"a question has at most {MOST_SETS} sets of groups", position=position(node))
-    return found
+    return sets
 
 
 def _of_item(node: Node) -> Sets:
@@ -287,7 +287,7 @@ def _of_item(node: Node) -> Sets:
             counts = range(len(parts), -1, -1)
             return [tuple(itertools.chain(*some)) for count in counts for some in itertools.combinations(parts, count)]
         case exp.GroupingSets():
-            return [one for part in node.expressions for one in _of_item(part)]
+            return [grouping for part in node.expressions for grouping in _of_item(part)]
     return [_of_list(node)]
 
 

@@ -36,15 +36,17 @@ class Name:
         return self.names(other.text) if other.quoted else other.names(self.text)
 
 
-def alike(one: object, other: object) -> bool:
+def same_meaning(left: object, right: object) -> bool:
     """Whether two parts of a question say the same, whatever letter case their names are typed in."""
-    if isinstance(one, Name) and isinstance(other, Name):
-        return one.agrees(other)
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(alike, one, other))
-    if is_dataclass(one) and type(one) is type(other):
-        return all(alike(getattr(one, part.name), getattr(other, part.name)) for part in fields(one) if part.compare)
-    return one == other
+    if isinstance(left, Name) and isinstance(right, Name):
+        return left.agrees(right)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(same_meaning, left, right))
+    if is_dataclass(left) and type(left) is type(right):
+        return all(
+            same_meaning(getattr(left, part.name), getattr(right, part.name)) for part in fields(left) if part.compare
+        )
+    return left == right
 
 
 class Op(Enum):
@@ -259,7 +261,7 @@ class Key:
 
     def same(self, other: Key) -> bool:
         """Whether both group rows in the same way."""
-        return alike(self.by, other.by) and self.column.agrees(other.column)
+        return same_meaning(self.by, other.by) and self.column.agrees(other.column)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,7 +359,7 @@ def aggregates_of(item: Item) -> tuple[Aggregate, ...]:
     return item.parts if isinstance(item, Formula) else (item,)
 
 
-def own_name(item: Item) -> str:
+def default_name(item: Item) -> str:
     """What a column of answers is called where the question gives it no name."""
     if isinstance(item, Formula):
         return "result"

@@ -38,10 +38,10 @@ from bursar.sql.query import (
     Sort,
     Stepped,
     Trimmed,
+    default_name,
     flag_name,
     is_median,
     map_leaves,
-    own_name,
 )
 from bursar.sql.tokens import needs_quotes
 
@@ -129,8 +129,8 @@ def _grouping(query: Query) -> str:
     if not query.sets:
         return ", ".join(dict.fromkeys(map(_key, query.keys)))
     every = (*query.sets, *query.unasked)
-    sets = [", ".join(dict.fromkeys(_key(query.keys[place]) for place in one)) for one in every]
-    return f"GROUPING SETS ({', '.join(f'({one})' for one in sets)})"
+    sets = [", ".join(dict.fromkeys(_key(query.keys[place]) for place in grouping)) for grouping in every]
+    return f"GROUPING SETS ({', '.join(f'({grouping})' for grouping in sets)})"
 
 
 def _selected(key: Key) -> str:
@@ -178,20 +178,20 @@ def _piece(piece: CaseBranch, pieces: tuple[CaseBranch, ...]) -> str:
 def _item(item: Item) -> str:
     """A selected aggregate or formula with its name, unless that is the one it gets by itself."""
     text = _formula(item) if isinstance(item, Formula) else _aggregate(item)
-    return f"{text}{_alias(None if item.name == own_name(item) else item.name)}"
+    return f"{text}{_alias(None if item.name == default_name(item) else item.name)}"
 
 
 def _after(query: Query) -> list[str]:
     """HAVING, ORDER BY, LIMIT and OFFSET; an output without a name of its own is written as what it is."""
     outputs = {item.name: Name(text=_called(item)) for item in query.aggregates}
     whole = Flag(name="", keys=tuple(range(len(query.keys))))
-    chosen = [f"{_flag(whole, query)} <> {whole.number(one)}" for one in query.unasked]
+    chosen = [f"{_flag(whole, query)} <> {whole.number(grouping)}" for grouping in query.unasked]
     if query.having != TRUE:
         having = map_leaves(query.having, lambda leaf: replace(leaf, column=outputs[leaf.column.text]))
         chosen.append(_inner(having, (Or,)) if chosen else render_condition(having))
     parts = [f"HAVING {' AND '.join(chosen)}"] if chosen else []
     if query.order:
-        parts.append(f"ORDER BY {', '.join(_sort(query, one, outputs) for one in query.order)}")
+        parts.append(f"ORDER BY {', '.join(_sort(query, sort, outputs) for sort in query.order)}")
     if query.limit is not None:
         parts.append(f"LIMIT {query.limit}")
     if query.offset:
@@ -200,7 +200,7 @@ def _after(query: Query) -> list[str]:
 
 
 def _called(item: Item) -> str:
-    if item.name != own_name(item):
+    if item.name != default_name(item):
         return quoted(item.name) if needs_quotes(item.name) else item.name
     return _formula(item) if isinstance(item, Formula) else _aggregate(item)
 
@@ -220,7 +220,7 @@ def _hidden(query: Query, sort: Sort) -> bool:
         return False
     if key.total is not None and not sort.unnamed:
         return False
-    others = [one.alias for place, one in enumerate(query.keys) if place != sort.key or key.total is not None]
+    others = [other.alias for place, other in enumerate(query.keys) if place != sort.key or key.total is not None]
     names = [*others, *(flag.name for flag in query.flags), *query.names]
     return any(name is not None and name.casefold() == key.column.text.casefold() for name in names)
 

@@ -9,7 +9,7 @@ import pytest
 
 from bursar.answer import Answer
 from bursar.compile import Workload, compile
-from bursar.compile.result_lines import ResultClauses, margin
+from bursar.compile.workload import ResultClauses, margin
 from bursar.core.budget import Budget
 from bursar.core.domain import Bins, Categories, Domain, IntegerRange, Stray
 from bursar.estimation.derived import Derived

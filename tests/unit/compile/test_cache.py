@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.compile import cache
 from bursar.compile import compile as compile_query
-from bursar.compile.cache import CompileCache
+from bursar.compile import compiler
+from bursar.compile.compiler import CompileCache
 from bursar.compile.workload import Workload
 from bursar.core.domain import Categories, Domain, IntegerRange
 from bursar.errors import QueryError
@@ -27,8 +27,8 @@ def compiled(kept: CompileCache, text: str) -> tuple[Query, Workload]:
 def test_the_same_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = CompileCache(DOMAIN, "people")
     query, workload = compiled(kept, TEXT)
-    monkeypatch.setattr(cache, "parse_askable", lambda *facts: pytest.fail("parsed before"))
-    monkeypatch.setattr(cache, "compile", lambda *facts: pytest.fail("compiled before"))
+    monkeypatch.setattr(compiler, "parse", lambda *facts: pytest.fail("parsed before"))
+    monkeypatch.setattr(compiler, "compile", lambda *facts: pytest.fail("compiled before"))
     again, same = compiled(kept, TEXT)
     assert again is query
     assert same is workload
@@ -50,7 +50,7 @@ def test_other_partitions_are_another_question() -> None:
     month = Categories(name="month", values=("jan", "feb", "mar"))
     kept = CompileCache(Domain((month, DOMAIN.attributes[0]), partition="month"), "people")
     text = "SELECT month, COUNT(*) FROM people GROUP BY month"
-    query = kept.parse(text, 2)
+    query = kept.parse(text)
     assert [len(kept.compile(query, sealed).labels) for sealed in (2, 1, 2)] == [2, 1, 2]
 
 
@@ -62,7 +62,7 @@ def test_a_refusal_is_one_every_time() -> None:
 
 
 def test_the_one_not_asked_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "REMEMBERED", 2)
+    monkeypatch.setattr(compiler, "REMEMBERED", 2)
     memory = CompileCache(DOMAIN, "people")
     first, second, third = (f"SELECT COUNT(*) FROM people WHERE age < {age}" for age in (1, 2, 3))
     kept, lost = compiled(memory, first), compiled(memory, second)
@@ -73,7 +73,7 @@ def test_the_one_not_asked_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPa
 
 
 def test_large_questions_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "LARGEST", 5)
+    monkeypatch.setattr(compiler, "LARGEST", 5)
     kept = CompileCache(DOMAIN, "people")
     assert compiled(kept, TEXT)[1] is not compiled(kept, TEXT)[1]
 

@@ -20,6 +20,7 @@ from bursar.core.domain import Categories, Domain, IntegerRange, Stray
 from bursar.errors import QueryError
 from bursar.sql import parse
 from harness import levels
+from harness.asking import compiled
 from harness.cases import every
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "levels.sql"
@@ -55,7 +56,7 @@ def written(value: Any) -> str:
 
 
 def asked(text: str) -> Workload:
-    return compile(parse(text), levels.DOMAIN, "people", None, levels.LEVELS)
+    return compiled(text, levels.DOMAIN, levels=levels.LEVELS)
 
 
 def ours(text: str) -> list[tuple[str, ...]]:

@@ -9,13 +9,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bursar.compile import MOST_ANSWERS, Workload, compile, outputs
+from bursar.compile import MOST_ANSWERS, Workload, outputs
 from bursar.compile.partwise import pieces_of
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray, Value
 from bursar.core.limits import check_strategy
 from bursar.core.queries import Predicate, Product, Quorum, Stack, Within
 from bursar.errors import QueryError
-from bursar.sql import parse
+from harness.asking import compiled
 
 PEOPLE = Domain(
     (
@@ -28,7 +28,7 @@ PEOPLE = Domain(
 
 
 def ask(text: str, domain: Domain = PEOPLE) -> Workload:
-    return compile(parse(text), domain, "people")
+    return compiled(text, domain)
 
 
 def digest(condition: str, group: str = "") -> str:

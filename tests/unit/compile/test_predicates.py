@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from bursar import presets
 from bursar.compile import Workload, compile
+from bursar.compile.masks import predicate
 from bursar.compile.partwise import MOST_GROUPS, PartwiseMap
-from bursar.compile.predicates import predicate
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
@@ -35,6 +35,7 @@ from bursar.session import Bursar
 from bursar.sql import parse
 from bursar.tails import single_tail
 from bursar.views.measurements import joined
+from harness.asking import compiled
 from harness.cases import every
 from harness.maps import Table
 from harness.small import Silence, charter, config
@@ -102,7 +103,7 @@ def spoken(text: str) -> str:
 
 
 def ask(text: str, domain: Domain = DOMAIN) -> Workload:
-    return compile(parse(text), domain, "people")
+    return compiled(text, domain)
 
 
 def counted(text: str, source: DuckDBSource) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.compile.recoded import recoded
+from bursar.compile.values import recoding_remark
 from bursar.core.domain import Attribute, Bins, Categories, IntegerRange, Stray
 
 OTHER = Stray.OTHER
@@ -33,4 +33,4 @@ OTHER = Stray.OTHER
     ],
 )
 def test_only_what_is_declared_is_said(column: Attribute, said: str) -> None:
-    assert recoded(column) == said
+    assert recoding_remark(column) == said

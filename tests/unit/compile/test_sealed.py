@@ -15,6 +15,7 @@ from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Pe
 from bursar.core.extensions.partitions import looked_at
 from bursar.errors import QueryError
 from bursar.sql import parse
+from harness.asking import compiled
 from harness.maps import Table
 
 AGE = IntegerRange(name="age", lower=0, upper=4)
@@ -32,7 +33,7 @@ def domain(name: str) -> Domain:
 
 
 def ask(text: str, name: str = "week", sealed: int | None = 3) -> Workload:
-    return compile(parse(f"SELECT {text}"), domain(name), "people", sealed)
+    return compiled(f"SELECT {text}", domain(name), sealed=sealed)
 
 
 def cells(workload: Workload, name: str = "week") -> list[int]:

@@ -12,8 +12,8 @@ import pytest
 
 from bursar.answer import Answer
 from bursar.compile import threshold_rows as module
-from bursar.compile.lazy_rows import Labels, Numbers, read
 from bursar.compile.threshold_rows import thresholds
+from bursar.compile.workload import Labels, Numbers, read
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.compile import cache
+from bursar.compile import compiler
 from bursar.core.accounting import Mode
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange
@@ -127,7 +127,7 @@ def test_a_repeated_question_takes_none_and_is_not_compiled(
     text = "SELECT sex, COUNT(*) FROM people WHERE age BETWEEN 13 AND 57 GROUP BY sex"
     first = db.query(text, within=40)
     inversions.clear()
-    monkeypatch.setattr(cache, "compile", lambda *facts: pytest.fail("compiled before"))
+    monkeypatch.setattr(compiler, "compile", lambda *facts: pytest.fail("compiled before"))
     again = db.query(text, within=40)
     assert (again.values, again.charge) == (first.values, 0)
     assert inversions == []

@@ -141,7 +141,7 @@ def test_one_who_tests_what_was_learnt_is_named() -> None:
 
 
 def test_counts_measured_one_by_one_are_just_what_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bursar.compile.regions.LARGEST_JOINT", 4)
+    monkeypatch.setattr("bursar.compile.conditions.LARGEST_JOINT", 4)
     few = Preset("few", tuple(one for one in presets.default.proposers if not isinstance(one, Invest)))
     db = engine(analyst="owner", settings=config(budget=Budget.of(epsilon=40.0)), preset=few)
     tied = "COUNT(*) FILTER (WHERE age > 3 OR sex = 'F') AS a"

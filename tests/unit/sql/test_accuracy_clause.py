@@ -7,6 +7,7 @@ import pytest
 from bursar.errors import QueryError
 from bursar.goal import Goal, GoalKind
 from bursar.sql import parse
+from harness.asking import parsed
 
 COUNT = "SELECT COUNT(*) FROM t"
 
@@ -97,7 +98,7 @@ def test_words_that_are_no_clause(text: str) -> None:
 )
 def test_clauses_that_are_refused(text: str, at: str, says: str, rewrite: str) -> None:
     with pytest.raises(QueryError) as refused:
-        parse(text)
+        parsed(text)
     assert says in refused.value.reason
     assert refused.value.rewrite == rewrite
     assert text[refused.value.position :].startswith(at)

@@ -31,6 +31,7 @@ from bursar.sql import (
     render,
 )
 from bursar.sql.tokens import DEEPEST, LARGEST_TEXT, MOST_ITEMS
+from harness.asking import parsed
 
 
 def where(text: str) -> Condition:
@@ -254,7 +255,7 @@ def test_in_order_by_a_name_that_nobody_gave_comes_after_a_column() -> None:
 
 def test_in_having_a_group_column_comes_before_an_alias() -> None:
     with pytest.raises(QueryError, match="goes into WHERE") as refusal:
-        parse("SELECT n AS m, COUNT(*) AS n FROM (SELECT change AS n FROM t) GROUP BY n HAVING n > 5")
+        parsed("SELECT n AS m, COUNT(*) AS n FROM (SELECT change AS n FROM t) GROUP BY n HAVING n > 5")
     assert refusal.value.rewrite == "SELECT change AS m, COUNT(*) AS n FROM t WHERE change > 5 GROUP BY change"
 
 

@@ -1,4 +1,4 @@
-"""Where a condition on one column holds: three-valued, for every kind of value that its cells can stand for.
+"""Three-valued truth of conditions over the cells of columns, and a WHERE as sets of cells of few columns.
 
 A cell stands for more than its label says: `other` for values below the declared range, above it, or not listed, and
 for NULL where NULL is sent there. These kinds are evaluated side by side. The rule, exact and conservative: **a
@@ -12,14 +12,17 @@ condition is answered if every row that a cell can stand for is kept, or none is
     null = other, listed values            `other` holds NULL too; the row can be read as 'other' or as NULL, and a
                                            condition must not depend on which
     null = a declared value                the row has that value; IS NULL is refused, for nothing tells them apart
+
+A WHERE is a conjunction over disjoint sets of columns, each evaluated on its own grid.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from enum import Enum
@@ -28,12 +31,30 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.compile.boundaries import Bound, Boundary, around, boundary, greatest, least
-from bursar.core.domain import Attribute, Categories, Dates, IntegerRange, Stray
+from bursar.compile.values import Bound, Boundary, around, boundary, greatest, least
+from bursar.core.domain import Attribute, Categories, Dates, Domain, IntegerRange, Stray
+from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError
-from bursar.sql import Between, Compare, In, IsNull, Like, Literal, Op
-from bursar.sql.conditions import read_date
-from bursar.sql.query import Leaf
+from bursar.sql import (
+    FALSE,
+    TRUE,
+    And,
+    AtLeast,
+    Between,
+    Compare,
+    Condition,
+    Constant,
+    In,
+    IsNull,
+    IsTrue,
+    Like,
+    Literal,
+    Not,
+    Op,
+    Or,
+)
+from bursar.sql.expressions import read_date
+from bursar.sql.query import Leaf, leaves
 from bursar.sql.render import render_literal
 
 Truth = NDArray[np.int8]
@@ -63,24 +84,24 @@ class ValueLine:
     def strays(self) -> tuple[tuple[StrayKind, int], ...]:
         """The kinds behind `other` and NULL, each with its cell."""
         attribute, other = self.attribute, self.attribute.other
-        found: list[tuple[StrayKind, int]] = []
+        kinds: list[tuple[StrayKind, int]] = []
         if other is not None:
             if not attribute.ordered:
-                found.append((StrayKind.UNLISTED, other))
+                kinds.append((StrayKind.UNLISTED, other))
             elif attribute.outside is Stray.OTHER:
-                found += [(StrayKind.BELOW, other), (StrayKind.ABOVE, other)]
+                kinds += [(StrayKind.BELOW, other), (StrayKind.ABOVE, other)]
             if attribute.null is Stray.OTHER:
-                found.append((StrayKind.NULL, other))
+                kinds.append((StrayKind.NULL, other))
         if attribute.has_null:
-            found.append((StrayKind.NULL, attribute.null_cell))
-        return tuple(found)
+            kinds.append((StrayKind.NULL, attribute.null_cell))
+        return tuple(kinds)
 
     @property
     def size(self) -> int:
         return self.attribute.declared + len(self.strays)
 
     def holds(self, kind: StrayKind) -> bool:
-        return any(kind is one for one, _ in self.strays)
+        return any(kind is stray for stray, _ in self.strays)
 
     def kept_together(self) -> str:
         """What stands behind `other`, in words."""
@@ -206,8 +227,8 @@ def _like(line: ValueLine, leaf: Like) -> Truth:
             f"{line.kept_together()}, and some of them may match the pattern; list the values you mean with IN",
             position=leaf.position,
         )
-    found = set(matching(attribute, leaf))
-    declared = np.fromiter((value in found for value in attribute.values), bool, attribute.declared)
+    matches = set(matching(attribute, leaf))
+    declared = np.fromiter((value in matches for value in attribute.values), bool, attribute.declared)
     return line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES})
 
 
@@ -222,19 +243,19 @@ def _listed(line: ValueLine, attribute: Categories, leaf: Compare | Between | In
                 f"{attribute.name} has listed values without an order; list those you mean with IN",
                 position=leaf.position,
             )
-    rest = [literal for literal in literals if means_other(attribute, literal)]
-    wanted = {literal for literal in literals if not means_other(attribute, literal)}
-    declared = np.fromiter((value in wanted for value in attribute.values), bool, attribute.declared)
-    if attribute.outside is Stray.OTHER and not rest and declared.sum() < len(wanted):
-        unlisted = [literal for literal in literals if literal in wanted.difference(attribute.values)]
+    others = [literal for literal in literals if means_other(attribute, literal)]
+    values = {literal for literal in literals if not means_other(attribute, literal)}
+    declared = np.fromiter((value in values for value in attribute.values), bool, attribute.declared)
+    if attribute.outside is Stray.OTHER and not others and declared.sum() < len(values):
+        unlisted = [literal for literal in literals if literal in values.difference(attribute.values)]
         raise QueryError(
             f"{render_literal(unlisted[0])} is not a declared value of {attribute.name}: "
             f"it cannot be told from the rest, which is called {OTHER}",
             position=leaf.position,
         )
-    truth = line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES if rest else NO})
+    truth = line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES if others else NO})
     for place, (_, cell) in enumerate(line.strays, attribute.declared):
-        if rest and cell == attribute.other:
+        if others and cell == attribute.other:
             truth[place] = YES  # NULL too, where it is sent there: the literal means the cell
     return 2 - truth if isinstance(leaf, Compare) and leaf.op is Op.NE else truth
 
@@ -283,3 +304,176 @@ def _check(line: ValueLine, leaf: Leaf, value: Bound, edge: Boundary) -> None:
         )
     if line.holds(StrayKind.BELOW if edge.whole == 0 else StrayKind.ABOVE):
         raise QueryError(f"{line.kept_together()}, and {shown} lies among them", position=leaf.position)
+
+
+_MOST_KINDS = 8 * LARGEST_JOINT
+"""Most combinations of kinds of value; there are more of them than cells where `other` stands for several."""
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The cells of a few columns where a condition holds: some, and not all. Or a whole number for each cell."""
+
+    attrs: tuple[str, ...]  # in the order of the domain
+    cells: NDArray[np.bool_] | NDArray[np.int64]  # one axis per column
+
+
+def regions(condition: Condition, domain: Domain) -> tuple[Region, ...] | None:
+    """The factors of a condition: regions whose intersection is where it holds; None if it holds nowhere.
+
+    Guarantees: the regions share no column and stand in the order of the domain. Equivalent conditions on one column
+    give equal regions, and a column that a condition turns out not to depend on does not occur.
+    """
+    whole = normal_form(condition, negated=False)
+    if isinstance(whole, Constant):
+        return () if whole.value else None
+    factors: list[Region] = []
+    for group in _groups(whole):
+        part = And(parts=tuple(group))
+        attrs = domain.ordered(leaf.column.text for leaf in leaves(part))
+        cells = _evaluate(part, attrs, domain)
+        if not cells.any():
+            return None
+        factors += [region for region in _factors(Region(attrs, cells)) if not region.cells.all()]
+    return tuple(sorted(factors, key=lambda region: domain.place(region.attrs[0])))
+
+
+def holds_on(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> NDArray[np.bool_]:
+    """The joint cells of some columns, of which there are not too many, where a condition on them holds."""
+    return _evaluate(condition, attrs, domain)
+
+
+def ties_too_many(condition: Condition, domain: Domain) -> bool:
+    """Whether a condition ties columns together that have too many joint cells to look at one by one."""
+    groups = _groups(normal_form(condition, negated=False))
+    return any(too_many({leaf.column.text for part in group for leaf in leaves(part)}, domain) for group in groups)
+
+
+def normal_form(condition: Condition, *, negated: bool) -> Condition:
+    """Negation normal form: every NOT pushed down to a comparison, ANDs and ORs flat, constants folded.
+
+    All steps are equivalences of three-valued logic.
+    """
+    match condition:
+        case Constant():
+            return TRUE if condition.value is not negated else FALSE
+        case Not():
+            return normal_form(condition.part, negated=not negated)
+        case IsTrue():
+            part = normal_form(condition.part, negated=False)
+            if isinstance(part, Constant):
+                return normal_form(part, negated=negated)
+            test = replace(condition, part=part)
+            return Not(part=test, position=test.position) if negated else test
+        case AtLeast():
+            normals = [normal_form(part, negated=False) for part in condition.parts]
+            open_parts = tuple(part for part in normals if not isinstance(part, Constant))
+            counted = replace(
+                condition, parts=open_parts, count=condition.count - sum(part == TRUE for part in normals)
+            )
+            if not 1 <= counted.count <= len(open_parts):
+                return normal_form(TRUE if counted.count < 1 else FALSE, negated=negated)
+            return Not(part=counted, position=counted.position) if negated else counted
+        case And() | Or():
+            kind, absorbing = (And, FALSE) if isinstance(condition, And) is not negated else (Or, TRUE)
+            parts: list[Condition] = []
+            for part in condition.parts:
+                inner = normal_form(part, negated=negated)
+                parts += inner.parts if isinstance(inner, kind) else [inner]
+            parts = [part for part in parts if not isinstance(part, Constant) or part == absorbing]
+            if absorbing in parts:
+                return absorbing
+            if not parts:
+                return TRUE if absorbing == FALSE else FALSE
+            return parts[0] if len(parts) == 1 else kind(parts=tuple(parts))
+        case _:
+            return Not(part=condition, position=condition.position) if negated else condition
+
+
+def _groups(whole: Condition) -> list[list[Condition]]:
+    """What must hold together, in groups such that parts of different groups share no column."""
+    groups: list[tuple[set[str], list[Condition]]] = []
+    for part in whole.parts if isinstance(whole, And) else (whole,):
+        columns = {leaf.column.text for leaf in leaves(part)}
+        joined = [group for group in groups if group[0] & columns]
+        groups = [group for group in groups if not group[0] & columns]
+        members = [member for _, group in joined for member in group]
+        groups.append((columns.union(*(names for names, _ in joined)), [*members, part]))
+    return [members for _, members in groups]
+
+
+def _evaluate(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> NDArray[np.bool_]:
+    """The cells of the joint grid of the columns where the condition holds; refused where a cell does not decide it."""
+    lines = [ValueLine(domain[name]) for name in attrs]
+    if too_many(attrs, domain):
+        raise QueryError(
+            f"a condition that ties {' and '.join(attrs)} together spans {domain.cells(attrs)} cells; {LARGEST_JOINT} "
+            "are possible. Conditions on single columns joined by AND have no such limit, and neither has COUNT, in "
+            "few groups",
+            position=min(leaf.position for leaf in leaves(condition)),
+        )
+    holds = np.broadcast_to(truth_on(condition, attrs, lines) == YES, [line.size for line in lines])
+    for axis, line in enumerate(lines):
+        holds = merge_strays(holds, axis, line, condition)
+    return holds
+
+
+def too_many(attrs: Collection[str], domain: Domain) -> bool:
+    """Whether columns have too many joint cells to look at one by one."""
+    cells, kinds = domain.cells(attrs), math.prod(ValueLine(domain[name]).size for name in attrs)
+    return len(attrs) > 1 and (cells > LARGEST_JOINT or kinds > _MOST_KINDS)
+
+
+def truth_on(condition: Condition, attrs: tuple[str, ...], lines: list[ValueLine]) -> Truth:
+    """The three-valued truth on the grid of all kinds of value, with axes of length 1 where it does not depend."""
+    match condition:
+        case And():
+            return functools.reduce(np.minimum, (truth_on(part, attrs, lines) for part in condition.parts))
+        case Or():
+            return functools.reduce(np.maximum, (truth_on(part, attrs, lines) for part in condition.parts))
+        case Not():
+            return 2 - truth_on(condition.part, attrs, lines)
+        case IsTrue():
+            return np.where(truth_on(condition.part, attrs, lines) == YES, YES, NO)
+        case AtLeast():
+            holding = (truth_on(part, attrs, lines) == YES for part in condition.parts)
+            number = functools.reduce(np.add, (holds.astype(np.int64) for holds in holding))
+            return np.where(number >= condition.count, YES, NO)
+        case Constant():
+            return np.full([1] * len(attrs), YES if condition.value else NO)
+    axis = attrs.index(condition.column.text)
+    shape = [1] * len(attrs)
+    shape[axis] = -1
+    return leaf_truth(lines[axis], condition).reshape(shape)
+
+
+def merge_strays(holds: NDArray[np.bool_], axis: int, line: ValueLine, condition: Condition) -> NDArray[np.bool_]:
+    """From kinds of value to cells along one axis: the kinds behind a cell must agree."""
+    first: dict[int, int] = {}
+    doubled: list[int] = []
+    for place, (_, cell) in enumerate(line.strays, line.attribute.declared):
+        if first.setdefault(cell, place) == place:
+            continue
+        doubled.append(place)
+        if not np.array_equal(holds.take(place, axis), holds.take(first[cell], axis)):
+            name = line.attribute.name
+            raise QueryError(
+                f"{line.kept_together()}, and this condition would keep some of them and not the rest",
+                position=min(leaf.position for leaf in leaves(condition) if leaf.column.text == name),
+            )
+    return np.delete(holds, doubled, axis) if doubled else holds
+
+
+def _factors(region: Region) -> list[Region]:
+    """The region as a product, with every column split off that only multiplies the rest."""
+    factors: list[Region] = []
+    axis = 0
+    while axis < len(region.attrs) and len(region.attrs) > 1:
+        others = tuple(i for i in range(len(region.attrs)) if i != axis)
+        alone, remaining = np.any(region.cells, axis=others), np.any(region.cells, axis=axis)
+        if np.array_equal(region.cells, np.expand_dims(alone, others) & np.expand_dims(remaining, axis)):
+            factors.append(Region((region.attrs[axis],), alone))
+            region = Region(tuple(region.attrs[i] for i in others), remaining)
+        else:
+            axis += 1
+    return [*factors, region]

@@ -1,33 +1,240 @@
-"""Aggregates of the syntax tree as plain data, and arithmetic on them. The tree has passed the allow-list."""
+"""Conditions, literals, aggregates and arithmetic of a syntax tree that has passed the allow-list, as plain data."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from decimal import Decimal
+from datetime import date
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.allowed import Node, position, reason
-from bursar.sql.conditions import bare, case_parts, read_column, read_condition, read_literal
 from bursar.sql.query import (
     TRUE,
     Aggregate,
+    AtLeast,
+    Between,
     Branch,
     Case,
     Compare,
     Condition,
+    Constant,
     Formula,
     Function,
+    In,
+    IsNull,
+    IsTrue,
     Item,
+    Like,
     Linear,
+    Literal,
     Name,
+    Not,
     Number,
     Op,
-    alike,
+    Or,
     all_of,
+    same_meaning,
 )
+from bursar.sql.syntax import (
+    COMPARISONS,
+    FLAGS,
+    OF_ONE_COLUMN,
+    Node,
+    bare,
+    case_parts,
+    operands,
+    position,
+    read_name,
+    reason,
+)
+
+LONGEST_NUMBER = 40
+"""Most characters of a number; the exponent has at most three digits on top of that."""
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Coalesce, exp.Nullif)
+_COMPUTED = (*_ARITHMETIC, exp.Case, exp.If, *FLAGS, *OF_ONE_COLUMN)
+
+_OPS = dict(zip(COMPARISONS, (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE), strict=True))
+
+
+def read_condition(node: Node, table: Name) -> Condition:
+    """A condition on columns of the table, which conditions may call by the given name."""
+    node = bare(node)
+    place = position(node)
+    match node:
+        case exp.And():
+            return all_of(*(read_condition(part, table) for part in operands(node, exp.And)))
+        case exp.Or():
+            return Or(parts=tuple(read_condition(part, table) for part in operands(node, exp.Or)), position=place)
+        case exp.Not():
+            return Not(part=read_condition(node.this, table), position=place)
+        case exp.Boolean():
+            return Constant(value=bool(node.this), position=place)
+        case exp.Between():
+            low, high = read_literal(node.args["low"]), read_literal(node.args["high"])
+            return Between(column=read_column(node.this, table), low=low, high=high, position=place)
+        case exp.In():
+            literals = tuple(read_literal(item) for item in node.expressions)
+            return In(column=read_column(node.this, table), literals=literals, position=place)
+        case exp.Like() | exp.ILike():
+            return _like(node, table)
+        case exp.Is():
+            return _is(node, table)
+        case exp.NullSafeEQ() | exp.NullSafeNEQ():
+            same = _same(node, table)
+            return same if isinstance(node, exp.NullSafeEQ) else Not(part=same, position=place)
+        case _ if type(node) in _OPS:
+            return _compare(node, table)
+        case exp.Anonymous():
+            return _at_least(node, table)
+        case exp.Case() | exp.If():
+            raise QueryError(reason(node), position=place)
+    raise QueryError("a condition is expected here, for example a column compared with a value", position=place)
+
+
+def read_column(node: Node, table: Name) -> Name:
+    """The name of a column; a qualifier must be the name of the table."""
+    node = bare(node)
+    if isinstance(node, _COMPUTED):
+        raise QueryError(reason(node), position=position(node))
+    if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+        raise QueryError("a column is expected here", position=position(node))
+    qualifier = node.args.get("table")
+    if qualifier is not None and not read_name(qualifier).agrees(table):
+        raise QueryError(f"there is no table {qualifier.name} in this question", position=position(qualifier))
+    return read_name(node.this)
+
+
+def read_literal(node: Node) -> Literal:
+    """A string, number, truth value or date."""
+    node = bare(node)
+    place = position(node)
+    match node:
+        case exp.Literal() if node.is_string:
+            return str(node.this)
+        case exp.Literal():
+            return read_number(str(node.this), place)
+        case exp.Neg() if node.find(exp.Column) is not None:
+            raise QueryError(reason(node), position=place)
+        case exp.Neg():
+            number = read_literal(node.this)
+            if isinstance(number, Decimal):
+                return number.copy_negate()
+            if isinstance(number, int) and not isinstance(number, bool):
+                return -number
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Cast() if node.to.this == exp.DataType.Type.DATE and isinstance(bare(node.this), exp.Literal):
+            return read_date(str(bare(node.this).this), place)
+        case exp.Cast():
+            raise QueryError("only DATE '2024-12-31' can be cast", position=place)
+        case exp.Null():
+            raise QueryError("a comparison with NULL is never true; ask for IS NULL or IS NOT NULL", position=place)
+        case exp.Column() if node.this.args.get("quoted"):
+            raise QueryError(
+                "two columns cannot be compared, and this is the name of one; text is written 'like this'",
+                position=place,
+            )
+        case exp.Column():
+            raise QueryError("two columns cannot be compared; compare a column with a constant", position=place)
+        case _ if isinstance(node, _COMPUTED):
+            raise QueryError(reason(node), position=place)
+        case exp.AggFunc():
+            raise QueryError("an aggregate is selected; it cannot stand in a condition", position=place)
+    raise QueryError("a constant is expected here", position=place)
+
+
+def read_date(text: str, place: int) -> date:
+    """The day of a text in the form 2024-12-31."""
+    try:
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise QueryError(f"{text!r} is not a day; days are written 2024-12-31", position=place)
+
+
+def read_number(text: str, place: int) -> int | Decimal:
+    """The number that a text writes, exactly; bounded, so that rounding it to a whole number stays cheap."""
+    try:
+        if len(text) > LONGEST_NUMBER:
+            raise InvalidOperation
+        number = Decimal(text)
+        if not number.is_finite() or abs(number.adjusted()) > 999:
+            raise InvalidOperation
+    except InvalidOperation:
+        raise QueryError("this is not a number in range", position=place) from None
+    return int(text) if text.isdecimal() and text.isascii() else number
+
+
+def _compare(node: Node, table: Name) -> Condition:
+    op, left, right = _OPS[type(node)], bare(node.this), bare(node.expression)
+    place = position(node)
+    if isinstance(left, exp.Column):
+        return Compare(column=read_column(left, table), op=op, literal=read_literal(right), position=place)
+    if isinstance(right, exp.Column):
+        column = read_column(right, table)
+        return Compare(column=column, op=op.flipped, literal=read_literal(left), position=place)
+    if isinstance(left, exp.Predicate) or isinstance(right, exp.Predicate):
+        raise QueryError("a column is compared with one constant; two comparisons are joined by AND", position=place)
+    numbers = [side for side in map(read_literal, (left, right)) if isinstance(side, int | Decimal)]
+    if len(numbers) < 2 or any(isinstance(number, bool) for number in numbers):
+        raise QueryError("a column is expected on one side", position=place)
+    order = (numbers[0] > numbers[1]) - (numbers[0] < numbers[1])
+    holding = {-1: (Op.LT, Op.LE, Op.NE), 0: (Op.EQ, Op.LE, Op.GE), 1: (Op.GT, Op.GE, Op.NE)}
+    return Constant(value=op in holding[order], position=place)
+
+
+def _at_least(node: Node, table: Name) -> Condition:
+    place = position(node)
+    wrong = QueryError("this is written AT_LEAST(2, condition, condition, ...)", position=place)
+    if len(node.expressions) < 2 or not isinstance(bare(node.expressions[0]), exp.Literal):
+        raise wrong
+    count = read_literal(node.expressions[0])
+    if not isinstance(count, int) or not 1 <= count < len(node.expressions):
+        raise wrong
+    parts = tuple(read_condition(part, table) for part in node.expressions[1:])
+    return AtLeast(count=count, parts=parts, position=place)
+
+
+def _like(node: Node, table: Name) -> Condition:
+    pattern = read_literal(node.expression)
+    if not isinstance(pattern, str):
+        raise QueryError("a pattern is text, as in LIKE 'A%'", position=position(node))
+    column, any_case = read_column(node.this, table), isinstance(node, exp.ILike)
+    like = Like(column=column, pattern=pattern, any_case=any_case, position=position(node))
+    return Not(part=like, position=like.position) if node.args.get("negate") else like
+
+
+def _is(node: Node, table: Name) -> Condition:
+    if isinstance(bare(node.expression), exp.Boolean):
+        if isinstance(node.this, exp.Paren) and not isinstance(bare(node.this), exp.Column):
+            inner = read_condition(node.this, table)
+            test = inner if bare(node.expression).this else Not(part=inner, position=inner.position)
+            return IsTrue(part=test, position=position(node))
+        return _same(node, table)
+    if not isinstance(bare(node.expression), exp.Null):
+        raise QueryError("IS is for NULL, TRUE and FALSE", position=position(node))
+    return IsNull(column=read_column(node.this, table), position=position(node))
+
+
+def _same(node: Node, table: Name) -> Condition:
+    """IS NOT DISTINCT FROM and IS TRUE: equal and known, or NULL on both sides; never unknown."""
+    sides = [bare(node.this), bare(node.expression)]
+    columns = [side for side in sides if isinstance(side, exp.Column)]
+    if len(columns) != 1:
+        raise QueryError("compare one column with a constant", position=position(node))
+    column, place = read_column(columns[0], table), position(node)
+    other = sides[1 - sides.index(columns[0])]
+    null = IsNull(column=column, position=place)
+    if isinstance(other, exp.Null):
+        return null
+    equal = Compare(column=column, op=Op.EQ, literal=read_literal(other), position=place)
+    return all_of(equal, Not(part=null, position=place))
+
 
 _FUNCTIONS: dict[type, Function] = {
     exp.Sum: Function.SUM,
@@ -58,12 +265,12 @@ def read_item(node: Node, table: Name) -> Item | None:
         return _aggregate(node, table)
     if not isinstance(node, ARITHMETIC):
         return None
-    made = replace(_formula(node, table), position=position(node))
-    if not made.parts:
+    formula = replace(_formula(node, table), position=position(node))
+    if not formula.parts:
         raise QueryError("a question asks about rows, and this is a constant", position=position(node))
-    if len(made.parts) > LONGEST_FORMULA:
+    if len(formula.parts) > LONGEST_FORMULA:
         raise QueryError(f"a formula has at most {LONGEST_FORMULA} aggregates in it", position=position(node))
-    return _plain(made)
+    return _plain(formula)
 
 
 def is_aggregate(node: Node) -> bool:
@@ -100,7 +307,7 @@ def _counted(what: Node, table: Name) -> Name | Case | None:
 
 
 def _fraction(node: Node) -> Decimal:
-    given = Decimal("0.5")
+    fraction = Decimal("0.5")
     if not isinstance(node, exp.Median):
         written = node.args.get("quantile" if isinstance(node, exp.Quantile) else "expression")
         literal = read_literal(written) if isinstance(bare(written), exp.Literal | exp.Neg) else None
@@ -108,8 +315,8 @@ def _fraction(node: Node) -> Decimal:
             raise QueryError(
                 "a quantile is for a number from 0 to 1, as in QUANTILE_CONT(x, 0.9)", position=position(node)
             )
-        given = Decimal(literal)
-    return given
+        fraction = Decimal(literal)
+    return fraction
 
 
 def _operand(node: Node, table: Name, function: Function) -> Name | Case:
@@ -215,11 +422,11 @@ def as_formula(aggregate: Aggregate) -> Formula:
 
 
 def _sum(left: Formula, right: Formula, place: int) -> Formula:
-    if alike(left.below, right.below):
+    if same_meaning(left.below, right.below):
         return replace(left, above=_added(left.above, right.above))
-    for one, other in ((left, right), (right, left)):
-        if not one.parts and other.below is not None:
-            return replace(other, above=_added(other.above, _scaled(other.below, one.above.constant)))
+    for constant, other in ((left, right), (right, left)):
+        if not constant.parts and other.below is not None:
+            return replace(other, above=_added(other.above, _scaled(other.below, constant.above.constant)))
     raise QueryError("ratios over different counts cannot be added up; select them side by side", position=place)
 
 
@@ -228,7 +435,7 @@ def _quotient(left: Formula, right: Formula, place: int) -> Formula:
         if right.above.constant == 0:
             raise QueryError("this divides by 0", position=place)
         return _times(left, 1 / right.above.constant)
-    if not alike(left.below, right.below):
+    if not same_meaning(left.below, right.below):
         raise QueryError("a ratio of ratios is not available; select them side by side", position=place)
     return Formula(above=left.above, below=right.above)
 
@@ -245,8 +452,8 @@ def _scaled(side: Linear, factor: Fraction) -> Linear:
 def _added(left: Linear, right: Linear) -> Linear:
     weights: dict[Aggregate, Fraction] = {}
     for weight, part in (*left.terms, *right.terms):
-        known = next((one for one in weights if alike(one, part)), part)
-        weights[known] = weights.get(known, Fraction(0)) + weight
+        same = next((term for term in weights if same_meaning(term, part)), part)
+        weights[same] = weights.get(same, Fraction(0)) + weight
     terms = tuple((weight, part) for part, weight in weights.items() if weight)
     return Linear(terms=terms, constant=left.constant + right.constant)
 

@@ -1,4 +1,4 @@
-"""The groups of a CASE over too many columns as columns of the answer, each aggregate under the condition of its group.
+"""Pivots: the groups of a CASE over too many columns as columns of the answer, each aggregate under its condition.
 
     SELECT CASE WHEN a THEN 'x' WHEN b THEN 'y' END AS c, COUNT(*) ... GROUP BY c
     SELECT COUNT(*) FILTER (WHERE a) AS x, COUNT(*) FILTER (WHERE b AND NOT (a) IS TRUE) AS y, ...
@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from bursar.compile.predicates import by_column
-from bursar.compile.regions import ties_too_many
+from bursar.compile.conditions import ties_too_many
+from bursar.compile.masks import by_column
 from bursar.core.domain import Domain
 from bursar.core.source.source import MOST_CELLS
 from bursar.errors import QueryError
@@ -39,8 +39,8 @@ from bursar.sql import (
     Or,
     Query,
 )
-from bursar.sql.aggregates import as_formula
-from bursar.sql.query import Formula, aggregates_of, all_of, change_parts, flag_name, leaves, own_name
+from bursar.sql.expressions import as_formula
+from bursar.sql.query import Formula, aggregates_of, all_of, change_parts, default_name, flag_name, leaves
 
 NO_GROUP = "no_group"
 """What the column of the rows is called that the CASE gives NULL."""
@@ -49,19 +49,19 @@ Under = Callable[[Item, Condition], Item | None]
 """What an item becomes for the rows that meet a condition as well; None where that cannot be asked."""
 
 
-def side_by_side(query: Query, domain: Domain) -> Iterator[Query]:
-    """Questions with the groups of one CASE over several columns side by side, or those of all such CASEs.
+def pivots(query: Query, domain: Domain) -> Iterator[Query]:
+    """The pivot of each CASE over several columns, then that of all such CASEs.
 
     A count that ties too many columns together can be asked as it is, in few groups; then in parts, like sums.
     """
     cuts = [place for place, key in enumerate(query.keys) if len(key.columns) > 1]
     choices = [[place] for place in cuts] + ([cuts] if len(cuts) > 1 else [])
     for places, counted in itertools.product(choices, (True, False)):
-        found: Query | None = query
+        pivoted: Query | None = query
         for place in reversed(places):
-            found = None if found is None else _beside(found, place, _under(query.where, domain, counted=counted))
-        if found is not None:
-            yield found
+            pivoted = None if pivoted is None else _beside(pivoted, place, _under(query.where, domain, counted=counted))
+        if pivoted is not None:
+            yield pivoted
 
 
 def regrouped(query: Query, keys: tuple[Key, ...], places: Sequence[tuple[int, ...]]) -> Query:
@@ -71,20 +71,20 @@ def regrouped(query: Query, keys: tuple[Key, ...], places: Sequence[tuple[int, .
     are still there.
     """
     sets, unasked = (
-        tuple(dict.fromkeys(tuple(sorted({new for old in one for new in places[old]})) for one in every))
+        tuple(dict.fromkeys(tuple(sorted({new for old in grouping for new in places[old]})) for grouping in every))
         for every in (query.sets, query.unasked)
     )
-    unasked = tuple(one for one in unasked if one not in sets)
+    unasked = tuple(grouping for grouping in unasked if grouping not in sets)
     flags = [_reflagged(flag, query.keys, keys, places) for flag in query.flags]
-    kept = [flag for flag in flags if flag is not None]
-    moved = [*places, *(() if flag is None else (len(keys) + kept.index(flag),) for flag in flags)]
+    new_flags = [flag for flag in flags if flag is not None]
+    moved = [*places, *(() if flag is None else (len(keys) + new_flags.index(flag),) for flag in flags)]
     order = [(sort, moved[sort.key]) for sort in query.order if sort.output is None]
     return replace(
         query,
         keys=keys,
         sets=() if not unasked and sets == (tuple(range(len(keys))),) else sets,
         unasked=unasked,
-        flags=tuple(kept),
+        flags=tuple(new_flags),
         having=TRUE,
         order=tuple(replace(sort, key=new[0]) for sort, new in order if len(new) == 1),
         limit=None,
@@ -94,11 +94,11 @@ def regrouped(query: Query, keys: tuple[Key, ...], places: Sequence[tuple[int, .
 
 def _reflagged(flag: Flag, old: Sequence[Key], new: Sequence[Key], places: Sequence[tuple[int, ...]]) -> Flag | None:
     """The flag of what is left of its keys; None where nothing is, or a key of it became several."""
-    kept = tuple(place for key in flag.keys for place in places[key])
-    if not kept or any(len(places[key]) > 1 for key in flag.keys):
+    new_keys = tuple(place for key in flag.keys for place in places[key])
+    if not new_keys or any(len(places[key]) > 1 for key in flag.keys):
         return None
-    name = flag_name(new, kept) if flag.name == flag_name(old, flag.keys) else flag.name
-    return replace(flag, keys=kept, name=name)
+    name = flag_name(new, new_keys) if flag.name == flag_name(old, flag.keys) else flag.name
+    return replace(flag, keys=new_keys, name=name)
 
 
 def _beside(query: Query, place: int, under: Under) -> Query | None:
@@ -106,41 +106,41 @@ def _beside(query: Query, place: int, under: Under) -> Query | None:
     by = query.keys[place].by
     assert isinstance(by, CaseGroups)
     keys = query.keys[:place] + query.keys[place + 1 :]
-    found = regrouped(query, keys, [() if old == place else (old - (old > place),) for old in range(len(query.keys))])
-    whole = query.aggregates if any(place not in one for one in query.sets) else ()
-    taken = {item.name.casefold() for item in (*keys, *found.flags, *whole)}
+    pivoted = regrouped(query, keys, [() if old == place else (old - (old > place),) for old in range(len(query.keys))])
+    whole = query.aggregates if any(place not in grouping for grouping in query.sets) else ()
+    taken = {item.name.casefold() for item in (*keys, *pivoted.flags, *whole)}
     named = {item.name: [item.name] if whole else [] for item in query.aggregates}
     items: list[Item] = []
     for label, condition in _groups(by.pieces):
         for item in query.aggregates:
-            made = under(item, condition)
-            if made is None:
+            narrowed = under(item, condition)
+            if narrowed is None:
                 return None
             name = _free(label if len(query.aggregates) == 1 else f"{label}_{item.name}", taken)
             taken.add(name.casefold())
             named[item.name].append(name)
-            items.append(replace(made, name=name))
-    return replace(found, aggregates=(*items, *whole), goal=_spread(query.goal, named))
+            items.append(replace(narrowed, name=name))
+    return replace(pivoted, aggregates=(*items, *whole), goal=_spread(query.goal, named))
 
 
 def _groups(pieces: tuple[CaseBranch, ...]) -> list[tuple[str, Condition]]:
     """The name of each group, and its condition: that of one of its pieces, and of no earlier piece of another."""
     if pieces[-1].condition != TRUE:
         pieces = (*pieces, CaseBranch(condition=TRUE, label=None))
-    found: list[tuple[str, Condition]] = []
+    groups: list[tuple[str, Condition]] = []
     for label in dict.fromkeys(piece.label for piece in pieces):
         ways = []
         for place, piece in enumerate(pieces):
-            others = [Not(part=IsTrue(part=one.condition)) for one in pieces[:place] if one.label != label]
+            others = [Not(part=IsTrue(part=earlier.condition)) for earlier in pieces[:place] if earlier.label != label]
             ways += [all_of(piece.condition, *others)] if piece.label == label else []
         condition = TRUE if TRUE in ways else ways[0] if len(ways) == 1 else Or(parts=tuple(ways))
-        found.append((NO_GROUP if label is None else str(label), condition))
-    return found
+        groups.append((NO_GROUP if label is None else str(label), condition))
+    return groups
 
 
 def _free(name: str, taken: set[str]) -> str:
     numbered = (f"{name}_{number}" for number in itertools.count(2))
-    return next(one for one in itertools.chain([name], numbered) if one.casefold() not in taken)
+    return next(candidate for candidate in itertools.chain([name], numbered) if candidate.casefold() not in taken)
 
 
 def _spread(goal: Goal | None, named: dict[str, list[str]]) -> Goal | None:
@@ -178,7 +178,7 @@ def _summed(item: Item, parts: Sequence[Condition]) -> Item | None:
         return None
 
     def expanded(side: Linear) -> Linear:
-        terms = ((weight, _narrowed(part, one)) for weight, part in side.terms for one in parts)
+        terms = ((weight, _narrowed(part, condition)) for weight, part in side.terms for condition in parts)
         return replace(side, terms=tuple(terms))
 
     below = None if formula.below is None else expanded(formula.below)
@@ -196,9 +196,9 @@ Parts = list[tuple[Condition, ...]]
 
 
 def disjoint(condition: Condition) -> tuple[Condition, ...] | None:
-    """Conditions of which exactly one holds wherever the given one does; None where there would be too many."""
-    found = _parts(_where(condition, True, True))
-    return None if len(found) > MOST_PARTS else tuple(all_of(*part) for part in found)
+    """Disjoint conjunctions: exactly one holds wherever the condition does; None where there would be too many."""
+    conjunctions = _parts(_where(condition, True, True))
+    return None if len(conjunctions) > MOST_PARTS else tuple(all_of(*part) for part in conjunctions)
 
 
 def _where(condition: Condition, truth: bool, sure: bool) -> Condition:
@@ -213,23 +213,23 @@ def _where(condition: Condition, truth: bool, sure: bool) -> Condition:
             return _where(part, not truth, sure)
         case IsTrue(part=part):
             return _where(part, truth, truth)
-    wanted = condition if truth is sure else Not(part=condition)
-    return wanted if sure else Not(part=IsTrue(part=wanted))
+    test = condition if truth is sure else Not(part=condition)
+    return test if sure else Not(part=IsTrue(part=test))
 
 
 def _parts(condition: Condition) -> Parts:
     """The parts of what `_where` makes; cut off where there are too many."""
-    found: Parts = []
+    conjunctions: Parts = []
     match condition:
         case And(parts=parts):
             return _joined(_parts(part) for part in parts)
         case Or(parts=parts):
             for place, part in enumerate(parts):
-                before = (_parts(_where(one, False, False)) for one in parts[:place])
-                found = [*found, *_joined((_parts(part), *before))][: MOST_PARTS + 1]
-                if len(found) > MOST_PARTS:
+                before = (_parts(_where(earlier, False, False)) for earlier in parts[:place])
+                conjunctions = [*conjunctions, *_joined((_parts(part), *before))][: MOST_PARTS + 1]
+                if len(conjunctions) > MOST_PARTS:
                     break
-            return found
+            return conjunctions
         case Constant(value=False):
             return []
     return [(condition,)]
@@ -237,13 +237,13 @@ def _parts(condition: Condition) -> Parts:
 
 def _joined(lists: Iterable[Parts]) -> Parts:
     """One of each list, in every combination."""
-    found: Parts = [()]
-    for one in lists:
-        found = [(*left, *right) for left, right in product(found, one)][: MOST_PARTS + 1]
-    return found
+    joined: Parts = [()]
+    for parts in lists:
+        joined = [(*left, *right) for left, right in product(joined, parts)][: MOST_PARTS + 1]
+    return joined
 
 
-def plainly(query: Query) -> Query:
+def group_by_columns(query: Query) -> Query:
     """Grouped by the columns themselves; where a key names several, by all of them."""
     if all(len(key.columns) == 1 for key in query.keys):
         return replace(query, keys=tuple(replace(key, by=None, through=None) for key in query.keys))
@@ -271,8 +271,8 @@ def only_counts(query: Query, domain: Domain) -> Iterator[Query]:
     every = plain if all(counted) else replace(plain, aggregates=counts or (_count(condition),))
     yield every
     fewer = replace(every, sets=(), unasked=(), flags=())
-    for kept in range(len(query.keys) - 1, -1, -1):
-        yield replace(fewer, keys=query.keys[:kept])
+    for number in range(len(query.keys) - 1, -1, -1):
+        yield replace(fewer, keys=query.keys[:number])
     yield replace(fewer, aggregates=every.aggregates[:1], keys=())
 
 
@@ -284,5 +284,5 @@ def _looks_at(query: Query, part: Aggregate, domain: Domain) -> int:
 
 
 def _count(condition: Condition) -> Aggregate:
-    made = Aggregate(condition=condition)
-    return replace(made, name=own_name(made))
+    count = Aggregate(condition=condition)
+    return replace(count, name=default_name(count))

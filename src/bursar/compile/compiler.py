@@ -1,34 +1,30 @@
-"""A Query as a Workload: labelled lines of answers over rows that the kernel can evaluate."""
+"""Query to Workload: labelled lines of answers over rows that the kernel can evaluate; and a cache of both."""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from bursar.compile.groups import Cells, Groups, Reader, groups_of
-from bursar.compile.levels import Level, with_levels, with_pieces, without_levels
-from bursar.compile.masks import count_groups, grouped
+from bursar.compile.conditions import check_types, regions, ties_too_many
+from bursar.compile.groups import Cells, Groups, KeyReader, groups_of, sort_key
+from bursar.compile.masks import count_groups, grouped, possible_groups
 from bursar.compile.outputs import Outputs
-from bursar.compile.partition_window import ended, within_sealed
-from bursar.compile.predicates import possible_groups
-from bursar.compile.regions import regions, ties_too_many
-from bursar.compile.resolve_names import doubled, resolve
-from bursar.compile.result_lines import Order, ResultClauses
-from bursar.compile.shared_rows import SharedRows
-from bursar.compile.three_valued import check_types
+from bursar.compile.partwise import SharedRows
+from bursar.compile.resolve import Level, group_below_levels, resolve, with_levels, within_sealed, without_levels
 from bursar.compile.values import Represented
-from bursar.compile.workload import Workload
+from bursar.compile.workload import Order, ResultClauses, Workload
 from bursar.core.domain import Attribute, Bins, Domain, Value
 from bursar.errors import QueryError
 from bursar.estimation.derived import Form
-from bursar.rewrite.query import repairs
-from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse, render
+from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse
 from bursar.sql.query import aggregates_of, leaves
 
 MOST_ANSWERS = 100_000
@@ -38,7 +34,7 @@ MOST_ANSWERS = 100_000
 ALL = "(all)"
 """What is shown for a column that a set of groups puts together, unless the question names it."""
 
-Read = tuple[list[Value], Cells]
+LabelColumn = tuple[list[Value], Cells]
 """A column of labels, and the numbers by which they are sorted."""
 
 
@@ -50,7 +46,7 @@ class GroupLines:
     forms: tuple[Form, ...]
     largest: tuple[int, ...]
     remarks: tuple[str, ...]
-    read: list[Read]  # per key, then per flag
+    read: list[LabelColumn]  # per key, then per flag
 
 
 def compile(
@@ -59,47 +55,12 @@ def compile(
     """The workload that a question asks for; `sealed` is how many partitions can be asked about, None for all data.
 
     Guarantees: the lines are all groups that the WHERE leaves possible, whatever the data hold, in the order of the
-    domain; applied to exact counts, the rows give what DuckDB would answer over the public view. A rewrite that a
-    refusal offers is itself accepted.
+    domain; applied to exact counts, the rows give what DuckDB would answer over the public view.
     """
     try:
         return _compile(query, domain, table, sealed, levels)
     except QueryError as refusal:
-        raise replace(refusal, text=query.text, rewrite=_rewrite(query, domain, table, sealed, levels)) from None
-
-
-def parse_askable(
-    text: str, domain: Domain, table: str, sealed: int | None = None, levels: Sequence[Level] = ()
-) -> Query:
-    """A question from its text.
-
-    Guarantees: a rewrite that a refusal offers can be compiled, whether it was the text that was refused or its
-    meaning; where that of the text is refused for its meaning, what is offered then is offered at once.
-    """
-    try:
-        return parse(text)
-    except QueryError as refusal:
-        rewrite = _accepted(refusal.rewrite, domain, table, sealed, levels)
-        raise replace(refusal, rewrite=rewrite) from refusal.__cause__
-
-
-def _accepted(rewrite: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
-    """The rewrite of a text, or the one that is offered for its meaning; nothing where there is neither."""
-    if not rewrite or _askable(rewrite, domain, table, sealed, levels):
-        return rewrite
-    try:
-        return _rewrite(parse(rewrite), domain, table, sealed, levels)
-    except QueryError:
-        return ""
-
-
-def _askable(text: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> bool:
-    """Whether the text can be asked."""
-    try:
-        _compile(parse(text), domain, table, sealed, levels)
-    except QueryError:
-        return False
-    return True
+        raise replace(refusal, text=query.text) from None
 
 
 def _compile(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Workload:
@@ -107,13 +68,13 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
     for condition in query.conditions():
         for leaf in leaves(condition):
             check_types(domain[leaf.column.text], leaf)
-    query = with_pieces(within_sealed(query, domain, sealed), levels)
+    query = group_below_levels(within_sealed(query, domain, sealed), levels)
     rows = SharedRows()
     sets = query.sets or (tuple(range(len(query.keys))),)
-    made = [groups_of([query.keys[place] for place in one], domain) for one in sets]
-    _check_size(query, [groups for groups, _ in made], domain)
+    keyed = [groups_of([query.keys[place] for place in grouping], domain) for grouping in sets]
+    _check_size(query, [groups for groups, _ in keyed], domain)
     parts: list[GroupLines] = []
-    for places, (groups, readers) in zip(sets, made, strict=True):
+    for places, (groups, readers) in zip(sets, keyed, strict=True):
         parts.append(_part(query, places, groups, readers, rows, domain))
     first = parts[0]
     assert all(part.forms == first.forms for part in parts)  # they do not depend on groups
@@ -133,13 +94,18 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
 
 
 def _part(
-    query: Query, places: tuple[int, ...], groups: Groups, readers: Sequence[Reader], rows: SharedRows, domain: Domain
+    query: Query,
+    places: tuple[int, ...],
+    groups: Groups,
+    readers: Sequence[KeyReader],
+    rows: SharedRows,
+    domain: Domain,
 ) -> GroupLines:
     """The lines of one set of groups."""
     lines = _lines(query, groups, domain)
     outputs = Outputs(query.where, groups, lines, domain, rows)
     forms = tuple(outputs.add(item) for item in query.aggregates)
-    read: list[Read] = [([_total(key)] * len(lines), np.full(len(lines), -1, np.int64)) for key in query.keys]
+    read: list[LabelColumn] = [([_total(key)] * len(lines), np.full(len(lines), -1, np.int64)) for key in query.keys]
     for place, reader in zip(places, readers, strict=True):
         read[place] = reader.read(lines)
     read += [_flagged(flag, places, len(lines)) for flag in query.flags]
@@ -158,7 +124,7 @@ def _total(key: Key) -> Value:
     return float(total) if isinstance(total, Decimal) else total
 
 
-def _flagged(flag: Flag, places: tuple[int, ...], lines: int) -> Read:
+def _flagged(flag: Flag, places: tuple[int, ...], lines: int) -> LabelColumn:
     """A flag on the lines of the set that groups by the keys in these places."""
     number = flag.number(places)
     return [number] * lines, np.full(lines, number, np.int64)
@@ -169,12 +135,12 @@ def _marks(query: Query) -> tuple[str, ...]:
     return (*(key.name for key in query.keys), *(flag.name for flag in query.flags))
 
 
-def _joined(columns: Sequence[Read]) -> Read:
+def _joined(columns: Sequence[LabelColumn]) -> LabelColumn:
     """Columns of labels one below the other, with places that are comparable."""
     return [label for labels, _ in columns for label in labels], np.concatenate([ranks for _, ranks in columns])
 
 
-def _after(query: Query, read: Sequence[Read], domain: Domain) -> ResultClauses | None:
+def _after(query: Query, read: Sequence[LabelColumn], domain: Domain) -> ResultClauses | None:
     """What is done with the answers; None where they are shown as they are."""
     if query.having == TRUE and not query.order:
         return None
@@ -205,20 +171,15 @@ def _with_total(key: Key, labels: Sequence[Value], ranks: Cells, domain: Domain)
     if np.all(ranks >= 0):
         return ranks
     bins = {} if key.by is not None else _counted_as(domain[key.column.text])
-    known = [
+    ranked = [
         (bins.get(label, label), int(rank))
         for label, rank in zip(labels, ranks, strict=True)
         if rank >= 0 and label is not None
     ]
-    name = _sorted_by(_typed(_total(key), [label for label, _ in known]))
-    below = [2 * rank + 2 for label, rank in known if _sorted_by(label) < name]
-    equal = [2 * rank + 1 for label, rank in known if _sorted_by(label) == name]
+    name = sort_key(_typed(_total(key), [label for label, _ in ranked]))
+    below = [2 * rank + 2 for label, rank in ranked if sort_key(label) < name]
+    equal = [2 * rank + 1 for label, rank in ranked if sort_key(label) == name]
     return np.where(ranks < 0, max([0, *below, *equal]), 2 * ranks + 1)
-
-
-def _sorted_by(label: Value) -> tuple[int, Any]:
-    """Numbers first, then days, then words."""
-    return 2 if isinstance(label, str) else 1 if isinstance(label, date) else 0, label
 
 
 def _typed(name: Value, labels: Sequence[Value]) -> Value:
@@ -250,20 +211,20 @@ def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
         return np.zeros((1, 0), np.int64)
     if ties_too_many(query.where, domain):
         return possible_groups(query.where, groups, domain)
-    found = regions(query.where, domain)
-    if found is None:
+    kept_regions = regions(query.where, domain)
+    if kept_regions is None:
         return np.zeros((0, len(groups.axes)), np.int64)
-    return np.unique(grouped(found, groups, domain).groups, axis=0)
+    return np.unique(grouped(kept_regions, groups, domain).groups, axis=0)
 
 
 def _check_size(query: Query, sets: Sequence[Groups], domain: Domain) -> None:
     """Refuse what would have too many answers, before anything is built."""
     if ties_too_many(query.where, domain):
         return  # few counts, or refused for that
-    found = regions(query.where, domain)
-    if found is None:
+    kept_regions = regions(query.where, domain)
+    if kept_regions is None:
         return
-    lines = sum(count_groups(found, groups, domain) if groups.axes else 1 for groups in sets)
+    lines = sum(count_groups(kept_regions, groups, domain) if groups.axes else 1 for groups in sets)
     numbers = lines * _numbers(query, domain)
     if numbers > MOST_ANSWERS:
         raise QueryError(
@@ -283,21 +244,56 @@ def _columns(part: Aggregate, domain: Domain) -> int:
     return {Function.COUNT: 1, Function.SUM: 1, Function.AVG: 2}.get(part.function, 3)
 
 
-def _rewrite(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> str:
-    known = with_levels(domain, levels)
-    if doubled(query, known):
-        return ""  # which of two columns is meant is lost once the sub-select is opened
-    for repaired in repairs(query, known, table):
-        for candidate in (repaired, ended(repaired, domain, sealed)):
-            text = _rendered(candidate)
-            if text and _askable(text, domain, table, sealed, levels):
-                return text
-    return ""
+REMEMBERED = 256
+"""How many questions are remembered; the one not asked for longest goes first."""
+
+LARGEST = 4096
+"""Most answers of a question that is remembered. Larger ones take long to answer anyway, and much memory to keep."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
-def _rendered(query: Query) -> str:
-    """The question as text; nothing where it has none."""
-    try:
-        return render(query)
-    except QueryError:
-        return ""
+class CompileCache:
+    """Texts to queries, and queries to workloads, over the columns of one config. Shared by the threads of a process.
+
+    Guarantees: what is remembered is what parsing and compiling would return: the columns and the table never change,
+    and text and sealed partitions, the rest of what it depends on, are the key. Refusals are not remembered.
+    """
+
+    def __init__(self, domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> None:
+        self._domain, self._table, self._levels = domain, table, levels
+        self._queries: OrderedDict[str, Query] = OrderedDict()
+        self._workloads: OrderedDict[tuple[str, int | None], Workload] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def parse(self, text: str) -> Query:
+        """The question that a text asks."""
+        with self._lock:
+            if (query := self._queries.get(text)) is not None:
+                self._queries.move_to_end(text)
+                return query
+        query = parse(text)
+        with self._lock:
+            _remember(self._queries, text, query)
+        return query
+
+    def compile(self, query: Query, sealed: int | None = None) -> Workload:
+        """The workload of a question that `parse` has returned."""
+        key = (query.text, sealed)
+        with self._lock:
+            if (workload := self._workloads.get(key)) is not None:
+                self._workloads.move_to_end(key)
+                return workload
+        workload = compile(query, self._domain, self._table, sealed, self._levels)
+        if workload.index.size <= LARGEST:
+            workload.index.setflags(write=False)
+            with self._lock:
+                _remember(self._workloads, key, workload)
+        return workload
+
+
+def _remember(cache: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> None:
+    cache[key] = value
+    while len(cache) > REMEMBERED:
+        cache.popitem(last=False)

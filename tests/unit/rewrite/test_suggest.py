@@ -1,4 +1,4 @@
-"""Refusals: while a question is read (refusals.sql here), and by the declared columns (refusals.sql of compile).
+"""Refusals while a question is parsed (refused_by_parse.sql), and by the declared columns (refused_by_compile.sql).
 
 Each block of the two files says why, at which word, and what is offered instead; every offer must itself be accepted.
 """
@@ -9,16 +9,16 @@ import ast
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from bursar.compile import compile
-from bursar.compile.compile import parse_askable
-from bursar.compile.workload import Workload
+from bursar.compile import Workload, compile
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import QueryError
-from bursar.sql import parse
+from bursar.rewrite import suggest as suggest_module
+from bursar.sql import Query, parse
+from harness.asking import compiled, parsed
 from harness.cases import every
 
 HERE = Path(__file__).parent
@@ -69,11 +69,11 @@ def cases(path: Path) -> list[Case]:
 
 
 def reading() -> list[Case]:
-    return cases(HERE / "refusals.sql")
+    return cases(HERE / "refused_by_parse.sql")
 
 
 def compiling() -> list[Case]:
-    return cases(HERE.parent / "compile" / "refusals.sql")
+    return cases(HERE / "refused_by_compile.sql")
 
 
 def check(case: Case, refused: QueryError) -> None:
@@ -82,14 +82,10 @@ def check(case: Case, refused: QueryError) -> None:
     assert (refused.text, refused.rewrite) == (case.text, case.rewrite)
 
 
-def read(text: str, domain: Domain, table: str) -> Workload:
-    return compile(parse_askable(text, domain, table), domain, table)
-
-
 @every("case", reading, lambda case: case.text)
 def test_refused_while_being_read(case: Case) -> None:
     with pytest.raises(QueryError) as refused:
-        parse(case.text)
+        parsed(case.text)
     check(case, refused.value)
     if case.rewrite:
         parse(case.rewrite)
@@ -97,9 +93,9 @@ def test_refused_while_being_read(case: Case) -> None:
 
 @every("case", compiling, lambda case: case.text)
 def test_refused_by_the_declared_columns(case: Case) -> None:
-    query = parse(case.text)
+    assert parse(case.text).text == case.text
     with pytest.raises(QueryError) as refused:
-        compile(query, PEOPLE, "people")
+        compiled(case.text, PEOPLE)
     check(case, refused.value)
     if case.rewrite:
         compile(parse(case.rewrite), PEOPLE, "people")
@@ -109,10 +105,10 @@ def test_refused_by_the_declared_columns(case: Case) -> None:
 def test_what_is_offered_to_an_analyst_can_be_asked_as_a_whole(case: Case) -> None:
     """Reading alone does not know the columns; what an analyst gets to see was compiled against them."""
     with pytest.raises(QueryError) as refused:
-        read(case.text, PEOPLE, "people")
+        compiled(case.text, PEOPLE)
     assert refused.value.reason == case.says
     if refused.value.rewrite:
-        assert read(refused.value.rewrite, PEOPLE, "people").outputs
+        assert compiled(refused.value.rewrite, PEOPLE).outputs
 
 
 def test_reading_alone_would_offer_what_cannot_be_asked() -> None:
@@ -132,13 +128,13 @@ def test_an_offer_that_is_refused_for_its_meaning_is_mended_at_once() -> None:
 
 def _offered(text: str) -> str:
     with pytest.raises(QueryError) as refused:
-        read(text, PEOPLE, "people")
+        compiled(text, PEOPLE)
     return refused.value.rewrite
 
 
 def _refused(text: str) -> bool:
     try:
-        read(text, PEOPLE, "people")
+        compiled(text, PEOPLE)
     except QueryError:
         return True
     return False
@@ -174,10 +170,61 @@ def test_there_are_cases_and_most_of_them_offer_something() -> None:
 
 def test_the_message_points_at_the_place() -> None:
     with pytest.raises(QueryError) as refused:
-        parse("SELECT COUNT(*)\nFROM people\nORDER BY 2")
+        parsed("SELECT COUNT(*)\nFROM people\nORDER BY 2")
     assert str(refused.value).splitlines() == [
         "line 3, column 10: ORDER BY counts the selected columns from 1 to 1",
         "  ORDER BY 2",
         "           ^",
         "try: SELECT COUNT(*) FROM people",
     ]
+
+
+HARD = [
+    'SELECT FLOOR("Zip Code" / 5), COUNT(*) FROM people GROUP BY 1',
+    'SELECT FLOOR("Zip Code" / 5), SUM(age) FROM people GROUP BY 1',
+    'SELECT "Zip Code" // 3, age, COUNT(*) FROM people GROUP BY 1, 2',
+    "SELECT MIN(age), FOO(age) FROM people",
+    'SELECT sex, SUM(height) FROM people WHERE "Zip Code" = 3 OR age = 2 GROUP BY sex',
+    "SELECT SUM(age), SUM(weight), COUNT(seen), SUM(sex) FROM people WHERE seen < DATE '2024-02-03' GROUP BY age",
+]
+
+
+def _compilations(monkeypatch: pytest.MonkeyPatch, text: str) -> list[str]:
+    """The questions that are compiled in search of one to offer for a refused one."""
+    with pytest.raises(QueryError) as refused:
+        compile(parse(text), PEOPLE, "people")
+    texts: list[str] = []
+
+    def counted(query: Query, *facts: Any) -> Workload:
+        texts.append(query.text)
+        return compile(query, *facts)
+
+    monkeypatch.setattr(suggest_module, "compile", counted)
+    suggest_module.suggest(text, refused.value, PEOPLE, "people")
+    return texts
+
+
+@pytest.mark.parametrize("text", HARD)
+def test_the_search_compiles_few_questions_and_none_twice(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    texts = _compilations(monkeypatch, text)
+    assert 0 < len(texts) == len(set(texts)) <= suggest_module.MOST_CANDIDATES
+
+
+def test_the_search_ends_where_its_budget_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: without a budget this one tries more."""
+    monkeypatch.setattr(suggest_module, "MOST_CANDIDATES", 1000)
+    everything = _compilations(monkeypatch, HARD[1])
+    monkeypatch.setattr(suggest_module, "MOST_CANDIDATES", 3)
+    assert _compilations(monkeypatch, HARD[1]) == everything[:3] != everything
+
+
+def test_bounds_of_many_columns_are_found_within_the_budget() -> None:
+    names = "abcdef"
+    wide = Domain(tuple(IntegerRange(name=name, lower=0, upper=9, outside=Stray.OTHER) for name in names))
+    with pytest.raises(QueryError) as refused:
+        compiled(f"SELECT {', '.join(f'SUM({name})' for name in names)} FROM people", wide)
+    assert all(f"{name} BETWEEN 0 AND 9" in refused.value.rewrite for name in names)
+
+
+def test_no_bound_is_tried_on_a_sum_that_no_bound_makes_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not any("BETWEEN" in text for text in _compilations(monkeypatch, HARD[4]))

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from bursar.compile import compile
-from bursar.compile.regions import holds_on
+from bursar.compile.conditions import holds_on
 from bursar.core.domain import Domain, IntegerRange
 from bursar.errors import QueryError
-from bursar.rewrite import side_by_side
-from bursar.rewrite.side_by_side import MOST_PARTS, disjoint
+from bursar.rewrite import pivot
+from bursar.rewrite.pivot import MOST_PARTS, disjoint
 from bursar.sql import And, Condition, IsTrue, Not, Or, Query, parse, render
 from bursar.sql.query import leaves
 from harness import public
+from harness.asking import compiled
 
 LABELS = ("x", "y", None)
 CASE = "CASE WHEN age < 2 OR sex = 'F' THEN 'x' WHEN code = 1 AND NOT town = 'Bonn' THEN 'y' WHEN age = 4 THEN 'x' END"
@@ -36,13 +37,13 @@ def lines(query: Query) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
 
 def beside(text: str) -> list[Query]:
     """The questions that are offered, each read back from its text."""
-    return [parse(render(one)) for one in side_by_side.side_by_side(parse(text), public.DOMAIN)]
+    return [parse(render(one)) for one in pivot.pivots(parse(text), public.DOMAIN)]
 
 
 @pytest.fixture(params=[False, True], ids=["filtered", "in parts"])
 def tied(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether all conditions are said to tie too many columns together."""
-    monkeypatch.setattr(side_by_side, "ties_too_many", lambda condition, domain: request.param)
+    monkeypatch.setattr(pivot, "ties_too_many", lambda condition, domain: request.param)
     return bool(request.param)
 
 
@@ -54,7 +55,7 @@ def test_every_number_is_that_of_its_group(of: str, tied: bool) -> None:
     assert len(offers) == 2
     for offer in offers:
         names, found = lines(offer)
-        assert names == ("town", "x", "y", side_by_side.NO_GROUP)
+        assert names == ("town", "x", "y", pivot.NO_GROUP)
         for town, *numbers in found:
             wanted = [expected[town, label] for label in LABELS if (town, label) in expected]
             assert [number for number, label in zip(numbers, LABELS, strict=True) if (town, label) in expected] == (
@@ -66,7 +67,7 @@ def test_totals_of_other_keys_stay_and_those_of_the_groups_are_a_column() -> Non
     text = f"SELECT sex, {CASE} AS c, GROUPING(sex) AS g, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex, c) ORDER BY g"
     expected = {tuple(line[:-1]): line[-1] for line in lines(parse(text))[1]}
     names, found = lines(beside(text)[0])
-    assert names == ("sex", "g", "x", "y", side_by_side.NO_GROUP, "n")
+    assert names == ("sex", "g", "x", "y", pivot.NO_GROUP, "n")
     assert [line[1] for line in found] == [0, 0, 0, 0, 1]
     for sex, flag, *numbers, whole in found:
         assert whole == expected[sex, "(all)", flag] == sum(numbers)
@@ -111,7 +112,7 @@ def test_an_error_of_its_own_goes_to_all_that_an_output_becomes() -> None:
 def test_what_is_no_sum_is_offered_under_plain_conditions_only(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "SELECT CASE WHEN age < 2 OR sex = 'F' THEN 'x' ELSE 'y' END AS c, MEDIAN(age) AS m FROM people GROUP BY c"
     assert beside(text)
-    monkeypatch.setattr(side_by_side, "ties_too_many", lambda condition, domain: True)
+    monkeypatch.setattr(pivot, "ties_too_many", lambda condition, domain: True)
     assert beside(text) == []
 
 
@@ -168,5 +169,5 @@ def test_a_refusal_offers_them() -> None:
     wide = Domain((*public.DOMAIN.attributes, IntegerRange(name="zip", lower=0, upper=999_999)))
     text = "SELECT CASE WHEN zip < 5 OR sex = 'F' THEN 'x' ELSE 'y' END AS c, SUM(code) AS s FROM people GROUP BY c"
     with pytest.raises(QueryError) as refused:
-        compile(parse(text), wide, "people")
+        compiled(text, wide)
     assert compile(parse(refused.value.rewrite), wide, "people").outputs == ("x", "y")

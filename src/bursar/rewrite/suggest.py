@@ -1,0 +1,99 @@
+"""The one entry: the nearest question that can be asked of these columns in place of one that was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bursar.compile import Level, compile
+from bursar.compile.resolve import ambiguous_names, end_with_sealed, with_levels
+from bursar.core.domain import Domain
+from bursar.errors import QueryError
+from bursar.rewrite.query import repairs
+from bursar.rewrite.statement import repaired
+from bursar.sql import parse, render
+from bursar.sql.parse import read_query, read_syntax
+from bursar.sql.syntax import innermost_select, open_subselects
+from bursar.sql.tokens import nearest_goal
+
+MOST_CANDIDATES = 32
+"""Most questions that are compiled in search of one that is accepted; the nearest come first."""
+
+
+def suggest(
+    text: str,
+    refusal: QueryError,
+    domain: Domain,
+    table: str,
+    sealed: int | None = None,
+    levels: Sequence[Level] = (),
+) -> QueryError:
+    """The refusal of a question, by the parser or the compiler, with a question that works for its rewrite.
+
+    Guarantees: the rewrite can be parsed and compiled; it is empty where none was found among MOST_CANDIDATES.
+    """
+    tried: set[str] = set()
+    for candidate in _candidates(text, refusal, domain, table, sealed, levels):
+        if candidate in tried:
+            continue
+        if len(tried) == MOST_CANDIDATES:
+            break
+        tried.add(candidate)
+        if _compiles(candidate, domain, table, sealed, levels):
+            return replace(refusal, rewrite=candidate)
+    return replace(refusal, rewrite="")
+
+
+def _candidates(
+    text: str, refusal: QueryError, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]
+) -> Iterator[str]:
+    """Texts near to a refused one, the nearest first; each can be parsed."""
+    try:
+        query = parse(text)
+    except QueryError:
+        readable = suggest_statement(text, refusal)
+        if not readable:
+            return
+        yield readable
+        query = parse(readable)
+    columns = with_levels(domain, levels)
+    if ambiguous_names(query, columns):
+        return  # which of two columns is meant is lost once the sub-select is opened
+    for near in repairs(query, columns, table):
+        for candidate in (near, end_with_sealed(near, domain, sealed)):
+            try:
+                yield render(candidate)
+            except QueryError:  # it has no text
+                continue
+
+
+def suggest_statement(text: str, refusal: QueryError) -> str:
+    """For a text that the parser refused, one that it accepts, whatever columns there are; empty if none is found.
+
+    Where the refusal knows itself what should have been typed, it is that or nothing.
+    """
+    try:
+        candidate = refusal.rewrite or next(_statements(text), "")
+        parse(candidate)
+    except Exception:  # no rewrite is better than a wrong one, and this is not the error to report
+        return ""
+    return candidate
+
+
+def _statements(text: str) -> Iterator[str]:
+    """The statement with its tree repaired; then the sub-select in it that reads the table, by itself."""
+    syntax = read_syntax(text)
+    for near in (open_subselects, innermost_select):
+        try:
+            query = read_query(repaired(near(syntax.tree)), syntax.tokens)
+            yield render(replace(query, goal=nearest_goal(syntax.goal, query.names), explain=syntax.explain))
+        except Exception:  # as above
+            continue
+
+
+def _compiles(text: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> bool:
+    try:
+        compile(parse(text), domain, table, sealed, levels)
+    except QueryError:
+        return False
+    return True
