@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Mapping, Set
 from pathlib import Path
 
-import pytest
-
 import bursar
+from harness.cases import every
 
 SOURCE = Path(bursar.__file__).parent
 
@@ -55,14 +56,20 @@ def name_of(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-def imports(path: Path) -> set[str]:
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def imports(path: Path) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
 def rank(name: str) -> int:
@@ -74,7 +81,7 @@ def rank(name: str) -> int:
     return max(places)[1]
 
 
-def breaches(source: dict[str, set[str]]) -> list[str]:
+def breaches(source: Mapping[str, Set[str]]) -> list[str]:
     found = []
     for name, imported in source.items():
         inside = {i.removeprefix("bursar.") for i in imported if i.startswith("bursar.")}
@@ -93,10 +100,10 @@ def test_a_kernel_that_reached_up_would_be_found() -> None:
     assert breaches({"core.accounting.profile": {"bursar.core.tables"}}) != []
 
 
-@pytest.mark.parametrize("path", modules(*TRUSTED), ids=name_of)
+@every("path", lambda: modules(*TRUSTED), name_of)
 def test_trusted_rooms_have_no_logging_and_no_float_noise(path: Path) -> None:
     bad = {i for i in imports(path) if any(f"{i}.".startswith(f"{f}.") for f in FORBIDDEN)}
-    names = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+    names = {node.id for node in ast.walk(parsed(path)) if isinstance(node, ast.Name)}
     assert bad == set()
     assert "print" not in names
     assert "default_rng" not in path.read_text()
@@ -147,7 +154,7 @@ def test_nobody_inherits_from_an_engine_or_a_session() -> None:
 def public_classes() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in modules():
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(name_of(path))
     return found
