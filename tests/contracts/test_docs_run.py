@@ -21,7 +21,7 @@ from bursar.config import load  # noqa: E402
 from bursar.curate.demo import generate  # noqa: E402
 from bursar.planner.goals import Wanted  # noqa: E402
 from bursar.sql.tokens import questions_of  # noqa: E402
-from harness.warm import warm  # noqa: E402
+from harness.warm import shell_function  # noqa: E402
 
 ROWS = 20_000
 SHOWN_ONLY = ""  # outlines, and outputs without their commands
@@ -66,9 +66,8 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @each("console")
 def test_consoles_print_what_is_shown(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = pages.run
-    with warm() as definition:
-        monkeypatch.setattr(pages, "run", lambda commands, folder: run([definition, *commands], folder)[1:])
-        assert pages.differences(page) == [], f"python tools/pages.py write docs/{page.name}"
+    monkeypatch.setattr(pages, "run", lambda commands, folder: run([shell_function(), *commands], folder)[1:])
+    assert pages.differences(page) == [], f"python tools/pages.py write docs/{page.name}"
 
 
 @each("sql")
