@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,23 @@ settings.load_profile("bursar")
 
 
 MAKES_HEAVY = ("mark.heavy", "few(", "sampled(")
-"""What a file with heavy tests has in it: the mark, or a function of `harness.cases` that sets it."""
+"""What a file with heavy tests has in it: a mark, or a function of `harness.cases` that sets it."""
 
 
 def pytest_collection() -> None:
     gc.disable()  # all that is made until the end of the collection stays, and would be looked through again and again
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test marked `sampled(n)`, every nth from the first on stays as it is; the others are heavy."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("sampled")) is not None:
+            test = item.nodeid.partition("[")[0]
+            if seen[test] % mark.args[0]:
+                item.add_marker("heavy")
+            seen[test] += 1
 
 
 def pytest_collection_finish() -> None:

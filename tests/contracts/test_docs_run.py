@@ -63,6 +63,7 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         exec(compile(block, str(page), "exec"), names)
 
 
+@pytest.mark.sampled(3)
 @each("console")
 def test_consoles_print_what_is_shown(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = pages.run
@@ -70,6 +71,7 @@ def test_consoles_print_what_is_shown(page: Path, monkeypatch: pytest.MonkeyPatc
     assert pages.differences(page) == [], f"python tools/pages.py write docs/{page.name}"
 
 
+@pytest.mark.heavy
 @each("sql")
 def test_questions_are_answered(page: Path, tmp_path: Path) -> None:
     config = sql_reference.demo(tmp_path, rows=ROWS)

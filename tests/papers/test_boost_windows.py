@@ -91,6 +91,7 @@ def failures(*, whole: bool, error: int, beta: float, shift: float, trials: int)
     return sum(abs(value - int(stage.truth(query)[0])) >= error for value in values)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("whole", [False, True])
 def test_theorem_a_6_end_to_end(whole: bool) -> None:
     """Pr[error >= alpha] <= beta where the estimate is as bad as can be; a cut that is 20 % too high is noticed."""
