@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
 
@@ -53,7 +54,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
+    """The libraries are loaded: tests that run side by side would only make BLAS threads wait for each other.
+
+    Processes that tests start are not limited, so that what the package itself does about threads is tried.
+    """
     gc.enable()
+    threadpool_limits(1, user_api="blas")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
