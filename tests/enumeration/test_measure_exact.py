@@ -59,6 +59,7 @@ def test_the_tails_are_no_exception(scale: float) -> None:
     assert abs(found.excess) <= ALLOWED  # the claim is reached, and not passed
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize(
     ("adversary", "reach", "margin"),

@@ -88,6 +88,7 @@ def test_chains_of_refinements() -> None:
     assert abs(found.ratio - 1 / Decimal("0.8")) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_rows_are_refined_together_and_by_themselves() -> None:
     def adversary(session: Session) -> None:
         session.measure(SEXES, 2.0)
@@ -173,7 +174,7 @@ class OneNumber(Kernel):
         super().__init__(**parts, sequential=True)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.heavy
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 def test_sequential_composition_claims_enough(unit: Unit) -> None:
     for adversary in (adaptive, chain(BOTH, 2.0, 1.0)):

@@ -41,6 +41,7 @@ def over(stage: Stage, window: Node, query: Product) -> Product:
     return Product((*cells(stage.domain, a=range(window[0], window[1] + 1)).masks, *query.masks))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_lines_4_to_9_and_27_split_and_branches(seed: int) -> None:
     """Every question: what is tested is the largest run of ready nodes of its split, and the others are bought."""

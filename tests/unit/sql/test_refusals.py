@@ -95,8 +95,9 @@ def test_refused_while_being_read(case: Case) -> None:
         parse(case.rewrite)
 
 
-@every("case", compiling, lambda case: case.text)
+@every("case", lambda: [case for case in compiling() if 'FLOOR("Zip Code"' not in case.text], lambda case: case.text)
 def test_refused_by_the_declared_columns(case: Case) -> None:
+    """All but one, which is refused after the groups of a million values were counted: the heavy test below has it."""
     query = parse(case.text)
     with pytest.raises(QueryError) as refused:
         compile(query, PEOPLE, "people")
@@ -105,6 +106,7 @@ def test_refused_by_the_declared_columns(case: Case) -> None:
         compile(parse(case.rewrite), PEOPLE, "people")
 
 
+@pytest.mark.heavy
 @every("case", lambda: [*reading(), *compiling()], lambda case: case.text)
 def test_what_is_offered_to_an_analyst_can_be_asked_as_a_whole(case: Case) -> None:
     """Reading alone does not know the columns; what an analyst gets to see was compiled against them."""
