@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bursar.synthetic.plan.carry_out import Run, TableRows
     from bursar.synthetic.plan.methods import Task
     from bursar.synthetic.plan.task import EvidentMarginals, TableRequest
-    from bursar.synthetic.report.report import Report
+    from bursar.synthetic.report import Report
     from bursar.synthetic.table.synthetic_data import SyntheticData
 
 OVERTAKEN = (
@@ -76,7 +76,7 @@ class Synthesis:
 
     def _free(self, wish: TableRequest, rows: int | None, place: Place) -> Prepared:
         from bursar.synthetic.plan.task import NOTHING, EvidentMarginals, workload_of
-        from bursar.synthetic.report.report import counted
+        from bursar.synthetic.report import counted
 
         evident = EvidentMarginals.of(self._sight.visible(0), self.config.domain, size=self._sight.size)
         if not evident.sets:
@@ -203,20 +203,19 @@ class Synthesis:
 
     def _report(self, prepared: Prepared, made: TableRows, evident: EvidentMarginals, charged: int) -> Report:
         from bursar.synthetic.plan.history import future_error
-        from bursar.synthetic.report.judge import Judge, picked_cells
-        from bursar.synthetic.report.report import Report
+        from bursar.synthetic.report import Report, TableComparison, measured_cells
 
         domain, task = evident.domain, prepared.task
         paid = f"{prepared.unit} {from_units(charged):.6g}" if charged else "free"
         own = [record for record in evident.records if record.question == prepared.question]
         picking = task is not None and prepared.plan is not None and prepared.plan.picking is not None
-        judge = Judge(
+        judge = TableComparison(
             domain=domain,
             codes=made.codes,
             total=made.total,
-            clean=evident.clean,
-            remade=evident.remade,
-            picked=picked_cells(task.workload, own) if picking and task is not None else {},
+            consistent=evident.clean,
+            derived=evident.remade,
+            picked=measured_cells(task.workload, own) if picking and task is not None else {},
         )
         later = prepared.workload.future
         return Report(
@@ -227,7 +226,7 @@ class Synthesis:
             total=made.total,
             finished=made.finished,
             lines=judge.lines(prepared.workload.sets, [(own.name,) for own in domain.attributes if own.size > 1]),
-            apart=judge.apart(),
+            apart=judge.unmeasured_pairs(),
             bars=judge.bars(),
             future=None if later is None else future_error(judge.distance(columns) for columns in later),
         )

@@ -27,8 +27,7 @@ from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Stack
 from bursar.estimation.estimate import Estimate
 from bursar.report.files import written
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.estimates import known
+from bursar.synthetic.marginals.estimates import Consistent, linear_estimate
 from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
 from bursar.synthetic.table.fit import cell_numbers
 from bursar.tails.marginals import ByVariance
@@ -192,10 +191,10 @@ class TableAnswers:
 
     def estimate(self, wanted: LinearMap) -> Estimate | None:
         """Weighted least squares over everything measured, with the law of its errors; None where some part was not."""
-        found = known(wanted, self.consistent)
+        found = linear_estimate(wanted, self.consistent)
         if found is None:
             return None
-        law = ByVariance(variances=found.variances, heavy=found.heavy, slip=found.slip)
+        law = ByVariance(variances=found.variances, heavy=found.heavy, slip=found.rounding_error)
         return Estimate(values=found.values, law=law)
 
     def unmeasured(self, wanted: LinearMap) -> tuple[str, ...]:

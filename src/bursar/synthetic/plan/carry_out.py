@@ -17,11 +17,11 @@ from bursar.core.queries import LinearMap
 from bursar.core.verbs import NONE_BARRED
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.marginals.choice import MarginalPurchase
-from bursar.synthetic.marginals.release import buy, marginals_from
+from bursar.synthetic.marginals.answers import MarginalPurchase, buy, marginals_from
 from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.methods import Method, TablePlan, Task
-from bursar.synthetic.table.table import SyntheticTable, table_from
+from bursar.synthetic.rap.rounds import remaining_rap_events, remaining_round_events
+from bursar.synthetic.table.table import SyntheticTable, corrected, table_from
 
 Step = Callable[[int, int], None]
 Stop = Callable[[], bool]
@@ -92,7 +92,7 @@ class Run:
 
     def _rap(self, plan: TablePlan, buyer: Buyer) -> TableRows:
         from bursar.synthetic.rap.rap import rap  # with its compiler, which marginals do not need
-        from bursar.synthetic.rap.rounding import rounded
+        from bursar.synthetic.rap.relaxed import randomized_rounding
 
         assert plan.adaptivity is not None
         assert plan.picking is not None
@@ -115,12 +115,10 @@ class Run:
         if not found.rounds:
             raise QueryError(STOPPED)
         wanted = math.ceil(found.size) if self.rows is None else self.rows
-        codes = rounded(found.relaxed, size=wanted, rng=self.rng).astype(np.int32)
+        codes = randomized_rounding(found.relaxed, size=wanted, rng=self.rng).astype(np.int32)
         return TableRows(codes=codes, total=float(found.size), finished=found.finished)
 
     def _both(self, plan: TablePlan, buyer: Buyer, records: Sequence[Record], *, finished: bool) -> TableRows:
-        from bursar.synthetic.table.combined import corrected  # with the compiler too
-
         assert plan.adaptivity is not None
         assert plan.picking is not None
         task = self.task
@@ -158,13 +156,11 @@ def to_come(task: Task, plan: TablePlan, logged: Logged, version: int) -> tuple[
         Measured(strategy=one.strategy, noise=one.noise, version=version) for one in missing(plan, logged.records)
     ]
     if plan.picking is not None and plan.adaptivity is not None:
-        from bursar.synthetic.rap.rounds import rap_to_come, rounds_to_come  # with the compiler, as above
-
         workload, setting, own = task.workload, plan.adaptivity, logged.own
         if plan.method is Method.RAP:
-            events += rap_to_come(workload, setting, plan.picking, own, version, sized=task.size is not None)
+            events += remaining_rap_events(workload, setting, plan.picking, own, version, sized=task.size is not None)
         else:
-            events += rounds_to_come(workload, setting, plan.picking, own, version)
+            events += remaining_round_events(workload, setting, plan.picking, own, version)
     return tuple(events)
 
 

@@ -9,8 +9,7 @@ from bursar.core.accounting import Measured, Paid, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.errors import QueryError
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.derived import DerivedMarginal, remade
+from bursar.synthetic.marginals.estimates import Consistent, DerivedMarginal, derive_marginals
 from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
 from bursar.synthetic.plan import column_sets as sets
 from bursar.synthetic.plan import history as past
@@ -80,7 +79,7 @@ class EvidentMarginals:
         measurements.advance(own)
         found = tuple(evidence_in(own, domain))
         clean = Consistent(domain, found, size=size)
-        more = tuple(remade(domain, measurements, Reconstructions(domain, measurements), clean))
+        more = tuple(derive_marginals(domain, measurements, Reconstructions(domain, measurements), clean))
         return EvidentMarginals(domain=domain, records=own, clean=clean, evidence=found, remade=more)
 
     @property
