@@ -12,7 +12,6 @@ import os
 import random
 import signal
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,8 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
+
+from harness.cases import mark_what_is_sampled
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job; what tests start would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -43,14 +44,7 @@ def pytest_collection() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of a test marked `sampled(n)`, every nth from the first on stays as it is; the others are heavy."""
-    seen: Counter[str] = Counter()
-    for item in items:
-        if (mark := item.get_closest_marker("sampled")) is not None:
-            test = item.nodeid.partition("[")[0]
-            if seen[test] % mark.args[0]:
-                item.add_marker("heavy")
-            seen[test] += 1
+    mark_what_is_sampled(items)
 
 
 def pytest_collection_finish() -> None:
