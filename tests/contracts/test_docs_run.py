@@ -49,6 +49,7 @@ def test_every_block_is_of_a_kind_that_is_run(page: Path) -> None:
     assert page.name == "cli.md" or not texts(page, "sh")  # those are run with the commands of cli.md
 
 
+@pytest.mark.sampled(3)
 @each("python")
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page is one session beside the demo data; `db` and `sql` are there unless the page makes its own."""

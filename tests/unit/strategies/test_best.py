@@ -60,6 +60,7 @@ def exact_estimates(plan: StrategyPlan, workload: LinearMap) -> None:
     assert np.allclose(found, workload.apply(counts), atol=1e-6)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_kind_against_dense_matrices(name: str, mode: Mode) -> None:
