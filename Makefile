@@ -1,9 +1,6 @@
 # Every target sets up its own .venv: a machine with Python 3.11 and pip is enough.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-# Parallel workers share the cores; BLAS threads of their own would fight over them.
-export OPENBLAS_NUM_THREADS := 1
-export OMP_NUM_THREADS := 1
 # Compiled modules are kept, or every process that a test starts would compile the whole package again.
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q

@@ -16,8 +16,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
+
+from harness.cases import mark_what_is_sampled
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job; what tests start would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,15 +35,25 @@ settings.load_profile("bursar")
 
 
 MAKES_HEAVY = ("mark.heavy", "few(", "sampled(")
-"""What a file with heavy tests has in it: the mark, or a function of `harness.cases` that sets it."""
+"""What a file with heavy tests has in it: a mark, or a function of `harness.cases` that sets it."""
 
 
 def pytest_collection() -> None:
     gc.disable()  # all that is made until the end of the collection stays, and would be looked through again and again
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_what_is_sampled(items)
+
+
 def pytest_collection_finish() -> None:
+    """The libraries are loaded: tests that run side by side would only make BLAS threads wait for each other.
+
+    Processes that tests start are not limited, so that what the package itself does about threads is tried.
+    """
     gc.enable()
+    threadpool_limits(1, user_api="blas")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

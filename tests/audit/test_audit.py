@@ -191,6 +191,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_session_is_played_under_every_kind_of_config(name: str) -> None:
     result = audit(SETTINGS[name], trials=2)

@@ -372,6 +372,7 @@ def without_odd_dates(column: Column) -> Column:
 # --- the suite -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(6)
 @each_store
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
@@ -422,6 +423,7 @@ def test_joint_counts_in_the_order_asked(store: Callable[..., Any]) -> None:
         assert {place: count for place, count in np.ndenumerate(counts) if count} == dict(expected), attrs
 
 
+@pytest.mark.sampled(3)
 @each_store
 @pytest.mark.parametrize("k", [1, 2, 3, 50])
 @pytest.mark.parametrize("partition", [None, "day"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Mapping, Set
 from pathlib import Path
 
-import pytest
-
 import bursar
+from harness.cases import every
 
 SOURCE = Path(bursar.__file__).parent
 
@@ -61,6 +62,11 @@ def name_of(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def later(node: ast.AST) -> bool:
     """Whether what is inside is run after the modules were loaded, or never: functions, and names for types alone."""
     if isinstance(node, ast.If):
@@ -68,12 +74,13 @@ def later(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef)
 
 
-def imports(path: Path, *, of_core_later: bool = True) -> set[str]:
+@functools.cache
+def imports(path: Path, *, of_core_later: bool = True) -> frozenset[str]:
     """What a module imports; inside the core perhaps without the names of the core that it needs later.
 
     An extension gives the core a kind of event, and its verb takes the kernel: each names the other, one of them later.
     """
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     deferred = {inner for node in ast.walk(tree) if later(node) for inner in ast.walk(node)}
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -84,7 +91,7 @@ def imports(path: Path, *, of_core_later: bool = True) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
 def rank(name: str) -> int:
@@ -96,7 +103,7 @@ def rank(name: str) -> int:
     return max(places)[1]
 
 
-def breaches(source: dict[str, set[str]]) -> list[str]:
+def breaches(source: Mapping[str, Set[str]]) -> list[str]:
     found = []
     for name, imported in source.items():
         inside = {i.removeprefix("bursar.") for i in imported if i.startswith("bursar.")}
@@ -121,10 +128,10 @@ def test_stages_are_on_no_analysts_path() -> None:
     assert users == {"audit", "curate.check", "simulate"}
 
 
-@pytest.mark.parametrize("path", modules(*TRUSTED), ids=name_of)
+@every("path", lambda: modules(*TRUSTED), name_of)
 def test_trusted_rooms_have_no_logging_and_no_float_noise(path: Path) -> None:
     bad = {i for i in imports(path) if any(f"{i}.".startswith(f"{f}.") for f in FORBIDDEN)}
-    names = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
+    names = {node.id for node in ast.walk(parsed(path)) if isinstance(node, ast.Name)}
     assert bad == set()
     assert "print" not in names
     assert "default_rng" not in path.read_text()
@@ -175,7 +182,7 @@ def test_nobody_inherits_from_an_engine_or_a_session() -> None:
 def public_classes() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in modules():
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(name_of(path))
     return found

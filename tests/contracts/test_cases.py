@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cases import every, few
+from harness.cases import every, few, mark_what_is_sampled
 
 
 @every("number", lambda: [1, 2, 3])
@@ -41,3 +41,20 @@ def test_few_cases_stay_and_the_others_are_heavy() -> None:
     assert first == "a"
     assert (second.values, pair.values) == (("b",), (1, 2))
     assert all(mark.name == "heavy" for case in (second, pair) for mark in case.marks)
+
+
+def test_of_a_sampled_test_every_nth_case_stays() -> None:
+    class Item:
+        def __init__(self, nodeid: str, *marks: pytest.Mark) -> None:
+            self.nodeid, self.marks, self.heavy = nodeid, marks, False
+
+        def get_closest_marker(self, name: str) -> pytest.Mark | None:
+            return next((mark for mark in self.marks if mark.name == name), None)
+
+        def add_marker(self, name: str) -> None:
+            self.heavy = name == "heavy"
+
+    third = pytest.mark.sampled(3).mark
+    items = [Item(f"test_a[{number}]", third) for number in range(5)] + [Item("test_b[0]", third), Item("test_c[0]")]
+    mark_what_is_sampled(items)  # type: ignore[arg-type]
+    assert [item.heavy for item in items] == [False, True, True, False, True, False, False]

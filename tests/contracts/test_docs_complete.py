@@ -14,7 +14,7 @@ from bursar import errors
 from bursar.cli.app import app
 from bursar.config.section import KEYS
 from bursar.curate.demo import generate
-from harness.warm import warm
+from harness.warm import shell_function
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -90,9 +90,8 @@ def commands_in(page: Path) -> list[str]:
 def test_the_examples_work(tmp_path: Path) -> None:
     generate(tmp_path / "people.csv", rows=20_000)
     lines = ["bursar create", *commands_in(DOCS / "cli.md")]
-    with warm() as definition:
-        script = "\n".join([definition, "set -e", *lines])
-        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    script = "\n".join([shell_function(), "set -e", *lines])
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert len(lines) > 8
 

@@ -21,7 +21,7 @@ from bursar.config import load  # noqa: E402
 from bursar.curate.demo import generate  # noqa: E402
 from bursar.planner.goals import Wanted  # noqa: E402
 from bursar.sql.tokens import questions_of  # noqa: E402
-from harness.warm import warm  # noqa: E402
+from harness.warm import shell_function  # noqa: E402
 
 ROWS = 20_000
 SHOWN_ONLY = ""  # outlines, and outputs without their commands
@@ -49,6 +49,7 @@ def test_every_block_is_of_a_kind_that_is_run(page: Path) -> None:
     assert page.name == "cli.md" or not texts(page, "sh")  # those are run with the commands of cli.md
 
 
+@pytest.mark.sampled(3)
 @each("python")
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page is one session beside the demo data; `db` and `sql` are there unless the page makes its own."""
@@ -63,14 +64,15 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         exec(compile(block, str(page), "exec"), names)
 
 
+@pytest.mark.sampled(3)
 @each("console")
 def test_consoles_print_what_is_shown(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = pages.run
-    with warm() as definition:
-        monkeypatch.setattr(pages, "run", lambda commands, folder: run([definition, *commands], folder)[1:])
-        assert pages.differences(page) == [], f"python tools/pages.py write docs/{page.name}"
+    monkeypatch.setattr(pages, "run", lambda commands, folder: run([shell_function(), *commands], folder)[1:])
+    assert pages.differences(page) == [], f"python tools/pages.py write docs/{page.name}"
 
 
+@pytest.mark.heavy
 @each("sql")
 def test_questions_are_answered(page: Path, tmp_path: Path) -> None:
     config = sql_reference.demo(tmp_path, rows=ROWS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -37,11 +36,14 @@ SYNTAX = {
 """Functions for what is no SQL of ours, which is told with its place, and listed in docs/sql.md."""
 
 
-def rows() -> Iterator[tuple[str, str, str]]:
+@cache
+def rows() -> tuple[tuple[str, str, str], ...]:
     """Class, text and remedy of every row of the page's tables."""
-    for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]:
-        for said, remedy in re.findall(r"^\| `(.+?)` \| (.+) \|$", part, re.MULTILINE):
-            yield part.split("`")[1], said, remedy
+    return tuple(
+        (part.split("`")[1], said, remedy)
+        for part in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
+        for said, remedy in re.findall(r"^\| `(.+?)` \| (.+) \|$", part, re.MULTILINE)
+    )
 
 
 @cache
@@ -129,7 +131,7 @@ def test_no_remedy_is_for_a_refusal_that_does_not_exist() -> None:
 
 
 def test_remedies_are_sentences_and_none_stands_twice() -> None:
-    found = list(rows())
+    found = rows()
     assert len(found) > 80
     assert len({(kind, said) for kind, said, _ in found}) == len(found)
     assert [remedy for *_, remedy in found if not remedy.endswith((".", ".`"))] == []

@@ -36,6 +36,7 @@ ENUMERATED = {"measure", "refine", "above", "select"}
 """Verbs that have an enumeration in this folder."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_one_measurement_tells_no_more_than_the_book_claims(name: str, unit: Unit) -> None:
@@ -48,6 +49,7 @@ def test_one_measurement_tells_no_more_than_the_book_claims(name: str, unit: Uni
     assert (tight == 0) if free else (tight > Decimal("0.79")), "an enumeration that sees no loss proves nothing"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.7])
 def test_the_tails_are_no_exception(scale: float) -> None:
     mechanism = enumerated(once(WOMEN, scale), reach=math.ceil(46 * scale))
@@ -56,12 +58,13 @@ def test_the_tails_are_no_exception(scale: float) -> None:
     assert abs(found.excess) <= ALLOWED  # the claim is reached, and not passed
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize(
     ("adversary", "reach", "margin"),
     [
         pytest.param(branching, 1, 2, id="branching"),
-        pytest.param(chasing, 1, 1, id="chasing"),
+        pytest.param(chasing, 1, 1, id="chasing", marks=pytest.mark.heavy),
         pytest.param(branching, 4, 2, id="branching far", marks=pytest.mark.heavy),
         pytest.param(chasing, 3, 1, id="chasing far", marks=pytest.mark.heavy),
     ],
@@ -124,6 +127,7 @@ def test_gaussian_divergences_keep_to_rho(name: str, unit: Unit) -> None:
             assert renyi_excess(mechanism, left, right, order) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_gaussian_divergences_keep_to_rho_adaptively() -> None:
     def adversary(session: Session) -> None:
         (first,) = session.measure(WOMEN, 1.0, NoiseKind.GAUSSIAN)

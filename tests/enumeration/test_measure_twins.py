@@ -178,6 +178,7 @@ IMPOSSIBLE = {"noise reused", "a coarse Laplace, rounded", "empty groups omitted
 """Twins with outputs that the other side cannot have at all; the others tell 1 more than they claim."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TWINS)
 def test_a_wrong_twin_is_exposed(name: str) -> None:
     excess = TWINS[name]()

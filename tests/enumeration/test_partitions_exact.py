@@ -44,6 +44,7 @@ def everything(session: Session) -> None:
     session.measure(GROWN if first > 2 else OLD_WOMEN, 1.0)
 
 
+@pytest.mark.sampled(3)
 @UNITS
 @pytest.mark.parametrize("adversary", [waiting, everything])
 def test_partitions_tell_no_more_than_the_book_claims(unit: Unit, adversary: object) -> None:

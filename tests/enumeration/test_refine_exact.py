@@ -50,6 +50,7 @@ def answers(transcript: Transcript) -> tuple[int, ...]:
     return tuple(int(n) for body in bodies for n in np.frombuffer(body[body.index(b"\n") + 1 :], "<i8"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("coarse", "fine"), [(2.0, 1.0), (2.5, 0.4), (1.25, 1.2), (40.0, 0.75)])
 def test_the_joint_loss_is_that_of_the_finer_noise(coarse: float, fine: float) -> None:
     mechanism = enumerated(chain(WOMEN, coarse, fine), reach=5)
@@ -70,6 +71,7 @@ def test_the_marginals_are_those_of_each_noise_by_itself() -> None:
                 assert -Decimal("1e-50") <= lacking <= law.missing
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_refined_row_of_any_strategy(name: str, unit: Unit) -> None:
@@ -78,6 +80,7 @@ def test_a_refined_row_of_any_strategy(name: str, unit: Unit) -> None:
     assert worst(mechanism, neighbours(unit)[:: 2 if several else 1]) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_chains_of_refinements() -> None:
     mechanism = enumerated(chain(WOMEN, 3.0, 1.5, 0.8), reach=2)
     found = worst_ratio(mechanism, plus(), plus((0, 0)))
@@ -85,6 +88,7 @@ def test_chains_of_refinements() -> None:
     assert abs(found.ratio - 1 / Decimal("0.8")) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_rows_are_refined_together_and_by_themselves() -> None:
     def adversary(session: Session) -> None:
         session.measure(SEXES, 2.0)
@@ -118,6 +122,7 @@ def stubborn(session: Session) -> None:
     session.refine(1.0, before=2.0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("adversary", [adaptive, stubborn])
 def test_adaptive_refinements_tell_no_more_than_the_book_claims(adversary: Adversary, unit: Unit) -> None:
@@ -169,6 +174,7 @@ class OneNumber(Kernel):
         super().__init__(**parts, sequential=True)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 def test_sequential_composition_claims_enough(unit: Unit) -> None:
     for adversary in (adaptive, chain(BOTH, 2.0, 1.0)):

@@ -60,6 +60,7 @@ def test_the_law_is_the_one_that_is_promised(
     assert apart(found, expected) < Decimal("1e-20")
 
 
+@pytest.mark.sampled(3)
 @UNITS
 @pytest.mark.parametrize("name", CANDIDATES)
 @pytest.mark.parametrize("estimates", [(9, -9), (1, 2, 0)])

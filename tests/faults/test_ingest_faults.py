@@ -54,6 +54,7 @@ def contents(folder: Path) -> tuple[int, int, int]:
     return counted[0], counted[1], counted[2]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
 def test_a_death_at_any_step_leaves_all_or_nothing(tmp_path: Path, behind: bool) -> None:
     place = store(tmp_path)

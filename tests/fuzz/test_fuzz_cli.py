@@ -135,7 +135,7 @@ odd = st.tuples(st.sampled_from(COMMANDS), st.lists(texts, max_size=3)).map(
 junk = st.lists(st.one_of(texts, st.sampled_from(COMMANDS)), max_size=5).map(harmless)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(words=st.one_of(asking, st.just(("release", "-")), odd, junk), stdin=st.one_of(st.binary(max_size=60), scripts))
 @example(words=("query", "-"), stdin=b"\xff\xfe\x00 SELECT")
 @example(words=("query", "-"), stdin=b"SELECT " * 400_000)
@@ -154,7 +154,7 @@ amounts = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     command=st.sampled_from(ASKING),
     kind=st.sampled_from(["--within", "--rmse", "--epsilon"]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -54,6 +55,17 @@ def few(cases: Iterable[Any], most: int = 1) -> list[Any]:
 def sampled(cases: Iterable[Any], stays: Callable[[int, Any], bool]) -> list[Any]:
     """The cases of a family that takes long: those of which `stays(place, case)` is true as they are, others heavy."""
     return [case if stays(place, case) else _heavy(case) for place, case in enumerate(cases)]
+
+
+def mark_what_is_sampled(items: Iterable[pytest.Item]) -> None:
+    """Of the cases of a test marked `sampled(n)`, every nth from the first on stays as it is; the others are heavy."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("sampled")) is not None:
+            test = item.nodeid.partition("[")[0]
+            if seen[test] % mark.args[0]:
+                item.add_marker("heavy")
+            seen[test] += 1
 
 
 def _heavy(case: Any) -> Any:

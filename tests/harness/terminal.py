@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import pty
 import select
-import sys
 import time
 from pathlib import Path
 
 from harness.patience import PATIENCE
+from harness.warm import begin, exit_code
 
 SLOW = 5.0
 
@@ -20,12 +19,10 @@ class Terminal:
     def __init__(self, folder: Path, *words: str) -> None:
         self.said = ""
         self._read = 0
-        own = {"XDG_STATE_HOME": str(folder / "state"), "TERM": "xterm", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
-        program = [sys.executable, "-c", "from bursar.cli import main; main()", *words]
-        self._process, self._terminal = pty.fork()
-        if self._process == 0:
-            os.chdir(folder)
-            os.execve(sys.executable, program, {**os.environ, **own})
+        own = {"XDG_STATE_HOME": str(folder / "state"), "TERM": "xterm", "COLUMNS": "100"}
+        self._terminal, inside = os.openpty()
+        self._line = begin(folder, {**os.environ, **own}, words, [inside] * 3, terminal=True)
+        os.close(inside)
 
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())
@@ -58,7 +55,7 @@ class Terminal:
         while self._listen():
             pass
         os.close(self._terminal)
-        return os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        return exit_code(self._line)
 
     def _listen(self) -> bool:
         """Take in what was printed; False when there is nothing more to come."""

@@ -31,6 +31,7 @@ def alone(name: str, zipf: int, seed: int) -> Trace:
     return ask(system, world, single(len(pool), zipf, 70_000, seed), Trace(system=name, seed=seed), 70_000)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("zipf", "low", "high"), [(0, 4.09, 4.11), (1, 1.90, 1.93)])
 def test_the_exact_cache_of_figure_7(zipf: int, low: float, high: float) -> None:
     runs = [alone("exact-cache", zipf, seed) for seed in SEEDS]
@@ -38,6 +39,7 @@ def test_the_exact_cache_of_figure_7(zipf: int, low: float, high: float) -> None
     assert sum(run.failures for run in runs) < 0.0013 * 350_000
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("zipf", [0, 1])
 def test_the_printed_constants_cost_several_times_the_published_ones(zipf: int) -> None:
     published, printed = (alone(name, zipf, 0).epsilon[-1] for name in ("boost", "boost-printed"))

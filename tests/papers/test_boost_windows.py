@@ -41,6 +41,7 @@ def over(stage: Stage, window: Node, query: Product) -> Product:
     return Product((*cells(stage.domain, a=range(window[0], window[1] + 1)).masks, *query.masks))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 def test_lines_4_to_9_and_27_split_and_branches(seed: int) -> None:
     """Every question: what is tested is the largest run of ready nodes of its split, and the others are bought."""
@@ -91,6 +92,7 @@ def failures(*, whole: bool, error: int, beta: float, shift: float, trials: int)
     return sum(abs(value - int(stage.truth(query)[0])) >= error for value in values)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("whole", [False, True])
 def test_theorem_a_6_end_to_end(whole: bool) -> None:
     """Pr[error >= alpha] <= beta where the estimate is as bad as can be; a cut that is 20 % too high is noticed."""

@@ -260,6 +260,7 @@ GAINS = {  # over the basis with its rows of equal weight; Sec. 3.5 says 1.1, 1.
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", GAINS)
 def test_section_3_5_what_l1_weights_gain(name: str) -> None:
     sizes, kind, gain = GAINS[name]
@@ -304,6 +305,7 @@ DEVIATIONS = 6.5
 """A normal mean is that far off with probability 1e-10; 1000 sums of squares, still a little skewed, below 1e-6."""
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", THROUGH_THE_KERNEL)
 def test_proposition_4_through_the_kernel(name: str, mode: Mode) -> None:

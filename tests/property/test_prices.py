@@ -136,6 +136,7 @@ def told_by_measuring(strategy: LinearMap, mode: Mode, neighbours: Neighbours) -
     return worst / ORDER * (1 - Fraction(1, 10**40))
 
 
+@pytest.mark.sampled(4)
 @NEIGHBOURS
 @MODES
 def test_a_measurement_pays_for_what_it_tells(mode: Mode, neighbours: Neighbours) -> None:
@@ -211,6 +212,7 @@ def underpaid(mode: Mode, neighbours: Neighbours, case: tuple[Product, Product])
     return charged(mode, neighbours, event) < told_by_a_test(event, change, mode, neighbours)
 
 
+@pytest.mark.sampled(4)
 @NEIGHBOURS
 @MODES
 def test_a_sparse_vector_pays_for_every_test_that_it_admits(mode: Mode, neighbours: Neighbours) -> None:
@@ -255,6 +257,7 @@ def _divergence(odds: np.ndarray, apart: float, order: float) -> np.ndarray:
     return np.asarray(np.logaddexp(*terms) / (order - 1))
 
 
+@pytest.mark.sampled(4)
 @NEIGHBOURS
 @MODES
 def test_a_selection_pays_for_what_a_pick_tells(mode: Mode, neighbours: Neighbours) -> None:

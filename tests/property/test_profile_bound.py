@@ -108,6 +108,7 @@ def between(history: list[Asked], new_profile: Callable[[], Profile], exact: Cal
     return True
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("finest", FINEST)
 def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "FINEST", finest)
@@ -120,6 +121,7 @@ def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -
     check()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("pair_cells", PAIR_CELLS)
 def test_replace_one_lies_between(pair_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(norm, "PAIR_CELLS", pair_cells)
@@ -157,6 +159,7 @@ def test_where_everything_fits_the_bound_is_exact(history: list[Asked]) -> None:
         assert exact <= spent <= exact + rounding
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("finest", [2**17, 5, 3])
 @pytest.mark.parametrize("new_profile", [add_remove, replaced])
 @pytest.mark.parametrize("joint_sets", [16, 1])

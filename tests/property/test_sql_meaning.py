@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from public_view import NAMES, View, shows_other
@@ -179,9 +180,7 @@ def check_rows(workload: Workload) -> None:
     assert set(used.tolist()) == set(range(workload.map.rows))
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=SLOW)
-@given(data=st.data(), domain=domains(), named=st.booleans(), seed=st.integers(0, 10**6))
-def test_questions_mean_what_duckdb_answers(data: st.DataObject, domain: Domain, named: bool, seed: int) -> None:
+def check_meaning(data: st.DataObject, domain: Domain, named: bool, seed: int) -> None:
     text = data.draw(questions(domain, named))
     try:
         workload = compiled(text, domain)
@@ -199,7 +198,20 @@ def test_questions_mean_what_duckdb_answers(data: st.DataObject, domain: Domain,
     compare(View(domain, named=named, seed=seed), text, workload)
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@given(data=st.data(), domain=domains(), named=st.booleans(), seed=st.integers(0, 10**6))
+def test_questions_mean_what_duckdb_answers(data: st.DataObject, domain: Domain, named: bool, seed: int) -> None:
+    check_meaning(data, domain, named, seed)
+
+
+@pytest.mark.heavy
 @settings(max_examples=250, deadline=None, suppress_health_check=SLOW)
+@given(data=st.data(), domain=domains(), named=st.booleans(), seed=st.integers(0, 10**6))
+def test_many_questions_mean_what_duckdb_answers(data: st.DataObject, domain: Domain, named: bool, seed: int) -> None:
+    check_meaning(data, domain, named, seed)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data(), domain=domains())
 def test_a_question_survives_being_written_out(data: st.DataObject, domain: Domain) -> None:
     query = parse(data.draw(questions(domain, named=True)))

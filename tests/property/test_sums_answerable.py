@@ -82,6 +82,7 @@ def goals(mode: Mode) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
+@pytest.mark.heavy
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_sum_over_declared_ranges(data: st.DataObject) -> None:

@@ -64,7 +64,7 @@ within five pairs. Faults that only one kind can show take up to eighteen: such 
 
 OF_THEIR_OWN = {"tied", "versions", "refined", "growing", "tested", "chosen"}
 
-FEW, FEW_OF_THEIR_OWN = 3, 6
+FEW, FEW_OF_THEIR_OWN = 2, 4
 """Scenes of a kind that `make test` plays. `make test-all` plays all others."""
 
 STORED = Under(source=stored_source)
@@ -158,6 +158,7 @@ def test_the_counts_that_tie_columns_are_worth_playing() -> None:
     assert endings >= {"SourceError", "LedgerError"}
 
 
+@pytest.mark.heavy
 def test_the_refinements_are_worth_playing() -> None:
     """Rows are refined, refused where the budget is not pure or used up, overtaken by others; commits are lost."""
     refined = 0
@@ -222,6 +223,7 @@ def test_the_selections_are_worth_playing() -> None:
     assert set(endings) >= {"QueryError", "BudgetError", "LedgerError", "SourceError", "Stale"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("source", [plain_source, stored_source], ids=["plain", "stored"])
 def test_a_new_row_may_take_the_place_of_a_counted_one(source: MakeSource) -> None:
     """A unit's second row, added in the second version, may be the one that is kept from then on."""

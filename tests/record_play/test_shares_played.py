@@ -15,7 +15,7 @@ from harness.record_play import faults
 from harness.stage import Under, play
 from harness.steps import Allot, Overtake, Step
 
-QUICK, HEAVY = 8, 8
+FEW, QUICK, HEAVY = 3, 8, 8
 SHARES = tuple(
     tuple((name, Fraction(share, 8)) for name, share in (("ann", ann), ("bob", bob)) if share)
     for ann, bob in ((4, 4), (6, 2), (2, 6), (1, 7), (8, 0), (0, 8))
@@ -42,15 +42,14 @@ def check(kind: str, numbers: range) -> None:
         assert faults(played.pair, shared(played.steps, f"{kind} {number}")) == [], f"{kind} {number}"
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=() if kind in ("group by", "overtaken", "tested") else pytest.mark.heavy)
-        for kind in KINDS
-        if kind != "stored"
-    ],
-)
+@pytest.mark.parametrize("kind", ["group by", "overtaken", "tested"])
 def test_neighbours_look_the_same_under_shares(kind: str) -> None:
+    check(kind, range(FEW))
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "stored"])
+def test_more_neighbours_look_the_same_under_shares(kind: str) -> None:
     check(kind, range(QUICK))
 
 

@@ -95,6 +95,7 @@ def test_another_law_is_rejected(twin: Twin) -> None:
     assert fit(twin) < ALPHA
 
 
+@pytest.mark.heavy
 def test_instances_have_thresholds_of_their_own() -> None:
     """With one threshold for all, the noise of which is drawn once, outcomes would not vary as they should."""
 

@@ -106,6 +106,7 @@ def test_intervals_cover(name: str, narrower: float) -> None:
     assert enough(covered(sql, within, MANY, narrower)) == (narrower == 1.0)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", SMALL)
 def test_intervals_cover_small_counts(name: str) -> None:
     sql, within = SMALL[name]

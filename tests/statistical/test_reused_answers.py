@@ -6,6 +6,7 @@ It misses the last goal nine times in ten: of 40 times more than the 22 allowed,
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 from bursar.core.accounting import Noise
@@ -48,9 +49,11 @@ def too_many() -> int:
     return int(binom.ppf(1 - ALPHA, RUNS, 1 - CONFIDENCE))
 
 
+@pytest.mark.heavy
 def test_the_goal_is_kept_at_every_step() -> None:
     assert max(misses(SystemRandomness()).values()) <= too_many()
 
 
+@pytest.mark.heavy
 def test_noise_that_stays_as_it_was_would_be_found() -> None:
     assert max(misses(Unrefined()).values()) > too_many()

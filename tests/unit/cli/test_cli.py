@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import bursar
 from bursar.cli import main
 from bursar.curate.demo import generate
 
@@ -72,9 +73,18 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def created(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("created")
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    bursar.create(folder / "bursar.toml").close()
+    return folder
+
+
 @pytest.fixture
-def ready(folder: Path, shell: Shell) -> Path:
-    assert shell("create").code == 0
+def ready(folder: Path, created: Path) -> Path:
+    """The current folder, with a ledger that nobody has used."""
+    shutil.copytree(created / "bursar.bursar", folder / "bursar.bursar")
     return folder
 
 
@@ -106,8 +116,6 @@ def test_the_options_of_a_question_are_all_explained(shell: Shell, command: str)
 
 
 def test_version_of_the_program(shell: Shell) -> None:
-    import bursar
-
     assert shell("--version").out == f"bursar {bursar.__version__}\n"
 
 

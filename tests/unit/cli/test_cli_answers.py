@@ -109,6 +109,7 @@ def test_a_price_that_nothing_can_pay(folder: Path, cli: Cli) -> None:
     assert json.loads(cli.out)["price"] is None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("said", "bought"), [("y\n", 1), ("\n", 0), ("\x04", 0)])
 def test_a_person_is_asked_before_paying(folder: Path, said: str, bought: int) -> None:
     (folder / "monday.sql").write_text(BY_SEX)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
+import bursar
 from bursar.cli import main
 from bursar.curate.demo import generate
 
@@ -39,9 +41,19 @@ def shell_on(folder: Path, more: str, monkeypatch: pytest.MonkeyPatch, capsys: p
     return shell
 
 
+@pytest.fixture(scope="module")
+def created(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("created")
+    config = generate(folder / "people.csv", rows=2_000)
+    config.write_text(config.read_text() + TURNS)
+    bursar.create(config).close()
+    return folder
+
+
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return shell_on(tmp_path, TURNS, monkeypatch, capsys)
+def shell(created: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    shutil.copytree(created, tmp_path, dirs_exist_ok=True)
+    return Shell(tmp_path / "bursar.toml", monkeypatch, capsys)
 
 
 def test_a_ticket_and_how_it_is_redeemed(shell: Shell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,17 +46,25 @@ def shell(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return Shell(monkeypatch, capsys)
 
 
-@pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: Shell) -> Path:
-    """A config with shares, its ledger, and one question by each of its analysts."""
-    generate(tmp_path / "people.csv", rows=2_000)
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "bursar.toml"
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a config with shares, its ledger, and one question by each of its analysts."""
+    folder = tmp_path_factory.mktemp("asked")
+    path = generate(folder / "people.csv", rows=2_000)
     path.write_text(path.read_text() + SHARES)
-    assert shell("create")[0] == 0
+    bursar.create(path).close()
     for name, text in (("alice", YOUNG), ("bob", OLD)):
-        assert shell("query", text, "--epsilon", "0.1", "--as", name)[0] == 0
-    return path
+        with bursar.open(path, analyst=name) as db:
+            db.query(text, epsilon=0.1)
+    return folder
+
+
+@pytest.fixture
+def config(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The config of such a folder, which is the current one and nobody else's."""
+    shutil.copytree(asked, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "bursar.toml"
 
 
 def changed(config: Path, shares: str) -> None:

@@ -125,6 +125,7 @@ def test_history_is_kept_among_the_persons_own_files(tmp_path: Path) -> None:
     assert sorted(path.name for path in (folder / "bursar.bursar").iterdir() if "history" in path.name) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", ["bursar.bursar/history", "../{}/bursar.bursar/deep/history"])
 def test_history_is_never_kept_beside_the_ledger(tmp_path: Path, place: str) -> None:
     folder = made(tmp_path)

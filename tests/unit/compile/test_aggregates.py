@@ -102,8 +102,7 @@ def test_exact_counts_give_the_same(block: Block) -> None:
     assert seen == len(known)
 
 
-@every("block", blocks, lambda block: block.text)
-def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
+def check_written_out(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     text = render(parse(block.text))
     assert render(parse(text)) == text
     once, again = compile(parse(block.text), DOMAIN, "people"), compile(parse(text), DOMAIN, "people")
@@ -115,6 +114,17 @@ def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.Du
         for one, other in zip(left, right, strict=True):
             if one is not None and other is not None:  # COALESCE(SUM(x), 0) is written SUM(x)
                 assert one == other or np.isclose(one, other, equal_nan=True)
+
+
+@every("block", lambda: blocks()[::4], lambda block: block.text)
+def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
+    check_written_out(block, database)
+
+
+@pytest.mark.heavy
+@every("block", blocks, lambda block: block.text)
+def test_every_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
+    check_written_out(block, database)
 
 
 def test_there_are_hundreds() -> None:

@@ -115,12 +115,22 @@ def test_exact_counts_give_the_same(block: Block) -> None:
         assert all(line[place] == "0" for line in ours(block.text) if line not in block.lines)
 
 
-@every("block", blocks, lambda block: block.text)
-def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
+def check_written_out(block: Block, database: duckdb.DuckDBPyConnection) -> None:
     text = render(parse(block.text))
     assert render(parse(text)) == text
     assert ours(text) == ours(block.text)
     assert answered(database, text)[1] == block.lines
+
+
+@every("block", lambda: blocks()[::4], lambda block: block.text)
+def test_a_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
+    check_written_out(block, database)
+
+
+@pytest.mark.heavy
+@every("block", blocks, lambda block: block.text)
+def test_every_question_written_out_gives_the_same(block: Block, database: duckdb.DuckDBPyConnection) -> None:
+    check_written_out(block, database)
 
 
 def test_there_are_hundreds() -> None:

@@ -80,6 +80,7 @@ def test_null_is_where_duckdb_has_it(item: str, quiet: bool, database: duckdb.Du
     assert answer.remarks[-1] == NO_ROWS
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("item", ["AVG(f)", "VAR_POP(f)", "MEDIAN(f)", "COUNT(*) FILTER (WHERE f > 20) / COUNT(*)"])
 def test_a_question_about_nobody_at_all(item: str) -> None:
     answer = asked(f"SELECT {item} AS x FROM mix WHERE f > 20 AND f < 20")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Period
@@ -50,6 +50,7 @@ def test_effects(
     assert found.cells == cells
 
 
+@settings(max_examples=30)
 @given(values=st.lists(st.integers(-40, 140).map(lambda n: n / 4), min_size=1, max_size=30))
 def test_numbers_by_the_definition(values: list[float]) -> None:
     found = effect(AGE, values)

@@ -60,6 +60,7 @@ def asked() -> Asked:
     return Asked(db, table, lows, highs, db.batch(texts, within=3000, confidence=SURE))
 
 
+@pytest.mark.heavy
 def test_a_sine_plan_answers_and_is_cheaper_than_the_ranges_themselves(asked: Asked) -> None:
     first = asked.batch.answers[0]
     assert (first.source, first.note.split()[0]) == ("strategy", "sines")
@@ -67,6 +68,7 @@ def test_a_sine_plan_answers_and_is_cheaper_than_the_ranges_themselves(asked: As
     assert 0 < asked.batch.charge < 0.2 * asked.batch.one_by_one
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("narrower", "right"), [(1, True), (6, False)], ids=["as stated", "six times narrower"])
 def test_all_errors_are_within_their_bars(asked: Asked, narrower: float, right: bool) -> None:
     """False alarms have a chance of 1e-6. Bars of about one deviation would fail: 500 ranges have many directions."""
@@ -75,6 +77,7 @@ def test_all_errors_are_within_their_bars(asked: Asked, narrower: float, right: 
     assert bool(np.all(np.abs(asked.errors()) <= bars / narrower)) == right
 
 
+@pytest.mark.heavy
 def test_other_ranges_are_free_and_agree_with_each_other(asked: Asked) -> None:
     spent = asked.db.budget().spent
     left, right, whole = (asked.db.query(between(*r), within=3000) for r in ((77, 4999), (5000, 90_000), (77, 90_000)))
@@ -85,6 +88,7 @@ def test_other_ranges_are_free_and_agree_with_each_other(asked: Asked) -> None:
     assert again.values[0][0] == pytest.approx(asked.batch.answers[1].values[0][0], abs=1e-6)
 
 
+@pytest.mark.heavy
 def test_what_the_plan_does_not_settle_has_a_price(asked: Asked) -> None:
     """Nearly all of the column was asked for, so the NULL cell takes part; a closer look has to be bought."""
     assert asked.db.explain("SELECT COUNT(*) FROM people WHERE x IS NULL", within=3000).price == 0
@@ -146,6 +150,7 @@ def test_goals_are_kept_at_a_lower_price(goal: dict[str, float]) -> None:
         assert not meets(offer.law, closer)  # and no more is bought than was asked for
 
 
+@pytest.mark.heavy
 def test_pure_mode_has_no_sines() -> None:
     domain = Domain((IntegerRange(name="x", lower=0, upper=1999, null=0),))
     db = engine(settings=config(domain=domain, budget=Budget.of(epsilon=9.0)), table=np.zeros(2000, int))

@@ -13,6 +13,7 @@ from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.proposers.strategy import Strategy
 from bursar.strategies import optimal as memory
+from harness.cases import few
 from harness.small import config, counts, engine
 
 RUNNING = "SELECT " + ", ".join(f"COUNT(*) FILTER (WHERE age <= {i}) AS a{i}" for i in range(10)) + " FROM people"
@@ -96,7 +97,7 @@ def test_noise_that_cannot_be_drawn_is_not_offered() -> None:
 
 
 @pytest.mark.parametrize("stated", [1.0, 2.0], ids=["as stated", "twice the variance stated"])
-@pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "concentrated"])
+@pytest.mark.parametrize("budget", few(BUDGETS), ids=["pure", "concentrated"])
 def test_errors_have_the_stated_variance(budget: Budget, stated: float) -> None:
     """2,000 answers, at alpha 1e-6: six deviations, since sums of squares are skewed. The wrong twin states half of the
     true variance, and is 20 or more deviations away."""

@@ -101,6 +101,7 @@ def test_refused_by_the_declared_columns(case: Case) -> None:
         compile(parse(case.rewrite), PEOPLE, "people")
 
 
+@pytest.mark.heavy
 @every("case", lambda: [*reading(), *compiling()], lambda case: case.text)
 def test_what_is_offered_to_an_analyst_can_be_asked_as_a_whole(case: Case) -> None:
     """Reading alone does not know the columns; what an analyst gets to see was compiled against them."""

@@ -59,6 +59,7 @@ def exact_estimates(plan: StrategyPlan, workload: LinearMap) -> None:
     assert np.allclose(found, workload.apply(counts), atol=1e-6)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_kind_against_dense_matrices(name: str, mode: Mode) -> None:
@@ -101,12 +102,14 @@ def test_marginals_are_certified_as_optimal() -> None:
     assert np.sqrt(plan.variances(1.0).sum()) == pytest.approx(svd_bound(W.T @ W), rel=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["boxes", "tables", "range tables"])
 def test_errors_through_the_kernel_are_as_predicted(name: str) -> None:
     _, workload = WORKLOADS[name]
     check_errors(best_strategy(workload, Mode.CONCENTRATED), workload, DOMAIN)
 
 
+@pytest.mark.heavy
 def test_range_tables_of_a_large_domain_go_through_the_residual_basis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best, "SMALL_JOINT", 1)
     workload = Stack((Product((B, A)), Product((C, B)), Product((A, EVERYBODY))))

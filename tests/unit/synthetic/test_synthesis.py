@@ -78,6 +78,7 @@ def test_a_table_costs_what_was_allowed_and_once_only(neighbours: Neighbours, bu
         assert made.report.total == total
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["marginals", "both", "rap"])
 def test_what_the_same_run_bought_meanwhile_is_not_bought_again(method: str) -> None:
     """Both were prepared before either of them paid."""
@@ -206,6 +207,7 @@ class Interrupted(Exception):
     pass
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["marginals", "rap", "both"])
 def test_an_interrupted_run_goes_on_and_buys_nothing_twice(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every verb fails once after its commit: what it bought is in the log, and nobody has heard of it."""

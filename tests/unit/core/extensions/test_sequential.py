@@ -126,8 +126,10 @@ def test_versions_have_numbers_of_their_own() -> None:
 def test_never_below_the_profile(neighbours: Neighbours, mode: Mode) -> None:
     strategies = maps(DOMAIN).filter(lambda found: 0 < found.rows <= 12 and found.largest() < 2**10)
 
+    scales = st.floats(2.0**9, 2.0**20)  # with less noise a loss could be larger than any book holds
+
     @settings(max_examples=40, deadline=None)
-    @given(st.lists(st.tuples(strategies, st.floats(1.0, 2.0**20)), min_size=1, max_size=3), st.data())
+    @given(st.lists(st.tuples(strategies, scales), min_size=1, max_size=3), st.data())
     def check(bought: list[tuple[LinearMap, float]], data: st.DataObject) -> None:
         events: list[Event] = [measured(strategy, scale) for strategy, scale in bought]
         if mode is Mode.PURE:
