@@ -21,7 +21,7 @@ from bursar.pace import paced
 from bursar.planner.batch import Batch, split, together
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 
 Progress = Callable[[int, int], None]
 """Hears how much of how much is done."""
@@ -75,7 +75,7 @@ class OpenBatch:
     ) -> None:
         self._engine, self._wanted, self._progress = engine, wanted, progress
         self._key, self._wait, self._ticket = key, wait, ticket
-        self._requests: list[Request] = []
+        self._requests: list[PlanningRequest] = []
         self._asked: list[BatchQuestion] = []
         self._seen: float | None = None  # the price that somebody has looked at
         self._one_by_one: list[float] = []

@@ -13,7 +13,7 @@ from bursar.estimation.estimate import error_bars, meets
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, GoalKind
 from bursar.planner.offer import Offer, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 
 SPARE = 1.05
 """Errors of several outputs are rounded one by one, and the multiples they are planned in with them."""
@@ -37,7 +37,7 @@ class Preset:
         return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
 
 
-def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
+def offers(preset: Preset, request: PlanningRequest, views: Views) -> Iterator[Offer]:
     """All offers that the kernel can run, proposer by proposer, computed as they are asked for."""
     as_it_is = _as_it_is(request)
     for proposer in preset.proposers:
@@ -48,7 +48,7 @@ def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
         yield from map(views.completed, filter(views.possible, proposer.offers(request, views)))
 
 
-def _as_it_is(request: Request) -> bool:
+def _as_it_is(request: PlanningRequest) -> bool:
     """Whether a question is only for those who take every map: it asks for thresholds, or for very many numbers."""
     wanted = request.workload.map
     parts = wanted.parts if isinstance(wanted, Stack) else (wanted,)
@@ -56,7 +56,7 @@ def _as_it_is(request: Request) -> bool:
     return many or any(isinstance(part, Thresholds) for part in parts)
 
 
-def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
+def choose(preset: Preset, request: PlanningRequest, views: Views) -> Offer | None:
     """The best offer, or None where nothing meets the goal. A free offer that meets it ends the search.
 
     What is left cannot pay for comes last: an offer that bids below its price must not keep out one that fits.
@@ -73,7 +73,7 @@ def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
     return min(found, key=lambda offer: offer.price.at_most, default=None)
 
 
-def taken(offer: Offer, request: Request) -> bool:
+def taken(offer: Offer, request: PlanningRequest) -> bool:
     """Whether an offer can be chosen. One that goes by name is, where the asker names it, and nothing else then."""
     if request.synthetic:
         return offer.by_name
@@ -117,7 +117,7 @@ def widest(offer: Offer, goal: Goal) -> float:
     return float(error_bars(offer.law, goal).max(initial=0.0))
 
 
-def fits(preset: Preset, request: Request, views: Views, cap: int) -> Goal | None:
+def fits(preset: Preset, request: PlanningRequest, views: Views, cap: int) -> Goal | None:
     """The tightest goal of the same kind, found by bisection to 1 %, that some offer meets for at most `cap` units."""
     if request.goal.kind is GoalKind.SPEND:
         return None
@@ -142,9 +142,9 @@ def _with_amount(goal: Goal, amount: float) -> Goal:
     return Goal(kind=goal.kind, amount=amount, confidence=goal.confidence)
 
 
-def _stated(request: Request, factor: float) -> Goal:
+def _stated(request: PlanningRequest, factor: float) -> Goal:
     """The goal of a request, in the words it was stated in, with its amounts multiplied and rounded up."""
-    goal = request.promised
+    goal = request.goal_in_counts
     parts = tuple(replace(part, amount=_round_up(SPARE * factor * part.amount)) for part in goal.parts)
     return replace(_with_amount(goal, _round_up(factor * goal.amount)), parts=parts)
 

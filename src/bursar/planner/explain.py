@@ -10,7 +10,7 @@ from bursar.core.accounting import from_units, left_of
 from bursar.estimation.estimate import meets
 from bursar.planner.choose import Preset, best, offers, widest, within_cap
 from bursar.planner.offer import Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class Explanation:
         ]
 
 
-def explain(preset: Preset, request: Request, views: Views) -> Explanation:
+def explain(preset: Preset, request: PlanningRequest, views: Views) -> Explanation:
     """All offers of the preset, and which one would be taken."""
     found = list(offers(preset, request, views))
     met = [offer.by_name == request.synthetic and meets(offer.law, request.goal) for offer in found]
@@ -115,7 +115,7 @@ def explain(preset: Preset, request: Request, views: Views) -> Explanation:
     )
     return Explanation(
         question=request.text,
-        goal=request.promised.describe(),
+        goal=request.goal_in_counts.describe(),
         contract=preset.contract.value,
         unit=views.mode.unit,
         offers=lines,

@@ -14,7 +14,7 @@ from bursar.core.queries import LinearMap
 from bursar.core.seals import looked_at
 from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.views.learner import Histograms
 from bursar.views.measurements import Measurements, Reconstructions
 from bursar.views.nodes import Nodes
@@ -132,5 +132,5 @@ class Proposer(Protocol):
     by_name: ClassVar[bool] = False  # the only one that is asked where the asker wants the synthetic table
 
     @abstractmethod
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """What it would do about a question, for which price and with which error; computed from the log alone."""

@@ -18,7 +18,7 @@ from bursar.planner.choose import Preset, choose
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, SyntheticRows, Views
 from bursar.planner.refusal import refusal
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.threads import one_thread
 from bursar.views.learner import Histograms
 from bursar.views.measurements import Measurements, Reconstructions, measured_size
@@ -86,7 +86,7 @@ class Planner:
         self._lock = threading.Lock()
 
     @one_thread()
-    def choose(self, request: Request) -> Offer:
+    def choose(self, request: PlanningRequest) -> Offer:
         """The offer to take; raises the refusal, which names a goal that would fit, where there is none."""
         admit(self.preset.family, request)
         with self._lock:
@@ -97,15 +97,15 @@ class Planner:
             return offer
 
     @one_thread()
-    def explain(self, request: Request) -> Explanation:
+    def explain(self, request: PlanningRequest) -> Explanation:
         admit(self.preset.family, request)
         with self._lock:
-            found = self._explained(replace(request, explain=True))
+            found = self._explained(replace(request, asked=replace(request.asked, explain=True)))
         if self.promised is None or not self._prices.shares():
             return found
         return replace(found, sharing=self.promised.short)
 
-    def _explained(self, request: Request) -> Explanation:
+    def _explained(self, request: PlanningRequest) -> Explanation:
         return explain(self.preset, request, self.views(request.analyst))
 
     @one_thread()

@@ -9,7 +9,7 @@ from bursar.errors import BudgetError, BursarError, GoalError, QueryError
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset, choose, fits, spending_cap
 from bursar.planner.offer import Offer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 
 NO_TABLE = (
     "there is no synthetic table of these data that could answer this\n"
@@ -17,7 +17,7 @@ NO_TABLE = (
 )
 
 
-def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None) -> BursarError:
+def refusal(preset: Preset, request: PlanningRequest, views: Views, offer: Offer | None) -> BursarError:
     """Why a request cannot be answered now, with the tightest goal that could be; nothing was spent."""
     if request.synthetic:
         return QueryError(NO_TABLE)
@@ -29,7 +29,7 @@ def refusal(preset: Preset, request: Request, views: Views, offer: Offer | None)
     if offer is None:
         hint = "" if goal is None else f"\ntry: {goal.describe()}"
         wish = "cheap" if request.goal.kind is GoalKind.SPEND else "exact"
-        return GoalError(f"no answer can be that {wish}: {request.promised.describe()}{hint}")
+        return GoalError(f"no answer can be that {wish}: {request.goal_in_counts.describe()}{hint}")
     asked, left, limit = _binding(offer, views, cap)
     return BudgetError(
         asked=from_units(asked),
@@ -50,7 +50,7 @@ def _binding(offer: Offer, views: Views, cap: int | None) -> tuple[int, int, str
     return asked, views.left, "is left" if views.analyst is None else f"is left of the share of {views.analyst}"
 
 
-def _without_cap(preset: Preset, request: Request, views: Views) -> Offer | None:
+def _without_cap(preset: Preset, request: PlanningRequest, views: Views) -> Offer | None:
     """What would be taken if the analyst had set no limit to the price."""
     if request.goal.most is None:
         return None

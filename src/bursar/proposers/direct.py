@@ -24,14 +24,14 @@ from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.tails.tails import half_width, scale_for, single_tail
 
 ROUNDED = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
 
 
-_MADE: WeakKeyDictionary[Request, tuple[Views, list[Offer]]] = WeakKeyDictionary()
+_MADE: WeakKeyDictionary[PlanningRequest, tuple[Views, list[Offer]]] = WeakKeyDictionary()
 """The offers of requests that are being planned."""
 
 
@@ -41,7 +41,7 @@ class Direct(Proposer):
     name = "direct"
     any_map = True
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """What others compare themselves with, and so made once for each request, as long as the views are the same."""
         seen, made = _MADE.get(request, (None, []))
         if seen is not views:
@@ -49,7 +49,7 @@ class Direct(Proposer):
             _MADE[request] = views, made
         return made
 
-    def _offers(self, request: Request, views: Views) -> list[Offer]:
+    def _offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted = request.workload.map
         if wanted.rows == 0:
             return []

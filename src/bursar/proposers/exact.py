@@ -6,7 +6,7 @@ import numpy as np
 
 from bursar.estimation.estimate import Certain, Estimate, IndependentRows
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.views.measurements import noise_of
 
 
@@ -14,7 +14,7 @@ class Exact(Proposer):
     name = "exact"
     any_map = True
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted = request.workload.map
         if wanted.rows == 0:
             nothing = Estimate(values=np.zeros(0), law=Certain())

@@ -23,7 +23,7 @@ from bursar.estimation.least_squares import FEW_ROWS, Reconstruction
 from bursar.estimation.rehearsal import MergedGroups, Rehearsal
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.views.measurements import products_of
 
 MOST_ROWS = FEW_ROWS
@@ -68,7 +68,7 @@ class RowPlan:
 class Incremental(Proposer):
     name = "incremental"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted = request.workload.map
         if views.mode is Mode.PURE or request.goal.kind is GoalKind.SPEND:
             return []
@@ -77,7 +77,7 @@ class Incremental(Proposer):
         made = [self._offer(known, request, views) for known in views.reconstructions.over(wanted)]
         return [offer for offer in made if offer is not None]
 
-    def _offer(self, known: Reconstruction, request: Request, views: Views) -> Offer | None:
+    def _offer(self, known: Reconstruction, request: PlanningRequest, views: Views) -> Offer | None:
         if views.domain.cells(known.columns) > LARGEST_JOINT:
             return None
         plan = _plan(known, request)
@@ -106,7 +106,7 @@ def _measure(plan: RowPlan, verbs: Verbs) -> Estimate:
     return Estimate(values=plan.weights @ np.concatenate([plan.known, *bought]), law=plan.law)
 
 
-def _plan(known: Reconstruction, request: Request) -> RowPlan | None:
+def _plan(known: Reconstruction, request: PlanningRequest) -> RowPlan | None:
     """The first of a few targets whose plan keeps the goal."""
     goal, wanted = request.goal, request.workload.map
     for share in SHRINK:

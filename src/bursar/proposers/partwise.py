@@ -17,7 +17,7 @@ from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, each_of
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import ROUNDED, Part, law_of, noises_of, note_of, price_of
 from bursar.tails.tails import single_tail
 from bursar.views.measurements import noise_of
@@ -52,7 +52,7 @@ class Partwise(Proposer):
 
     name = "one-by-one"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted, goal = request.workload.map, request.goal
         if not isinstance(wanted, PartwiseMap):
             return []

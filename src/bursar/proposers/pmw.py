@@ -23,7 +23,7 @@ from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.pmw_calibration import Calibrated, Calibration, Checked, Lemma, Printed, Published, Tight
 from bursar.proposers.pmw_scope import Heights, covers, heights_of, learnt, scope_of
 from bursar.views.learner import Learner, Learning, learnable, rows_of
@@ -107,7 +107,7 @@ class Pmw(Proposer):
     def grouped(self, groups: tuple[Names, ...]) -> Pmw:
         return Pmw(self.settings.grouped(groups))
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         settings, goal, wanted = self.settings, request.goal, request.workload.map
         if goal.kind is not GoalKind.ERROR or wanted.rows == 0:
             return []

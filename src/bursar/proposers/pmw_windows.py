@@ -24,7 +24,7 @@ from bursar.errors import BudgetError
 from bursar.estimation.estimate import Estimate
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.pmw import MOST_ROWS, SAME, TIGHT, PmwSettings, calibrated
 from bursar.proposers.pmw_calibration import Calibrated, Checked
 from bursar.proposers.pmw_plan import WindowPlan, WindowQuestion, bought_law, window_mask
@@ -61,7 +61,7 @@ class PmwWindows(Proposer):
     def grouped(self, groups: tuple[Names, ...]) -> PmwWindows:
         return PmwWindows(self.settings.grouped(groups), cut=self._cut, warm=self._warm, whole=self._whole)
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         settings, wanted = self.settings, request.workload.map
         if views.domain.partition is None or request.goal.kind is not GoalKind.ERROR or wanted.rows == 0:
             return []
@@ -91,7 +91,7 @@ class PmwWindows(Proposer):
         make = partial(LearnerTree, views.domain, learning, self._cut, self._warm)
         return views.histograms.of((learning, self._cut, self._warm), make)
 
-    def _asked(self, request: Request, tree: LearnerTree, views: Views) -> WindowQuestion | None:
+    def _asked(self, request: PlanningRequest, tree: LearnerTree, views: Views) -> WindowQuestion | None:
         wanted = request.workload.map
         parts = [part for part in (windowed(one, views.domain) for one in products_of(wanted)) if part is not None]
         windows = {window for window, _ in parts}
@@ -114,7 +114,7 @@ class PmwWindows(Proposer):
             partitions=views.domain.partitions,
         )
 
-    def _outright(self, request: Request, views: Views) -> list[Offer]:
+    def _outright(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted, goal = request.workload.map, request.goal
         made = calibrated(self.settings.calibration, goal.amount, goal.beta, wanted.rows, self.settings.answers)
         if made is None:

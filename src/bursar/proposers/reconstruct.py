@@ -10,13 +10,13 @@ from bursar.estimation.estimate import Estimate, NearlyNormal, WeightedRows
 from bursar.estimation.least_squares import LaterRows
 from bursar.estimation.sine_columns import answers
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 
 
 class Reconstruct(Proposer):
     name = "reconstruct"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """The reconstruction with the least mean squared error, if any determines the question."""
         wanted = request.workload.map
         if wanted.rows == 0 or isinstance(wanted, Predicate):

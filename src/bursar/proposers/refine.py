@@ -6,7 +6,7 @@ from bursar.core.accounting import Mode
 from bursar.core.queries import LinearMap
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem
 from bursar.views.measurements import products_of
 from bursar.views.nodes import Node, boxes_of
@@ -20,7 +20,7 @@ class Refine(Proposer):
 
     name = "refine"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted = request.workload.map
         if views.mode is not Mode.PURE or request.goal.kind is GoalKind.SPEND or not 1 <= wanted.rows <= MOST_ROWS:
             return []

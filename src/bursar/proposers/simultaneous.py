@@ -21,7 +21,7 @@ from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.exact import Exact
 from bursar.views.measurements import Measurements, Reconstructions, products_of
 from bursar.views.nodes import Nodes
@@ -173,7 +173,7 @@ class Reuse(Proposer):
     def __init__(self, estimators: Estimators) -> None:
         self._estimators = estimators
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted = request.workload.map
         if wanted.rows == 0:
             return Exact().offers(request, views)
@@ -208,7 +208,7 @@ class OnePurchase(Proposer):
         self.name = inner.name
         self._inner, self._estimators = inner, estimators
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted = request.workload.map
         if wanted.rows == 0:
             return []
@@ -218,7 +218,7 @@ class OnePurchase(Proposer):
         ]
         return [offer for offer in made if offer is not None]
 
-    def _plans(self, request: Request, views: Views, number: int) -> list[tuple[Measured, Offer]]:
+    def _plans(self, request: PlanningRequest, views: Views, number: int) -> list[tuple[Measured, Offer]]:
         """Plans at about the right failure probability: what is bought decides how many questions share it."""
         determined = self._estimators.family.determined
         own = determined(products_of(request.workload.map))
@@ -235,7 +235,9 @@ class OnePurchase(Proposer):
             found += [(more, better) for more, better in again if (more.strategy.digest, more.noise.kind) == key][:1]
         return found
 
-    def _promised(self, event: Measured, request: Request, views: Views, number: int, plan: Offer) -> Offer | None:
+    def _promised(
+        self, event: Measured, request: PlanningRequest, views: Views, number: int, plan: Offer
+    ) -> Offer | None:
         products = products_of(event.strategy)
         if sum(product.rows for product in products) != event.strategy.rows:
             return None  # a transform, whose rows are not counts of cells
@@ -277,7 +279,7 @@ def _noise(estimator: RowEstimator, noise: Noise, number: int, goal: Goal) -> No
         return None
 
 
-def _stricter(request: Request, share_of_one: float) -> Request:
+def _stricter(request: PlanningRequest, share_of_one: float) -> PlanningRequest:
     """The request with the confidence at which each of its rows fails with no more than this share of beta."""
     rows, goal = request.workload.map.rows, request.goal
     beta = max(any_of(SPARE * goal.beta * share_of_one, rows), LEAST_BETA)

@@ -22,7 +22,7 @@ from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, meets
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 
 INWARD = 1 - 1e-9
 """Answers are kept this much nearer than they must be, for the sake of rounding."""
@@ -71,7 +71,7 @@ class Synthetic(Proposer):
     any_map = True  # a table can be asked anything
     by_name = True  # and is asked alone where the asker names it
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """Edge cases: a goal that is a price is no reason to take the table, so only the second kind is offered."""
         table, wanted = views.synthetic(), request.workload.map
         if table is None or wanted.rows == 0:

@@ -237,11 +237,11 @@ class Synthesis:
         from bursar.synthetic.plan.column_sets import asked
 
         requests = [self._engine.prepare(sql, Wanted(synthetic=True)) for sql in questions]
-        return tuple(dict.fromkeys(columns for request in requests for columns in asked(request.compiled.map)))
+        return tuple(dict.fromkeys(columns for request in requests for columns in asked(request.asked.workload.map)))
 
     def _read(self, text: str) -> list[tuple[str, ...]]:
         from bursar.synthetic.plan.column_sets import asked
 
         config = self.config
         found = reader(config.domain, config.table, config.levels)(text, self.kernel.sealed() or 0)
-        return [] if found is None else asked(found.compiled.map)
+        return [] if found is None else asked(found.asked.workload.map)

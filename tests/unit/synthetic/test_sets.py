@@ -48,8 +48,8 @@ def test_sets_by_name() -> None:
 def test_the_columns_of_a_question() -> None:
     db = engine()
     text = "SELECT region, COUNT(*) FROM people WHERE age < 5 GROUP BY region"
-    assert asked(db.engine.prepare(text, _free(), None).compiled.map) == [("age", "region")]
-    assert asked(db.engine.prepare("SELECT COUNT(*) FROM people", _free(), None).compiled.map) == []
+    assert asked(db.engine.prepare(text, _free(), None).asked.workload.map) == [("age", "region")]
+    assert asked(db.engine.prepare("SELECT COUNT(*) FROM people", _free(), None).asked.workload.map) == []
 
 
 def _free() -> Wanted:

@@ -20,7 +20,7 @@ from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.precision_search import Posterior, PrecisionSearch
 from bursar.strategies.tree import Box
 from bursar.tails.near_lattice import pitches
@@ -116,13 +116,13 @@ class PurchaseProblem:
     """One wish for one question: to which level its rows must be brought, and what that does to the question."""
 
     wish: CandidateRows
-    request: Request
+    request: PlanningRequest
     views: Views
     known: Reconstruction
     market: PrecisionSearch
 
     @staticmethod
-    def of(wish: CandidateRows, request: Request, views: Views) -> PurchaseProblem | None:
+    def of(wish: CandidateRows, request: PlanningRequest, views: Views) -> PurchaseProblem | None:
         """None where question and rows tell too many cells apart."""
         wanted = request.workload.map
         known = views.reconstructions.on(views.domain.ordered([*wanted.attrs, *wish.rows.attrs])).copy()

@@ -16,13 +16,14 @@ from bursar.core.ledger import Record
 from bursar.core.seals import Seals
 from bursar.errors import BursarError
 from bursar.goal import Goal, GoalKind
+from bursar.planner.balance import planning_request
 from bursar.planner.batch import together
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest, Request
 from bursar.report.status import OWNER, Money
 from bursar.sql import parse
 from bursar.sql.tokens import questions_of
 
-Read = Callable[[str, int], Request | None]
+Read = Callable[[str, int], PlanningRequest | None]
 """From the text of a question, and how many partitions were sealed then, to the question, if it is one."""
 
 ANY = Goal(kind=GoalKind.RMSE, amount=1.0)
@@ -90,17 +91,17 @@ def purchases_of(history: Entries, texts: Mapping[str, str]) -> list[QuestionPur
 def reader(domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> Read:
     """Reads one question, or several that were asked as one."""
 
-    def read(text: str, sealed: int) -> Request | None:
+    def read(text: str, sealed: int) -> PlanningRequest | None:
         try:
             asked = [question(sql, sealed) for sql in questions_of(text)]
             return asked[0] if len(asked) == 1 else together(asked, None)
         except BursarError:
             return None
 
-    def question(sql: str, sealed: int) -> Request:
+    def question(sql: str, sealed: int) -> PlanningRequest:
         query = parse(sql)
         goal = ANY if query.goal is None else query.goal
         workload = compile_query(query, domain, table, None if domain.partition is None else sealed, levels)
-        return Request.of(text=sql, workload=workload, asked=goal, goal=goal, analyst="")
+        return planning_request(Request(text=sql, workload=workload, goal=goal, analyst=""))
 
     return read

@@ -16,7 +16,7 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Views
 from bursar.planner.planner import Planner
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact
 from bursar.proposers.partwise import Partwise
@@ -121,7 +121,7 @@ class _Log:
         return self._records[bisect_right(self._positions, position) : bisect_right(self._positions, self.until)]
 
 
-def _direct(request: Request, bought: Sequence[Record], views: Views) -> tuple[Event, ...]:
+def _direct(request: PlanningRequest, bought: Sequence[Record], views: Views) -> tuple[Event, ...]:
     """The question measured by itself, with the mean squared error that the answer had; nothing where that is unknown.
 
     What is measured part by part takes several measurements.
@@ -135,7 +135,7 @@ def _direct(request: Request, bought: Sequence[Record], views: Views) -> tuple[E
     return () if best is None else best.price.events
 
 
-def _mean_square(request: Request, bought: Sequence[Record], views: Views) -> float | None:
+def _mean_square(request: PlanningRequest, bought: Sequence[Record], views: Views) -> float | None:
     """How exact the answer was, rather too little than too much.
 
     In this order: the very rows that were asked for, the rows that were bought alone, everything that was known.
