@@ -25,7 +25,7 @@ from bursar.core.source.source import table_shape
 from bursar.errors import AnalystError, BudgetError, GoalError, QueryError
 from bursar.session import Bursar
 from bursar.sql.tokens import questions_of
-from bursar.synthetic.plan.task import PREFIX
+from bursar.synthetic.plan.workload import PREFIX
 
 
 @dataclass(frozen=True, kw_only=True)

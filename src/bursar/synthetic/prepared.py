@@ -17,9 +17,9 @@ from bursar.pace import paced
 from bursar.report.status import budget_of
 
 if TYPE_CHECKING:
-    from bursar.synthetic.plan.carry_out import Logged
     from bursar.synthetic.plan.methods import TablePlan, Task
-    from bursar.synthetic.plan.task import EvidentMarginals, MarginalWorkload
+    from bursar.synthetic.plan.offers import Logged
+    from bursar.synthetic.plan.workload import EvidentMarginals, MarginalWorkload
     from bursar.synthetic.session import Synthesis
     from bursar.synthetic.table.synthetic_data import SyntheticData
 
@@ -98,7 +98,7 @@ class Prepared:
     @cached_property
     def logged(self) -> Logged:
         """The log as the run finds it."""
-        from bursar.synthetic.plan.carry_out import Logged
+        from bursar.synthetic.plan.offers import Logged
 
         version = self.synthesis.kernel.version()
         remade = [own.record(version) for own in self.evident.remade]
@@ -109,7 +109,7 @@ class Prepared:
         """All that is still to be bought, in its worst case: what is priced, and held while the table is made."""
         if self.plan is None or self.task is None:
             return ()
-        from bursar.synthetic.plan.carry_out import to_come
+        from bursar.synthetic.plan.offers import to_come
 
         return to_come(self.task, self.plan, self.logged, self.synthesis.kernel.version())
 

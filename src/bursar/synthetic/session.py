@@ -18,9 +18,9 @@ from bursar.synthetic.alone import Turn, alone
 from bursar.synthetic.prepared import Place, Prepared, Progress
 
 if TYPE_CHECKING:
-    from bursar.synthetic.plan.carry_out import Run, TableRows
     from bursar.synthetic.plan.methods import Task
-    from bursar.synthetic.plan.task import EvidentMarginals, TableRequest
+    from bursar.synthetic.plan.offers import Run, TableRows
+    from bursar.synthetic.plan.workload import EvidentMarginals, TableRequest
     from bursar.synthetic.report.report import Report
     from bursar.synthetic.table.synthetic_data import SyntheticData
 
@@ -59,7 +59,7 @@ class Synthesis:
         (`history`, with a share `augment` for others). Without `spend` it is free, made of what is in the log; with it,
         up to that much is spent. `method`: "marginals", "rap", "both", or "auto" for the least error to expect.
         """
-        from bursar.synthetic.plan.task import TableRequest
+        from bursar.synthetic.plan.workload import TableRequest
 
         if rows is not None and rows < 1:
             raise QueryError("a synthetic table has at least one row")
@@ -75,7 +75,7 @@ class Synthesis:
         return self._paid(wish, spend, method, rows, place)
 
     def _free(self, wish: TableRequest, rows: int | None, place: Place) -> Prepared:
-        from bursar.synthetic.plan.task import NOTHING, EvidentMarginals, workload_of
+        from bursar.synthetic.plan.workload import NOTHING, EvidentMarginals, workload_of
         from bursar.synthetic.report.report import counted
 
         evident = EvidentMarginals.of(self._sight.visible(0), self.config.domain, size=self._sight.size)
@@ -98,7 +98,7 @@ class Synthesis:
 
     def _paid(self, wish: TableRequest, spend: float, method: str, rows: int | None, place: Place) -> Prepared:
         from bursar.synthetic.plan.methods import Method, chosen, plans, reasons
-        from bursar.synthetic.plan.task import PREFIX, EvidentMarginals, workload_of
+        from bursar.synthetic.plan.workload import PREFIX, EvidentMarginals, workload_of
 
         named = [each.value for each in Method]
         if method not in ("auto", *named):
@@ -149,7 +149,7 @@ class Synthesis:
         self, prepared: Prepared, progress: Progress, stop: Callable[[], bool], turn: Turn
     ) -> tuple[TableRows, int]:
         """The rows, and what they cost in units of 2^-50."""
-        from bursar.synthetic.plan.task import PROPOSER
+        from bursar.synthetic.plan.workload import PROPOSER
 
         plan, task = prepared.plan, prepared.task
         assert plan is not None
@@ -178,12 +178,12 @@ class Synthesis:
         return made, grant.charged.account
 
     def _run(self, prepared: Prepared, task: Task, progress: Progress, stop: Callable[[], bool]) -> Run:
-        from bursar.synthetic.plan.carry_out import Run
+        from bursar.synthetic.plan.offers import Run
 
         return Run(task=task, logged=prepared.logged, rows=prepared.rows, on_step=progress, stop=stop)
 
     def _finished(self, prepared: Prepared, made: TableRows, charged: int) -> SyntheticData:
-        from bursar.synthetic.plan.task import EvidentMarginals
+        from bursar.synthetic.plan.workload import EvidentMarginals
         from bursar.synthetic.store import StoredTable, mark
         from bursar.synthetic.table.synthetic_data import SyntheticData
 
