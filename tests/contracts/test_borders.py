@@ -32,7 +32,7 @@ ORDER = (
     ("synthetic.sight",),
     ("engine",),
     ("curate.intake", "curate.ingest"),
-    ("batch", "owner", "synthetic.session", "synthetic.prepared", "synthetic.alone"),
+    ("batch", "owner", "synthetic.session", "synthetic.alone"),
     ("session",),
     ("audit",),
     ("simulate",),

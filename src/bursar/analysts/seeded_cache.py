@@ -28,11 +28,10 @@ from bursar.core.accounting import Measured, Mode, from_units, left_of
 from bursar.core.domain import Domain
 from bursar.core.ledger import Ledger, Record
 from bursar.errors import BudgetError
-from bursar.planner.choose import Preset, acceptable, choose, fits
+from bursar.planner.choose import Preset, acceptable, choose, fits, refusal
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
 from bursar.planner.planner import Planner, Prices, Promised
-from bursar.planner.refusal import refusal
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.exact import Exact

@@ -15,7 +15,7 @@ from bursar.cli.opened import CONFIG, Analyst, Data, Json, opened, read_file
 from bursar.report.text import commands as show_queue
 
 if TYPE_CHECKING:
-    from bursar.synthetic.prepared import Prepared
+    from bursar.synthetic.session import Prepared
 
 
 def synth(
@@ -57,6 +57,9 @@ def synth(
     price: Annotated[
         bool, typer.Option("--price", help="Only say what it would cost and how exact it is. Free.")
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Only list every way to make it, with its price and error. Free.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Pay without asking; scripts are never asked.")] = False,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="If it is not your turn, print a ticket that keeps your place, and end.")
@@ -90,11 +93,15 @@ def synth(
         if price:
             _tell(prepared, as_json=json)
             return
+        if explain:
+            told = prepared.explain()
+            print(json_module.dumps(told.to_json(), indent=2) if json else str(told))
+            return
         prepared.check()
         if not (yes or json or _agreed(prepared)):
             print("nothing was made, and nothing was paid")
             return
-        with stopped.Watch(bursar).over(prepared.purpose), working.working("at work"):
+        with stopped.Watch(bursar).over(prepared.request.text), working.working("at work"):
             made = prepared.make(progress=working.progress, seconds=time)
         made.write(out)
         if report is not None:

@@ -1,4 +1,7 @@
-"""The four verbs as an offer sees them. An offer is given this protocol, never the kernel."""
+"""The verbs as an offer sees them: four look at the data, one keeps budget aside for them.
+
+An offer is given this protocol, never the kernel.
+"""
 
 from __future__ import annotations
 
@@ -61,3 +64,6 @@ class Verbs(Protocol):
         `count` rows are picked one after the other, without replacement, each with a probability in proportion to
         exp(|q_i(D) - estimates_i| / scale); rows whose numbers are `barred` are never picked.
         """
+
+    def renew(self) -> None:
+        """Put off the end of the hold where it is near: for a plan that takes its time between its verbs."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ class Batch:
             )
         return f"{shown}\n\n{error}\ncost   {cost} {alone}; {first.money_left()}\n{first.footer()[2]}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         answers = [answer.to_json() for answer in self.answers]
         return {"charge": self.charge, "unit": self.unit, "one_by_one": self.one_by_one, "answers": answers}
 

@@ -169,9 +169,7 @@ class Invested(Proposer):
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         key = (self, request.workload.map.digest, request.goal)
-        if key not in views.remembered:
-            views.remembered[key] = self._invest.known(request, views)
-        known: Offer | None = views.remembered[key]
+        known = views.remember(key, lambda: self._invest.known(request, views))
         return [] if known is None else [known]
 
 

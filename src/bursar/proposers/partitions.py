@@ -146,10 +146,12 @@ class ByPartition(Proposer):
     def _costs(self, way: Way, partition: int, scale: float, views: Views) -> bool:
         """Whether a purchase for one partition costs anything. Prices take long, so this is found once per log."""
         key = (self, views.analyst, way.columns, partition, scale)
-        if key not in views.remembered:
+
+        def costs() -> bool:
             events = basket_of(way.shelf, np.array([partition]), scale, views).events
-            views.remembered[key] = bool(events) and views.price(events) > 0
-        return bool(views.remembered[key])
+            return bool(events) and views.price(events) > 0
+
+        return views.remember(key, costs)
 
     def _alone(self, basket: PartitionPlan, views: Views) -> int:
         """What the basket costs by itself: the same for any partitions, so it is worked out once per kind."""

@@ -15,7 +15,7 @@ import pytest
 
 from bursar.cli import main
 from bursar.curate.demo import generate
-from bursar.synthetic.prepared import Prepared
+from bursar.synthetic.session import Prepared
 
 NAMED = ("--marginals", "sex,marital; sex,member")
 BY_SEX = "SELECT sex, COUNT(*) FROM people GROUP BY sex"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from numpy.random import Generator
 
+from bursar.core.verbs import Verbs
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.defaults import Adaptivity
 from bursar.synthetic.rap.projection import Stop, never
@@ -36,7 +36,7 @@ class Trial:
 
 def diagonal_search(
     workload: ThresholdWorkload,
-    buyer: Buyer,
+    verbs: Verbs,
     *,
     spend: Spend,
     size: int,
@@ -65,7 +65,7 @@ def diagonal_search(
         if setting not in done and not (done and stop()):
             found = rap(
                 workload,
-                buyer,
+                verbs,
                 rounds=setting.rounds,
                 picks=setting.picks,
                 spend=part.part(1 - JUDGED),
@@ -74,7 +74,7 @@ def diagonal_search(
                 rng=rng,
                 stop=stop,
             )
-            done[setting] = Trial(adaptivity=setting, projected=found, error=_worst(buyer, found, part.part(JUDGED)))
+            done[setting] = Trial(adaptivity=setting, projected=found, error=_worst(verbs, found, part.part(JUDGED)))
         return done[setting].error if setting in done else float("inf")
 
     best = bisected(diagonal, error)
@@ -113,10 +113,10 @@ def _alike(grid: Sequence[Adaptivity], setting: Adaptivity) -> list[Adaptivity]:
     return [other for other in grid if other.rounds * other.picks == setting.rounds * setting.picks]
 
 
-def _worst(buyer: Buyer, found: Projected, spend: Spend) -> float:
+def _worst(verbs: Verbs, found: Projected, spend: Spend) -> float:
     """How many people the worst answer is off by: a query picked as in a round of RAP, and measured."""
     half, candidates = spend.part(1 / 2), found.workload.candidates
     estimates = relaxed_counts(found.workload, found.relaxed, size=found.size)
-    picked = buyer.select(candidates, estimates, count=1, scale=half.selection_scale(1)).values
-    measured = buyer.measure(found.workload.taken(picked), half.noise(1)).values
+    picked = verbs.select(candidates, estimates, count=1, scale=half.selection_scale(1)).values
+    measured = verbs.measure(found.workload.taken(picked), half.noise(1)).values
     return abs(float(measured[0] - estimates[picked[0]]))

@@ -17,11 +17,11 @@ from bursar.arrays import Reals
 from bursar.core.accounting import Measured
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
+from bursar.core.verbs import Verbs
 from bursar.errors import QueryError
 from bursar.synthetic.marginals.choice import Allowance, MarginalPurchase, plan_marginals
 from bursar.synthetic.marginals.consistent import Consistent
 from bursar.synthetic.marginals.evidence import MOST_TOGETHER, Names, evidence_in
-from bursar.synthetic.plan.buyer import Buyer
 from bursar.tails.marginals import Cells, largest_error, lowering, on_simplex
 
 Sets = Sequence[Sequence[str]]
@@ -29,7 +29,7 @@ Sets = Sequence[Sequence[str]]
 
 def buy(
     plan: Sequence[MarginalPurchase],
-    buyer: Buyer,
+    verbs: Verbs,
     records: Iterable[Record] = (),
     *,
     on_step: Callable[[int, int], None] | None = None,
@@ -47,7 +47,7 @@ def buy(
         if (purchase.strategy.digest, purchase.noise) not in known:
             if stop is not None and stop():
                 break
-            have.append(buyer.measure(purchase.strategy, purchase.noise))
+            have.append(verbs.measure(purchase.strategy, purchase.noise))
         if on_step is not None:
             on_step(number + 1, len(plan))
     return have
@@ -134,7 +134,7 @@ def ordered_sets(domain: Domain, sets: Sets) -> tuple[Names, ...]:
 
 def measure_marginals(
     sets: Sets,
-    buyer: Buyer,
+    verbs: Verbs,
     domain: Domain,
     *,
     budget: Allowance,
@@ -147,7 +147,7 @@ def measure_marginals(
     """Spend the budget on a workload of marginals, and answer it from that and from the records of the log."""
     wanted = ordered_sets(domain, sets)
     plan = plan_marginals(domain, wanted, budget, size=size)
-    return marginals_from(buy(plan, buyer, records, on_step=on_step, stop=stop), wanted, domain, size=size, shape=shape)
+    return marginals_from(buy(plan, verbs, records, on_step=on_step, stop=stop), wanted, domain, size=size, shape=shape)
 
 
 def marginals_from(

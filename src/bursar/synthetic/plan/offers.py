@@ -1,30 +1,45 @@
-"""From a plan to rows: buy what is missing, and make a table of everything."""
+"""Offers to make a synthetic table: what is still to be bought, its price, and the run that makes rows of everything.
+
+They are chosen, explained, refused and paid for like the offers that answer questions.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from bursar.arrays import Codes
-from bursar.core.accounting import Event, Measured, Noise, Selected
+from bursar.core.accounting import Event, Measured, Selected
 from bursar.core.ledger import Record
-from bursar.core.queries import LinearMap
-from bursar.core.verbs import NONE_BARRED
+from bursar.core.verbs import Verbs
 from bursar.errors import QueryError
+from bursar.goal import Goal
+from bursar.planner.explain import Explanation
+from bursar.planner.offer import Price, PricedPlan, Views
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.marginals.choice import MarginalPurchase
 from bursar.synthetic.marginals.release import buy, marginals_from
-from bursar.synthetic.plan.buyer import Buyer
-from bursar.synthetic.plan.methods import Method, TablePlan, Task
+from bursar.synthetic.plan.methods import TablePlan, Task
+from bursar.synthetic.plan.workload import PROPOSER, Method
+from bursar.synthetic.report.report import counted
 from bursar.synthetic.table.table import SyntheticTable, table_from
 
 Step = Callable[[int, int], None]
 Stop = Callable[[], bool]
+
+
+def silent(done: int, of: int) -> None:
+    """Nobody is told."""
+
+
+def never() -> bool:
+    """Nothing stops the run."""
+    return False
+
 
 SPREAD = 4
 """Rows of a table that is to be corrected, for each row of the corrected one."""
@@ -52,87 +67,91 @@ class Logged:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Run:
-    """One table to make: of what, how many rows, who hears how far it is, and what stops it."""
+class TableRun:
+    """One table to make: of what, by which plan, how many rows, who hears how far it is, and what stops it."""
 
     task: Task
+    plan: TablePlan
     logged: Logged
     rows: int | None  # None: as many as the data have, or seem to have
-    on_step: Step
-    stop: Stop
+    on_step: Step = silent
+    stop: Stop = never
     rng: Generator = field(default_factory=entropy)
 
-    def from_log(self) -> TableRows:
-        """A table of what is there; nothing is bought."""
-        return self._fitted([*self.logged.records, *self.logged.remade], finished=True)
-
-    def carry_out(self, plan: TablePlan, buyer: Buyer) -> TableRows:
+    def carry_out(self, verbs: Verbs) -> TableRows:
         """Buy what the plan has and the log has not, then make the table.
 
         Guarantees: every purchase admits itself, and is in the log before anything is made of it. Where `stop` says so,
-        no more is bought, and the table is made of what there is.
+        no more is bought, and the table is made of what there is. The hold is renewed meanwhile.
         """
-        if plan.method is Method.RAP:
-            return self._rap(plan, buyer)
-        have = buy(plan.purchases, buyer, self.logged.records, on_step=self.on_step, stop=self.stop)
-        if not any(isinstance(record.event, Measured) for record in have):
-            raise QueryError(STOPPED)
-        everything, finished = [*have, *self.logged.remade], not missing(plan, have)
-        if plan.method is Method.MARGINALS:
-            return self._fitted(everything, finished=finished)
-        return self._both(plan, buyer, everything, finished=finished)
 
-    def _fitted(self, records: Sequence[Record], *, finished: bool) -> TableRows:
-        table = self._table(records, self.rows)
-        return TableRows(codes=table.codes, total=table.answers.consistent.total(), finished=finished)
+        def stop() -> bool:
+            verbs.renew()
+            return self.stop()
+
+        return replace(self, stop=stop)._made(verbs)
+
+    def _made(self, verbs: Verbs) -> TableRows:
+        plan = self.plan
+        if plan.method is Method.RAP:
+            return self._rap(verbs)
+        records = buy(plan.purchases, verbs, self.logged.records, on_step=self.on_step, stop=self.stop)
+        everything, finished = [*records, *self.logged.remade], not missing(plan, records)
+        if not any(isinstance(record.event, Measured) for record in everything):
+            raise QueryError(STOPPED)
+        if plan.method is Method.MARGINALS:
+            table = self._table(everything, self.rows)
+            return TableRows(codes=table.codes, total=table.answers.consistent.total(), finished=finished)
+        return self._both(verbs, everything, finished=finished)
 
     def _table(self, records: Sequence[Record], rows: int | None) -> SyntheticTable:
         task = self.task
         return table_from(records, task.sets, task.domain, size=task.size, rows=rows, rng=self.rng, stop=self.stop)
 
-    def _rap(self, plan: TablePlan, buyer: Buyer) -> TableRows:
+    def _rap(self, verbs: Verbs) -> TableRows:
         from bursar.synthetic.rap.rap import rap  # with its compiler, which marginals do not need
         from bursar.synthetic.rap.rounding import rounded
 
-        assert plan.adaptivity is not None
-        assert plan.picking is not None
+        setting, picking = self.plan.adaptivity, self.plan.picking
+        assert setting is not None
+        assert picking is not None
         if self.stop() and not self.logged.own:  # or the number of rows would be bought
             raise QueryError(STOPPED)
-        done = sum(isinstance(record.event, Selected) for record in self.logged.own)
-        found = rap(
+        projected = rap(
             self.task.workload,
-            _Told(buyer, self.on_step, done=done, of=plan.adaptivity.rounds),
-            rounds=plan.adaptivity.rounds,
-            picks=plan.adaptivity.picks,
-            spend=plan.picking,
+            verbs,
+            rounds=setting.rounds,
+            picks=setting.picks,
+            spend=picking,
             size=self.task.size,
             rng=self.rng,
             records=self.logged.own,
+            on_round=lambda number: self.on_step(min(number, setting.rounds), setting.rounds),
             stop=self.stop,
         )
-        if not found.rounds and self.task.size is None:
+        if not projected.rounds and self.task.size is None:
             raise QueryError(COUNTED)
-        if not found.rounds:
+        if not projected.rounds:
             raise QueryError(STOPPED)
-        wanted = math.ceil(found.size) if self.rows is None else self.rows
-        codes = rounded(found.relaxed, size=wanted, rng=self.rng).astype(np.int32)
-        return TableRows(codes=codes, total=float(found.size), finished=found.finished)
+        rows = math.ceil(projected.size) if self.rows is None else self.rows
+        codes = rounded(projected.relaxed, size=rows, rng=self.rng).astype(np.int32)
+        return TableRows(codes=codes, total=float(projected.size), finished=projected.finished)
 
-    def _both(self, plan: TablePlan, buyer: Buyer, records: Sequence[Record], *, finished: bool) -> TableRows:
+    def _both(self, verbs: Verbs, records: Sequence[Record], *, finished: bool) -> TableRows:
         from bursar.synthetic.table.combined import corrected  # with the compiler too
 
-        assert plan.adaptivity is not None
-        assert plan.picking is not None
-        task = self.task
+        setting, picking, task = self.plan.adaptivity, self.plan.picking, self.task
+        assert setting is not None
+        assert picking is not None
         total = marginals_from(records, task.sets, task.domain, size=task.size).consistent.total()
-        wanted = math.ceil(total) if self.rows is None else self.rows
+        rows = math.ceil(total) if self.rows is None else self.rows
         codes, done = corrected(
-            self._table(records, SPREAD * max(wanted, math.ceil(total))),
+            self._table(records, SPREAD * max(rows, math.ceil(total))),
             task.workload,
-            buyer,
-            spend=plan.picking,
-            setting=plan.adaptivity,
-            rows=wanted,
+            verbs,
+            spend=picking,
+            setting=setting,
+            rows=rows,
             rng=self.rng,
             records=self.logged.own,
             on_step=self.on_step,
@@ -144,8 +163,8 @@ class Run:
 def missing(plan: TablePlan, records: Sequence[Record]) -> list[MarginalPurchase]:
     """The purchases of a plan that are not among the records."""
     measured = [record.event for record in records if isinstance(record.event, Measured)]
-    known = {(event.strategy.digest, event.noise) for event in measured}
-    return [one for one in plan.purchases if (one.strategy.digest, one.noise) not in known]
+    bought = {(event.strategy.digest, event.noise) for event in measured}
+    return [purchase for purchase in plan.purchases if (purchase.strategy.digest, purchase.noise) not in bought]
 
 
 def to_come(task: Task, plan: TablePlan, logged: Logged, version: int) -> tuple[Event, ...]:
@@ -155,41 +174,70 @@ def to_come(task: Task, plan: TablePlan, logged: Logged, version: int) -> tuple[
     `MarginalPurchase`, `Round` and `Spend` set the noise. What is in the log already is not among it.
     """
     events: list[Event] = [
-        Measured(strategy=one.strategy, noise=one.noise, version=version) for one in missing(plan, logged.records)
+        Measured(strategy=purchase.strategy, noise=purchase.noise, version=version)
+        for purchase in missing(plan, logged.records)
     ]
     if plan.picking is not None and plan.adaptivity is not None:
         from bursar.synthetic.rap.rounds import rap_to_come, rounds_to_come  # with the compiler, as above
 
-        workload, setting, own = task.workload, plan.adaptivity, logged.own
+        workload, setting, records = task.workload, plan.adaptivity, logged.own
         if plan.method is Method.RAP:
-            events += rap_to_come(workload, setting, plan.picking, own, version, sized=task.size is not None)
+            events += rap_to_come(workload, setting, plan.picking, records, version, sized=task.size is not None)
         else:
-            events += rounds_to_come(workload, setting, plan.picking, own, version)
+            events += rounds_to_come(workload, setting, plan.picking, records, version)
     return tuple(events)
 
 
-@dataclass
-class _Told:
-    """A buyer that says how many rounds have been picked."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableOffer(PricedPlan[TableRows]):
+    """One way to make a table. The worst case of all that is still to be bought is its price, and held meanwhile."""
 
-    buyer: Buyer
-    on_step: Step
-    done: int
-    of: int
+    table: TableRun
 
-    def measure(self, strategy: LinearMap, noise: Noise) -> Record:
-        return self.buyer.measure(strategy, noise)
+    @property
+    def label(self) -> str:
+        return self.table.plan.method.value
 
-    def select(
-        self,
-        candidates: LinearMap,
-        estimates: NDArray[np.int64],
-        *,
-        count: int,
-        scale: float,
-        barred: NDArray[np.int64] = NONE_BARRED,
-    ) -> Record:
-        found = self.buyer.select(candidates, estimates, count=count, scale=scale, barred=barred)
-        self.done = min(self.done + 1, self.of)
-        self.on_step(self.done, self.of)
-        return found
+    def widest(self, goal: Goal) -> float:
+        """The largest error over all cells of the workload, which is exceeded every other time."""
+        return self.table.plan.error
+
+    def watched(self, on_step: Step, stop: Stop) -> TableOffer:
+        """The same offer, with somebody who hears how far it is and may stop it."""
+        table = replace(self.table, on_step=on_step, stop=stop)
+        return replace(self, table=table, run=table.carry_out)
+
+
+class TableExplanation(Explanation):
+    """Every way to make a table; what picked counts cost depends on which ones they are."""
+
+    charged = "the most that would be charged now"
+
+
+def paid_offer(run: TableRun, views: Views) -> TableOffer:
+    """A plan as an offer, at what it would cost now."""
+    events = to_come(run.task, run.plan, run.logged, views.version)
+    return views.completed(table_offer(run, Price(events=events, at_most=views.price(events))))
+
+
+def table_offer(run: TableRun, price: Price) -> TableOffer:
+    measured = [event.strategy.rows for event in price.events if isinstance(event, Measured)]
+    picked = [event.count for event in price.events if isinstance(event, Selected)]
+    return TableOffer(
+        proposer=PROPOSER,
+        price=price,
+        run=run.carry_out,
+        reuses=sum(evidence.table.size for evidence in run.task.evidence),
+        buys=sum(measured) + sum(picked[::-1][::2]),  # from the last on, every other one stands in for measuring
+        note=_note(run.plan),
+        table=run,
+    )
+
+
+def _note(plan: TablePlan) -> str:
+    """What it would measure."""
+    marginals = sum(len(purchase.sources) for purchase in plan.purchases)
+    parts = [counted(marginals, "whole marginal")] if marginals else []
+    if plan.adaptivity is not None:
+        parts.append(f"{counted(plan.adaptivity.rounds, 'round')} of {plan.adaptivity.picks:,} picked counts")
+    return ", then ".join(parts) if parts else "what is in the log"

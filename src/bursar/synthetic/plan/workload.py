@@ -1,14 +1,16 @@
-"""What a synthetic table is to be made of, from what somebody asked for and what the log holds."""
+"""What is asked of a synthetic table, and the marginals that it is to be right about, from that and from the log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from bursar.core.accounting import Measured, Paid, Versioned
 from bursar.core.domain import Domain
-from bursar.core.ledger import Record
+from bursar.core.ledger import Record, chain
 from bursar.errors import QueryError
+from bursar.goal import LARGEST_AMOUNT, Goal, GoalKind
 from bursar.synthetic.marginals.consistent import Consistent
 from bursar.synthetic.marginals.derived import DerivedMarginal, remade
 from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
@@ -33,15 +35,31 @@ NOTHING = (
 NO_HISTORY = "nothing was asked yet that a workload could be drawn from\ntry: --ways 2 instead of --history"
 
 
+class Method(Enum):
+    MARGINALS = "marginals"
+    RAP = "rap"
+    BOTH = "both"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableRequest:
-    """Which marginals the table is to be right about; at most one of the first four is given."""
+    """A table to be made: which marginals it is to be right about, and what may be spent.
+
+    At most one of the first four is given.
+    """
 
     ways: int | None = None
     marginals: str | None = None
     workload: tuple[Names, ...] | None = None
     history: bool = False
     augment: float = 0.0
+    rows: int | None = None  # as many as the data have, or seem to have, unless named
+    spend: float | None = None  # nothing, unless named
+    method: str = "auto"
+    unit: str  # of the budget
+    analyst: str
+    wait: bool = True  # whether to stand in line until the turn comes
+    ticket: int | None = None  # the place in line, from a call that would not wait
 
     def __post_init__(self) -> None:
         given = [self.ways is not None, self.marginals is not None, self.workload is not None, self.history]
@@ -49,10 +67,29 @@ class TableRequest:
             raise QueryError("give one of ways, marginals, workload and history, not several")
         if self.augment and not self.history:
             raise QueryError("augment adds to a history\ntry: --history --augment 0.1")
+        methods = [method.value for method in Method]
+        if self.spend is not None and self.method not in ("auto", *methods):
+            raise QueryError(f"there is no method {self.method!r}\ntry: auto, {', '.join(methods)}")
+
+    @property
+    def goal(self) -> Goal:
+        """The least error for what may be spent."""
+        amount = 1 / LARGEST_AMOUNT if self.spend is None else self.spend
+        return Goal(kind=GoalKind.SPEND, amount=amount, unit=self.unit)
 
     @property
     def text(self) -> str:
-        """As the log will have it: the same wish has the same text."""
+        """As the log will have it: the same request has the same text. A free table leaves nothing in the log."""
+        return "" if self.spend is None else f"{PREFIX}{self.about}, {self.method}, {self.unit} {self.spend:.9g}"
+
+    @property
+    def question(self) -> str:
+        """What the log calls it."""
+        return chain.question(self.text)
+
+    @property
+    def about(self) -> str:
+        """Which marginals, in words."""
         if self.history:
             return f"history, augment {self.augment:g}"
         if self.marginals is not None:
@@ -75,18 +112,18 @@ class EvidentMarginals:
     @staticmethod
     def of(records: Sequence[Record], domain: Domain, *, size: int | None) -> EvidentMarginals:
         """Edge cases: records of earlier versions are left out, for they are about other data."""
-        own = tuple(current(records))
+        of_version = tuple(current(records))
         measurements = Measurements(domain)
-        measurements.advance(own)
-        found = tuple(evidence_in(own, domain))
-        clean = Consistent(domain, found, size=size)
-        more = tuple(remade(domain, measurements, Reconstructions(domain, measurements), clean))
-        return EvidentMarginals(domain=domain, records=own, clean=clean, evidence=found, remade=more)
+        measurements.advance(of_version)
+        evidence = tuple(evidence_in(of_version, domain))
+        clean = Consistent(domain, evidence, size=size)
+        derived = tuple(remade(domain, measurements, Reconstructions(domain, measurements), clean))
+        return EvidentMarginals(domain=domain, records=of_version, clean=clean, evidence=evidence, remade=derived)
 
     @property
     def sets(self) -> list[Names]:
         """Column sets that something is known about."""
-        measured = [own.source.columns for own in self.evidence] + [own.columns for own in self.remade]
+        measured = [evidence.source.columns for evidence in self.evidence] + [each.columns for each in self.remade]
         return [columns for columns in dict.fromkeys(measured) if columns]
 
 
@@ -102,7 +139,7 @@ def asked_before(records: Sequence[Record], texts: Mapping[str, str], read: Read
     Free answers are not in the log, so they count for nothing. Of what was not asked in SQL, or whose text was erased,
     the columns that were measured count. Sets too large to learn are left out.
     """
-    found: list[Names] = []
+    column_sets: list[Names] = []
     before: tuple[str, str] | None = None
     for record in records:
         event, text = record.event, texts.get(record.question, "")
@@ -113,10 +150,10 @@ def asked_before(records: Sequence[Record], texts: Mapping[str, str], read: Read
             named = read(text) if text else ()
             for columns in named or (sets.asked(event.strategy) if isinstance(event, Measured) else ()):
                 try:
-                    found += sets.fitting(domain, [columns])
+                    column_sets += sets.fitting(domain, [columns])
                 except QueryError:
                     continue
-    return found
+    return column_sets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,41 +166,41 @@ class MarginalWorkload:
 
 
 def workload_of(
-    wish: TableRequest,
+    request: TableRequest,
     evident: EvidentMarginals,
     texts: Mapping[str, str],
     read: Read,
     *,
     analyst: str | None,
-    spending: bool,
 ) -> MarginalWorkload:
-    """The column sets that were wished for: all of some size, named ones, those of questions, or of the history.
+    """The column sets that are asked for: all of some size, named ones, those of questions, or of the history.
 
     The history is that of one analyst, who sees no question of others; None, the data owner, sees all of them.
 
-    Edge cases: without a wish, pairs where something may be spent, and otherwise whatever the log knows.
+    Edge cases: where none are named, pairs if something may be spent, and otherwise whatever the log knows.
     """
     domain = evident.domain
-    if wish.history:
+    if request.history:
         seen = [record for record in evident.records if analyst in (None, record.analyst)]
-        asked = asked_before(seen, texts, read, domain)
-        if not asked:
+        history = asked_before(seen, texts, read, domain)
+        if not history:
             raise QueryError(NO_HISTORY)
-        halves = past.split(asked)
-        weights = past.augmented(past.weights(halves.past), _varying(domain), wish.augment)
+        halves = past.split(history)
+        weights = past.augmented(past.weights(halves.past), _varying(domain), request.augment)
         weights = {domain.ordered(columns): weight for columns, weight in weights.items()}
         fitting = sets.fitting(domain, weights)
-        return MarginalWorkload(sets=fitting, weights={own: weights[own] for own in fitting}, future=halves.future)
-    if wish.marginals is not None:
-        return MarginalWorkload(sets=sets.named(domain, wish.marginals))
-    if wish.workload is not None:
-        return MarginalWorkload(sets=sets.fitting(domain, wish.workload))
-    if wish.ways is None and not spending:
+        weights = {columns: weights[columns] for columns in fitting}
+        return MarginalWorkload(sets=fitting, weights=weights, future=halves.future)
+    if request.marginals is not None:
+        return MarginalWorkload(sets=sets.named(domain, request.marginals))
+    if request.workload is not None:
+        return MarginalWorkload(sets=sets.fitting(domain, request.workload))
+    if request.ways is None and request.spend is None:
         if not evident.sets:
             raise QueryError(NOTHING)
         return MarginalWorkload(sets=sets.fitting(domain, evident.sets))
-    return MarginalWorkload(sets=sets.ways(domain, 2 if wish.ways is None else wish.ways))
+    return MarginalWorkload(sets=sets.ways(domain, 2 if request.ways is None else request.ways))
 
 
 def _varying(domain: Domain) -> list[str]:
-    return [own.name for own in domain.attributes if own.size > 1]
+    return [attribute.name for attribute in domain.attributes if attribute.size > 1]

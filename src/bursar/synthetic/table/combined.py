@@ -14,8 +14,8 @@ from numpy.random import Generator
 
 from bursar.arrays import Codes, Integers, Reals
 from bursar.core.ledger import Record
+from bursar.core.verbs import Verbs
 from bursar.synthetic.plan.bought import Bought, RunProgress
-from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.defaults import Adaptivity
 from bursar.synthetic.rap.rounds import Round
@@ -31,7 +31,7 @@ Stop = Callable[[], bool]
 def corrected(
     table: SyntheticTable,
     workload: ThresholdWorkload,
-    buyer: Buyer,
+    verbs: Verbs,
     *,
     spend: Spend,
     setting: Adaptivity,
@@ -58,7 +58,7 @@ def corrected(
             if left < 1 or (stop is not None and stop()):
                 break
             estimates = np.rint(_answers(table, workload, weights)).astype(np.int64)
-            progress = progress.plus(_round(workload, buyer, Round.of(spend, rounds, left), estimates, progress))
+            progress = progress.plus(_round(workload, verbs, Round.of(spend, rounds, left), estimates, progress))
         if on_step is not None:
             on_step(number + 1, rounds)
         weights = fit_weights(domain, codes, weights, _targets(table, workload, progress.rounds, weights), stop=stop)
@@ -66,12 +66,12 @@ def corrected(
     return resampled(codes, weights, rows=rows, rng=rng), done
 
 
-def _round(workload: ThresholdWorkload, buyer: Buyer, own: Round, estimates: Integers, progress: RunProgress) -> Bought:
+def _round(workload: ThresholdWorkload, verbs: Verbs, own: Round, estimates: Integers, progress: RunProgress) -> Bought:
     picked, barred = progress.picked, progress.queries
     if picked is None:
-        picked = buyer.select(workload.candidates, estimates, count=own.count, scale=own.scale, barred=barred).values
+        picked = verbs.select(workload.candidates, estimates, count=own.count, scale=own.scale, barred=barred).values
     noise = replace(own, count=len(picked)).noise
-    return Bought.of(np.sort(picked), buyer.measure(workload.taken(picked), noise), noise)
+    return Bought.of(np.sort(picked), verbs.measure(workload.taken(picked), noise), noise)
 
 
 def _answers(table: SyntheticTable, workload: ThresholdWorkload, weights: Reals) -> Reals:

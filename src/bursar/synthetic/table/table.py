@@ -18,12 +18,12 @@ from bursar.arrays import Codes, Reals
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.limits import MOST_ROWS
+from bursar.core.verbs import Verbs
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.marginals.choice import Aim, Allowance, MarginalPurchase, whole_marginals
 from bursar.synthetic.marginals.evidence import Names
 from bursar.synthetic.marginals.release import MarginalAnswers, Sets, Shape, buy, marginals_from, ordered_sets
-from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.table.fit import FitProgress, Target, cell_numbers, fit_weights, resampled
 from bursar.synthetic.table.start import column_shares, pair_shares, threshold, tree_rows
 
@@ -97,7 +97,7 @@ def pairs_within(sets: Sequence[Names]) -> list[Names]:
 
 def synthesize(
     sets: Sets,
-    buyer: Buyer,
+    verbs: Verbs,
     domain: Domain,
     *,
     budget: Allowance,
@@ -116,7 +116,7 @@ def synthesize(
     """
     wanted = ordered_sets(domain, sets)
     plan = plan_table(domain, wanted, budget, size=size)
-    have = buy(plan, buyer, records, on_step=on_step, stop=stop)
+    have = buy(plan, verbs, records, on_step=on_step, stop=stop)
     return table_from(have, wanted, domain, size=size, rows=rows, rng=rng, on_sweep=on_sweep, stop=stop)
 
 
