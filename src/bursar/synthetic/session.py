@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bursar.core.accounting import from_units, left_of, to_units
@@ -19,16 +19,14 @@ from bursar.core.ledger import Record
 from bursar.engine import Engine
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
 from bursar.pace import paced
-from bursar.planner.choose import best_payable, binding
 from bursar.planner.explain import OfferLine
 from bursar.planner.goals import Wanted
-from bursar.planner.offer import Price, Views
 from bursar.report.spending.purchases import reader
 from bursar.report.status import OWNER, budget_of
 from bursar.synthetic.alone import Turn, alone
 
 if TYPE_CHECKING:
-    from bursar.synthetic.plan.offers import TableExplanation, TableOffer, TableRows
+    from bursar.synthetic.plan.offers import TableChoice, TableExplanation, TableOffer, TableRows
     from bursar.synthetic.plan.workload import EvidentMarginals, MarginalWorkload, TableRequest
     from bursar.synthetic.report.report import Report
     from bursar.synthetic.table.synthetic_data import SyntheticData
@@ -55,10 +53,16 @@ class Prepared:
     request: TableRequest
     workload: MarginalWorkload
     evident: EvidentMarginals
-    offers: tuple[TableOffer, ...]
-    offer: TableOffer
-    why: str
-    refusal: BudgetError | None  # where what is left cannot pay for the offer
+    choice: TableChoice
+
+    @property
+    def offer(self) -> TableOffer:
+        return self.choice.offer
+
+    @property
+    def why(self) -> str:
+        """Which method is taken, in words, and what error to expect from each."""
+        return self.choice.why
 
     @property
     def price(self) -> float:
@@ -92,9 +96,9 @@ class Prepared:
             unit=request.unit,
             offers=tuple(
                 OfferLine.of(offer, request.goal, meets=math.isfinite(offer.widest(request.goal)))
-                for offer in self.offers
+                for offer in self.choice.offers
             ),
-            chosen=None if self.refusal is not None else self.offers.index(self.offer),
+            chosen=None if self.choice.refusal is not None else self.choice.offers.index(self.offer),
             left=self.left,
             analyst=None if self.offer.price.total is None else request.analyst,
             total_left=left_of(self.synthesis.kernel.left()),
@@ -102,8 +106,8 @@ class Prepared:
 
     def check(self) -> None:
         """Refuse what cannot be paid, before anything is."""
-        if self.refusal is not None:
-            raise self.refusal
+        if self.choice.refusal is not None:
+            raise self.choice.refusal
 
     def make(self, *, progress: Progress = silent, seconds: float | None = None) -> SyntheticData:
         """Buy what is missing and make the table. After so many seconds, with whatever is there."""
@@ -171,98 +175,44 @@ class Synthesis:
 
         A run that was interrupted is planned from the log that it began with, so that it goes on as it was planned.
         """
+        from bursar.synthetic.plan.workload import NOTHING
+
         evident = self._evident(self._sight.visible(0))
-        if request.spend is None:
-            return self._free(request, evident)
+        if request.spend is None and not evident.sets:
+            raise QueryError(NOTHING)
         run = (request.analyst, request.question)
-        bought = [record for record in evident.records if (record.analyst, record.question) == run]
+        paid = () if request.spend is None else evident.records
+        bought = [record for record in paid if (record.analyst, record.question) == run]
         if bought:
-            begun = self._evident([r for r in evident.records if r.position < bought[0].position])
-            prepared = self._paid(request, begun, evident, bought)
+            begun = self._evident([record for record in evident.records if record.position < bought[0].position])
+            prepared = self._prepared(request, begun, evident, bought)
             if not request.history or prepared.price > 0:
                 return prepared  # else the run is finished, and begins anew where more was asked since
-        return self._paid(request, evident, evident, bought)
+        return self._prepared(request, evident, evident, bought)
+
+    def _prepared(
+        self, request: TableRequest, begun: EvidentMarginals, evident: EvidentMarginals, bought: Sequence[Record]
+    ) -> Prepared:
+        """Planned from what was evident when the run began; what it has bought since is not bought again."""
+        from bursar.synthetic.plan.offers import Logged, PlannedTable, choose_table, table_from_log
+        from bursar.synthetic.plan.workload import workload_of
+
+        texts = self._engine.ledger.texts()
+        workload = workload_of(request, begun, texts, self._read, analyst=self._sight.asker)
+        task = self._sight.task(begun, workload, 1.0 if request.spend is None else request.spend)
+        remade = [marginal.record(self.kernel.version()) for marginal in evident.remade]
+        logged = Logged(records=evident.records, own=bought, remade=remade)
+        planned = PlannedTable(asked=request, task=task, logged=logged)
+        if request.spend is None:
+            choice = table_from_log(planned, evident.sets)
+        else:
+            choice = self._engine.planner.look(request.analyst, lambda views: choose_table(planned, views))
+        return Prepared(synthesis=self, request=request, workload=workload, evident=evident, choice=choice)
 
     def _evident(self, records: Sequence[Record]) -> EvidentMarginals:
         from bursar.synthetic.plan.workload import EvidentMarginals
 
         return EvidentMarginals.of(records, self.config.domain, size=self._sight.size)
-
-    def _workload(self, request: TableRequest, evident: EvidentMarginals) -> MarginalWorkload:
-        from bursar.synthetic.plan.workload import workload_of
-
-        return workload_of(request, evident, self._engine.ledger.texts(), self._read, analyst=self._sight.asker)
-
-    def _free(self, request: TableRequest, evident: EvidentMarginals) -> Prepared:
-        from bursar.synthetic.plan.methods import from_log
-        from bursar.synthetic.plan.offers import Logged, TableRun, table_offer
-        from bursar.synthetic.plan.workload import NOTHING
-        from bursar.synthetic.report.report import counted
-
-        if not evident.sets:
-            raise QueryError(NOTHING)
-        workload = self._workload(request, evident)
-        task = self._sight.task(evident, workload, 1.0)  # of which nothing is spent
-        logged = Logged(records=evident.records, remade=self._remade(evident))
-        run = TableRun(task=task, plan=from_log(task), logged=logged, rows=request.rows)
-        offer = table_offer(run, Price())
-        return Prepared(
-            synthesis=self,
-            request=request,
-            workload=workload,
-            evident=evident,
-            offers=(offer,),
-            offer=offer,
-            why=f"marginals: from {counted(len(evident.sets), 'column set')} in the log; nothing is spent.",
-            refusal=None,
-        )
-
-    def _paid(
-        self, request: TableRequest, begun: EvidentMarginals, evident: EvidentMarginals, bought: Sequence[Record]
-    ) -> Prepared:
-        """Planned from what was evident when the run began; what it has bought since is not bought again."""
-        from bursar.synthetic.plan.methods import impossible, plans, reasons
-        from bursar.synthetic.plan.offers import Logged, TableRun, paid_offer
-        from bursar.synthetic.plan.workload import Method
-
-        assert request.spend is not None
-        workload = self._workload(request, begun)
-        task = self._sight.task(begun, workload, request.spend)
-        logged = Logged(records=evident.records, own=bought, remade=self._remade(evident))
-        by_method = plans(task)
-        named = None if request.method == "auto" else Method(request.method)
-
-        runs = [
-            TableRun(task=task, plan=plan, logged=logged, rows=request.rows)
-            for plan in by_method.values()
-            if plan.possible
-        ]
-
-        def planned(views: Views) -> tuple[tuple[TableOffer, ...], TableOffer | None, BudgetError | None]:
-            offers = tuple(filter(views.possible, (paid_offer(run, views) for run in runs)))
-            if runs and not offers:
-                raise QueryError(f"this looks at partitions of {views.domain.partition} that are not sealed yet")
-            eligible = [offer for offer in offers if named in (None, offer.table.plan.method)]
-            chosen = best_payable(eligible, request.goal, views)
-            fits = chosen is None or views.payable(chosen)
-            return offers, chosen, None if fits or chosen is None else _refusal(chosen, views)
-
-        offers, offer, refusal = self._engine.planner.look(request.analyst, planned)
-        if offer is None:
-            raise impossible(by_method, named)
-        return Prepared(
-            synthesis=self,
-            request=request,
-            workload=workload,
-            evident=evident,
-            offers=offers,
-            offer=offer,
-            why=reasons(by_method, offer.table.plan, task),
-            refusal=refusal,
-        )
-
-    def _remade(self, evident: EvidentMarginals) -> list[Record]:
-        return [marginal.record(self.kernel.version()) for marginal in evident.remade]
 
     def make_table(self, prepared: Prepared, progress: Progress, stop: Callable[[], bool]) -> SyntheticData:
         """Carry a prepared table out, keep it beside the ledger, and judge it.
@@ -272,6 +222,8 @@ class Synthesis:
         meanwhile does not stop the run. What it does not use is free again when it ends, however it ends. A run that
         stood still for longer than its hold goes on from what it has bought, within what may be spent.
         """
+        from bursar.synthetic.plan.offers import what_fits
+
         charged, version = 0, self.kernel.version()
         with self._turn(prepared.request, stop) as turn:
             while True:
@@ -285,7 +237,7 @@ class Synthesis:
                 except (Stale, BudgetError) as refused:
                     charged += grant.charged.account
                     if isinstance(refused, BudgetError) and charged == 0:
-                        raise _with_what_fits(refused) from None
+                        raise what_fits(refused) from None
                     if isinstance(refused, BudgetError) or charged == before or self.kernel.version() != version:
                         raise LedgerError(OVERTAKEN) from None
                     continue  # the hold was given back; what was bought is in the log
@@ -383,17 +335,3 @@ class Synthesis:
         config = self.config
         request = reader(config.domain, config.table, config.levels)(text, self.kernel.sealed() or 0)
         return [] if request is None else asked(request.asked.workload.map)
-
-
-def _refusal(offer: TableOffer, views: Views) -> BudgetError:
-    needed, left, limit = binding(offer, views)
-    error = BudgetError(asked=from_units(needed), left=left_of(left), unit=views.mode.unit, limit=limit)
-    return _with_what_fits(error)
-
-
-def _with_what_fits(error: BudgetError) -> BudgetError:
-    """The same refusal, with what would fit, rounded down to three digits so that it can be typed."""
-    if error.left <= 0:
-        return replace(error, fits="the same without --spend, which is free")
-    step = 10.0 ** (math.floor(math.log10(error.left)) - 2)
-    return replace(error, fits=f"--spend {math.floor(error.left / step) * step:.3g}")

@@ -68,6 +68,14 @@ def shell(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     return Shell(monkeypatch, capsys)
 
 
+def test_every_way_is_listed_for_nothing(shell: Shell) -> None:
+    said = shell("synth", "--out", "made.csv", *NAMED, "--spend", "0.5", "--explain")
+    assert (said.code, Path("made.csv").exists()) == (0, False)
+    assert all(f"{method} " in said.out for method in ("marginals", "rap", "both"))
+    told = shell("synth", "--out", "made.csv", *NAMED, "--spend", "0.5", "--explain", "--json").json
+    assert [line["proposer"] for line in told["offers"]] == ["marginals", "rap", "both"]
+
+
 def test_nothing_to_make_a_table_of(shell: Shell) -> None:
     said = shell("synth", "--out", "made.csv")
     assert (said.code, said.out) == (2, "")

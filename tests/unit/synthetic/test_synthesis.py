@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from bursar.core.seals import PartitionAxis
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Unsupported
 from bursar.session import Bursar
 from bursar.simulate.trial import replayed
+from bursar.synthetic.plan.methods import TablePlan, Task
+from bursar.synthetic.plan.workload import Method
 from bursar.synthetic.session import silent
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
@@ -108,6 +111,16 @@ def test_every_way_to_make_a_table_is_explained_and_nothing_is_spent() -> None:
     db.query(BY_AGE, within=50)
     (free,) = db.prepare_synthesis().explain().offers
     assert (free.price, free.note, free.reuses) == (0.0, "what is in the log", 10)
+
+
+def test_what_no_method_can_do_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plans(task: Task) -> dict[Method, TablePlan]:
+        return {method: TablePlan(method=method, error=math.inf, why="too many cells") for method in Method}
+
+    monkeypatch.setattr("bursar.synthetic.plan.offers.plans", plans)
+    for method, words in (("auto", "no method can do this: too many cells"), ("rap", "rap cannot do this: too many")):
+        with pytest.raises(QueryError, match=words):
+            owner().prepare_synthesis(spend=0.1, method=method)
 
 
 def test_bounds_hold_and_are_not_idle() -> None:

@@ -100,13 +100,6 @@ def from_log(task: Task) -> TablePlan:
         return TablePlan(method=Method.MARGINALS, error=math.inf)
 
 
-def impossible(by_method: Mapping[Method, TablePlan], method: Method | None) -> QueryError:
-    """Why a method cannot make the table, or none can where None is named."""
-    if method is not None:
-        return QueryError(f"{method.value} cannot do this: {by_method[method].why}")
-    return QueryError(f"no method can do this: {by_method[Method.MARGINALS].why}")
-
-
 def reasons(by_method: Mapping[Method, TablePlan], taken: TablePlan, task: Task) -> str:
     """In words: which method, what error to expect from each, and why this one."""
     cells = sum(task.domain.cells(columns) for columns in task.sets)

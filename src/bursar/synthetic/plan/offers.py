@@ -6,25 +6,26 @@ They are chosen, explained, refused and paid for like the offers that answer que
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.random import Generator
 
 from bursar.arrays import Codes
-from bursar.core.accounting import Event, Measured, Selected
+from bursar.core.accounting import Event, Measured, Selected, from_units, left_of
 from bursar.core.ledger import Record
 from bursar.core.verbs import Verbs
-from bursar.errors import QueryError
+from bursar.errors import BudgetError, QueryError
 from bursar.goal import Goal
+from bursar.planner.choose import best_payable, binding
 from bursar.planner.explain import Explanation
 from bursar.planner.offer import Price, PricedPlan, Views
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.marginals.choice import MarginalPurchase
 from bursar.synthetic.marginals.release import buy, marginals_from
-from bursar.synthetic.plan.methods import TablePlan, Task
-from bursar.synthetic.plan.workload import PROPOSER, Method
+from bursar.synthetic.plan.methods import TablePlan, Task, from_log, plans, reasons
+from bursar.synthetic.plan.workload import PROPOSER, Method, TableRequest
 from bursar.synthetic.report.report import counted
 from bursar.synthetic.table.table import SyntheticTable, table_from
 
@@ -214,13 +215,85 @@ class TableExplanation(Explanation):
     charged = "the most that would be charged now"
 
 
-def paid_offer(run: TableRun, views: Views) -> TableOffer:
-    """A plan as an offer, at what it would cost now."""
-    events = to_come(run.task, run.plan, run.logged, views.version)
-    return views.completed(table_offer(run, Price(events=events, at_most=views.price(events))))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlannedTable:
+    """A table request for the proposer: what is to be learnt, and the log as a run finds it."""
+
+    asked: TableRequest
+    task: Task
+    logged: Logged
+
+    def run(self, plan: TablePlan) -> TableRun:
+        return TableRun(task=self.task, plan=plan, logged=self.logged, rows=self.asked.rows)
 
 
-def table_offer(run: TableRun, price: Price) -> TableOffer:
+class TableProposer:
+    """Offers a table by every method that can make it, at what is still to be bought for it."""
+
+    name = PROPOSER
+
+    def offers(self, request: PlannedTable, plans: Iterable[TablePlan], views: Views) -> list[TableOffer]:
+        offers = []
+        for plan in plans:
+            if plan.possible:
+                events = to_come(request.task, plan, request.logged, views.version)
+                offers.append(_offer(request.run(plan), Price(events=events, at_most=views.price(events))))
+        return [views.completed(offer) for offer in offers if views.possible(offer)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableChoice:
+    """Every offer to make a table, the one to take, and why it or no other; a refusal where it cannot be paid now."""
+
+    offers: tuple[TableOffer, ...]
+    offer: TableOffer
+    why: str
+    refusal: BudgetError | None = None
+
+
+def choose_table(request: PlannedTable, views: Views) -> TableChoice:
+    """The least error to expect, among what can be paid, as for any goal that is a price; refused where none can."""
+    by_method, asked = plans(request.task), request.asked
+    method = None if asked.method == "auto" else Method(asked.method)
+    offers = tuple(TableProposer().offers(request, by_method.values(), views))
+    eligible = [offer for offer in offers if method in (None, offer.table.plan.method)]
+    offer = best_payable(eligible, asked.goal, views)
+    if offer is None:
+        raise _impossible(by_method, method, views)
+    why = reasons(by_method, offer.table.plan, request.task)
+    refusal = None if views.payable(offer) else _refusal(offer, views)
+    return TableChoice(offers=offers, offer=offer, why=why, refusal=refusal)
+
+
+def table_from_log(request: PlannedTable, measured: Sequence[Sequence[str]]) -> TableChoice:
+    """The one offer where nothing may be spent: a table of what is measured already."""
+    offer = _offer(request.run(from_log(request.task)), Price())
+    why = f"marginals: from {counted(len(measured), 'column set')} in the log; nothing is spent."
+    return TableChoice(offers=(offer,), offer=offer, why=why)
+
+
+def _impossible(by_method: Mapping[Method, TablePlan], method: Method | None, views: Views) -> QueryError:
+    """Why a method cannot make the table, or none can where None is named."""
+    plan = by_method[Method.MARGINALS if method is None else method]
+    unsealed = f"this looks at partitions of {views.domain.partition} that are not sealed yet"
+    refused = "no method can" if method is None else f"{method.value} cannot"
+    return QueryError(unsealed if plan.possible else f"{refused} do this: {plan.why}")
+
+
+def _refusal(offer: TableOffer, views: Views) -> BudgetError:
+    needed, left, limit = binding(offer, views)
+    return what_fits(BudgetError(asked=from_units(needed), left=left_of(left), unit=views.mode.unit, limit=limit))
+
+
+def what_fits(error: BudgetError) -> BudgetError:
+    """The same refusal, with what would fit, rounded down to three digits so that it can be typed."""
+    if error.left <= 0:
+        return replace(error, fits="the same without --spend, which is free")
+    step = 10.0 ** (math.floor(math.log10(error.left)) - 2)
+    return replace(error, fits=f"--spend {math.floor(error.left / step) * step:.3g}")
+
+
+def _offer(run: TableRun, price: Price) -> TableOffer:
     measured = [event.strategy.rows for event in price.events if isinstance(event, Measured)]
     picked = [event.count for event in price.events if isinstance(event, Selected)]
     return TableOffer(

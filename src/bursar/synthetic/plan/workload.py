@@ -90,6 +90,8 @@ class TableRequest:
     @property
     def about(self) -> str:
         """Which marginals, in words."""
+        if self.spend is None and not (self.ways or self.marginals or self.workload or self.history):
+            return "of what was measured"
         if self.history:
             return f"history, augment {self.augment:g}"
         if self.marginals is not None:
