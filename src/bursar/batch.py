@@ -76,7 +76,7 @@ class OpenBatch:
         self._engine, self._wanted, self._progress = engine, wanted, progress
         self._key, self._wait, self._ticket = key, wait, ticket
         self._requests: list[PlanningRequest] = []
-        self._asked: list[BatchQuestion] = []
+        self._questions: list[BatchQuestion] = []
         self._seen: float | None = None  # the price that somebody has looked at
         self._one_by_one: list[float] = []
         self._cancelled = False
@@ -95,9 +95,9 @@ class OpenBatch:
                 rewrite=without_explain(sql),
             )
         self._requests.append(request)
-        self._asked.append(BatchQuestion(sql))
+        self._questions.append(BatchQuestion(sql))
         self._seen = None
-        return self._asked[-1]
+        return self._questions[-1]
 
     @property
     def text(self) -> str:
@@ -135,8 +135,8 @@ class OpenBatch:
                 answer = self._engine.ask(joint)
                 assert isinstance(answer, Answer)  # no question of a batch is to be explained
                 self.result = split(answer, self._requests, alone)
-            for asked, answer in zip(self._asked, self.result.answers, strict=True):
-                asked._answer = answer
+            for question, answer in zip(self._questions, self.result.answers, strict=True):
+                question._answer = answer
         return self.result
 
     def cancel(self) -> None:

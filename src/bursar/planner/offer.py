@@ -149,13 +149,13 @@ class SyntheticRows(Protocol):
     def note(self) -> str:
         """Which table it is."""
 
-    def answers(self, wanted: LinearMap) -> Reals | None:
+    def answers(self, queries: LinearMap) -> Reals | None:
         """The rows of a map on the table, in rows of the data; None where it cannot be asked that."""
 
-    def estimate(self, wanted: LinearMap) -> Estimate | None:
+    def estimate(self, queries: LinearMap) -> Estimate | None:
         """What measured marginals say themselves, where they say it."""
 
-    def unmeasured(self, wanted: LinearMap) -> tuple[str, ...]:
+    def unmeasured(self, queries: LinearMap) -> tuple[str, ...]:
         """Columns that a question ties together and that were never measured together."""
 
 

@@ -201,7 +201,7 @@ class Synthesis:
         workload = workload_of(request, begun, texts, self._read, analyst=self._sight.asker)
         task = self._sight.task(begun, workload, 1.0 if request.spend is None else request.spend)
         remade = [marginal.record(self.kernel.version()) for marginal in evident.remade]
-        logged = Logged(records=evident.records, own=bought, remade=remade)
+        logged = Logged(records=evident.records, bought=bought, remade=remade)
         planned = PlannedTable(asked=request, task=task, logged=logged)
         if request.spend is None:
             choice = table_from_log(planned, evident.sets)
@@ -324,14 +324,14 @@ class Synthesis:
 
     def _sets_of(self, questions: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """The column sets that questions are about."""
-        from bursar.synthetic.plan.column_sets import asked
+        from bursar.synthetic.plan.workload import sets_in
 
         requests = [self._engine.prepare(sql, Wanted(synthetic=True)) for sql in questions]
-        return tuple(dict.fromkeys(columns for request in requests for columns in asked(request.asked.workload.map)))
+        return tuple(dict.fromkeys(columns for request in requests for columns in sets_in(request.asked.workload.map)))
 
     def _read(self, text: str) -> list[tuple[str, ...]]:
-        from bursar.synthetic.plan.column_sets import asked
+        from bursar.synthetic.plan.workload import sets_in
 
         config = self.config
         request = reader(config.domain, config.table, config.levels)(text, self.kernel.sealed() or 0)
-        return [] if request is None else asked(request.asked.workload.map)
+        return [] if request is None else sets_in(request.asked.workload.map)

@@ -104,7 +104,7 @@ def test_a_newer_table_takes_the_place(tmp_path: Path) -> None:
     own.put(replace(kept(), codes=CODES[:2]))
     found = own.rows()
     assert found is not None
-    assert len(found.kept.codes) == 2
+    assert len(found.table.codes) == 2
     (tmp_path / "table.npz").unlink()
     assert own.rows() is None
 

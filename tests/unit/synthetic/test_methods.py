@@ -10,10 +10,9 @@ import pytest
 from bursar.core.accounting import NoiseKind
 from bursar.core.domain import Domain, IntegerRange, Neighbours
 from bursar.synthetic.marginals.choice import Allowance
-from bursar.synthetic.plan.column_sets import ways
 from bursar.synthetic.plan.methods import TablePlan, Task, marginal_purchases, plans, reasons, unnoticed
 from bursar.synthetic.plan.spend import Spend
-from bursar.synthetic.plan.workload import Method
+from bursar.synthetic.plan.workload import Method, sets_of_size
 from bursar.synthetic.rap.defaults import Adaptivity
 
 DOMAIN = Domain(tuple(IntegerRange(name=f"c{i}", lower=0, upper=9, null=0) for i in range(6)))
@@ -21,7 +20,8 @@ DOMAIN = Domain(tuple(IntegerRange(name=f"c{i}", lower=0, upper=9, null=0) for i
 
 def task(**changes: object) -> Task:
     allowance = Allowance(spend=Spend.rho(0.01), neighbours=Neighbours.ADD_REMOVE)
-    facts: dict[str, object] = {"domain": DOMAIN, "sets": ways(DOMAIN, 2), "allowance": allowance, "about": 50_000}
+    sets = sets_of_size(DOMAIN, 2)
+    facts: dict[str, object] = {"domain": DOMAIN, "sets": sets, "allowance": allowance, "about": 50_000}
     return Task(**{**facts, **changes})  # type: ignore[arg-type]
 
 
@@ -38,7 +38,7 @@ def test_few_marginals_are_measured_as_wholes() -> None:
 def test_of_very_many_marginals_and_little_to_spend_the_worst_are_picked() -> None:
     wide = Domain(tuple(IntegerRange(name=f"c{i}", lower=0, upper=3, null=0) for i in range(24)))
     little = Allowance(spend=Spend.rho(1e-5), neighbours=Neighbours.ADD_REMOVE)
-    many = task(domain=wide, sets=ways(wide, 3), allowance=little)
+    many = task(domain=wide, sets=sets_of_size(wide, 3), allowance=little)
     assert least(plans(many)).method is not Method.MARGINALS
 
 

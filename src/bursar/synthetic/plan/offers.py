@@ -63,7 +63,7 @@ class Logged:
     """The log as a run finds it: the records of this version, those of the same run before, and remade marginals."""
 
     records: Sequence[Record]
-    own: Sequence[Record] = ()
+    bought: Sequence[Record] = ()
     remade: Sequence[Record] = ()
 
 
@@ -116,7 +116,7 @@ class TableRun:
         setting, picking = self.plan.adaptivity, self.plan.picking
         assert setting is not None
         assert picking is not None
-        if self.stop() and not self.logged.own:  # or the number of rows would be bought
+        if self.stop() and not self.logged.bought:  # or the number of rows would be bought
             raise QueryError(STOPPED)
         projected = rap(
             self.task.workload,
@@ -126,7 +126,7 @@ class TableRun:
             spend=picking,
             size=self.task.size,
             rng=self.rng,
-            records=self.logged.own,
+            records=self.logged.bought,
             on_round=lambda number: self.on_step(min(number, setting.rounds), setting.rounds),
             stop=self.stop,
         )
@@ -154,7 +154,7 @@ class TableRun:
             setting=setting,
             rows=rows,
             rng=self.rng,
-            records=self.logged.own,
+            records=self.logged.bought,
             on_step=self.on_step,
             stop=self.stop,
         )
@@ -181,7 +181,7 @@ def to_come(task: Task, plan: TablePlan, logged: Logged, version: int) -> tuple[
     if plan.picking is not None and plan.adaptivity is not None:
         from bursar.synthetic.rap.rounds import rap_to_come, rounds_to_come  # with the compiler, as above
 
-        workload, setting, records = task.workload, plan.adaptivity, logged.own
+        workload, setting, records = task.workload, plan.adaptivity, logged.bought
         if plan.method is Method.RAP:
             events += rap_to_come(workload, setting, plan.picking, records, version, sized=task.size is not None)
         else:

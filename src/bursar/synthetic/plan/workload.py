@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from hashlib import blake2b
+from itertools import combinations
 
+from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Paid, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record, chain
+from bursar.core.limits import MOST_ROWS
+from bursar.core.queries import LinearMap, Stack
 from bursar.errors import QueryError
 from bursar.goal import LARGEST_AMOUNT, Goal, GoalKind
 from bursar.synthetic.marginals.consistent import Consistent
 from bursar.synthetic.marginals.derived import DerivedMarginal, remade
 from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
-from bursar.synthetic.plan import column_sets as sets
 from bursar.synthetic.plan import history as past
+from bursar.synthetic.rap.threshold_workload import MOST_TOGETHER
 from bursar.views.measurements import Measurements, Reconstructions
 
 Names = tuple[str, ...]
@@ -33,6 +39,9 @@ NOTHING = (
     "try: --spend 0.1 (the data owner may), or ask some questions first: SELECT age, COUNT(*) FROM ... GROUP BY age"
 )
 NO_HISTORY = "nothing was asked yet that a workload could be drawn from\ntry: --ways 2 instead of --history"
+
+MOST_SETS = 5000
+"""Most column sets of a table."""
 
 
 class Method(Enum):
@@ -97,7 +106,7 @@ class TableRequest:
         if self.marginals is not None:
             return f"marginals {self.marginals}"
         if self.workload is not None:
-            return f"workload {sets.digest(self.workload)}"
+            return f"workload {sets_digest(self.workload)}"
         return f"ways {2 if self.ways is None else self.ways}"
 
 
@@ -150,9 +159,9 @@ def asked_before(records: Sequence[Record], texts: Mapping[str, str], read: Read
         if (record.analyst, record.question) != before:
             before = (record.analyst, record.question)
             named = read(text) if text else ()
-            for columns in named or (sets.asked(event.strategy) if isinstance(event, Measured) else ()):
+            for columns in named or (sets_in(event.strategy) if isinstance(event, Measured) else ()):
                 try:
-                    column_sets += sets.fitting(domain, [columns])
+                    column_sets += fitting_sets(domain, [columns])
                 except QueryError:
                     continue
     return column_sets
@@ -190,18 +199,80 @@ def workload_of(
         halves = past.split(history)
         weights = past.augmented(past.weights(halves.past), _varying(domain), request.augment)
         weights = {domain.ordered(columns): weight for columns, weight in weights.items()}
-        fitting = sets.fitting(domain, weights)
+        fitting = fitting_sets(domain, weights)
         weights = {columns: weights[columns] for columns in fitting}
         return MarginalWorkload(sets=fitting, weights=weights, future=halves.future)
     if request.marginals is not None:
-        return MarginalWorkload(sets=sets.named(domain, request.marginals))
+        return MarginalWorkload(sets=named_sets(domain, request.marginals))
     if request.workload is not None:
-        return MarginalWorkload(sets=sets.fitting(domain, request.workload))
+        return MarginalWorkload(sets=fitting_sets(domain, request.workload))
     if request.ways is None and request.spend is None:
         if not evident.sets:
             raise QueryError(NOTHING)
-        return MarginalWorkload(sets=sets.fitting(domain, evident.sets))
-    return MarginalWorkload(sets=sets.ways(domain, 2 if request.ways is None else request.ways))
+        return MarginalWorkload(sets=fitting_sets(domain, evident.sets))
+    return MarginalWorkload(sets=sets_of_size(domain, 2 if request.ways is None else request.ways))
+
+
+def sets_of_size(domain: Domain, together: int) -> tuple[Names, ...]:
+    """All sets of so many columns that have more than one value and not too many joint cells.
+
+    Edge cases: with fewer such columns than that, all of them are one set.
+    """
+    varying = _varying(domain)
+    if not 1 <= together <= MOST_TOGETHER:
+        raise QueryError(f"--ways takes a number from 1 to {MOST_TOGETHER}, not {together}")
+    if not varying:
+        raise QueryError("every column has one value only, so there is nothing to learn about them")
+    together = min(together, len(varying))
+    if (count := math.comb(len(varying), together)) > MOST_SETS:
+        raise QueryError(
+            f"{len(varying)} columns have {count:,} sets of {together}; {MOST_SETS:,} are possible\n"
+            'try: --ways 2, or name the sets that matter: --marginals "age,sex; age,region"'
+        )
+    return fitting_sets(domain, combinations(varying, together))
+
+
+def named_sets(domain: Domain, text: str) -> tuple[Names, ...]:
+    """The sets of a list such as "age,sex; age,region"."""
+    listed = [tuple(name.strip() for name in part.split(",")) for part in text.split(";") if part.strip()]
+    for columns in listed:
+        for name in columns:
+            if name not in domain:
+                raise QueryError(
+                    f"there is no column {name!r}; the columns are: {', '.join(domain.names)}\n"
+                    'try: commas between columns and semicolons between sets: "age,sex; age,region"'
+                )
+        if domain.cells(columns) > MOST_ROWS or len(set(columns)) > MOST_TOGETHER:
+            raise QueryError(
+                f"{', '.join(columns)} cannot be learnt together: a set has at most {MOST_TOGETHER} columns and "
+                f"{MOST_ROWS:,} joint cells"
+            )
+    return fitting_sets(domain, listed)
+
+
+def sets_in(queries: LinearMap) -> list[Names]:
+    """The columns that a question looks at together, each set once; none for a count of everything."""
+    parts: Sequence[LinearMap] = queries.parts if isinstance(queries, Stack | PartwiseMap) else (queries,)
+    return [columns for columns in dict.fromkeys(tuple(sorted(part.attrs)) for part in parts) if columns]
+
+
+def fitting_sets(domain: Domain, sets: Iterable[Sequence[str]]) -> tuple[Names, ...]:
+    """The sets in the order of the domain, each once, without columns of one value; refused if nothing is left."""
+    varying = ([name for name in columns if domain[name].size > 1] for columns in sets)
+    ordered = dict.fromkeys(domain.ordered(columns) for columns in varying if columns)
+    possible = tuple(names for names in ordered if len(names) <= MOST_TOGETHER and domain.cells(names) <= MOST_ROWS)
+    if not possible:
+        raise QueryError(
+            f"no set of columns is left to learn about: a set has at most {MOST_TOGETHER} columns, {MOST_ROWS:,} joint "
+            "cells, and a column with more than one value"
+        )
+    return possible
+
+
+def sets_digest(sets: Iterable[Names]) -> str:
+    """A short name for a list of sets."""
+    text = ";".join(",".join(columns) for columns in sets)
+    return text if len(text) <= 120 else f"#{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
 def _varying(domain: Domain) -> list[str]:
