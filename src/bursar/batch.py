@@ -108,7 +108,7 @@ class OpenBatch:
     def price(self) -> float:
         """What all questions together would cost now; infinite where nothing meets the goal. Costs nothing."""
         joint = together(self._requests, self._key)
-        self._seen = 0.0 if self._engine.answered(joint) is not None else self.explain().price
+        self._seen = 0.0 if self._engine.answered(joint.asked) is not None else self.explain().price
         return self._seen
 
     @property

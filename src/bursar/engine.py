@@ -103,12 +103,12 @@ class Engine:
             )
         if request.explain:
             return self.planner.explain(request)
-        if (done := self.answered(request)) is not None:
+        if (done := self.answered(request.asked)) is not None:
             return done  # same key, same question: the same bytes, no charge
         with self.queue.turn(request.asked):
             give_up = time.monotonic() + PATIENCE_SECONDS
             while time.monotonic() < give_up:
-                if (done := self.answered(request)) is not None:
+                if (done := self.answered(request.asked)) is not None:
                     return done  # somebody else answered this key meanwhile
                 try:
                     self.policy.begin(self.kernel)
@@ -160,12 +160,11 @@ class Engine:
         )
         return planning_request(asked, in_counts(asked.goal, self.config.public_size, self.planner.measured_size))
 
-    def answered(self, request: PlanningRequest) -> Answer | None:
+    def answered(self, request: Request) -> Answer | None:
         """What is stored under the key of the request, if anything is."""
-        asked = request.asked
-        if asked.key is None:
+        if request.key is None:
             return None
-        body = self.ledger.answered(analyst=asked.analyst, key=asked.key, question=asked.question)
+        body = self.ledger.answered(analyst=request.analyst, key=request.key, question=request.question)
         return None if body is None else Answer.from_bytes(body)
 
     def close(self) -> None:

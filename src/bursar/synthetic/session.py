@@ -194,6 +194,7 @@ class Synthesis:
         self, request: TableRequest, begun: EvidentMarginals, evident: EvidentMarginals, bought: Sequence[Record]
     ) -> Prepared:
         """Planned from what was evident when the run began; what it has bought since is not bought again."""
+        from bursar.synthetic.plan.methods import plan_from_log, plans
         from bursar.synthetic.plan.offers import Logged, PlannedTable, choose_table, table_from_log
         from bursar.synthetic.plan.workload import workload_of
 
@@ -202,7 +203,8 @@ class Synthesis:
         task = self._sight.task(begun, workload, 1.0 if request.spend is None else request.spend)
         remade = [marginal.record(self.kernel.version()) for marginal in evident.remade]
         logged = Logged(records=evident.records, bought=bought, remade=remade)
-        planned = PlannedTable(asked=request, task=task, logged=logged)
+        by_method = plan_from_log(task) if request.spend is None else plans(task)
+        planned = PlannedTable(asked=request, task=task, plans=by_method, logged=logged)
         if request.spend is None:
             choice = table_from_log(planned, evident.sets)
         else:

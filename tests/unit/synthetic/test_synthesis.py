@@ -117,7 +117,7 @@ def test_what_no_method_can_do_says_why(monkeypatch: pytest.MonkeyPatch) -> None
     def plans(task: Task) -> dict[Method, TablePlan]:
         return {method: TablePlan(method=method, error=math.inf, why="too many cells") for method in Method}
 
-    monkeypatch.setattr("bursar.synthetic.plan.offers.plans", plans)
+    monkeypatch.setattr("bursar.synthetic.plan.methods.plans", plans)
     for method, words in (("auto", "no method can do this: too many cells"), ("rap", "rap cannot do this: too many")):
         with pytest.raises(QueryError, match=words):
             owner().prepare_synthesis(spend=0.1, method=method)

@@ -92,12 +92,13 @@ def plans(task: Task) -> dict[Method, TablePlan]:
     return by_method
 
 
-def from_log(task: Task) -> TablePlan:
+def plan_from_log(task: Task) -> dict[Method, TablePlan]:
     """A table of what is measured already; there is no bound where that does not say all of the workload."""
     try:
-        return TablePlan(method=Method.MARGINALS, error=_expected(task, ()))
+        error = _expected(task, ())
     except QueryError:
-        return TablePlan(method=Method.MARGINALS, error=math.inf)
+        error = math.inf
+    return {Method.MARGINALS: TablePlan(method=Method.MARGINALS, error=error)}
 
 
 def reasons(by_method: Mapping[Method, TablePlan], taken: TablePlan, task: Task) -> str:

@@ -6,7 +6,7 @@ They are chosen, explained, refused and paid for like the offers that answer que
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,7 +24,7 @@ from bursar.planner.offer import Price, PricedPlan, Views
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.marginals.choice import MarginalPurchase
 from bursar.synthetic.marginals.release import buy, marginals_from
-from bursar.synthetic.plan.methods import TablePlan, Task, from_log, plans, reasons
+from bursar.synthetic.plan.methods import TablePlan, Task, reasons
 from bursar.synthetic.plan.workload import PROPOSER, Method, TableRequest
 from bursar.synthetic.report.report import counted
 from bursar.synthetic.table.table import SyntheticTable, table_from
@@ -217,10 +217,11 @@ class TableExplanation(Explanation):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlannedTable:
-    """A table request for the proposer: what is to be learnt, and the log as a run finds it."""
+    """A table request for the proposer: what is to be learnt, every method's plan, and the log as a run finds it."""
 
     asked: TableRequest
     task: Task
+    plans: Mapping[Method, TablePlan]
     logged: Logged
 
     def run(self, plan: TablePlan) -> TableRun:
@@ -232,9 +233,9 @@ class TableProposer:
 
     name = PROPOSER
 
-    def offers(self, request: PlannedTable, plans: Iterable[TablePlan], views: Views) -> list[TableOffer]:
+    def offers(self, request: PlannedTable, views: Views) -> list[TableOffer]:
         offers = []
-        for plan in plans:
+        for plan in request.plans.values():
             if plan.possible:
                 events = to_come(request.task, plan, request.logged, views.version)
                 offers.append(_offer(request.run(plan), Price(events=events, at_most=views.price(events))))
@@ -253,21 +254,21 @@ class TableChoice:
 
 def choose_table(request: PlannedTable, views: Views) -> TableChoice:
     """The least error to expect, among what can be paid, as for any goal that is a price; refused where none can."""
-    by_method, asked = plans(request.task), request.asked
+    asked = request.asked
     method = None if asked.method == "auto" else Method(asked.method)
-    offers = tuple(TableProposer().offers(request, by_method.values(), views))
+    offers = tuple(TableProposer().offers(request, views))
     eligible = [offer for offer in offers if method in (None, offer.table.plan.method)]
     offer = best_payable(eligible, asked.goal, views)
     if offer is None:
-        raise _impossible(by_method, method, views)
-    why = reasons(by_method, offer.table.plan, request.task)
+        raise _impossible(request.plans, method, views)
+    why = reasons(request.plans, offer.table.plan, request.task)
     refusal = None if views.payable(offer) else _refusal(offer, views)
     return TableChoice(offers=offers, offer=offer, why=why, refusal=refusal)
 
 
 def table_from_log(request: PlannedTable, measured: Sequence[Sequence[str]]) -> TableChoice:
     """The one offer where nothing may be spent: a table of what is measured already."""
-    offer = _offer(request.run(from_log(request.task)), Price())
+    offer = _offer(request.run(request.plans[Method.MARGINALS]), Price())
     why = f"marginals: from {counted(len(measured), 'column set')} in the log; nothing is spent."
     return TableChoice(offers=(offer,), offer=offer, why=why)
 
