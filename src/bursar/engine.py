@@ -1,6 +1,8 @@
 """Bursar in one page: a question becomes an answer in `Engine.ask`. Read this first.
 
 text --sql--> Query --compile--> Workload --planner--> Offer --core--> records --estimation--> Answer
+
+A synthetic table goes the same way in `synthetic/session.py`: request, choose, grant, run.
 """
 
 from __future__ import annotations
