@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,15 +19,14 @@ from benchmarks.boost_data import Blocks
 from benchmarks.boost_questions import Pool
 from benchmarks.cachedp_run import Bench, Kept
 from benchmarks.cachedp_tasks import request
+from benchmarks.memory_kernel import memory_kernel
 from benchmarks.systems.boost_world import PATH, Reals, System, World
 from bursar import presets
 from bursar.core.accounting import Failed, Opened, from_units
-from bursar.core.budget import Budget, charter_of
-from bursar.core.curator import declare_version, seal
+from bursar.core.budget import Budget
+from bursar.core.curator import seal
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
-from bursar.core.kernel import Kernel
-from bursar.core.ledger import MemoryLedger, Record
-from bursar.core.noise.system import SystemRandomness
+from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Predicate, Product, Steps
 from bursar.core.seals import PartitionAxis
 from bursar.core.tables import Tables
@@ -47,14 +45,12 @@ class OneBlock(Bench):
     """The first block behind a kernel on a memory ledger, and a planner in front of it."""
 
     def __init__(self, blocks: Blocks, preset: Preset, *, sequential: bool) -> None:
-        unit, randomness = Unit(neighbours=Neighbours.REPLACE_ONE), SystemRandomness()
+        unit = Unit(neighbours=Neighbours.REPLACE_ONE)
         columns = zip(blocks.columns, blocks.shape, strict=True)
         domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=size - 1, null=0) for name, size in columns))
         cells = np.repeat(np.arange(blocks.counts.shape[1]), blocks.counts[0])
         rows = dict(zip(blocks.columns, np.unravel_index(cells, blocks.shape), strict=True))
         frame, most = pd.DataFrame(rows), 10 * blocks.size
-        facts: Any = {"domain": domain, "unit": unit, "budget": BUDGET, "max_rows": most}
-        self.ledger = MemoryLedger(charter_of(dataset=blocks.name, **facts))
         opened: dict[bytes, Kept] = {}
 
         def open_source(key: bytes) -> Kept:
@@ -62,9 +58,15 @@ class OneBlock(Bench):
                 opened[key] = Kept(frame, domain, unit, key=key, max_rows=most)
             return opened[key]
 
-        door: Any = {"ledger": self.ledger, "open_source": open_source, "randomness": randomness}
-        declare_version(**door)
-        self.kernel = Kernel(**facts, **door, sequential=sequential)
+        self.ledger, self.kernel = memory_kernel(
+            dataset=blocks.name,
+            domain=domain,
+            unit=unit,
+            budget=BUDGET,
+            max_rows=most,
+            open_source=open_source,
+            sequential=sequential,
+        )
         self.planner = Planner(domain, BUDGET.mode, preset, self.kernel, self.ledger.records)
         (source,) = opened.values()
         self.truth = Tables(source).counts
@@ -99,15 +101,21 @@ class ManyBlocks(Bench):
     """All blocks as partitions behind a kernel on a memory ledger, and a planner in front of it."""
 
     def __init__(self, blocks: Blocks, preset: Preset, *, sealed: int) -> None:
-        unit, randomness, source = Unit(neighbours=Neighbours.REPLACE_ONE), SystemRandomness(), Counted(blocks)
+        unit, source = Unit(neighbours=Neighbours.REPLACE_ONE), Counted(blocks)
         columns = [(BLOCK, blocks.number), *zip(blocks.columns, blocks.shape, strict=True)]
         domain = Domain(tuple(IntegerRange(name=n, lower=0, upper=size - 1, null=0) for n, size in columns), BLOCK)
-        facts: Any = {"domain": domain, "unit": unit, "budget": BUDGET, "max_rows": 10 * blocks.size * blocks.number}
-        self.ledger = MemoryLedger(charter_of(dataset=blocks.name, **facts))
         self._axis, self._open = PartitionAxis.of(domain, unit), lambda key: source
-        door: Any = {"ledger": self.ledger, "open_source": self._open, "randomness": randomness}
-        declare_version(**door, axis=self._axis, through=sealed - 1)
-        self.kernel = Kernel(**facts, **door, sequential=preset.sequential)
+        self.ledger, self.kernel = memory_kernel(
+            dataset=blocks.name,
+            domain=domain,
+            unit=unit,
+            budget=BUDGET,
+            max_rows=10 * blocks.size * blocks.number,
+            open_source=self._open,
+            sequential=preset.sequential,
+            axis=self._axis,
+            through=sealed - 1,
+        )
         preset = presets.under(None, preset, domain)
         self.planner = Planner(domain, BUDGET.mode, preset, self.kernel, self.ledger.records)
         self.truth = source.table

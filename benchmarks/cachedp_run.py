@@ -8,23 +8,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product as combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cachedp_tasks import TASKS, Task, converse
 from benchmarks.harness import peak_mb
+from benchmarks.memory_kernel import memory_kernel
 from benchmarks.systems import apex, apex_cache, laplace, pioneer
 from bursar import presets
 from bursar.core.accounting import Measured, from_units
-from bursar.core.budget import Budget, charter_of
-from bursar.core.curator import declare_version
+from bursar.core.budget import Budget
 from bursar.core.domain import Unit
 from bursar.core.grant import Grant
-from bursar.core.kernel import Kernel
-from bursar.core.ledger import MemoryLedger, Record
-from bursar.core.noise.system import SystemRandomness
+from bursar.core.ledger import Record
+from bursar.core.queries import Steps
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.tables import Tables
 from bursar.estimation.estimate import Estimate
@@ -91,11 +89,8 @@ class Bench:
     """A table behind a kernel on a memory ledger, and a planner in front of it."""
 
     def __init__(self, task: Task, preset: Preset, *, sequential: bool) -> None:
-        table, unit, randomness = task.data, Unit(), SystemRandomness()
+        table, unit = task.data, Unit()
         rows = 10 * table.size
-        facts: Any = {"domain": table.domain, "unit": unit, "budget": BUDGET, "max_rows": rows}
-        self.ledger = MemoryLedger(charter_of(dataset=task.name, **facts))
-
         opened: dict[bytes, Kept] = {}
 
         def open_source(key: bytes) -> Kept:
@@ -103,9 +98,15 @@ class Bench:
                 opened[key] = Kept(table.frame, table.domain, unit, key=key, max_rows=rows)
             return opened[key]
 
-        door: Any = {"ledger": self.ledger, "open_source": open_source, "randomness": randomness}
-        declare_version(**door)
-        self.kernel = Kernel(**facts, **door, sequential=sequential)
+        self.ledger, self.kernel = memory_kernel(
+            dataset=task.name,
+            domain=table.domain,
+            unit=unit,
+            budget=BUDGET,
+            max_rows=rows,
+            open_source=open_source,
+            sequential=sequential,
+        )
         self.planner = Planner(table.domain, BUDGET.mode, preset, self.kernel, self.ledger.records)
         (source,) = opened.values()
         self.truth = Tables(source).counts
@@ -174,7 +175,7 @@ def job(task: str, options: Mapping[str, int], system: str, seed: int) -> Trace:
     return run(TASKS[task](**options), system, seed)
 
 
-def _row_keys(steps: Any) -> list[bytes]:
+def _row_keys(steps: Steps) -> list[bytes]:
     ends = steps.starts[1:-1]
     pairs = zip(np.split(steps.at, ends), np.split(steps.jump, ends), strict=True)
     return [at.tobytes() + jump.tobytes() for at, jump in pairs]

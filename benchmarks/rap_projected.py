@@ -15,13 +15,11 @@ from benchmarks.rap_systems import EVERY_QUERY, Prepared, Released
 from benchmarks.rap_workloads import Sets
 from benchmarks.rap_world import World, budget_of
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.plan.bought import Bought, targets
-from bursar.synthetic.rap.projection import Hook, Patience, no_hook, project
+from bursar.synthetic.plan.bought import Bought
+from bursar.synthetic.rap.projection import Hook, Patience, no_hook, project, targets
 from bursar.synthetic.rap.rap import rap
-from bursar.synthetic.rap.relaxed import Relaxed, start
-from bursar.synthetic.rap.rounding import rounded
+from bursar.synthetic.rap.relaxed import Relaxed, randomized_rounding, relaxed_answers, start
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-from bursar.synthetic.rap.workload_answers import relaxed_answers
 
 
 def prepared(data: Coded, setting: Setting) -> Prepared:
@@ -35,7 +33,7 @@ def prepared(data: Coded, setting: Setting) -> Prepared:
         def answers(sets: Sets) -> Iterator[Reals]:
             return (relaxed_answers(world.workload([features], setting.least), relaxed) for features in sets)
 
-        return Released(answers=answers, spent=world.spent, table=rounded(relaxed, size=data.rows))
+        return Released(answers=answers, spent=world.spent, table=randomized_rounding(relaxed, size=data.rows))
 
     return release
 

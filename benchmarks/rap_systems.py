@@ -96,7 +96,7 @@ def rap_nonadaptive(data: Coded, setting: Setting) -> Prepared:
 
 def default(data: Coded, setting: Setting) -> Prepared:
     """The package's own release of marginals: one purchase for the answers and for a table of as many rows."""
-    from bursar.synthetic.marginals.choice import Allowance  # here, so that the memory of the others is their own
+    from bursar.synthetic.marginals.answers import Allowance  # here, so that the memory of the others is their own
     from bursar.synthetic.table.table import synthesize
 
     world = World(data, budget_of(setting.epsilon, data.rows), sequential=False)

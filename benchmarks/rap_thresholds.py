@@ -12,7 +12,7 @@ from benchmarks.harness import Figures
 from benchmarks.rap_bench import Bench, best, over_pairs, shown
 from benchmarks.rap_plots import Axes, Line, heat_page, page
 from benchmarks.rap_run import Setting
-from bursar.synthetic.rap.surrogates import expansion, generalized_products, inclusion_exclusion
+from bursar.synthetic.rap.threshold_workload import expansion, generalized_products, inclusion_exclusion
 
 BASELINES = ("all-zero", "gaussian-naive", "gaussian")
 USUAL_ROWS = 1000

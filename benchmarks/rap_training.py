@@ -53,7 +53,7 @@ class Curve:
             self.future.append(float(np.mean([errors[features] for features in self.later])))
 
     def _largest(self, features: tuple[int, ...], relaxed: Relaxed) -> float:
-        from bursar.synthetic.rap.workload_answers import relaxed_answers
+        from bursar.synthetic.rap.relaxed import relaxed_answers
 
         answers = relaxed_answers(self.world.workload([features], self.least), relaxed)
         return float(np.abs(answers - self._truth[features]).max())

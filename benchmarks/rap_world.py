@@ -8,20 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.memory_kernel import memory_kernel
 from benchmarks.rap_data import Coded
 from bursar.core.accounting import Measured, Noise, NoiseKind, from_units
-from bursar.core.budget import Budget, charter_of
-from bursar.core.curator import declare_version
+from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.grant import Grant
-from bursar.core.kernel import Kernel
-from bursar.core.ledger import MemoryLedger
-from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Predicate
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
@@ -58,12 +54,15 @@ class World:
         columns = zip(data.names, data.sizes, strict=True)
         self.data, self.budget, source = data, budget, CodedSource(data)
         self.domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=size - 1, null=0) for name, size in columns))
-        unit, randomness = Unit(neighbours=NEIGHBOURS), SystemRandomness()
-        facts: Any = {"domain": self.domain, "unit": unit, "budget": budget, "max_rows": data.rows}
-        self.ledger = MemoryLedger(charter_of(dataset=data.name, **facts))
-        door: Any = {"ledger": self.ledger, "open_source": lambda key: source, "randomness": randomness}
-        declare_version(**door)
-        self.kernel = Kernel(**facts, **door, sequential=sequential)
+        self.ledger, self.kernel = memory_kernel(
+            dataset=data.name,
+            domain=self.domain,
+            unit=Unit(neighbours=NEIGHBOURS),
+            budget=budget,
+            max_rows=data.rows,
+            open_source=lambda key: source,
+            sequential=sequential,
+        )
 
     def grant(self) -> Grant:
         """Verbs that may spend the whole budget, each admitted by itself."""

@@ -31,6 +31,7 @@ def build(folder: Path) -> int:
     for name in bursar.__all__:  # names that are loaded at first use are found by the generator afterwards only
         setattr(bursar, name, getattr(bursar, name))
     documented = {name: pdoc.doc.Module(importlib.import_module(name)) for name in modules()}
+    _order(documented["bursar"])
     pdoc.render.configure(
         docformat="markdown",
         search=True,
@@ -47,6 +48,21 @@ def build(folder: Path) -> int:
     (folder / "index.html").write_text(pdoc.render.html_index(documented), encoding="utf-8")
     (folder / "search.js").write_text(pdoc.render.search_index(documented), encoding="utf-8")
     return len(documented)
+
+
+def _order(public: pdoc.doc.Module) -> None:
+    """The page of what is public begins with how to open a data set and what can be asked; errors come last."""
+
+    def rank(member: pdoc.doc.Doc[object]) -> int:
+        if isinstance(member, pdoc.doc.Function):
+            return 0
+        if member.name == "Bursar":
+            return 1
+        return 3 if isinstance(member.obj, type) and issubclass(member.obj, Exception) else 2
+
+    members = sorted(public.members.values(), key=rank)
+    public.members.clear()
+    public.members.update((member.name, member) for member in members)
 
 
 if __name__ == "__main__":

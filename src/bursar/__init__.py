@@ -1,4 +1,14 @@
-"""Bursar: a differentially private query engine."""
+"""Bursar: a differentially private query engine.
+
+```python
+import bursar
+
+with bursar.open("bursar.toml", analyst="ana") as db:
+    answer = db.query("SELECT region, COUNT(*) FROM people GROUP BY region", within=50)
+    print(answer)  # every count with its error bar, and what it cost
+    print(db.budget())  # what is left
+```
+"""
 
 from __future__ import annotations
 

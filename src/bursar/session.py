@@ -1,8 +1,10 @@
 """What a person holds: `bursar.open("bursar.toml", analyst="ana")`, and everything that can be asked of it.
 
+```python
 db.query("SELECT COUNT(*) FROM people", within=50)
-db.thresholds(k=3, r=2, features=["sex", "region", "work", "age"], within=200)   # lines are made when looked at
-db.owner.seal()                                                                   # the data owner's side
+db.thresholds(k=3, r=2, features=["sex", "region", "work", "age"], within=200)  # rows are made when looked at
+db.owner.seal()  # the data owner's side
+```
 """
 
 from __future__ import annotations
@@ -251,13 +253,13 @@ class Bursar:
         ticket: int | None = None,
     ) -> SyntheticData:
         """A synthetic table; also writes the files that are named. What to make: as for `prepare_synthesis`."""
-        from bursar.synthetic.report import report as reports
-        from bursar.synthetic.table import files
+        from bursar.synthetic.report import check_pictures
+        from bursar.synthetic.table.synthetic_data import check_file
 
         if out is not None:
-            files.check(Path(out))
+            check_file(Path(out))
         if report is not None:
-            reports.check()
+            check_pictures()
         prepared = self.prepare_synthesis(
             rows=rows,
             ways=ways,

@@ -11,7 +11,7 @@ import pytest
 
 from bursar.arrays import Reals
 from bursar.errors import QueryError
-from bursar.synthetic.rap.surrogates import Expansion, expansion, generalized_products, inclusion_exclusion
+from bursar.synthetic.rap.threshold_workload import Expansion, expansion, generalized_products, inclusion_exclusion
 
 THRESHOLDS = [(k, r) for k in range(1, 6) for r in range(1, k + 1)]
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from bursar import presets
 from bursar.arrays import Reals
-from bursar.audit.bounds import SURE, detectable, loss_of, lower_bound
+from bursar.audit.bounds import POWER, detectable, loss_of, lower_bound
 from bursar.audit.neighbours import NeighbourTables, write_neighbours
-from bursar.audit.sessions import SESSIONS, Play, Session, Stage, transcript, written
+from bursar.audit.sessions import SESSIONS, Script, Session, SessionSetting, prepare, transcript
 from bursar.config import Config
 from bursar.core.accounting import Mode, from_units
 from bursar.core.budget import LARGEST_BUDGET, Budget, charter_of
@@ -44,7 +44,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played:
+class SessionResult:
     """One session: what was charged for it and what was seen, in the unit of the budget."""
 
     session: str
@@ -66,34 +66,33 @@ class Audit:
     trials: int  # of each session on each table; of quick ones more
     confidence: float  # that no `seen` exceeds the true loss
     unit: str  # epsilon or rho
-    played: tuple[Played, ...]
+    played: tuple[SessionResult, ...]
     left_out: tuple[str, ...] = ()  # sessions that the config has no room for
 
     @property
     def passed(self) -> bool:
         """Nothing was found; an audit that could play no session has shown nothing, and has not passed."""
-        return bool(self.played) and all(one.passed for one in self.played)
+        return bool(self.played) and all(result.passed for result in self.played)
 
     def __str__(self) -> str:
         lines = [
             "sessions played on each of two made-up tables that differ by one privacy unit",
             f"{'session':<10}{'played':>8}{'charged':>10}{'seen':>12}{'found from':>12}   looks for",
         ]
-        for one in self.played:
-            least = "-" if one.detectable is None else f"{one.detectable:.3g}"
-            mark = "" if one.passed else "   MORE THAN CHARGED"
-            seen = f">= {one.seen:.3f}"
-            lines.append(
-                f"{one.session:<10}{one.trials:>8}{one.claimed:>10.3f}{seen:>12}{least:>12}   {one.finds}{mark}"
-            )
+        for result in self.played:
+            least = "-" if result.detectable is None else f"{result.detectable:.3g}"
+            mark = "" if result.passed else "   MORE THAN CHARGED"
+            seen = f">= {result.seen:.3f}"
+            figures = f"{result.trials:>8}{result.claimed:>10.3f}{seen:>12}{least:>12}"
+            lines.append(f"{result.session:<10}{figures}   {result.finds}{mark}")
         if self.left_out:
             lines.append(f"not played, as this config has no room for it: {', '.join(self.left_out)}")
-        blind = [one.session for one in self.played if one.detectable is None]
+        blind = [result.session for result in self.played if result.detectable is None]
         if blind:
             lines.append(f"too few sessions to find anything in: {', '.join(blind)}; take more --trials")
         lines += [
             f"all in {self.unit}; what was seen is right with {100 * self.confidence:.4f}% confidence",
-            f"found from: a true {self.unit} as large as this would have been found with probability {SURE:g},",
+            f"found from: a true {self.unit} as large as this would have been found with probability {POWER:g},",
             "if it shows as too little noise shows; a leak that shows less often would have to be larger",
             self._verdict(),
         ]
@@ -125,35 +124,35 @@ def audit(
         tables = write_neighbours(config, Path(folder))
         key = randomness.secret(32)
         sources = [_source(config, path, tables, key) for path in (tables.without, tables.including)]
-    planned: list[tuple[Session, _Theater, Play]] = []
+    planned: list[tuple[Session, _Runner, Script]] = []
     for session in sessions:
         loss = session.loss if config.budget.mode is Mode.PURE else session.loss**2 / 2
-        theater = _Theater(config=_scratch(config, loss, tables), randomness=randomness, preset=preset)
-        stage = Stage(config=theater.config, table=sources[0], loss=loss)
-        if (play := written(session, stage, theater.opened(sources[0]))) is not None:
-            planned.append((session, theater, play))
+        runner = _Runner(config=_scratch(config, loss, tables), randomness=randomness, preset=preset)
+        setting = SessionSetting(config=runner.config, table=sources[0], loss=loss)
+        if (script := prepare(session, setting, runner.opened(sources[0]))) is not None:
+            planned.append((session, runner, script))
     of = 2 * trials * sum(session.often for session, _, _ in planned)
-    played: list[Played] = []
-    for session, theater, play in planned:
-        done = 2 * sum(one.trials for one in played)
+    played: list[SessionResult] = []
+    for session, runner, script in planned:
+        done = 2 * sum(result.trials for result in played)
         times = trials * session.often
-        left, right, claimed = theater.sides(play, sources, times, partial(_further, progress, done, of))
-        played.append(_judged(session, config.budget, times, left, right, claimed, alpha / len(sessions)))
-    names = {one.session for one in played}
+        left, right, claimed = runner.run_both(script, sources, times, partial(_report_progress, progress, done, of))
+        played.append(_result(session, config.budget, times, left, right, claimed, alpha / len(sessions)))
+    names = {result.session for result in played}
     left_out = tuple(session.name for session in sessions if session.name not in names)
     unit = config.budget.mode.unit
     return Audit(trials=trials, confidence=1 - alpha, unit=unit, played=tuple(played), left_out=left_out)
 
 
-def _further(progress: Progress, done: int, of: int, turn: int) -> None:
+def _report_progress(progress: Progress, done: int, of: int, turn: int) -> None:
     progress(done + turn, of)
 
 
-def _judged(
+def _result(
     session: Session, budget: Budget, times: int, left: Reals, right: Reals, claimed: float, alpha: float
-) -> Played:
+) -> SessionResult:
     mode, order = budget.mode, budget.order
-    return Played(
+    return SessionResult(
         session=session.name,
         finds=session.finds,
         trials=times,
@@ -183,19 +182,19 @@ def _scratch(config: Config, loss: float, tables: NeighbourTables) -> Config:
 
 
 def _analyst(config: Config) -> str:
-    """Who plays: where there are shares, whoever has the largest."""
+    """Who plays: where there are shares, the analyst with the largest."""
     shares = config.analysts.shares
     return max(shares, key=lambda name: shares[name]) if shares else OWNER
 
 
 def _source(config: Config, path: Path, tables: NeighbourTables, key: bytes) -> Source:
     rows = max(config.max_rows, tables.rows)
-    return _Kept(DuckDBSource(path, config.domain, config.unit, key=key, max_rows=rows))
+    return _CachedSource(DuckDBSource(path, config.domain, config.unit, key=key, max_rows=rows))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Theater:
-    """Where sessions are played, each on a ledger of its own."""
+class _Runner:
+    """Plays sessions, each on a ledger of its own."""
 
     config: Config
     randomness: Randomness
@@ -218,38 +217,38 @@ class _Theater:
         db.owner.declare_shares()
         return db
 
-    def sides(
-        self, play: Play, sources: Sequence[Source], times: int, progress: Callable[[int], None]
+    def run_both(
+        self, script: Script, sources: Sequence[Source], times: int, progress: Callable[[int], None]
     ) -> tuple[Reals, Reals, float]:
         """The transcripts on either table, and the most that was spent in one session."""
         seen, claimed = [], 0.0
         for side, source in enumerate(sources):
             transcripts: list[list[float]] = []
             for turn in range(times):
-                shown, spent = self.performed(play, source)
+                shown, spent = self.run_once(script, source)
                 transcripts.append(shown)
                 claimed = max(claimed, spent)
                 progress(side * times + turn + 1)
             seen.append(transcripts)
-        left, right = _together(*seen)
+        left, right = _padded(*seen)
         return left, right, claimed
 
-    def performed(self, play: Play, source: Source) -> tuple[list[float], float]:
+    def run_once(self, script: Script, source: Source) -> tuple[list[float], float]:
         """The transcript of one session, and what the ledger says was spent."""
         db = self.opened(source)
-        shown = transcript(db, play(db))
+        shown = transcript(db, script(db))
         return shown, from_units(db.kernel.spent())
 
 
-def _together(*sides: list[list[float]]) -> list[Reals]:
+def _padded(*sides: list[list[float]]) -> list[Reals]:
     """Transcripts as rows of one length: shorter ones are filled up, and their lengths are numbers of them too."""
-    longest = max(len(one) for side in sides for one in side)
-    rows = [[[float(len(one)), *one, *[0.0] * (longest - len(one))] for one in side] for side in sides]
+    longest = max(len(numbers) for side in sides for numbers in side)
+    rows = [[[float(len(numbers)), *numbers, *[0.0] * (longest - len(numbers))] for numbers in side] for side in sides]
     return [np.nan_to_num(np.array(side), nan=math.pi, posinf=1e300, neginf=-1e300) for side in rows]
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CachedSource:
     """A source that stays open although engines come and go, and remembers what it was asked."""
 
     inner: Source

@@ -28,29 +28,33 @@ THRESHOLDS = 199
 ORDERS = (1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0)
 """Orders of the divergence at which rho is looked for."""
 
-SURE = 0.99
+POWER = 0.99
+"""The probability with which a fault that is called detectable is found."""
+
 LARGEST_LOSS = 60.0
-LEAST = 1e-300
+SMALLEST_PROBABILITY = 1e-300
 
 
 def loss_of(mode: Mode, order: int | None) -> Loss:
     """What two probabilities of one event say about the loss: epsilon, rho, or the divergence over its order."""
     if mode is Mode.PURE:
-        return lambda p, q: np.maximum(np.log(np.maximum(p, LEAST) / np.maximum(q, LEAST)), 0.0)
+        return lambda p, q: np.maximum(
+            np.log(np.maximum(p, SMALLEST_PROBABILITY) / np.maximum(q, SMALLEST_PROBABILITY)), 0.0
+        )
     orders = ORDERS if order is None else (float(order),)
     return lambda p, q: np.max([_divergence(p, q, each) / each for each in orders], axis=0)
 
 
 def _divergence(p: Reals, q: Reals, order: float) -> Reals:
     """The Renyi divergence of a bit with probability p from one with q; 0 where p does not exceed q."""
-    p, q = np.clip(p, LEAST, 1 - 1e-15), np.clip(q, LEAST, 1 - 1e-15)
+    p, q = np.clip(p, SMALLEST_PROBABILITY, 1 - 1e-15), np.clip(q, SMALLEST_PROBABILITY, 1 - 1e-15)
     ones = order * np.log(p) + (1 - order) * np.log(q)
     zeros = order * np.log1p(-p) + (1 - order) * np.log1p(-q)
     return np.where(p > q, np.logaddexp(ones, zeros) / (order - 1), 0.0)
 
 
 def bound(likely: Reals, unlikely: Reals, count: int, *, alpha: float, loss: Loss) -> Reals:
-    """A number that is at most the loss with probability 1 - alpha, of an event with so many hits of `count`."""
+    """A number that is at most the loss with probability 1 - alpha, of an event with these hits of `count`."""
     low = np.where(likely > 0, betaincinv(np.maximum(likely, 1), count - likely + 1, alpha / 2), 0.0)
     high = np.where(unlikely < count, betaincinv(unlikely + 1, np.maximum(count - unlikely, 1), 1 - alpha / 2), 1.0)
     return np.where(low > high, loss(low, high), 0.0)
@@ -81,7 +85,7 @@ def lower_bound(left: Reals, right: Reals, *, alpha: float, loss: Loss) -> float
 
 def _chosen(left: Reals, right: Reals, alpha: float, loss: Loss) -> _Event:
     """The event that would give the largest bound if these were the transcripts it is tested on."""
-    best, found = -1.0, _Event(score=_column(0), threshold=0.0, below=False, swap=False)
+    best, event = -1.0, _Event(score=_column(0), threshold=0.0, below=False, swap=False)
     count = len(left)
     for score in _scores(left, right):
         a, b = np.sort(score(left)), np.sort(score(right))
@@ -95,8 +99,8 @@ def _chosen(left: Reals, right: Reals, alpha: float, loss: Loss) -> _Event:
                 place = int(np.argmax(seen))
                 if seen[place] > best:
                     best = float(seen[place])
-                    found = _Event(score=score, threshold=float(at[place]), below=below, swap=swap)
-    return found
+                    event = _Event(score=score, threshold=float(at[place]), below=below, swap=swap)
+    return event
 
 
 def _scores(left: Reals, right: Reals) -> Iterator[Score]:
@@ -112,8 +116,8 @@ def _scores(left: Reals, right: Reals) -> Iterator[Score]:
     order = [column for _, column in sorted(telling, reverse=True)]
     for many in sorted({1, 2, 4, 8, 16, len(order)}):
         if order and many <= len(order):
-            kept = set(order[:many])
-            yield _added([(column, ratio) for column, ratio in ratios if column in kept])
+            columns = set(order[:many])
+            yield _added([(column, ratio) for column, ratio in ratios if column in columns])
 
 
 def _column(place: int) -> Score:
@@ -136,28 +140,28 @@ def _log_ratios(left: Reals, right: Reals) -> tuple[Score, float]:
 
 
 def detectable(transcripts: int, claimed: float, *, alpha: float, mode: Mode, order: int | None) -> float | None:
-    """The least true loss that `lower_bound` would put above the claim with probability `SURE`; None where none is.
+    """The least true loss that `lower_bound` would put above the claim with probability `POWER`; None where none is.
 
     The loss is taken to show as that of noise does: for epsilon in an event that has probability 1/2 on one table
     (Laplace noise), for rho in the two halves of a Gaussian that is shifted. Hits are taken at their quantiles.
     """
     count, loss = transcripts - transcripts // 2, loss_of(mode, order)
 
-    def found(true: float) -> bool:
+    def detected(true: float) -> bool:
         if mode is Mode.PURE:
             p, q = 0.5, 0.5 * math.exp(-true)
         else:
             p = float(ndtr(math.sqrt(true / 2)))
             q = 1 - p
-        likely, unlikely = _quantile(count, p, (1 - SURE) / 2), _quantile(count, q, (1 + SURE) / 2)
+        likely, unlikely = _quantile(count, p, (1 - POWER) / 2), _quantile(count, q, (1 + POWER) / 2)
         return float(bound(np.array(likely), np.array(unlikely), count, alpha=alpha, loss=loss)) > claimed
 
     low, high = claimed, LARGEST_LOSS
-    if not found(high):
+    if not detected(high):
         return None
     while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if found(middle) else (middle, high)
+        low, high = (low, middle) if detected(middle) else (middle, high)
     return high
 
 

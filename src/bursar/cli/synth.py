@@ -75,12 +75,12 @@ def synth(
     Free without --spend: then it is made of what was measured before. What a stopped run has paid for is kept, and the
     same command goes on from there. Example: bursar synth --out people2.csv --spend 0.2
     """
-    from bursar.synthetic.report import report as report_plots
-    from bursar.synthetic.table import files as rows_file
+    from bursar.synthetic.report import check_pictures
+    from bursar.synthetic.table.synthetic_data import check_file
 
-    rows_file.check(out)
+    check_file(out)
     if report is not None:
-        report_plots.check()
+        check_pictures()
     wanted: Any = {"rows": rows, "ways": ways, "marginals": marginals, "history": history, "augment": augment}
     wanted |= {"spend": spend, "method": method, "wait": not no_wait, "ticket": ticket}
     if workload is not None:

@@ -173,17 +173,22 @@ def to_polars(answer: Tabular) -> polars.DataFrame:
     return pl.DataFrame(data, schema={column.name: kinds[column.kind] for column in columns})
 
 
-def to_arrow(answer: Tabular) -> pyarrow.Table:
-    """An Arrow table; the metadata of its schema has goal, confidence, cost and source as JSON under `bursar`."""
+def arrow_types() -> dict[ColumnKind, pyarrow.DataType]:
+    """The Arrow type of every kind of column."""
     pa = library("pyarrow", extra="arrow", what="an Arrow table")
-    kinds = {
+    return {
         ColumnKind.TEXT: pa.string(),
         ColumnKind.INTEGER: pa.int64(),
         ColumnKind.NUMBER: pa.float64(),
         ColumnKind.BOOLEAN: pa.bool_(),
         ColumnKind.DATE: pa.date32(),
     }
-    columns = columns_of(answer)
+
+
+def to_arrow(answer: Tabular) -> pyarrow.Table:
+    """An Arrow table; the metadata of its schema has goal, confidence, cost and source as JSON under `bursar`."""
+    pa = library("pyarrow", extra="arrow", what="an Arrow table")
+    columns, kinds = columns_of(answer), arrow_types()
     schema = pa.schema(
         [(column.name, kinds[column.kind]) for column in columns], metadata={"bursar": json.dumps(answer.facts())}
     )

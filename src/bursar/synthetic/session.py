@@ -28,7 +28,7 @@ from bursar.synthetic.alone import Turn, alone
 if TYPE_CHECKING:
     from bursar.synthetic.plan.offers import TableChoice, TableExplanation, TableOffer, TableRows
     from bursar.synthetic.plan.workload import EvidentMarginals, MarginalWorkload, TableRequest
-    from bursar.synthetic.report.report import Report
+    from bursar.synthetic.report import Report
     from bursar.synthetic.table.synthetic_data import SyntheticData
 
 Progress = Callable[[int, int], None]
@@ -295,19 +295,18 @@ class Synthesis:
 
     def _report(self, prepared: Prepared, rows: TableRows, evident: EvidentMarginals, charged: int) -> Report:
         from bursar.synthetic.plan.history import future_error
-        from bursar.synthetic.report.judge import Judge, picked_cells
-        from bursar.synthetic.report.report import Report
+        from bursar.synthetic.report import Report, TableComparison, measured_cells
 
         domain, table = evident.domain, prepared.offer.table
         paid = f"{prepared.unit} {from_units(charged):.6g}" if charged else "free"
         bought = [record for record in evident.records if record.question == prepared.request.question]
-        judge = Judge(
+        judge = TableComparison(
             domain=domain,
             codes=rows.codes,
             total=rows.total,
-            clean=evident.clean,
-            remade=evident.remade,
-            picked={} if table.plan.picking is None else picked_cells(table.task.workload, bought),
+            consistent=evident.clean,
+            derived=evident.remade,
+            picked={} if table.plan.picking is None else measured_cells(table.task.workload, bought),
         )
         later = prepared.workload.future
         single = [(attribute.name,) for attribute in domain.attributes if attribute.size > 1]
@@ -319,7 +318,7 @@ class Synthesis:
             total=rows.total,
             finished=rows.finished,
             lines=judge.lines(prepared.workload.sets, single),
-            apart=judge.apart(),
+            apart=judge.unmeasured_pairs(),
             bars=judge.bars(),
             future=None if later is None else future_error(judge.distance(columns) for columns in later),
         )

@@ -80,7 +80,7 @@ class TableSight:
 
     def task(self, evident: EvidentMarginals, workload: MarginalWorkload, spend: float) -> Task:
         """What methods get to see of a table: its sets, the budget, and what the log holds."""
-        from bursar.synthetic.marginals.choice import Allowance
+        from bursar.synthetic.marginals.answers import Allowance
         from bursar.synthetic.plan.methods import Task
         from bursar.synthetic.plan.spend import Spend
 

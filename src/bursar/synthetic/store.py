@@ -27,8 +27,7 @@ from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Stack
 from bursar.estimation.estimate import Estimate
 from bursar.report.files import written
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.estimates import known
+from bursar.synthetic.marginals.estimates import Consistent, linear_estimate
 from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
 from bursar.synthetic.table.fit import cell_numbers
 from bursar.tails.marginals import ByVariance
@@ -193,10 +192,10 @@ class TableAnswers:
 
     def estimate(self, queries: LinearMap) -> Estimate | None:
         """Weighted least squares over everything measured, with the law of its errors; None where some part was not."""
-        marginal = known(queries, self.consistent)
+        marginal = linear_estimate(queries, self.consistent)
         if marginal is None:
             return None
-        law = ByVariance(variances=marginal.variances, heavy=marginal.heavy, slip=marginal.slip)
+        law = ByVariance(variances=marginal.variances, heavy=marginal.heavy, slip=marginal.rounding_error)
         return Estimate(values=marginal.values, law=law)
 
     def unmeasured(self, queries: LinearMap) -> tuple[str, ...]:

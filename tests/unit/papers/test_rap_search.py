@@ -15,7 +15,7 @@ from bursar.core.queries import LinearMap
 from bursar.errors import QueryError
 from bursar.papers.rap.diagonal_search import bisected, diagonal_search, most_trials
 from bursar.synthetic.plan.spend import Spend
-from bursar.synthetic.rap.defaults import Adaptivity, adaptivity
+from bursar.synthetic.rap.rounds import Adaptivity, adaptivity
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 
 NAMES = tuple("abcdefgh")

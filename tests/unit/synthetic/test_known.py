@@ -10,8 +10,7 @@ import pytest
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.domain import Categories, Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Stack, Steps, Thresholds
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.estimates import known
+from bursar.synthetic.marginals.estimates import Consistent, linear_estimate
 from bursar.synthetic.marginals.evidence import LogEvidence, source_of
 from bursar.tails.marginals import ByVariance, log_tail
 
@@ -54,7 +53,7 @@ def weights_of(question: Product) -> np.ndarray:
         for place in range(zeros()[number].size):
             tables = zeros()
             tables[number].flat[place] = 10**6
-            found = known(question, consistent(tables))
+            found = linear_estimate(question, consistent(tables))
             assert found is not None
             columns.append(found.values / 10**6 * scale)
     return np.array(columns).T
@@ -62,7 +61,7 @@ def weights_of(question: Product) -> np.ndarray:
 
 @pytest.mark.parametrize("question", [QUESTION, JOINT])
 def test_the_variance_is_that_of_the_weights(question: Product) -> None:
-    found = known(question, consistent(zeros()))
+    found = linear_estimate(question, consistent(zeros()))
     assert found is not None
     exact = np.square(weights_of(question)).sum(axis=1)
     assert found.variances == pytest.approx(exact, rel=1e-4)
@@ -73,7 +72,7 @@ def test_estimates_are_unbiased() -> None:
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 50, DOMAIN.sizes(DOMAIN.names))
     tables = [truth.sum(axis=tuple(i for i, n in enumerate(DOMAIN.names) if n not in own)) for own in SETS]
-    found = known(Stack((QUESTION, JOINT)), consistent(tables))
+    found = linear_estimate(Stack((QUESTION, JOINT)), consistent(tables))
     assert found is not None
 
     def counts(names: tuple[str, ...]) -> np.ndarray:
@@ -86,7 +85,7 @@ def test_estimates_are_unbiased() -> None:
 
 def test_a_public_size_is_known_exactly() -> None:
     everybody = Product((Mask(("a",), (4,), Steps.total(4)),))
-    found = known(everybody, consistent(zeros(), size=100))
+    found = linear_estimate(everybody, consistent(zeros(), size=100))
     assert found is not None
     assert found.variances == pytest.approx([0.0], abs=1e-12)
     assert found.values == pytest.approx([100.0], abs=0.01)
@@ -94,14 +93,14 @@ def test_a_public_size_is_known_exactly() -> None:
 
 def test_columns_never_measured_together_have_no_estimate() -> None:
     apart = Product((Mask(("a",), (4,), Steps.identity(4)), Mask(("c",), (3,), Steps.identity(3))))
-    assert known(apart, consistent(zeros())) is None
-    assert known(Stack((QUESTION, apart)), consistent(zeros())) is None
-    assert known(Thresholds(("a", "b"), (4, 2), 1), consistent(zeros())) is None
+    assert linear_estimate(apart, consistent(zeros())) is None
+    assert linear_estimate(Stack((QUESTION, apart)), consistent(zeros())) is None
+    assert linear_estimate(Thresholds(("a", "b"), (4, 2), 1), consistent(zeros())) is None
 
 
 def test_a_column_of_one_value_is_no_obstacle() -> None:
     question = Product((Mask(("b",), (2,), Steps.identity(2)), Mask(("one",), (1,), Steps.identity(1))))
-    assert known(question, consistent(zeros())) is not None
+    assert linear_estimate(question, consistent(zeros())) is not None
 
 
 @pytest.mark.parametrize("heavy", [False, True])

@@ -15,17 +15,20 @@ from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.queries import Mask, Product, Stack, Steps
 from bursar.errors import QueryError
-from bursar.synthetic.marginals.choice import Aim, Allowance, plan_marginals, whole_marginals
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.evidence import evidence_in, marginal_map
-from bursar.synthetic.marginals.release import (
+from bursar.synthetic.marginals.answers import (
+    Aim,
+    Allowance,
     MarginalAnswers,
     Shape,
     buy,
     marginals_from,
     measure_marginals,
     ordered_sets,
+    plan_marginals,
+    whole_marginals,
 )
+from bursar.synthetic.marginals.estimates import Consistent
+from bursar.synthetic.marginals.evidence import evidence_in, marginal_map
 from bursar.synthetic.plan.spend import Spend
 from bursar.tails.marginals import Cells, largest_error
 from harness.small import Silence, config, engine

@@ -11,7 +11,7 @@ import pytest
 from bursar.core.domain import Categories, Domain
 from bursar.core.queries import Product
 from bursar.strategies.residual import every_value
-from bursar.synthetic.marginals.consistent import Consistent, MarginalAccuracy, subsets
+from bursar.synthetic.marginals.estimates import Consistent, MarginalAccuracy, subsets
 from bursar.synthetic.marginals.evidence import LogEvidence, MarginalSource, Names, marginal_map
 
 SIZES = {"a": 4, "b": 2, "c": 3, "d": 1}

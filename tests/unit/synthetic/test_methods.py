@@ -9,11 +9,11 @@ import pytest
 
 from bursar.core.accounting import NoiseKind
 from bursar.core.domain import Domain, IntegerRange, Neighbours
-from bursar.synthetic.marginals.choice import Allowance
+from bursar.synthetic.marginals.answers import Allowance
 from bursar.synthetic.plan.methods import TablePlan, Task, marginal_purchases, plans, reasons, unnoticed
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.plan.workload import Method, sets_of_size
-from bursar.synthetic.rap.defaults import Adaptivity
+from bursar.synthetic.rap.rounds import Adaptivity
 
 DOMAIN = Domain(tuple(IntegerRange(name=f"c{i}", lower=0, upper=9, null=0) for i in range(6)))
 

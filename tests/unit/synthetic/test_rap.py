@@ -22,8 +22,8 @@ from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap import threshold_workload
 from bursar.synthetic.rap.projection import Patience, after
 from bursar.synthetic.rap.rap import rap
+from bursar.synthetic.rap.relaxed import table_answers
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-from bursar.synthetic.rap.workload_answers import table_answers
 from harness.small import DOMAIN, TableSource, charter, config, counts
 
 SIZES = (4, 3, 2, 1)

@@ -10,15 +10,19 @@ import pytest
 
 from bursar.errors import QueryError, Unsupported
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.rap import sparsemax as compiled
-from bursar.synthetic.rap.products import Terms, add_gradient, means
-from bursar.synthetic.rap.projection import Patience, Targets, project
-from bursar.synthetic.rap.relaxed import Relaxed, start
-from bursar.synthetic.rap.rounding import rounded
-from bursar.synthetic.rap.sparsemax import sparsemax
-from bursar.synthetic.rap.surrogates import generalized_products
-from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-from bursar.synthetic.rap.workload_answers import marginal, relaxed_answers, relaxed_counts, table_answers
+from bursar.synthetic.rap import relaxed as compiled
+from bursar.synthetic.rap.projection import Patience, Targets, Terms, add_gradient, means, project
+from bursar.synthetic.rap.relaxed import (
+    Relaxed,
+    marginal,
+    randomized_rounding,
+    relaxed_answers,
+    relaxed_counts,
+    sparsemax,
+    start,
+    table_answers,
+)
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload, generalized_products
 
 RNG = np.random.default_rng(5)
 NAMES, SIZES = ("a", "b", "c", "d", "e"), (5, 3, 1, 4, 2)
@@ -204,7 +208,7 @@ def test_precise_answers_count_more() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 49, 50, 1000, 1013])
 def test_a_rounded_table_has_the_size_asked_for_and_values_of_the_domain(size: int) -> None:
-    table = rounded(start(workload("a"), rows=50, rng=entropy()), size=size)
+    table = randomized_rounding(start(workload("a"), rows=50, rng=entropy()), size=size)
     assert table.shape == (size, 5)
     assert np.all(table >= 0)
     assert np.all(table < np.array(SIZES))
@@ -218,14 +222,16 @@ def test_rounding_keeps_answers() -> None:
     def off(counts: np.ndarray) -> float:
         return float(np.abs(counts / 20_000 - truth).max())
 
-    assert off(table_answers(asked, rounded(rows, size=20_000))) < 0.02  # five standard deviations, with room
-    wrong = rounded(start(asked, rows=100, rng=entropy()), size=20_000)[:, ::-1] % np.array(SIZES)
+    assert (
+        off(table_answers(asked, randomized_rounding(rows, size=20_000))) < 0.02
+    )  # five standard deviations, with room
+    wrong = randomized_rounding(start(asked, rows=100, rng=entropy()), size=20_000)[:, ::-1] % np.array(SIZES)
     assert off(table_answers(asked, wrong)) > 0.05
 
 
 def test_one_hot_rows_round_to_themselves() -> None:
     codes = np.stack([RNG.integers(0, size, 30) for size in SIZES], axis=1)
-    assert sorted(rounded(one_hot(codes), size=30).tolist()) == sorted(codes.tolist())
+    assert sorted(randomized_rounding(one_hot(codes), size=30).tolist()) == sorted(codes.tolist())
 
 
 @pytest.mark.parametrize(
@@ -249,7 +255,7 @@ def test_workloads_that_make_no_sense(facts: dict[str, tuple[str, ...]]) -> None
 
 def test_tables_need_rows_that_are_there() -> None:
     with pytest.raises(QueryError):
-        rounded(start(workload("a"), rows=2, rng=entropy()), size=-1)
+        randomized_rounding(start(workload("a"), rows=2, rng=entropy()), size=-1)
 
 
 def test_without_the_compiler_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 from bursar.errors import Unsupported
-from bursar.synthetic.table import files as rows_file
-from bursar.synthetic.table.files import write_rows
+from bursar.synthetic.table import synthetic_data
+from bursar.synthetic.table.synthetic_data import write_rows
 
 DOMAIN = Domain(
     (
@@ -51,7 +51,7 @@ def test_parquet_has_the_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_rows_are_written_in_portions(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows(DOMAIN, CODES, tmp_path / f"once.{ending}")
-    monkeypatch.setattr(rows_file, "AT_ONCE", 3)
+    monkeypatch.setattr(synthetic_data, "BATCH_ROWS", 3)
     write_rows(DOMAIN, CODES, tmp_path / f"rows.{ending}")
     if ending == "csv":
         assert (tmp_path / "rows.csv").read_bytes() == (tmp_path / "once.csv").read_bytes()

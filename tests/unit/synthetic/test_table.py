@@ -11,11 +11,10 @@ from bursar.core.domain import Categories, Domain, Neighbours, Unit
 from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.errors import QueryError
-from bursar.synthetic.marginals.choice import Allowance
+from bursar.synthetic.marginals.answers import Allowance
 from bursar.synthetic.plan.spend import Spend
-from bursar.synthetic.table.bounds import table_errors
 from bursar.synthetic.table.fit import FitProgress
-from bursar.synthetic.table.table import SyntheticTable, pairs_within, plan_table, synthesize, table_from
+from bursar.synthetic.table.table import SyntheticTable, pairs_within, plan_table, synthesize, table_errors, table_from
 from harness.small import config, engine
 
 SIZES = {"a": 6, "b": 5, "c": 4, "d": 3, "e": 1}

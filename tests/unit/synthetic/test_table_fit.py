@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bursar.core.domain import Categories, Domain
-from bursar.synthetic.table.fit import FitProgress, Target, cell_numbers, fit_weights, resampled
+from bursar.synthetic.table.fit import FitProgress, Target, cell_numbers, fit_weights, resample
 
 DOMAIN = Domain(
     tuple(
@@ -59,7 +59,7 @@ def test_an_empty_cell_stays_empty() -> None:
 
 def test_resampled_rows_are_as_many_as_their_weights_say() -> None:
     weights = np.array([1.0, 2.0, 0.0, 3.0, 0.5, 1.5])
-    rows = resampled(CODES[:6], weights, rows=800, rng=np.random.default_rng(2))
+    rows = resample(CODES[:6], weights, rows=800, rng=np.random.default_rng(2))
     found = np.bincount(cell_numbers(DOMAIN, rows, ("a", "b")), minlength=6)
     np.testing.assert_allclose(found, 100 * weights, atol=1)
-    assert len(resampled(CODES[:6], weights, rows=1, rng=np.random.default_rng(2))) == 1
+    assert len(resample(CODES[:6], weights, rows=1, rng=np.random.default_rng(2))) == 1

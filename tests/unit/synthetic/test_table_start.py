@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bursar.core.domain import Categories, Domain
-from bursar.synthetic.marginals.consistent import Consistent
+from bursar.synthetic.marginals.estimates import Consistent
 from bursar.synthetic.marginals.evidence import LogEvidence, MarginalSource, Names
-from bursar.synthetic.table.start import column_shares, garrote, pair_shares, threshold, tree_rows
+from bursar.synthetic.table.fit import column_shares, garrote, pair_shares, sample_tree, threshold
 
 SIZES = {"a": 3, "b": 3, "c": 2, "d": 1}
 DOMAIN = Domain(
@@ -75,9 +75,9 @@ def test_pairs_count_only_where_they_stand_out() -> None:
 def test_rows_follow_the_tree() -> None:
     shares = column_shares(DEPENDENT)
     rng = np.random.default_rng(1)
-    rows = tree_rows(DOMAIN, shares, pair_shares(DEPENDENT, PAIRS, shares), rows=9_000, rng=rng)
+    rows = sample_tree(DOMAIN, shares, pair_shares(DEPENDENT, PAIRS, shares), rows=9_000, rng=rng)
     assert rows.shape == (9_000, 4)
     assert np.mean(rows[:, 0] == rows[:, 1]) > 0.99
     np.testing.assert_allclose(np.bincount(rows[rows[:, 0] == 0, 2]), [2_000, 1_000], atol=30)
-    alone = tree_rows(DOMAIN, shares, (), rows=9_000, rng=rng)
+    alone = sample_tree(DOMAIN, shares, (), rows=9_000, rng=rng)
     assert np.mean(alone[:, 0] == alone[:, 1]) == pytest.approx(1 / 3, abs=0.05)  # 10 standard deviations

@@ -11,11 +11,11 @@ from bursar.core.verbs import Verbs
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.plan.spend import Spend
-from bursar.synthetic.rap.defaults import Adaptivity
 from bursar.synthetic.rap.projection import Stop, never
-from bursar.synthetic.rap.rap import Projected, rap
+from bursar.synthetic.rap.rap import RapResult, rap
+from bursar.synthetic.rap.relaxed import relaxed_counts
+from bursar.synthetic.rap.rounds import Adaptivity
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-from bursar.synthetic.rap.workload_answers import relaxed_counts
 
 ROUNDS = (1, 4, 16, 64)
 PICKS = (4, 16, 64, 256)
@@ -30,7 +30,7 @@ class Trial:
     """One setting that was tried: what came out, and a noisy count of how far its worst answer is off."""
 
     adaptivity: Adaptivity
-    projected: Projected
+    projected: RapResult
     error: float
 
 
@@ -113,7 +113,7 @@ def _alike(grid: Sequence[Adaptivity], setting: Adaptivity) -> list[Adaptivity]:
     return [other for other in grid if other.rounds * other.picks == setting.rounds * setting.picks]
 
 
-def _worst(verbs: Verbs, found: Projected, spend: Spend) -> float:
+def _worst(verbs: Verbs, found: RapResult, spend: Spend) -> float:
     """How many people the worst answer is off by: a query picked as in a round of RAP, and measured."""
     half, candidates = spend.part(1 / 2), found.workload.candidates
     estimates = relaxed_counts(found.workload, found.relaxed, size=found.size)

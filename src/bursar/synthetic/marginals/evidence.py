@@ -17,7 +17,7 @@ from bursar.strategies.residual import every_value
 
 Names = tuple[str, ...]
 
-MOST_TOGETHER = 8
+MOST_COLUMNS = 8
 """Most columns of a marginal that is used: it has 2^k parts."""
 
 
@@ -25,8 +25,8 @@ MOST_TOGETHER = 8
 class MarginalSource:
     """Which columns were measured together, and how well; known before anything is bought.
 
-    `residual` says that the rows of `strategy.residual` were measured, not the cells themselves. `variance` is sigma^2
-    for Gaussian noise and 2 b^2 for Laplace noise, never below that of the discrete laws.
+    `residual` says that the rows of `strategies/residual.py` were measured, not the cells themselves. `variance` is
+    sigma^2 for Gaussian noise and 2 b^2 for Laplace noise, never below that of the discrete laws.
     """
 
     columns: Names  # in the order of the domain
@@ -59,12 +59,12 @@ def evidence_in(records: Iterable[Record], domain: Domain) -> list[LogEvidence]:
     """
     listed = list(records)
     versions = [record.event.version for record in listed if isinstance(record.event, Measured | Versioned)]
-    found: list[LogEvidence] = []
+    evidence: list[LogEvidence] = []
     for record in listed:
         event = record.event
         if isinstance(event, Measured) and event.version == max(versions):
-            found.extend(_in_measurement(event.strategy, event.noise, record.values, domain))
-    return found
+            evidence.extend(_in_measurement(event.strategy, event.noise, record.values, domain))
+    return evidence
 
 
 def _in_measurement(strategy: LinearMap, noise: Noise, values: Integers, domain: Domain) -> Iterator[LogEvidence]:
@@ -74,16 +74,15 @@ def _in_measurement(strategy: LinearMap, noise: Noise, values: Integers, domain:
         first, end = end, end + part.rows
         if not isinstance(part, Product):
             continue
-        own = values[first:end]
         kinds = [_kind(mask) for mask in part.masks]
-        known = all(kind is not None for kind in kinds) and len(part.attrs) <= MOST_TOGETHER
+        readable = all(kind is not None for kind in kinds) and len(part.attrs) <= MOST_COLUMNS
         residual = any(kind == "residual" for kind in kinds)
-        if not known or (residual and not all(kind == "residual" for kind in kinds)):
+        if not readable or (residual and not all(kind == "residual" for kind in kinds)):
             continue
-        kept = [mask for mask, kind in zip(part.masks, kinds, strict=True) if kind != "total"]
-        names = tuple(name for mask in kept for name in mask.attrs)
+        masks = [mask for mask, kind in zip(part.masks, kinds, strict=True) if kind != "total"]
+        names = tuple(name for mask in masks for name in mask.attrs)
         columns = domain.ordered(names)
-        table = own.reshape([mask.rows for mask in kept] if residual else domain.sizes(names))
+        table = values[first:end].reshape([mask.rows for mask in masks] if residual else domain.sizes(names))
         yield LogEvidence(
             source=source_of(columns, noise, residual=residual),
             table=table.transpose([names.index(name) for name in columns]),
@@ -101,9 +100,9 @@ def _kind(mask: Mask) -> str | None:
     return None
 
 
-def _same(one: Steps, other: Steps) -> bool:
-    pairs = ((one.starts, other.starts), (one.at, other.at), (one.jump, other.jump))
-    return one is other or all(np.array_equal(a, b) for a, b in pairs)
+def _same(left: Steps, right: Steps) -> bool:
+    pairs = ((left.starts, right.starts), (left.at, right.at), (left.jump, right.jump))
+    return left is right or all(np.array_equal(a, b) for a, b in pairs)
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,6 @@ import numpy as np
 from bursar.arrays import Integers
 from bursar.core.accounting import Measured, Noise, Selected
 from bursar.core.ledger import Record
-from bursar.synthetic.rap.products import Terms
-from bursar.synthetic.rap.projection import Targets
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 
 
@@ -62,19 +60,3 @@ class RunProgress:
 
     def plus(self, bought: Bought) -> RunProgress:
         return RunProgress(rounds=(*self.rounds, bought))
-
-
-def targets(workload: ThresholdWorkload, rounds: Sequence[Bought], *, size: float) -> Targets:
-    """What relaxed rows are to be fitted to: counts as fractions of the public or measured size."""
-    best = min(bought.variance for bought in rounds)
-    queries = np.concatenate([bought.queries for bought in rounds])
-    counts = np.concatenate([bought.counts for bought in rounds])
-    weights = np.concatenate([np.full(len(bought.queries), best / bought.variance) for bought in rounds])
-    return Targets(
-        places=workload.places(queries),
-        answers=(counts / size).astype(np.float32),
-        weights=weights.astype(np.float32),
-        terms=Terms.of(workload.together, workload.agreeing),
-        padding=workload.padding,
-        noise=len(queries) * best / size**2,
-    )

@@ -18,14 +18,14 @@ from bursar.core.accounting import NoiseKind
 from bursar.core.domain import Domain
 from bursar.core.limits import MOST_CANDIDATES, MOST_ROWS
 from bursar.errors import GoalError, QueryError
-from bursar.synthetic.marginals.choice import Allowance, MarginalPurchase, whole_marginals
-from bursar.synthetic.marginals.consistent import MarginalAccuracy
+from bursar.synthetic.marginals.answers import Allowance, MarginalPurchase, whole_marginals
+from bursar.synthetic.marginals.estimates import MarginalAccuracy
 from bursar.synthetic.marginals.evidence import LogEvidence, Names
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.plan.workload import Method
-from bursar.synthetic.rap.defaults import Adaptivity, adaptivity
+from bursar.synthetic.rap.rounds import Adaptivity, adaptivity
 from bursar.synthetic.rap.threshold_workload import MOST_TOGETHER, ThresholdWorkload
-from bursar.synthetic.report.report import counted
+from bursar.synthetic.report import counted
 from bursar.synthetic.table.table import pairs_within, plan_table
 from bursar.tails.marginals import HALF, Cells, largest_error
 

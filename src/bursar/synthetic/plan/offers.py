@@ -22,12 +22,12 @@ from bursar.planner.choose import best_payable, binding
 from bursar.planner.explain import Explanation
 from bursar.planner.offer import Price, PricedPlan, Views
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.marginals.choice import MarginalPurchase
-from bursar.synthetic.marginals.release import buy, marginals_from
+from bursar.synthetic.marginals.answers import MarginalPurchase, buy, marginals_from
 from bursar.synthetic.plan.methods import TablePlan, Task, reasons
 from bursar.synthetic.plan.workload import PROPOSER, Method, TableRequest
-from bursar.synthetic.report.report import counted
-from bursar.synthetic.table.table import SyntheticTable, table_from
+from bursar.synthetic.rap.rounds import remaining_rap_events, remaining_round_events
+from bursar.synthetic.report import counted
+from bursar.synthetic.table.table import SyntheticTable, corrected, table_from
 
 Step = Callable[[int, int], None]
 Stop = Callable[[], bool]
@@ -111,7 +111,7 @@ class TableRun:
 
     def _rap(self, verbs: Verbs) -> TableRows:
         from bursar.synthetic.rap.rap import rap  # with its compiler, which marginals do not need
-        from bursar.synthetic.rap.rounding import rounded
+        from bursar.synthetic.rap.relaxed import randomized_rounding
 
         setting, picking = self.plan.adaptivity, self.plan.picking
         assert setting is not None
@@ -135,12 +135,10 @@ class TableRun:
         if not projected.rounds:
             raise QueryError(STOPPED)
         rows = math.ceil(projected.size) if self.rows is None else self.rows
-        codes = rounded(projected.relaxed, size=rows, rng=self.rng).astype(np.int32)
+        codes = randomized_rounding(projected.relaxed, size=rows, rng=self.rng).astype(np.int32)
         return TableRows(codes=codes, total=float(projected.size), finished=projected.finished)
 
     def _both(self, verbs: Verbs, records: Sequence[Record], *, finished: bool) -> TableRows:
-        from bursar.synthetic.table.combined import corrected  # with the compiler too
-
         setting, picking, task = self.plan.adaptivity, self.plan.picking, self.task
         assert setting is not None
         assert picking is not None
@@ -179,13 +177,12 @@ def to_come(task: Task, plan: TablePlan, logged: Logged, version: int) -> tuple[
         for purchase in missing(plan, logged.records)
     ]
     if plan.picking is not None and plan.adaptivity is not None:
-        from bursar.synthetic.rap.rounds import rap_to_come, rounds_to_come  # with the compiler, as above
-
         workload, setting, records = task.workload, plan.adaptivity, logged.bought
         if plan.method is Method.RAP:
-            events += rap_to_come(workload, setting, plan.picking, records, version, sized=task.size is not None)
+            sized = task.size is not None
+            events += remaining_rap_events(workload, setting, plan.picking, records, version, sized=sized)
         else:
-            events += rounds_to_come(workload, setting, plan.picking, records, version)
+            events += remaining_round_events(workload, setting, plan.picking, records, version)
     return tuple(events)
 
 

@@ -17,8 +17,7 @@ from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Stack
 from bursar.errors import QueryError
 from bursar.goal import LARGEST_AMOUNT, Goal, GoalKind
-from bursar.synthetic.marginals.consistent import Consistent
-from bursar.synthetic.marginals.derived import DerivedMarginal, remade
+from bursar.synthetic.marginals.estimates import Consistent, DerivedMarginal, derive_marginals
 from bursar.synthetic.marginals.evidence import LogEvidence, evidence_in
 from bursar.synthetic.plan import history as past
 from bursar.synthetic.rap.threshold_workload import MOST_TOGETHER
@@ -128,7 +127,7 @@ class EvidentMarginals:
         measurements.advance(of_version)
         evidence = tuple(evidence_in(of_version, domain))
         clean = Consistent(domain, evidence, size=size)
-        derived = tuple(remade(domain, measurements, Reconstructions(domain, measurements), clean))
+        derived = tuple(derive_marginals(domain, measurements, Reconstructions(domain, measurements), clean))
         return EvidentMarginals(domain=domain, records=of_version, clean=clean, evidence=evidence, remade=derived)
 
     @property

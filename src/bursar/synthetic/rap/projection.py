@@ -1,10 +1,15 @@
-"""Relaxed projection: the relaxed rows whose answers are nearest to measured ones (RAP, Alg. 3)."""
+"""Relaxed projection: the relaxed rows whose answers are nearest to measured ones (RAP, Alg. 3).
+
+The inner loop sums products of a few entries over all rows. All products of subsets of a query's k entries are made by
+one multiplication each; the surrogate is a sum of some of them (RAP, Def. 4.4), and its derivative by an entry is the
+same sum with that entry left out of each.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,9 +17,141 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from bursar.arrays import Singles
-from bursar.synthetic.rap.products import Places, Terms, add_gradient, means
-from bursar.synthetic.rap.relaxed import Relaxed
-from bursar.synthetic.rap.sparsemax import compiled, sparsemax
+from bursar.synthetic.plan.bought import Bought
+from bursar.synthetic.rap.relaxed import Relaxed, compiled, sparsemax
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload, expansion
+
+Places = NDArray[np.int32]
+
+TILE = 512
+"""Rows that are worked on together; the products of five entries of so many rows fit in the first cache."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Terms:
+    """The surrogate of an r-of-k threshold query as weights of the 2^k products; bit i of a number is entry i."""
+
+    weights: Singles
+    negated: bool  # entries are read as 1 - x, and the query is 1 minus the sum
+
+    @property
+    def triple(self) -> bool:
+        """Whether this is the plain product of three entries."""
+        return len(self.weights) == 8 and not self.negated and not self.weights[:7].any()
+
+    @staticmethod
+    def of(k: int, r: int) -> Terms:
+        form = expansion(k, r)
+        weights = np.zeros(2**k, np.float32)
+        for subset, coefficient in zip(form.subsets, form.coefficients, strict=True):
+            weights[sum(1 << i for i in subset)] = coefficient
+        return Terms(weights=weights, negated=form.negated)
+
+
+def means(values: Singles, places: Places, terms: Terms) -> Singles:
+    """q(D') = sum over rows of phi(row) / n', for each query (RAP, Def. 2.5)."""
+    answers = np.empty(len(places), np.float32)
+    if terms.triple:
+        _triple_means(values, places, answers)
+    else:
+        _means(values, places, terms.weights, terms.negated, answers)
+    return answers
+
+
+def add_gradient(values: Singles, places: Places, terms: Terms, slopes: Singles, gradient: Singles) -> None:
+    """Adds sum_i slopes_i dq_i/dx to the gradient, which has the shape of the values."""
+    if terms.triple:
+        _add_triple_gradient(values, places, slopes, gradient)
+    else:
+        _add_gradient(values, places, terms.weights, terms.negated, slopes, gradient)
+
+
+@compiled
+def _triple_means(values: Singles, places: Places, answers: Singles) -> None:
+    """Marginals of up to three columns, the common case, in one pass: four times as fast."""
+    for query in range(len(places)):
+        x, y, z = values[places[query, 0]], values[places[query, 1]], values[places[query, 2]]
+        total = np.float32(0)
+        for i in range(len(x)):
+            total += x[i] * y[i] * z[i]
+        answers[query] = total / np.float32(len(x))
+
+
+@compiled
+def _add_triple_gradient(values: Singles, places: Places, slopes: Singles, gradient: Singles) -> None:
+    for query in range(len(places)):
+        a, b, c = places[query]
+        x, y, z = values[a], values[b], values[c]
+        slope = slopes[query] / np.float32(len(x))
+        _add_scaled_product(gradient[a], y, z, slope)
+        _add_scaled_product(gradient[b], x, z, slope)
+        _add_scaled_product(gradient[c], x, y, slope)
+
+
+@compiled
+def _add_scaled_product(line: Singles, x: Singles, y: Singles, slope: float) -> None:
+    for i in range(len(line)):
+        line[i] += slope * x[i] * y[i]
+
+
+@compiled
+def _fill(products: Singles, values: Singles, entry_places: Places, negated: bool, first: int, tile: int) -> None:
+    """Line s becomes the product over the entries in s, for the rows of a tile."""
+    for j in range(len(entry_places)):
+        bit = 1 << j
+        entries, single = values[entry_places[j], first : first + tile], products[bit]
+        if negated:
+            for i in range(tile):
+                single[i] = np.float32(1) - entries[i]
+        else:
+            for i in range(tile):
+                single[i] = entries[i]
+        for below in range(1, bit):
+            product, other = products[bit + below], products[below]
+            for i in range(tile):
+                product[i] = single[i] * other[i]
+
+
+@compiled
+def _means(values: Singles, places: Places, weights: Singles, negated: bool, answers: Singles) -> None:
+    rows = values.shape[1]
+    products = np.ones((len(weights), TILE), np.float32)
+    for query in range(len(places)):
+        total = 0.0
+        for first in range(0, rows, TILE):
+            tile = min(TILE, rows - first)
+            _fill(products, values, places[query], negated, first, tile)
+            for s in range(1, len(weights)):
+                if weights[s] != 0:
+                    part, line = np.float32(0), products[s]
+                    for i in range(tile):
+                        part += line[i]
+                    total += weights[s] * part
+        mean = total / rows
+        answers[query] = 1 - mean if negated else mean
+
+
+@compiled
+def _add_gradient(
+    values: Singles, places: Places, weights: Singles, negated: bool, slopes: Singles, gradient: Singles
+) -> None:
+    """With `negated`, 1 - phi(1 - x) has the derivative phi'(1 - x): both signs cancel."""
+    rows = values.shape[1]
+    products = np.ones((len(weights), TILE), np.float32)  # line 0 stays 1: the product of nothing
+    for query in range(len(places)):
+        slope = slopes[query] / np.float32(rows)
+        for first in range(0, rows, TILE):
+            tile = min(TILE, rows - first)
+            _fill(products, values, places[query], negated, first, tile)
+            for j in range(places.shape[1]):
+                bit = 1 << j
+                line = gradient[places[query, j], first : first + tile]
+                for s in range(1, len(weights)):
+                    if s & bit and weights[s] != 0:
+                        times, others = slope * weights[s], products[s ^ bit]
+                        for i in range(tile):
+                            line[i] += times * others[i]
+
 
 Hook = Callable[[int, float, Relaxed], None]
 """Told the number of every epoch, its loss, and the rows as they are (they change later), for training curves."""
@@ -24,10 +161,10 @@ Stop = Callable[[], bool]
 
 RATE = 1e-4
 LARGEST_BATCH = 25_000
-DECAY_1, DECAY_2, FLOOR = 0.9, 0.999, 1e-8
+DECAY_1, DECAY_2, EPSILON = 0.9, 0.999, 1e-8
 """Adam's usual constants."""
 
-NOTHING = np.float32(1e-15)
+NEGLIGIBLE = np.float32(1e-15)
 """Gradients this small move a number by less than 1e-7 of the rate, which is beyond its last digit."""
 
 
@@ -53,6 +190,22 @@ class Targets:
     terms: Terms
     padding: float  # what the place beyond a row holds
     noise: float = 0.0  # the loss that the true answers would have, on average
+
+
+def targets(workload: ThresholdWorkload, rounds: Sequence[Bought], *, size: float) -> Targets:
+    """What relaxed rows are to be fitted to: counts as fractions of the public or measured size."""
+    best = min(bought.variance for bought in rounds)
+    queries = np.concatenate([bought.queries for bought in rounds])
+    counts = np.concatenate([bought.counts for bought in rounds])
+    weights = np.concatenate([np.full(len(bought.queries), best / bought.variance) for bought in rounds])
+    return Targets(
+        places=workload.places(queries),
+        answers=(counts / size).astype(np.float32),
+        weights=weights.astype(np.float32),
+        terms=Terms.of(workload.together, workload.agreeing),
+        padding=workload.padding,
+        noise=len(queries) * best / size**2,
+    )
 
 
 def no_hook(epoch: int, loss: float, relaxed: Relaxed) -> None:
@@ -135,7 +288,7 @@ class _Descent:
         self._steps += 1
         # Adam's corrections of both averages, for all numbers at once.
         rate = self._rate * math.sqrt(1 - DECAY_2**self._steps) / (1 - DECAY_1**self._steps)
-        floor = FLOOR * math.sqrt(1 - DECAY_2**self._steps)
+        floor = EPSILON * math.sqrt(1 - DECAY_2**self._steps)
         _adam(self._values, self._gradient, self._first, self._second, self._lines, _single(rate), _single(floor))
         for block in self._blocks:
             sparsemax(block)
@@ -159,8 +312,8 @@ def _adam(
     for line in lines:
         x, g, m, v = values[line], gradient[line], first[line], second[line]
         for i in range(len(x)):
-            slope = g[i] if abs(g[i]) > NOTHING else np.float32(0)
+            slope = g[i] if abs(g[i]) > NEGLIGIBLE else np.float32(0)
             mean = np.float32(0.9) * m[i] + np.float32(0.1) * slope
-            m[i] = mean if abs(mean) > NOTHING else np.float32(0)
+            m[i] = mean if abs(mean) > NEGLIGIBLE else np.float32(0)
             v[i] = np.float32(0.999) * v[i] + np.float32(0.001) * slope * slope
             x[i] -= rate * m[i] / (np.sqrt(v[i]) + floor)

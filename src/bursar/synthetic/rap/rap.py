@@ -15,19 +15,17 @@ from bursar.core.queries import LinearMap
 from bursar.core.verbs import Verbs
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.plan.bought import Bought, RunProgress, targets
+from bursar.synthetic.plan.bought import Bought, RunProgress
 from bursar.synthetic.plan.spend import Spend
-from bursar.synthetic.rap.defaults import Adaptivity
-from bursar.synthetic.rap.projection import PATIENT, Hook, Patience, Stop, never, no_hook, project
-from bursar.synthetic.rap.relaxed import Relaxed, start
-from bursar.synthetic.rap.rounds import SIZE_SHARE, Round, counted_in, everybody, rap_setting
+from bursar.synthetic.rap.projection import PATIENT, Hook, Patience, Stop, never, no_hook, project, targets
+from bursar.synthetic.rap.relaxed import Relaxed, relaxed_answers, relaxed_counts, start
+from bursar.synthetic.rap.rounds import SIZE_SHARE, Adaptivity, Round, feasible_adaptivity, recorded_total, total_query
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
-from bursar.synthetic.rap.workload_answers import relaxed_answers, relaxed_counts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Projected:
-    """What RAP gives: relaxed rows, and the noisy counts that they were fitted to."""
+class RapResult:
+    """The result of RAP: relaxed rows, and the noisy counts that they were fitted to."""
 
     workload: ThresholdWorkload
     relaxed: Relaxed
@@ -55,7 +53,7 @@ def rap(
     on_step: Hook = no_hook,
     on_round: Callable[[int], None] | None = None,
     stop: Stop = never,
-) -> Projected:
+) -> RapResult:
     """T = `rounds` times: pick K = `picks` queries on which the relaxed rows are worst, measure them, project.
 
     Half of a round's part of the budget is for picking and half for measuring. Picked queries are barred from then on;
@@ -101,9 +99,9 @@ class _Run:
     stop: Stop
     on_round: Callable[[int], None] | None  # hears the number of a round when its queries are picked
 
-    def go(self, relaxed: Relaxed, rounds: int, spend: Spend, progress: RunProgress, on_step: Hook) -> Projected:
+    def go(self, relaxed: Relaxed, rounds: int, spend: Spend, progress: RunProgress, on_step: Hook) -> RapResult:
         everything, portions = self.picks >= self.workload.queries, self.workload.portions
-        adaptive = rap_setting(self.workload, Adaptivity(rounds=rounds, picks=self.picks))
+        adaptive = feasible_adaptivity(self.workload, Adaptivity(rounds=rounds, picks=self.picks))
         rounds = len(portions) if everything else adaptive.rounds
         steps = count()
 
@@ -111,8 +109,8 @@ class _Run:
             on_step(next(steps), loss, now)
 
         def fitted() -> Relaxed:
-            aims = targets(self.workload, progress.rounds, size=self.size)
-            return project(relaxed, aims, rng=self.rng, patience=self.patience, on_step=hook, stop=self.stop)
+            measured = targets(self.workload, progress.rounds, size=self.size)
+            return project(relaxed, measured, rng=self.rng, patience=self.patience, on_step=hook, stop=self.stop)
 
         while everything and len(progress.rounds) < rounds and not self.stop():
             progress = progress.plus(self._all(*portions[len(progress.rounds)], spend))
@@ -121,7 +119,7 @@ class _Run:
         while not everything and len(progress.rounds) < rounds and not self.stop():
             progress = progress.plus(self._worst(relaxed, spend, rounds, progress))
             relaxed = fitted()
-        return Projected(
+        return RapResult(
             workload=self.workload,
             relaxed=relaxed,
             rounds=progress.rounds,
@@ -155,5 +153,5 @@ class _Run:
 
 def _measured_size(workload: ThresholdWorkload, verbs: Verbs, spend: Spend, records: Sequence[Record]) -> int:
     """The number of all rows with noise, bought unless it is among the records."""
-    known = counted_in(workload, records)
-    return int(verbs.measure(everybody(workload), spend.noise(1)).values[0]) if known is None else known
+    recorded = recorded_total(workload, records)
+    return int(verbs.measure(total_query(workload), spend.noise(1)).values[0]) if recorded is None else recorded

@@ -1,19 +1,71 @@
-"""What a run hands over: rows that are made up, and how far to believe them."""
+"""Synthetic rows as they are handed over: with a report, as a data frame, as a CSV or Parquet file."""
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bursar.arrays import Codes
 from bursar.core.domain import Domain
+from bursar.report import files
+from bursar.report.columns import AnswerColumn, arrow_types, typed
 from bursar.report.libraries import library
-from bursar.synthetic.report.report import Report
-from bursar.synthetic.table.files import labels_of, write_rows
+from bursar.synthetic.report import Report
 
 if TYPE_CHECKING:
     import pandas
+
+KINDS = (".csv", ".parquet")
+BATCH_ROWS = 2**16
+"""Rows that are written at once: memory does not grow with the file."""
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that could not be written, before anything is paid for."""
+    files.check(path, kinds=KINDS)
+
+
+def write_rows(domain: Domain, codes: Codes, path: Path) -> None:
+    """The rows with the labels of their cells: values, ranges, dates, "other", and NULL as an empty field."""
+    check_file(path)
+    with files.written(path):
+        (_write_parquet if path.suffix.lower() == ".parquet" else _write_csv)(labels_of(domain), codes, path)
+
+
+def labels_of(domain: Domain) -> list[AnswerColumn]:
+    """For every column what each of its cells stands for; labels of several types are text as a whole."""
+    return [typed(column.name, [column.label(cell) for cell in range(column.size)]) for column in domain.attributes]
+
+
+def _write_csv(columns: list[AnswerColumn], codes: Codes, path: Path) -> None:
+    texts = [np.array([_text(value) for value in column.values], dtype=object) for column in columns]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([column.name for column in columns])
+        for first in range(0, len(codes), BATCH_ROWS):
+            part = codes[first : first + BATCH_ROWS]
+            writer.writerows(zip(*(text[part[:, place]].tolist() for place, text in enumerate(texts)), strict=True))
+
+
+def _write_parquet(columns: list[AnswerColumn], codes: Codes, path: Path) -> None:
+    pa = library("pyarrow", extra="arrow", what="a Parquet file")
+    parquet = library("pyarrow.parquet", extra="arrow", what="a Parquet file")
+    kinds = arrow_types()
+    schema = pa.schema([(column.name, kinds[column.kind]) for column in columns])
+    values = [pa.array(column.values, type=kinds[column.kind]) for column in columns]
+    with parquet.ParquetWriter(path, schema) as writer:
+        for first in range(0, len(codes), BATCH_ROWS):
+            part = codes[first : first + BATCH_ROWS]
+            batch = [labels.take(pa.array(part[:, place])) for place, labels in enumerate(values)]
+            writer.write_table(pa.table(batch, schema=schema))
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,5 +92,5 @@ class SyntheticData:
         pd = library("pandas", extra="pandas", what="a pandas data frame")
         labels = labels_of(self.domain)
         return pd.DataFrame(
-            {own.name: pd.Series(own.values).take(self.codes[:, place]).array for place, own in enumerate(labels)}
+            {column.name: pd.Series(column.values).take(self.codes[:, at]).array for at, column in enumerate(labels)}
         )

@@ -1,42 +1,68 @@
-"""A real table whose marginals are near those of the data, from noisy counts alone.
+"""A table of synthetic rows whose marginals are near those of the data, from noisy counts alone; and its errors.
 
 Columns by themselves, pairs of columns and the workload's own marginals are measured. The table starts as a tree of
-dependent pairs; its rows are then weighted until they meet every marginal beyond its noise, and drawn by weight.
+dependent pairs; its rows are then weighted until they meet every marginal beyond its noise, and drawn by weight. Where
+a workload is too large for that, the weights are corrected in rounds of picking and measuring, as in RAP; but what is
+corrected are rows that already follow every column and pair, not relaxed rows that begin at random.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.random import Generator
 
-from bursar.arrays import Codes, Reals
+from bursar.arrays import Codes, Integers, Reals
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.core.limits import MOST_ROWS
 from bursar.core.verbs import Verbs
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.marginals.choice import Aim, Allowance, MarginalPurchase, whole_marginals
+from bursar.synthetic.marginals.answers import (
+    Aim,
+    Allowance,
+    MarginalAnswers,
+    MarginalPurchase,
+    Sets,
+    Shape,
+    buy,
+    marginals_from,
+    ordered_sets,
+    whole_marginals,
+)
 from bursar.synthetic.marginals.evidence import Names
-from bursar.synthetic.marginals.release import MarginalAnswers, Sets, Shape, buy, marginals_from, ordered_sets
-from bursar.synthetic.table.fit import FitProgress, Target, cell_numbers, fit_weights, resampled
-from bursar.synthetic.table.start import column_shares, pair_shares, threshold, tree_rows
+from bursar.synthetic.plan.bought import Bought, RunProgress
+from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.rap.rounds import Adaptivity, Round
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+from bursar.synthetic.table.fit import (
+    FitProgress,
+    Target,
+    cell_numbers,
+    column_shares,
+    fit_weights,
+    pair_shares,
+    resample,
+    sample_tree,
+    threshold,
+)
+from bursar.tails.marginals import Cells, largest_error
 
 WORKLOAD_SHARE = 0.6
 """Of the budget, for the workload's own marginals: they fix the largest error. Columns and pairs share the rest."""
 
-SUPPORT = 4
+SUPPORT_FACTOR = 4
 """Rows that are weighted, for each row of the data."""
 
-FEWEST, MOST = 2**15, 2**19
-"""Bounds on the rows that are weighted."""
+FEWEST_SUPPORT_ROWS, MOST_SUPPORT_ROWS = 2**15, 2**19
+"""Bounds on the number of rows that are weighted."""
 
-INDEPENDENT = 0.1
+INDEPENDENT_SHARE = 0.1
 """The part of these rows with independent columns, so that no joint cell of values that occur is out of reach."""
 
 INDEPENDENT_WEIGHT = 0.01
@@ -75,18 +101,26 @@ def plan_table(
     would drown any count that `size` rows can give, or where a single set is measured: pairs tie sets to each other,
     and those of one set are sums of its cells. What is left out goes to the others.
     """
-    wanted = [columns for columns in sets if 1 < domain.cells(columns) <= MOST_ROWS]
-    columns = [(name,) for name in domain.names if domain[name].size > 1 and (name,) not in wanted]
-    tied = () if len(sets) == len(wanted) == 1 else pairs_within(sets)
-    pairs = [pair for pair in tied if pair not in wanted and 1 < domain.cells(pair) <= MOST_ROWS]
-    rest = (1 - WORKLOAD_SHARE) / 2
+    measurable = [columns for columns in sets if 1 < domain.cells(columns) <= MOST_ROWS]
+    columns = [(name,) for name in domain.names if domain[name].size > 1 and (name,) not in measurable]
+    tied = () if len(sets) == len(measurable) == 1 else pairs_within(sets)
+    pairs = [pair for pair in tied if pair not in measurable and 1 < domain.cells(pair) <= MOST_ROWS]
+    support_share = (1 - WORKLOAD_SHARE) / 2
     if pairs and size is not None:
-        noise = allowance.part(rest / len(pairs)).noise(allowance.cells_price)
+        noise = allowance.part(support_share / len(pairs)).noise(allowance.cells_price)
         if threshold(noise.variance(), min(map(domain.cells, pairs)), heavy=allowance.pure) > size:
             pairs = []
-    kinds = ((columns, rest, Aim.TOTAL), (pairs, rest, Aim.LARGEST), (wanted, WORKLOAD_SHARE, Aim.LARGEST))
-    whole = sum(share for own, share, _ in kinds if own)
-    plans = [whole_marginals(domain, own, allowance.part(share / whole), aim) for own, share, aim in kinds if own]
+    kinds = [
+        (marginals, share, aim)
+        for marginals, share, aim in (
+            (columns, support_share, Aim.TOTAL),
+            (pairs, support_share, Aim.LARGEST),
+            (measurable, WORKLOAD_SHARE, Aim.LARGEST),
+        )
+        if marginals
+    ]
+    total = sum(share for _, share, _ in kinds)
+    plans = [whole_marginals(domain, marginals, allowance.part(share / total), aim) for marginals, share, aim in kinds]
     return tuple(purchase for plan in plans for purchase in plan)
 
 
@@ -114,10 +148,10 @@ def synthesize(
     `size` is the public number of rows of the data; without it, it is estimated. Records of the log are used, and what
     is among them is not bought again, so a run that was stopped goes on at no further cost.
     """
-    wanted = ordered_sets(domain, sets)
-    plan = plan_table(domain, wanted, budget, size=size)
-    have = buy(plan, verbs, records, on_step=on_step, stop=stop)
-    return table_from(have, wanted, domain, size=size, rows=rows, rng=rng, on_sweep=on_sweep, stop=stop)
+    ordered = ordered_sets(domain, sets)
+    plan = plan_table(domain, ordered, budget, size=size)
+    logged = buy(plan, verbs, records, on_step=on_step, stop=stop)
+    return table_from(logged, ordered, domain, size=size, rows=rows, rng=rng, on_sweep=on_sweep, stop=stop)
 
 
 def table_from(
@@ -140,38 +174,174 @@ def table_from(
     answers = marginals_from(records, sets, domain, size=size, shape=Shape.LOWERED)
     consistent, rng = answers.consistent, entropy() if rng is None else rng
     total = consistent.total()
-    wanted = math.ceil(total) if rows is None else rows
-    if wanted < 1:
+    rows = math.ceil(total) if rows is None else rows
+    if rows < 1:
         raise QueryError("a synthetic table has at least one row")
     singles = column_shares(consistent)
     pairs = pairs_within(answers.sets)
     fitting = [pair for pair in pairs if domain.cells(pair) <= MOST_ROWS]
-    support = min(max(SUPPORT * math.ceil(total), FEWEST), MOST)
-    free = math.ceil(INDEPENDENT * support)
+    support = min(max(SUPPORT_FACTOR * math.ceil(total), FEWEST_SUPPORT_ROWS), MOST_SUPPORT_ROWS)
+    free = math.ceil(INDEPENDENT_SHARE * support)
     dependent = pair_shares(consistent, fitting, singles)
     codes = np.concatenate(
         [
-            tree_rows(domain, singles, dependent, rows=support - free, rng=rng),
-            tree_rows(domain, singles, (), rows=free, rng=rng),
+            sample_tree(domain, singles, dependent, rows=support - free, rng=rng),
+            sample_tree(domain, singles, (), rows=free, rng=rng),
         ]
     )
-    kept = 1 - INDEPENDENT_WEIGHT
-    weights = np.repeat([kept * total / (support - free), (1 - kept) * total / free], [support - free, free])
+    dependent_weight = 1 - INDEPENDENT_WEIGHT
+    weights = np.repeat(
+        [dependent_weight * total / (support - free), (1 - dependent_weight) * total / free], [support - free, free]
+    )
     targets = _targets(answers, singles, fitting)
     weights = fit_weights(domain, codes, weights, targets, on_step=on_sweep, stop=stop)
-    return SyntheticTable(domain=domain, codes=resampled(codes, weights, rows=wanted, rng=rng), answers=answers)
+    return SyntheticTable(domain=domain, codes=resample(codes, weights, rows=rows, rng=rng), answers=answers)
 
 
 def _targets(answers: MarginalAnswers, singles: dict[str, Reals], pairs: Sequence[Names]) -> list[Target]:
     """Columns as they were made to sum to the total, then pairs and the workload, within their noise."""
     consistent = answers.consistent
     total = consistent.total()
-    made = [
-        Target(columns=(name,), counts=(total * own).astype(np.float32), least=0.0) for name, own in singles.items()
+    targets = [
+        Target(columns=(name,), counts=(total * shares).astype(np.float32), least=0.0)
+        for name, shares in singles.items()
     ]
     for columns in dict.fromkeys((*pairs, *answers.sets)):
         estimate, variance = consistent.estimate(columns), consistent.variance(columns)
         if estimate is not None and variance is not None and len(columns) > 1:
             least = threshold(variance, estimate.size, heavy=consistent.heavy)
-            made.append(Target(columns=columns, counts=estimate.ravel().astype(np.float32), least=least))
-    return made
+            targets.append(Target(columns=columns, counts=estimate.ravel().astype(np.float32), least=least))
+    return targets
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginalError:
+    """One marginal of a table, in rows of the data.
+
+    |table - truth| <= |table - noisy| + |noisy - truth| in every cell: the first is `measured`, at its largest, and the
+    second is at most `noise` with the confidence asked for. All are None where nothing measured says anything.
+    """
+
+    columns: Names
+    cells: int
+    measured: float | None
+    noise: float | None
+
+    @property
+    def bound(self) -> float | None:
+        """No cell is wrong by more, with the confidence asked for."""
+        return None if self.measured is None or self.noise is None else self.measured + self.noise
+
+
+def table_errors(
+    table: SyntheticTable, sets: Sets | None = None, *, confidence: float = 0.95
+) -> tuple[MarginalError, ...]:
+    """The errors of marginals of a table, those of its workload unless others are named.
+
+    Guarantees: with this confidence all bounds hold together, whatever was done with the noisy counts to make the
+    table: each marginal is given an equal part of the chance to fail, and each of its cells an equal part of that. In
+    add-or-remove mode the number of rows is estimated, and the table is scaled to that.
+    """
+    if not 0 < confidence < 1:
+        raise QueryError("a confidence lies between 0 and 1")
+    consistent, domain = table.answers.consistent, table.domain
+    named = table.answers.sets if sets is None else tuple(domain.ordered(columns) for columns in sets)
+    errors = []
+    for columns in named:
+        estimate, variance = consistent.estimate(columns), consistent.variance(columns)
+        cells = domain.cells(columns)
+        if estimate is None or variance is None:
+            errors.append(MarginalError(columns=columns, cells=cells, measured=None, noise=None))
+            continue
+        drawn = Cells(count=cells, variance=variance)
+        noise = largest_error([drawn], heavy=consistent.heavy, beta=(1 - confidence) / len(named))
+        measured = float(np.abs(table.counts(columns) - estimate).max())
+        errors.append(MarginalError(columns=columns, cells=cells, measured=measured, noise=noise))
+    return tuple(errors)
+
+
+Step = Callable[[int, int], None]
+Stop = Callable[[], bool]
+
+
+def corrected(
+    table: SyntheticTable,
+    workload: ThresholdWorkload,
+    verbs: Verbs,
+    *,
+    spend: Spend,
+    setting: Adaptivity,
+    rows: int,
+    rng: Generator,
+    records: Sequence[Record] = (),
+    on_step: Step | None = None,
+    stop: Stop | None = None,
+) -> tuple[Codes, bool]:
+    """The codes of a corrected table of `rows` rows, and whether all rounds were made.
+
+    In each round the queries are picked on which the weighted rows are worst, half of the round's budget, and measured,
+    the other half. `records` are those of an interrupted run: what they hold is not bought again.
+    Guarantees: what it buys costs at most `spend`; what a stopped run has bought is in the log.
+    Edge cases: rounds end when no query is left to pick.
+    """
+    domain, total = table.domain, table.answers.consistent.total()
+    codes = np.asfortranarray(table.codes)
+    weights = np.full(len(codes), total / len(codes))
+    progress, rounds = RunProgress.of(workload, records), setting.rounds
+    for number in range(rounds):
+        if number >= len(progress.rounds):
+            left = min(setting.picks, workload.queries - len(progress.queries))
+            if left < 1 or (stop is not None and stop()):
+                break
+            estimates = np.rint(_answers(table, workload, weights)).astype(np.int64)
+            progress = progress.plus(_round(workload, verbs, Round.of(spend, rounds, left), estimates, progress))
+        if on_step is not None:
+            on_step(number + 1, rounds)
+        targets = _round_targets(table, workload, progress.rounds, weights)
+        weights = fit_weights(domain, codes, weights, targets, stop=stop)
+    done = len(progress.rounds) >= rounds or len(progress.queries) >= workload.queries
+    return resample(codes, weights, rows=rows, rng=rng), done
+
+
+def _round(
+    workload: ThresholdWorkload, verbs: Verbs, planned: Round, estimates: Integers, progress: RunProgress
+) -> Bought:
+    picked, barred = progress.picked, progress.queries
+    if picked is None:
+        picked = verbs.select(
+            workload.candidates, estimates, count=planned.count, scale=planned.scale, barred=barred
+        ).values
+    noise = replace(planned, count=len(picked)).noise
+    return Bought.of(np.sort(picked), verbs.measure(workload.taken(picked), noise), noise)
+
+
+def _answers(table: SyntheticTable, workload: ThresholdWorkload, weights: Reals) -> Reals:
+    """Every query of the workload on the weighted rows."""
+    return np.concatenate([_held(table, names, weights) for names in workload.sets])
+
+
+def _held(table: SyntheticTable, names: tuple[str, ...], weights: Reals) -> Reals:
+    cells = cell_numbers(table.domain, table.codes, names)
+    return np.bincount(cells, weights, minlength=table.domain.cells(names)).astype(np.float64)
+
+
+def _round_targets(
+    table: SyntheticTable, workload: ThresholdWorkload, rounds: Sequence[Bought], weights: Reals
+) -> list[Target]:
+    """Columns as they are; and each set with measured cells as it is but for those, which count beyond their noise."""
+    domain, names = table.domain, workload.names
+    targets = [
+        Target(columns=(name,), counts=_held(table, (name,), weights).astype(np.float32), least=0.0) for name in names
+    ]
+    queries = np.concatenate([bought.queries for bought in rounds])
+    counts = np.concatenate([bought.counts for bought in rounds]).astype(np.float64)
+    variance = max(bought.variance for bought in rounds)
+    least = threshold(variance, len(queries), heavy=table.answers.consistent.heavy)
+    owner = np.searchsorted(workload.starts, queries, side="right") - 1
+    for number in np.unique(owner).tolist():
+        members, columns = owner == number, workload.sets[number]
+        goal = _held(table, columns, weights)
+        inside = queries[members] - int(workload.starts[number])
+        goal[inside] = counts[members]
+        targets.append(Target(columns=domain.ordered(columns), counts=goal.astype(np.float32), least=least))
+    return targets

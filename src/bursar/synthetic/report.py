@@ -1,21 +1,34 @@
-"""What to believe of a synthetic table: its errors marginal by marginal, and what it must not be used for."""
+"""How far to believe a synthetic table: its errors marginal by marginal, and what it must not be used for."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bursar.arrays import Reals
+from bursar.arrays import Codes, Integers, Reals
+from bursar.core.domain import Domain
+from bursar.core.ledger import Record
 from bursar.report.files import written
 from bursar.report.libraries import library
 from bursar.report.plots import plain
+from bursar.synthetic.marginals.estimates import Consistent, DerivedMarginal
 from bursar.synthetic.marginals.evidence import Names
+from bursar.synthetic.plan.bought import RunProgress
 from bursar.synthetic.plan.history import FutureError
+from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
+from bursar.synthetic.table.fit import cell_numbers
+from bursar.tails.marginals import Cells, largest_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CONFIDENCE = 0.95
 MOST_NAMED = 12
@@ -158,17 +171,19 @@ class Report:
     def _future(self) -> list[str]:
         if self.future is None:
             return []
-        found = self.future
-        unknown = f"; {found.unknown} more are about columns that were never measured together" if found.unknown else ""
-        if found.mean is None:
+        future = self.future
+        unknown = (
+            f"; {future.unknown} more are about columns that were never measured together" if future.unknown else ""
+        )
+        if future.mean is None:
             return [f"the history is too short to keep any question apart, or none can be judged{unknown}"]
-        half = "" if found.half is None else f" ± {found.half:,.0f}"
+        half = "" if future.half is None else f" ± {future.half:,.0f}"
         return [
-            f"{found.mean:,.0f}{half} rows is the mean over {found.questions} later questions of the largest distance "
-            f"from what was measured (95% interval){unknown}"
+            f"{future.mean:,.0f}{half} rows is the mean over {future.questions} later questions of the largest "
+            f"distance from what was measured (95% interval){unknown}"
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Everything but the bars, as plain JSON values."""
         lines = [{**asdict(line), "columns": list(line.columns), "bound": line.bound} for line in self.lines]
         plain = ("method", "why", "cost", "rows", "total", "finished", "confidence")
@@ -182,8 +197,6 @@ class Report:
 
     def write(self, folder: Path) -> None:
         """report.md and its pictures."""
-        from bursar.synthetic.report.report import draw
-
         with written(folder / "report.md"):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "report.md").write_text(self.markdown(), encoding="utf-8")
@@ -207,14 +220,14 @@ MOST_BARS = 30
 BAR, POINT = "#7aa6c2", "#333333"
 
 
-def check() -> None:
+def check_pictures() -> None:
     """Refuse pictures that could not be drawn, before anything is paid for."""
     library("matplotlib", extra="plot", what="a picture")
 
 
 def draw(report: Report, folder: Path) -> None:
     """errors.png and columns.png."""
-    check()
+    check_pictures()
     from matplotlib.figure import Figure
 
     for name, drawn in (("errors.png", _errors), ("columns.png", _columns)):
@@ -224,7 +237,7 @@ def draw(report: Report, folder: Path) -> None:
             figure.savefig(folder / name, dpi=110)
 
 
-def _errors(report: Report, figure: Any) -> None:
+def _errors(report: Report, figure: Figure) -> None:
     """The marginals with the largest bounds: the distance that was measured, and what noise can add to it."""
     lines = sorted(report.lines, key=lambda line: -(line.bound or 0.0))[:MOST_MARGINALS]
     figure.set_size_inches(8, 1.4 + 0.24 * len(lines))
@@ -236,7 +249,7 @@ def _errors(report: Report, figure: Any) -> None:
     axes.barh(places, noise, left=measured, color="#d9d9d9", label="noise on top of that")
     for place, line in zip(places, lines, strict=True):
         if line.bound is None:
-            axes.text(0, place, " no bound", va="center", fontsize=7)
+            axes.text(0, float(place), " no bound", va="center", fontsize=7)
     axes.set_yticks(places, [plain(", ".join(line.columns)) for line in lines], fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel(
@@ -245,27 +258,127 @@ def _errors(report: Report, figure: Any) -> None:
     axes.legend(fontsize=7)
 
 
-def _columns(report: Report, figure: Any) -> None:
+def _columns(report: Report, figure: Figure) -> None:
     bars = report.bars[:MOST_COLUMNS]
     across = min(3, max(len(bars), 1))
     down = math.ceil(len(bars) / across) or 1
     figure.set_size_inches(4 * across, 2.6 * down)
     panels = np.atleast_1d(figure.subplots(down, across)).ravel()
-    for panel, own in zip(panels, bars, strict=False):
-        _column(panel, own)
+    for panel, column in zip(panels, bars, strict=False):
+        _column(panel, column)
     for panel in panels[len(bars) :]:
         panel.set_axis_off()
 
 
-def _column(axes: Any, own: ColumnBars) -> None:
-    places = np.arange(len(own.labels))
+def _column(axes: Axes, bars: ColumnBars) -> None:
+    places = np.arange(len(bars.labels))
     if len(places) <= MOST_BARS:
-        axes.bar(places, own.table, color=BAR)
+        axes.bar(places, bars.table, color=BAR)
     else:
-        axes.fill_between(places, own.table, step="mid", color=BAR)
-    if own.noisy is not None:
-        axes.errorbar(places, own.noisy, yerr=own.noise, fmt=".", markersize=3, elinewidth=0.7, color=POINT)
+        axes.fill_between(places, bars.table, step="mid", color=BAR)
+    if bars.noisy is not None:
+        axes.errorbar(places, bars.noisy, yerr=bars.noise, fmt=".", markersize=3, elinewidth=0.7, color=POINT)
     step = -(-len(places) // 10)
-    axes.set_xticks(places[::step], [plain(label) for label in own.labels[::step]], rotation=60, fontsize=6)
+    axes.set_xticks(places[::step], [plain(label) for label in bars.labels[::step]], rotation=60, fontsize=6)
     axes.tick_params(axis="y", labelsize=6)
-    axes.set_title(plain(own.name) + ("" if own.noisy is not None else " (not measured)"), fontsize=8)
+    axes.set_title(plain(bars.name) + ("" if bars.noisy is not None else " (not measured)"), fontsize=8)
+
+
+NoisyCells = tuple[Integers, Integers]
+"""Numbers of cells of a marginal, and their noisy counts."""
+
+MOST_CELLS = 2**22
+"""Marginals of more cells are not compared."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableComparison:
+    """A table beside what was measured: whole marginals, and such as follow from other rows."""
+
+    domain: Domain
+    codes: Codes
+    total: float
+    consistent: Consistent
+    derived: Sequence[DerivedMarginal] = ()
+    picked: Mapping[Names, NoisyCells] = field(default_factory=dict)  # single cells that were measured
+
+    def lines(self, asked: Iterable[Names], others: Iterable[Names]) -> tuple[MarginalLine, ...]:
+        """One for each set, those asked for first; all bounds together have the confidence of a report."""
+        workload = dict.fromkeys(asked)
+        sets = [*workload, *(columns for columns in dict.fromkeys(others) if columns not in workload)]
+        beta = (1 - CONFIDENCE) / max(len(sets), 1)
+        return tuple(self._line(columns, columns in workload, beta) for columns in sets)
+
+    def distance(self, columns: Names) -> float | None:
+        """The largest distance of the table from noisy counts; None where there are none."""
+        noisy = self.noisy(columns, 1 - CONFIDENCE)
+        return None if noisy is None else float(np.abs(self.counts(columns) - noisy[0]).max(initial=0.0))
+
+    def unmeasured_pairs(self) -> tuple[Names, ...]:
+        """Pairs of columns that nothing was measured about together."""
+        varying = [column.name for column in self.domain.attributes if column.size > 1]
+        derived = {marginal.columns for marginal in self.derived}
+        pairs = (self.domain.ordered(pair) for pair in combinations(varying, 2))
+        return tuple(p for p in pairs if self.consistent.variance(p) is None and p not in derived)
+
+    def bars(self) -> tuple[ColumnBars, ...]:
+        """Every column that has more than one value."""
+        varying = [column for column in self.domain.attributes if column.size > 1]
+        bars = []
+        for column in varying:
+            name = column.name
+            estimate = self.noisy((name,), (1 - CONFIDENCE) / len(varying))
+            noisy, noise = (None, None) if estimate is None else estimate
+            labels = (column.label(cell) for cell in range(column.size))
+            texts = tuple("NULL" if label is None else str(label) for label in labels)
+            bars.append(ColumnBars(name=name, labels=texts, table=self.counts((name,)), noisy=noisy, noise=noise))
+        return tuple(bars)
+
+    def counts(self, columns: Names) -> Reals:
+        """The table's counts, in rows of the data."""
+        cells = np.bincount(cell_numbers(self.domain, self.codes, columns), minlength=self.domain.cells(columns))
+        return cells.astype(np.float64) * np.float64(self.total / len(self.codes))
+
+    def noisy(self, columns: Names, beta: float) -> tuple[Reals, float] | None:
+        """Unbiased counts, and what none of them is wrong by but with probability beta."""
+        if self.domain.cells(columns) > MOST_CELLS:
+            return None
+        estimate, variance = self.consistent.estimate(columns), self.consistent.variance(columns)
+        if estimate is not None and variance is not None:
+            cells = Cells(count=estimate.size, variance=variance)
+            return estimate.ravel(), largest_error([cells], heavy=self.consistent.heavy, beta=beta)
+        for marginal in self.derived:
+            if marginal.columns == columns:
+                return marginal.estimate.values, float(marginal.estimate.law.half_widths(beta).max(initial=0.0))
+        return None
+
+    def _line(self, columns: Names, asked: bool, beta: float) -> MarginalLine:
+        estimate, cells = self.noisy(columns, beta), self.domain.cells(columns)
+        if estimate is None:
+            return MarginalLine(
+                columns=columns, cells=cells, asked=asked, measured=self._picked_distance(columns), noise=None
+            )
+        noisy, noise = estimate
+        measured = float(np.abs(self.counts(columns) - noisy).max(initial=0.0))
+        return MarginalLine(columns=columns, cells=cells, asked=asked, measured=measured, noise=noise)
+
+    def _picked_distance(self, columns: Names) -> float | None:
+        """The largest distance from those cells that were measured, where not all of them were."""
+        if columns not in self.picked:
+            return None
+        places, noisy = self.picked[columns]
+        return float(np.abs(self.counts(columns)[places] - noisy).max(initial=0.0))
+
+
+def measured_cells(workload: ThresholdWorkload, records: Sequence[Record]) -> dict[Names, NoisyCells]:
+    """The single cells that a run has picked and measured, set by set."""
+    rounds = RunProgress.of(workload, records).rounds
+    if not rounds:
+        return {}
+    queries = np.concatenate([bought.queries for bought in rounds])
+    counts = np.concatenate([bought.counts for bought in rounds])
+    owner = np.searchsorted(workload.starts, queries, side="right") - 1
+    return {
+        workload.sets[number]: (queries[owner == number] - int(workload.starts[number]), counts[owner == number])
+        for number in np.unique(owner).tolist()
+    }

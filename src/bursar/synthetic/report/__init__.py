@@ -1,1 +1,0 @@
-"""What to believe of a synthetic table."""
