@@ -128,8 +128,7 @@ class Grant:
         scale: float,
         barred: NDArray[np.int64] = NONE_BARRED,
     ) -> Record:
-        asked = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred)
-        return self._charged(asked)
+        return self._charged(partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred))
 
     def _charged(self, verb: Callable[..., tuple[Record, Charge]]) -> Record:
         record, charge = verb(
