@@ -128,7 +128,8 @@ class Grant:
         scale: float,
         barred: NDArray[np.int64] = NONE_BARRED,
     ) -> Record:
-        return self._charged(partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred))
+        asked = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred)
+        return self._charged(asked)
 
     def _charged(self, verb: Callable[..., tuple[Record, Charge]]) -> Record:
         record, charge = verb(
