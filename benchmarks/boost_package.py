@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from hashlib import sha256
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from benchmarks.boost_data import Blocks
 from benchmarks.boost_questions import Pool
@@ -26,14 +24,15 @@ from bursar.core.accounting import Failed, Opened, from_units
 from bursar.core.budget import Budget
 from bursar.core.curator import seal
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Record
-from bursar.core.queries import Mask, Predicate, Product, Steps
-from bursar.core.seals import PartitionAxis
+from bursar.core.queries import Mask, Product, Steps
 from bursar.core.tables import Tables
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
+from bursar.testing import CountsSource
 
 BUDGET = Budget.of(epsilon=10.0)
 
@@ -72,38 +71,14 @@ class OneBlock(Bench):
         self.truth = Tables(source).counts
 
 
-class Counted:
-    """A source that is its table of counts: one axis for the block, then one per column."""
-
-    def __init__(self, blocks: Blocks) -> None:
-        self._names = (BLOCK, *blocks.columns)
-        self._counts = blocks.counts.reshape(blocks.number, *blocks.shape)
-
-    def fingerprint(self) -> str:
-        return "unchanged"
-
-    def content(self) -> tuple[str, ...]:
-        return tuple(sha256(block.tobytes()).hexdigest() for block in self._counts)
-
-    def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
-        kept = [name for name in self._names if name in attrs]
-        gone = tuple(axis for axis, name in enumerate(self._names) if name not in attrs)
-        return np.transpose(self._counts.sum(axis=gone), [kept.index(name) for name in attrs])
-
-    def count(self, predicate: Predicate) -> int:
-        return int(predicate.apply(self.table)[0])
-
-    def close(self) -> None:
-        """Nothing to do: it goes with the process."""
-
-
 class ManyBlocks(Bench):
     """All blocks as partitions behind a kernel on a memory ledger, and a planner in front of it."""
 
     def __init__(self, blocks: Blocks, preset: Preset, *, sealed: int) -> None:
-        unit, source = Unit(neighbours=Neighbours.REPLACE_ONE), Counted(blocks)
+        unit = Unit(neighbours=Neighbours.REPLACE_ONE)
         columns = [(BLOCK, blocks.number), *zip(blocks.columns, blocks.shape, strict=True)]
         domain = Domain(tuple(IntegerRange(name=n, lower=0, upper=size - 1, null=0) for n, size in columns), BLOCK)
+        source = CountsSource(blocks.counts.reshape(blocks.number, *blocks.shape), domain)
         self._axis, self._open = PartitionAxis.of(domain, unit), lambda key: source
         self.ledger, self.kernel = memory_kernel(
             dataset=blocks.name,

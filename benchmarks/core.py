@@ -16,14 +16,13 @@ import numpy as np
 from benchmarks.harness import Figures, options, peak_mb, per_second, report
 from bursar.config import Config
 from bursar.core.accounting import Measured, Noise, NoiseKind
-from bursar.core.budget import Budget, charter_of
-from bursar.core.curator import declare_version
+from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange, Unit
-from bursar.core.ledger import MemoryLedger, Purpose, Transaction
-from bursar.core.noise.system import SystemRandomness
+from bursar.core.ledger import Purpose, Transaction
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.session import Bursar
+from bursar.testing import stage
 
 COLUMNS = [f"c{i:02}" for i in range(15)]
 PAIRS = list(itertools.combinations(COLUMNS, 2))[:100]
@@ -46,14 +45,11 @@ def engine(people: int, seed: int) -> Bursar:
         budget=Budget.of(epsilon=1000.0),
         max_rows=10 * people,
     )
-    charter = charter_of(dataset="core", domain=domain, unit=Unit(), budget=config.budget, max_rows=config.max_rows)
-    ledger, randomness = MemoryLedger(charter), SystemRandomness()
 
     def open_source(key: bytes) -> DuckDBSource:
         return DuckDBSource(frame, domain, Unit(), key=key, max_rows=config.max_rows)
 
-    declare_version(ledger=ledger, open_source=open_source, randomness=randomness)
-    return Bursar(config, ledger, open_source=open_source, randomness=randomness)
+    return stage(config, open_source)
 
 
 def fill(db: Bursar, rows: int) -> None:

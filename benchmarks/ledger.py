@@ -28,18 +28,18 @@ import numpy as np
 from benchmarks.harness import Figures, options, report
 from bursar.config import Config
 from bursar.core.accounting import Measured, Noise, NoiseKind
-from bursar.core.budget import Budget, charter_of
+from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Unit
 from bursar.core.grant import Grant, new_claim
 from bursar.core.ledger import Purpose, SqliteLedger, Transaction
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.queries import Predicate
 from bursar.core.source.source import Source
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
 from bursar.session import Bursar
+from bursar.testing import CountsSource
 
 DOMAIN = Domain(tuple(IntegerRange(name=name, lower=0, upper=9, null=0) for name in ("a", "b", "c")))
 QUESTIONS = [
@@ -54,28 +54,9 @@ PROCESSES = 64
 Times = list[float]
 
 
-class Table:
-    """A source over counts in memory: the database is not what is timed here."""
-
-    def __init__(self) -> None:
-        self._counts = np.full(DOMAIN.sizes(DOMAIN.names), 10, np.int64)
-
-    def fingerprint(self) -> str:
-        return ""
-
-    def content(self) -> tuple[str, ...]:
-        return ("",)
-
-    def table(self, attrs: tuple[str, ...]) -> np.ndarray:
-        gone = tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in attrs)
-        kept = [name for name in DOMAIN.names if name in attrs]
-        return self._counts.sum(axis=gone).transpose([kept.index(name) for name in attrs])
-
-    def count(self, predicate: Predicate) -> int:
-        return int(predicate.apply(self.table)[0])
-
-    def close(self) -> None:
-        pass
+def table() -> CountsSource:
+    """Counts in memory: the database is not what is timed here."""
+    return CountsSource(np.full(DOMAIN.sizes(DOMAIN.names), 10, np.int64), DOMAIN, content="")
 
 
 def configured() -> Config:
@@ -88,12 +69,10 @@ def opened(place: Path) -> Bursar:
     """An engine on the ledger at this place, which is created if it is not there."""
     config = configured()
     randomness = SystemRandomness()
-    charter = charter_of(
-        dataset=config.dataset, domain=DOMAIN, unit=config.unit, budget=config.budget, max_rows=config.max_rows
-    )
+    charter = config.charter
 
     def open_source(key: bytes) -> Source:
-        return Table()
+        return table()
 
     if place.exists():
         ledger = SqliteLedger.open(place, charter, busy_timeout=120.0)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from bursar.core.budget import Budget, charter_of
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import Source
 
 

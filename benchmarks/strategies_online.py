@@ -33,12 +33,9 @@ from benchmarks.sheet import sheet
 from bursar import presets
 from bursar.compile.workload import Workload
 from bursar.config import Config
-from bursar.core.budget import Budget, charter_of
-from bursar.core.curator import declare_version
+from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange, Unit
 from bursar.core.grant import Grant
-from bursar.core.ledger import MemoryLedger
-from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.goal import Goal, GoalKind
@@ -51,6 +48,7 @@ from bursar.proposers.incremental import Incremental
 from bursar.proposers.reconstruct import Reconstruct
 from bursar.session import Bursar
 from bursar.strategies.optimal import optimum
+from bursar.testing import stage
 
 Reals = NDArray[np.float64]
 CELLS = 1000
@@ -158,13 +156,11 @@ def engine(preset: Preset) -> Bursar:
     domain = Domain((IntegerRange(name="value", lower=0, upper=CELLS - 1, null=0),))
     facts = {"dataset": "online", "domain": domain, "unit": Unit(), "budget": Budget.of(rho=10.0), "max_rows": 10**6}
     config = Config(path=Path("online.toml"), location=Path("online"), table="people", **facts)
-    ledger, randomness = MemoryLedger(charter_of(**facts)), SystemRandomness()
 
     def open_source(key: bytes) -> DuckDBSource:
         return DuckDBSource(frame, domain, Unit(), key=key, max_rows=config.max_rows)
 
-    declare_version(ledger=ledger, open_source=open_source, randomness=randomness)
-    return Bursar(config, ledger, open_source=open_source, randomness=randomness, preset=preset)
+    return stage(config, open_source, preset=preset)
 
 
 def _request(low: int, high: int, variance: float) -> PlanningRequest:

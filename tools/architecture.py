@@ -108,7 +108,7 @@ DOORS = (
     Box(name="cli/", about=("the command line",), x=16, y=596, high=50),
     Box(name="report/", about=("what people read",), x=211, y=596, high=50),
     Box(name="papers/", about=("published versions",), x=406, y=596, high=50),
-    Box(name="simulate/", about=("policies, tried out",), x=601, y=596, high=50),
+    Box(name="simulate.py", about=("policies, tried out",), x=601, y=596, high=50),
     Box(name="audit/", about=("looks for leaks",), x=796, y=596, high=50),
 )
 BOXES = (*FLOW, *BESIDE, *INSIDE, *OWNER, *DOORS)

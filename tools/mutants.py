@@ -62,15 +62,15 @@ MEASURE_MUTANTS = (
     Mutant(
         name="Laplace noise of half its scale",
         file="core/noise/system.py",
-        old="return bulk.laplace(noise.scale, size)",
-        new="return bulk.laplace(noise.scale / 2, size)",
+        old="return exact_sampler.laplace(noise.scale, size)",
+        new="return exact_sampler.laplace(noise.scale / 2, size)",
         tests=NOISE,
     ),
     Mutant(
         name="Gaussian noise of half its scale",
         file="core/noise/system.py",
-        old="return bulk.gaussian(noise.scale, size)",
-        new="return bulk.gaussian(noise.scale / 2, size)",
+        old="return exact_sampler.gaussian(noise.scale, size)",
+        new="return exact_sampler.gaussian(noise.scale / 2, size)",
         tests=NOISE,
     ),
     Mutant(
@@ -82,14 +82,14 @@ MEASURE_MUTANTS = (
     ),
     Mutant(
         name="zero counted twice in Laplace noise",
-        file="core/noise/bulk.py",
+        file="core/noise/exact_sampler.py",
         old="return magnitude ^ -side.astype(np.int64)",
         new="return np.where(side == 1, -magnitude, magnitude)",
         tests=NOISE,
     ),
     Mutant(
         name="acceptance decided in floats only",
-        file="core/noise/bulk.py",
+        file="core/noise/exact_sampler.py",
         old="np.flatnonzero(np.abs(gap) <= MARGIN)",
         new="np.flatnonzero(np.abs(gap) < 0)",
         tests=NOISE,
@@ -106,14 +106,14 @@ MEASURE_MUTANTS = (
 NORM_MUTANTS = (
     Mutant(
         name="a stack drops its last part",
-        file="core/queries/stack.py",
+        file="core/queries/product.py",
         old="return tuple(norm for part in self.parts for norm in part.norms(power))",
         new="return tuple(norm for part in self.parts[: max(1, len(self.parts) - 1)] for norm in part.norms(power))",
         tests=(f"{CORE}/queries/test_stack.py", "tests/property/test_footprint.py", "tests/property/test_prices.py"),
     ),
     Mutant(
         name="signed rows of replaced people cost twice, not four times",
-        file="core/queries/norm.py",
+        file="core/queries/linear_map.py",
         old="return 2 if self.power == 1 or self.one_sign else 4",
         new="return 2",
         tests=NORMS,
@@ -141,14 +141,14 @@ NORM_MUTANTS = (
     ),
     Mutant(
         name="a budget rounded up",
-        file="core/accounting/accountant.py",
+        file="core/noise/law.py",
         old="return math.floor(math.ldexp(budget, UNIT_BITS))",
         new="return math.ceil(math.ldexp(budget, UNIT_BITS))",
         tests=NORMS,
     ),
     Mutant(
         name="a block of a grid takes its first cell",
-        file="core/accounting/grid.py",
+        file="core/accounting/profile.py",
         old="return np.maximum.reduceat(array, np.arange(0, array.shape[axis], width), axis=axis)",
         new="return np.take(array, np.arange(0, array.shape[axis], width), axis=axis)",
         tests=NORMS,
@@ -219,19 +219,19 @@ REFINE_MUTANTS = (
         name="refined by fresh noise",
         file="core/noise/system.py",
         old="return noise_down(current, before=before.scale, after=after.scale)",
-        new="return bulk.laplace(after.scale, current.size)",
+        new="return exact_sampler.laplace(after.scale, current.size)",
         tests=REFINE,
     ),
     Mutant(
         name="the noise before a refinement not compared",
-        file="core/public.py",
+        file="core/extensions/refine.py",
         old=" or np.any(scales != event.before.scale):",
         new=":",
         tests=REFINE,
     ),
     Mutant(
         name="the difference of a refinement rounded down",
-        file="core/accounting/accountant.py",
+        file="core/extensions/refine.py",
         old="units, finer = -(-units >> FINER), finer - FINER",
         new="units, finer = units >> FINER, finer - FINER",
         tests=(f"{CORE}/extensions/test_refined.py",),
@@ -255,16 +255,16 @@ SPARSE_VECTOR_MUTANTS = (
     ),
     Mutant(
         name="a sparse vector priced for one noise of its tests",
-        file="core/accounting/events.py",
+        file="core/extensions/sparse_vector.py",
         old="+ 2 / Fraction(self.test.scale)",
         new="+ 1 / Fraction(self.test.scale)",
         tests=ABOVE,
     ),
     Mutant(
         name="a test ignores the version of the data",
-        file="core/kernel.py",
-        old="                if version != self._version:",
-        new="                if version < 0:",
+        file="core/extensions/sparse_vector.py",
+        old="            if version != kernel._version:",
+        new="            if version < 0:",
         tests=ABOVE,
     ),
     Mutant(
@@ -300,7 +300,7 @@ SPARSE_VECTOR_MUTANTS = (
 SELECT_MUTANTS = (
     Mutant(
         name="a selection at half its price",
-        file="core/accounting/accountant.py",
+        file="core/extensions/select.py",
         old="spread = change * (2 if draws == selected.count else 4)",
         new="spread = change * (1 if draws == selected.count else 2)",
         tests=(f"{CORE}/extensions/test_selected.py",),
@@ -310,7 +310,7 @@ SELECT_MUTANTS = (
 LEDGER_MUTANTS = (
     Mutant(
         name="a commit that failed still releases",
-        file="core/ledger/group_commit.py",
+        file="core/ledger/transaction.py",
         old="            for turn in group:\n                turn.error = LedgerError(",
         new="            for turn in group[1:]:\n                turn.error = LedgerError(",
         tests=GROUPS,
@@ -346,7 +346,7 @@ LEDGER_MUTANTS = (
     Mutant(
         name="a price that rose is charged",
         file="core/kernel.py",
-        old="if charge.account > at_most:",
+        old='if charge.account > terms["at_most"]:',
         new="if charge.account < 0:",
         tests=KERNEL,
     ),
@@ -366,7 +366,7 @@ LEDGER_MUTANTS = (
     ),
     Mutant(
         name="a group runs in another order",
-        file="core/ledger/group_commit.py",
+        file="core/ledger/transaction.py",
         old="            for turn in group:\n                self._run_one(turn)",
         new="            for turn in reversed(group):\n                self._run_one(turn)",
         tests=GROUPS,
@@ -394,9 +394,9 @@ LEDGER_MUTANTS = (
     ),
     Mutant(
         name="the share of an analyst is no limit",
-        file="core/accounts.py",
-        old="book.spent([*own, *more]), self.cap_of(analyst), limit)",
-        new="book.spent([*own, *more]), 2**62, limit)",
+        file="core/extensions/shares.py",
+        old="book.spent([*held, *more]), self.cap_of(analyst), limit)",
+        new="book.spent([*held, *more]), 2**62, limit)",
         tests=(f"{CORE}/test_accounts.py",),
     ),
 )
@@ -404,7 +404,7 @@ LEDGER_MUTANTS = (
 SOURCE_MUTANTS = (
     Mutant(
         name="partitions are asked that are not sealed",
-        file="core/seals.py",
+        file="core/extensions/partitions.py",
         old="if looked_at(strategy, domain) > sealed:",
         new="if looked_at(strategy, domain) < 0:",
         tests=SEALS,

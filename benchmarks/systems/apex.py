@@ -10,9 +10,9 @@ import numpy as np
 from benchmarks.systems.full_tree import FullTree, Reals, full_tree, hopeless
 from benchmarks.systems.laws import DRAWS, believed, largest_scale, passes
 from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.grant import Verbs
 from bursar.core.ledger import Record, chain
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from benchmarks.systems.laws import believed, independent_scale
 from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.grant import Verbs
 from bursar.core.noise.law import LARGEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Steps
-from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import Estimate
 from bursar.estimation.least_squares import Block
 from bursar.goal import Goal, GoalKind

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date
-from typing import Any
+from typing import NotRequired, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,55 @@ MOST_NAMED = 5
 
 NullableTable = tuple[tuple[float | None, ...], ...] | Numbers
 """The same, with None for what is NULL: an average of no rows, where no row is possible."""
+
+
+class QuestionFacts(TypedDict):
+    """What an answer says about its question."""
+
+    question: str
+    goal: str
+    confidence: float
+
+
+class OfferFacts(TypedDict):
+    """What an answer says about where it came from."""
+
+    source: str
+    note: str
+    reused: int
+    bought: int
+
+
+class Payment(TypedDict):
+    """What an answer says about its cost."""
+
+    unit: str
+    charge: float
+    left: float
+    total: float
+    payer: NotRequired[str]
+    whole_charge: NotRequired[float]
+    whole_left: NotRequired[float]
+
+
+class AnswerFacts(QuestionFacts, OfferFacts, Payment):
+    """Everything about an answer but its lines."""
+
+    contract: str
+
+
+class AnswerLines(TypedDict):
+    """What an answer has from its question and its numbers."""
+
+    keys: tuple[str, ...]
+    outputs: tuple[str, ...]
+    labels: tuple[tuple[Value, ...], ...] | Labels
+    values: NullableTable
+    low: Table
+    high: Table
+    unsure: tuple[tuple[int, int], ...]
+    remarks: tuple[str, ...]
+    mixed: bool
 
 
 NO_ROWS = "NULL is what has no rows to be computed from; its low and high are the ends of what would be possible at all"
@@ -65,11 +114,11 @@ class Answer(Shown):
     mixed: bool = False  # whether outputs are other things than counts, so that no one error is for all of them
 
     @staticmethod
-    def of(workload: Workload, estimate: Estimate, *, wanted: Goal, **rest: Any) -> Answer:
+    def of(workload: Workload, estimate: Estimate, *, wanted: Goal, **facts: Unpack[AnswerFacts]) -> Answer:
         """The answer to a workload: labels, values and error bars that hold together with the goal's confidence."""
         values, widths = estimate.values, error_bars(estimate.law, wanted)
         numbers = workload.derive(values, values - widths, values + widths)
-        return Answer(**facts_of(workload, numbers, wanted.confidence), **rest)
+        return Answer(**lines_of(workload, numbers, wanted.confidence), **facts)
 
     @property
     def value(self) -> float | None:
@@ -116,13 +165,13 @@ class Answer(Shown):
             lines.append(dict(zip(names, [*label, *flat], strict=True)))
         return lines
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Everything about the answer but its numbers, as plain JSON values."""
         table = ("keys", "labels", "values", "low", "high", "unsure")
-        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in table}
-        return {**rest, "outputs": list(self.outputs), "error": self.error, "free": self.free}
+        about = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in table}
+        return {**about, "outputs": list(self.outputs), "error": self.error, "free": self.free}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Everything as plain JSON values."""
         rows = [{name: _plain(value) for name, value in row.items()} for row in self.rows]
         return {**self.facts(), "error": _plain(self.error), "rows": rows}
@@ -134,9 +183,11 @@ class Answer(Shown):
 
     @staticmethod
     def from_bytes(body: bytes) -> Answer:
-        plain = json.loads(body, object_hook=_untag)
-        tables = {f.name: _tuples(plain[f.name]) for f in fields(Answer) if isinstance(plain.get(f.name), list)}
-        return Answer(**{**plain, **tables})
+        """The answer that `to_bytes` has stored."""
+        stored = json.loads(body, object_hook=_untag)
+        for name, value in stored.items():
+            stored[name] = _tuples(value)
+        return Answer(**stored)
 
     def __str__(self) -> str:
         return "\n".join([self.table(), "", *self.footer()])
@@ -228,7 +279,7 @@ class Answer(Shown):
         return f"{left} to {self.payer} (data set: {self.whole_charge:.6g}, {self.whole_left:.6g} is left)"
 
 
-def facts_of(workload: Workload, numbers: Sequence[Derived], confidence: float) -> dict[str, Any]:
+def lines_of(workload: Workload, numbers: Sequence[Derived], confidence: float) -> AnswerLines:
     """What an answer has from its question and its numbers: the lines that the question wants shown, in its order."""
     if isinstance(workload.labels, Labels):
         return _implicit(workload, workload.labels, numbers)
@@ -236,10 +287,6 @@ def facts_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
     if workload.after is not None:
         picked = workload.after.pick(numbers, len(lines), confidence)
         lines, remarks = picked.lines, (*remarks, *(claim.words for claim in picked.claims))
-    tables = {
-        name: tuple(zip(*(_numbers(getattr(output, field)[lines]) for output in numbers), strict=True))
-        for name, field in (("values", "value"), ("low", "low"), ("high", "high"))
-    }
     if any(np.isnan(output.value[lines]).any() for output in numbers):
         remarks = (*remarks, NO_ROWS)
     doubted = [np.flatnonzero(~output.sure[lines]) if output.sure is not None else () for output in numbers]
@@ -250,18 +297,25 @@ def facts_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
         "unsure": tuple((int(line), output) for output, some in enumerate(doubted) for line in some),
         "remarks": remarks,
         "mixed": workload.mixed,
-        **tables,
+        "values": tuple(zip(*(_numbers(output.value[lines]) for output in numbers), strict=True)),
+        "low": tuple(zip(*(_numbers(output.low[lines]) for output in numbers), strict=True)),
+        "high": tuple(zip(*(_numbers(output.high[lines]) for output in numbers), strict=True)),
     }
 
 
-def _implicit(workload: Workload, labels: Labels, numbers: Sequence[Derived]) -> dict[str, Any]:
+def _implicit(workload: Workload, labels: Labels, numbers: Sequence[Derived]) -> AnswerLines:
     """The same where lines are made when they are looked at."""
-    tables = {
-        name: Numbers(np.column_stack([getattr(output, field) for output in numbers]))
-        for name, field in (("values", "value"), ("low", "low"), ("high", "high"))
+    return {
+        "keys": workload.keys,
+        "outputs": workload.outputs,
+        "labels": labels,
+        "unsure": (),
+        "remarks": workload.remarks,
+        "mixed": workload.mixed,
+        "values": Numbers(np.column_stack([output.value for output in numbers])),
+        "low": Numbers(np.column_stack([output.low for output in numbers])),
+        "high": Numbers(np.column_stack([output.high for output in numbers])),
     }
-    facts = {"keys": workload.keys, "outputs": workload.outputs, "remarks": workload.remarks, "mixed": workload.mixed}
-    return {**facts, "labels": labels, **tables}
 
 
 def _plus_minus(error: float) -> str:
@@ -307,7 +361,7 @@ def _plain(value: Value) -> Value:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _tag(value: object) -> dict[str, Any]:
+def _tag(value: object) -> dict[str, object]:
     if isinstance(value, date):
         return {"date": value.isoformat()}
     if isinstance(value, Labels | Numbers):
@@ -315,12 +369,12 @@ def _tag(value: object) -> dict[str, Any]:
     raise TypeError(f"an answer cannot hold a {type(value).__name__}")
 
 
-def _untag(plain: dict[str, Any]) -> Any:
+def _untag(plain: dict[str, object]) -> object:
     if plain.keys() == {"date"}:
-        return date.fromisoformat(plain["date"])
-    found = read(plain)
-    return plain if found is None else found
+        return date.fromisoformat(str(plain["date"]))
+    lazy = read(plain)
+    return plain if lazy is None else lazy
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: object) -> object:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

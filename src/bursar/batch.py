@@ -47,6 +47,7 @@ class BatchQuestion:
 
     @property
     def answer(self) -> Answer:
+        """The answer; refused while the batch is not paid."""
         if self._answer is None:
             raise QueryError(NOT_PAID)
         return self._answer

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
-from bursar.analysts.policy import policy_of
+from bursar.analysts.policy import PlannerParts, policy_of
 from bursar.analysts.queue import queue_of
 from bursar.answer import Answer
 from bursar.compile.cache import CompileCache
@@ -69,14 +69,16 @@ class Engine:
         self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
         self.sight = TableSight(config, ledger, analyst)
         self.planner = self.policy.planner(
-            domain=config.domain,
-            mode=config.budget.mode,
-            preset=presets.under(config.family, preset, config.domain, config.groups),
-            prices=self.kernel,
-            ledger=ledger,
-            analyst=analyst,
-            synthetic=self.sight.synthetic_rows,
-            promised=guarantee_of(config.analysts, config.budget),
+            PlannerParts(
+                domain=config.domain,
+                mode=config.budget.mode,
+                preset=presets.under(config.family, preset, config.domain, config.groups),
+                prices=self.kernel,
+                ledger=ledger,
+                analyst=analyst,
+                synthetic=self.sight.synthetic_rows,
+                promised=guarantee_of(config.analysts, config.budget),
+            )
         )
         self._compiled = CompileCache(config.domain, config.table, config.levels)
 
@@ -181,6 +183,12 @@ class Engine:
         return Grant(self.kernel, analyst, request.text, events, most, claim, proposer=offer.proposer)
 
     def _answer(self, request: PlanningRequest, offer: Offer, estimate: Estimate, charged: Charge) -> bytes:
-        facts = {**request.facts, **offer.facts, **payment(self.kernel, request.analyst, charged)}
-        contract = self.planner.preset.contract.value
-        return Answer.of(request.workload, estimate, wanted=request.goal, contract=contract, **facts).to_bytes()
+        return Answer.of(
+            request.workload,
+            estimate,
+            wanted=request.goal,
+            contract=self.planner.preset.contract.value,
+            **request.facts,
+            **offer.facts,
+            **payment(self.kernel, request.analyst, charged),
+        ).to_bytes()

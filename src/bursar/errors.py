@@ -81,8 +81,8 @@ class BudgetError(BursarError):
 
     def __str__(self) -> str:
         digits = next((d for d in (6, 9, 12) if f"{self.asked:.{d}g}" != f"{self.left:.{d}g}"), 17)
-        asked, left = f"{self.asked:.{digits}g}", f"{self.left:.{digits}g}"
-        text = f"this needs {self.unit} {asked}, and {left} {self.limit}; nothing was spent"
+        requested, left = f"{self.asked:.{digits}g}", f"{self.left:.{digits}g}"
+        text = f"this needs {self.unit} {requested}, and {left} {self.limit}; nothing was spent"
         return f"{text}\ntry: {self.fits}" if self.fits else text
 
 

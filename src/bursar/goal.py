@@ -71,10 +71,10 @@ class Goal:
     def of(self, output: str) -> OutputGoal:
         """What is asked for one output: its own part, or that of all others."""
         parts = self.parts or (OutputGoal(amount=self.amount, percent=self.percent),)
-        own = [part for part in parts if part.output == output] or [part for part in parts if part.output is None]
-        if not own:
+        matching = [part for part in parts if part.output == output] or [part for part in parts if part.output is None]
+        if not matching:
             raise GoalError(f"no error is given for {output}: write WITH ERROR {self.amount:g} ON {output}")
-        return own[0]
+        return matching[0]
 
     def times(self, factor: float) -> Goal:
         """The same goal with every amount multiplied."""

@@ -6,11 +6,11 @@ from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from bursar.config.partition import cell_named
+from bursar.config.sections import cell_named
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Attribute, Value
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Health
-from bursar.core.seals import PartitionAxis
 from bursar.curate.ingest import curating, ingest
 from bursar.curate.intake import Taken
 from bursar.engine import Engine

@@ -21,14 +21,13 @@ from bursar.answer import Answer
 from bursar.batch import OpenBatch, Progress, silent, without_explain
 from bursar.compile.threshold_rows import Features, thresholds, written
 from bursar.config import Config, load
-from bursar.core.budget import charter_of
 from bursar.core.curator import declare_version
-from bursar.core.ledger import Charter, Ledger, SqliteLedger
+from bursar.core.extensions.partitions import PartitionAxis
+from bursar.core.ledger import Ledger, SqliteLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
-from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.source import Source
-from bursar.curate.ingest import found
+from bursar.curate.ingest import create_table
 from bursar.engine import Engine
 from bursar.errors import AnalystError, BursarError, LedgerError, QueryError
 from bursar.owner import Owner
@@ -37,9 +36,8 @@ from bursar.planner.batch import Batch
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
+from bursar.report.savings import reader, saved_of
 from bursar.report.spending import Spending, spending_of
-from bursar.report.spending.purchases import reader
-from bursar.report.spending.savings import saved_of
 from bursar.report.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
 from bursar.synthetic.session import Prepared, Synthesis
 
@@ -99,11 +97,11 @@ class Bursar:
         `synthetic` takes the answer of the synthetic table, whatever is known about its error. Where questions wait for
         their turn, `wait=False` raises Waiting with a `ticket`, with which the place in line is kept.
         """
-        wanted = Wanted(
+        goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             synthetic=synthetic,
         )  # fmt: skip
-        answer = self.run(sql, wanted, key=key, wait=wait, ticket=ticket)
+        answer = self.run(sql, goal, key=key, wait=wait, ticket=ticket)
         if isinstance(answer, Explanation):
             raise QueryError(
                 "a text that begins with EXPLAIN is for `explain`", text=sql, position=0, rewrite=without_explain(sql)
@@ -130,11 +128,11 @@ class Bursar:
         synthetic: bool = False,
     ) -> Explanation:
         """Every way to answer, with its price and error. Free."""
-        wanted = Wanted(
+        goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             synthetic=synthetic,
         )  # fmt: skip
-        return self.engine.planner.explain(self.engine.prepare(sql, wanted))
+        return self.engine.planner.explain(self.engine.prepare(sql, goal))
 
     @overload
     def batch(
@@ -171,11 +169,11 @@ class Bursar:
         With questions: a `Batch` of their answers. Without: an `OpenBatch` for a with block, to collect them, look at
         the price, and pay when the block is left. `progress` hears how many questions have been priced.
         """
-        wanted = Wanted(
+        goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             synthetic=synthetic,
         )  # fmt: skip
-        collected = OpenBatch(self.engine, wanted, key=key, wait=wait, ticket=ticket, progress=progress)
+        collected = OpenBatch(self.engine, goal, key=key, wait=wait, ticket=ticket, progress=progress)
         if questions is None:
             return collected
         for sql in questions:
@@ -221,14 +219,14 @@ class Bursar:
         gives marginals. With `explain`, every way to answer, with its price and error, free; else an Answer whose lines
         are made when they are looked at.
         """
-        wanted = Wanted(
+        goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             synthetic=synthetic,
         )  # fmt: skip
         with paced(self.config.pace):
             workload = thresholds(self.config.domain, k=k, r=r, features=features, sealed=self.kernel.sealed())
             request = self.engine.request(
-                written(k, r, features), workload, wanted, key=key, wait=wait, ticket=ticket, explain=explain
+                written(k, r, features), workload, goal, key=key, wait=wait, ticket=ticket, explain=explain
             )
             return self.engine.ask(request)
 
@@ -273,12 +271,12 @@ class Bursar:
             ticket=ticket,
         )
         prepared.check()
-        made = prepared.make(progress=progress, seconds=seconds)
+        table = prepared.make(progress=progress, seconds=seconds)
         if out is not None:
-            made.write(out)
+            table.write(out)
         if report is not None:
-            made.report.write(Path(report))
-        return made
+            table.report.write(Path(report))
+        return table
 
     def prepare_synthesis(
         self,
@@ -366,11 +364,11 @@ def open(
     number of records and the head that `verify` printed once: an older ledger is then refused.
     """
     bursar = _opened(load(path), analyst, data, expect)
-    declared, wanted = Shares(bursar.kernel.shares()), bursar.config.analysts.accounts
-    if declared != wanted:
+    declared, configured = Shares(bursar.kernel.shares()), bursar.config.analysts.accounts
+    if declared != configured:
         bursar.close()
         raise LedgerError(
-            f"the shares in {path} ({wanted}) are not those that the ledger keeps ({declared})\n"
+            f"the shares in {path} ({configured}) are not those that the ledger keeps ({declared})\n"
             "try: if you own the data and the config is right, bursar shares"
         )
     bursar.owner.seal_due()
@@ -392,10 +390,10 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
     """For the data owner, once: begin a ledger with a full budget, and declare the data as they are now."""
     config = load(path)
     if data is None:
-        found(config)
+        create_table(config)
     source, randomness = _source(config, data), SystemRandomness()
     source(bytes(32)).close()  # data that cannot be read must not leave a ledger behind
-    ledger = SqliteLedger.create(config.ledger_path, _charter(config))
+    ledger = SqliteLedger.create(config.ledger_path, config.charter)
     last = -1 if config.sealing.growing else config.domain.partitions - 1
     declare_version(ledger, source, randomness, axis=PartitionAxis.of(config.domain, config.unit), through=last)
     bursar = Bursar(config, ledger, open_source=source, randomness=randomness)
@@ -407,12 +405,8 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
 def _opened(config: Config, analyst: str, data: object | None, expect: tuple[int, str] | None) -> Bursar:
     if analyst == EVERYONE:
         raise AnalystError(f'nobody can ask as "{EVERYONE}": it is the account that all analysts have in common')
-    ledger = SqliteLedger.open(config.ledger_path, _charter(config), expect=expect)
+    ledger = SqliteLedger.open(config.ledger_path, config.charter, expect=expect)
     return Bursar(config, ledger, open_source=_source(config, data), randomness=SystemRandomness(), analyst=analyst)
-
-
-def _charter(config: Config) -> Charter:
-    return charter_of(dataset=config.dataset, **config.facts)
 
 
 def _source(config: Config, data: object | None) -> Callable[[bytes], Source]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting.events import Closed, Failed, Measured, Opened, Versioned
+from bursar.core.accounting import Closed, Failed, Measured, Opened, Versioned
 from bursar.core.ledger import Claim, Hold, Ledger, MemoryLedger, Purpose, Record, SqliteLedger, Transaction
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps

@@ -120,7 +120,7 @@ def test_a_package_that_lacks_a_file_is_seen(tool: object, tmp_path: Path) -> No
 
     wanted = sorted(tool.files_of_the_package())  # type: ignore[attr-defined]
     assert "bursar/py.typed" in wanted
-    assert "bursar/core/noise/bulk.proof.md" in wanted
+    assert "bursar/core/noise/exact_sampler.proof.md" in wanted
     wheel, source = tmp_path / "x.whl", tmp_path / "x.tar.gz"
     with zipfile.ZipFile(wheel, "w") as made, tarfile.open(source, "w:gz") as packed:
         for name in wanted[1:]:

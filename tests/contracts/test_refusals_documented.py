@@ -21,9 +21,9 @@ ANY = "any"
 ROOMS = (
     "analysts/queue.py", "analysts/shares.py", "analysts/policy.py", "core/accounts.py", "session.py",
     "planner/admit.py", "planner/goals.py", "planner/batch.py", "batch.py",
-    "cli/confirm.py", "curate/changes.py", "curate/check.py", "curate/confirm.py", "curate/draft_from_data.py",
-    "curate/edit.py", "curate/guess.py", "curate/prices.py", "curate/private_pgm.py", "curate/smartnoise.py",
-    "curate/survey.py", "report/*.py", "rewrite/*.py", "sql/*.py", "compile/*.py",
+    "cli/setup.py", "curate/changes.py", "curate/check.py", "curate/confirm.py", "curate/draft_from_data.py",
+    "curate/edit.py", "curate/guess.py", "curate/metadata.py", "curate/survey.py", "report/*.py", "rewrite/*.py",
+    "sql/*.py", "compile/*.py",
 )  # fmt: skip
 """Where people are refused in words that need a remedy beyond the text itself."""
 
@@ -80,7 +80,8 @@ def messages(file: Path) -> tuple[tuple[str, str], ...]:
 def _text(node: ast.expr) -> str:
     """The first line of a written text; constants that stand in it are written out."""
     if isinstance(node, ast.JoinedStr):
-        return "".join(map(_text, node.values)).split("\n")[0]
+        ended = [isinstance(part, ast.Constant) and "\n" in str(part.value) for part in node.values]
+        return "".join(map(_text, node.values[: [*ended, True].index(True) + 1]))
     if isinstance(node, ast.FormattedValue):
         known = constants().get(node.value.id, []) if isinstance(node.value, ast.Name) else []
         return (_text(known[0]) if known else "") or VARIES

@@ -19,13 +19,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
-CEILINGS = {"core": 4273, "core/extensions": 970}
+CEILINGS = {"core": 3500, "core/extensions": 1733}
 """Most lines of code of the trusted core, which is the whole path of `measure`, and of its extensions.
 
-A number is raised only together with an argument in a proof. The aim is 3,500 for the core.
+A number is raised only together with an argument in a proof.
 """
 
-OUTSIDE = ("core/ledger/memory.py", "core/ledger/anchor.py", "core/ledger/verify.py")
+OUTSIDE = ("core/ledger/memory.py", "core/ledger/integrity.py")
 """In the room, and not in the count: a ledger for simulations, and checks of integrity that no promise rests on."""
 
 SUITES = (

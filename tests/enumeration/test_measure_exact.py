@@ -11,8 +11,7 @@ import pytest
 from bursar.core.accounting import NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.domain import Unit
-from bursar.core.grant import Grant
-from bursar.core.verbs import Verbs
+from bursar.core.grant import Grant, Verbs
 from harness.adversaries import (
     ALL,
     APART,

@@ -11,8 +11,8 @@ import pytest
 
 from bursar.core.accounting import Event, Footprint, Noise, Refined
 from bursar.core.accounting.accountant import Accountant
+from bursar.core.extensions.refine import Blocks
 from bursar.core.kernel import Kernel
-from bursar.core.public import Blocks
 from harness.adversaries import WOMEN, plus
 from harness.cells import Numbers
 from harness.enumeration import ALLOWED, INFINITE, BranchingTape, worst_ratio

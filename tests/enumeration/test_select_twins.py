@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Accountant, Mode, Selected
-from bursar.core.accounting import events as events_room
 from bursar.core.accounts import Charge
+from bursar.core.extensions import select as select_room
 from bursar.core.extensions.select import CandidateReach
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Record
@@ -166,12 +166,12 @@ class NobodyThere(Kernel):
 
 
 def excess(adversary: Adversary, pair: tuple[Versions, Versions] = PAIR, **twin: Any) -> Decimal:
-    events_room._reach.cache_clear()  # a twin's reach must be computed, and not stay for the next one
+    select_room._reach.cache_clear()  # a twin's reach must be computed, and not stay for the next one
     return worst_ratio(played(adversary, **twin), *pair).excess
 
 
 def reaching(monkeypatch: pytest.MonkeyPatch, reach: type[CandidateReach]) -> None:
-    monkeypatch.setattr(events_room, "CandidateReach", reach)
+    monkeypatch.setattr(select_room, "CandidateReach", reach)
 
 
 TWINS: dict[str, Callable[[], Decimal]] = {

@@ -21,12 +21,11 @@ import pytest
 from bursar import engine as engine_module
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.accounts import Charge
-from bursar.core.grant import HOLD_SECONDS
+from bursar.core.grant import HOLD_SECONDS, Verbs
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Record, SqliteLedger
 from bursar.core.ledger.sqlite import BUSY_TIMEOUT
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, LedgerError
 from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset

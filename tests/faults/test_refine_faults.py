@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Measured, Noise, NoiseKind, Refined
+from bursar.core.extensions.refine import Blocks
 from bursar.core.ledger import Purpose
-from bursar.core.public import Blocks
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import Stale
 from bursar.session import Bursar

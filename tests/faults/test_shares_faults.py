@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from bursar.analysts.shares import AnalystSettings, Shares
-from bursar.core import accounts as accounts_module
 from bursar.core.accounting import Allotted, Event, Measured
 from bursar.core.budget import Budget
+from bursar.core.extensions import shares as accounts_module
 from bursar.core.ledger import Record, SqliteLedger
 from bursar.errors import AnalystError, BudgetError
 from bursar.session import Bursar

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bursar.analysts import queue_state as slips
+from bursar.analysts import queue_state
 from bursar.analysts.queue import TurnQueue
 from bursar.analysts.queue_state import QueueState, Rules
 from bursar.analysts.scheduler import Randomized, RoundRobin
@@ -96,7 +96,7 @@ def finish(folder: Path, processes: dict[str, Any]) -> None:
     while (alive := {who for who, process in processes.items() if process.is_alive()}) and time.monotonic() < give_up:
         if any(process.exitcode == KILLED for process in processes.values()):
             now = clock(folder)
-            tickets = slips.read(ledger.queue()).tickets
+            tickets = queue_state.read(ledger.queue()).tickets
             if alive <= {ticket.analyst for ticket in tickets if ticket.expires > now + LEASE / 2}:
                 set_clock(folder, now + LEASE / 3)
         time.sleep(0.01)
@@ -148,12 +148,12 @@ def test_a_client_that_is_killed_in_line_does_not_block_the_rest(tmp_path: Path)
     ledger, rules = opened(tmp_path), Rules(scheduler=EQUAL)
     with queue_on(tmp_path, ledger, rules).turn(Question(analyst="a")):
         processes = {who: start(client, tmp_path, rules, who, 1) for who in "bcdefgh"}
-        until(lambda: len(slips.read(ledger.queue()).tickets) == 8)
+        until(lambda: len(queue_state.read(ledger.queue()).tickets) == 8)
         processes["c"].kill()
         processes["c"].join()
     finish(tmp_path, processes)
     assert notes(tmp_path) == [sign + who for who in "bdefgh" for sign in "+-"]
-    board = slips.read(ledger.queue())
+    board = queue_state.read(ledger.queue())
     assert (board.turn, board.turns["c"], [t for t in board.tickets if t.state is not QueueState.WAITING]) == (
         "a",
         1,

@@ -51,7 +51,7 @@ except QueryError:
     pass
 """
 SQUARED = """
-from bursar.config.toml_lines import line_numbers
+from bursar.config.section import line_numbers
 line_numbers("a" + ".a" * 50_000 + " = 1")
 """
 

@@ -25,7 +25,7 @@ Cell = tuple[int, ...]
 
 
 def cell_of(domain: Domain, row: Raw) -> Cell:
-    """The row -> cell rule of `core/domain/attribute.py`, value by value."""
+    """The row -> cell rule of `core/domain.py`, value by value."""
     return tuple(_place(attribute, value) for attribute, value in zip(domain.attributes, row, strict=True))
 
 

@@ -29,14 +29,13 @@ from bursar.answer import Answer
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
-from bursar.core.grant import Grant
+from bursar.core.grant import Grant, Verbs
 from bursar.core.ledger import Record, SqliteLedger, chain
 from bursar.core.ledger import sqlite as sqlite_module
 from bursar.core.ledger.transaction import RowTransaction
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap
 from bursar.core.tables import Tables
-from bursar.core.verbs import Verbs
 from bursar.errors import BursarError, LedgerError
 from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset

@@ -14,6 +14,7 @@ from bursar.core.accounting import Event, Failed, Noise, NoiseKind, Opened
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record
@@ -21,7 +22,6 @@ from bursar.core.ledger.record_codec import encode_record
 from bursar.core.noise.law import UNIT_BITS
 from bursar.core.noise.system import Randomness
 from bursar.core.queries import LinearMap
-from bursar.core.seals import PartitionAxis
 from bursar.errors import BursarError
 from harness.cells import Cell, Numbers, table_of
 from harness.claims import claimed

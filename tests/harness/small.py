@@ -9,16 +9,13 @@ import numpy as np
 from bursar import presets
 from bursar.config import Config
 from bursar.core.accounting import Noise
-from bursar.core.budget import Budget, charter_of
-from bursar.core.curator import declare_version
+from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
-from bursar.core.ledger import Ledger, MemoryLedger
+from bursar.core.ledger import Ledger
 from bursar.core.noise.system import Randomness, SystemRandomness
-from bursar.core.queries import Predicate
-from bursar.core.seals import PartitionAxis
-from bursar.core.source.source import check_columns
 from bursar.planner.choose import Preset
 from bursar.session import Bursar
+from bursar.testing import CountsSource, stage
 
 DOMAIN = Domain(
     (
@@ -29,32 +26,11 @@ DOMAIN = Domain(
 )
 
 
-class TableSource:
-    """A source over a full table of counts: the exact answers are known to the test."""
+class TableSource(CountsSource):
+    """Counts of the small data set, or of another one."""
 
     def __init__(self, counts: np.ndarray, domain: Domain = DOMAIN, content: str = "as it was") -> None:
-        self.counts, self.domain, self.stamp = counts, domain, content
-
-    def fingerprint(self) -> str:
-        return self.stamp
-
-    def content(self) -> tuple[str, ...]:
-        if self.domain.partition is None:
-            return (self.stamp,)
-        parts = np.moveaxis(self.counts, self.domain.place(self.domain.partition), 0)
-        return tuple(f"{self.stamp} {part.ravel().tolist()}" for part in parts)
-
-    def table(self, attrs: tuple[str, ...]) -> np.ndarray:
-        gone = tuple(i for i, name in enumerate(self.domain.names) if name not in attrs)
-        kept = [name for name in self.domain.names if name in attrs]
-        return np.transpose(self.counts.sum(axis=gone), [kept.index(name) for name in attrs])
-
-    def count(self, predicate: Predicate) -> int:
-        check_columns(self.domain, predicate)
-        return int(predicate.apply(self.table)[0])
-
-    def close(self) -> None:
-        pass
+        super().__init__(counts, domain, content)
 
 
 class Silence:
@@ -92,13 +68,7 @@ def config(**changes: object) -> Config:
 
 
 def charter(settings: Config) -> object:
-    return charter_of(
-        dataset=settings.dataset,
-        domain=settings.domain,
-        unit=settings.unit,
-        budget=settings.budget,
-        max_rows=settings.max_rows,
-    )
+    return settings.charter
 
 
 def engine(
@@ -113,11 +83,4 @@ def engine(
     """An engine on a memory ledger, with version 1 declared and every partition sealed."""
     settings = settings or config()
     source = TableSource(counts() if table is None else table, settings.domain)
-    randomness = randomness or SystemRandomness()
-    if ledger is None:
-        ledger = MemoryLedger(charter(settings))
-        axis, last = PartitionAxis.of(settings.domain, settings.unit), settings.domain.partitions - 1
-        declare_version(ledger, lambda key: source, randomness, axis=axis, through=last)
-    return Bursar(
-        settings, ledger, open_source=lambda key: source, randomness=randomness, analyst=analyst, preset=preset
-    )
+    return stage(settings, lambda key: source, ledger=ledger, randomness=randomness, preset=preset, analyst=analyst)

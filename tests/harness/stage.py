@@ -14,11 +14,11 @@ import numpy as np
 from bursar.answer import Answer
 from bursar.core.accounting import Event, Failed, Measured, Mode, Noise, NoiseKind, Opened, Refined, Selected
 from bursar.core.curator import declare_version, seal
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.grant import Grant, new_claim
 from bursar.core.kernel import Kernel
 from bursar.core.ledger.record_codec import encode_record
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
-from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import Source
 from bursar.errors import BursarError
 from bursar.planner.goals import Wanted

@@ -1,4 +1,4 @@
-"""The public view of a small table, built by hand from the rule in core/domain/attribute.py.
+"""The public view of a small table, built by hand from the rule in core/domain.py.
 
 Clipped values are clipped, recoded ones recoded, and rows of `other` keep the value that sent them there, or read
 'other'. Values inside a bin, a week or a month stay as they are, so that a condition which looked inside one would be

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
 from bursar.core.domain import Neighbours, Unit
-from bursar.core.queries import LinearMap, Norm, Product, norm
+from bursar.core.queries import LinearMap, Norm, Product
+from bursar.core.queries import linear_map as norm
 from harness.maps import Table, cell_number, columns_matrix, domain_of, maps, moved, products, tables, total_of
 
 SMALL = domain_of(a=3, b=2, c=2)

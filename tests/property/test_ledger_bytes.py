@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.accounting.events import Measured, Versioned
+from bursar.core.accounting import Measured, Versioned
 from bursar.core.ledger import Claim, Hold, Purpose, SqliteLedger, Transaction
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.database import Database

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne, Sequential, grid
-from bursar.core.accounting.grid import LARGEST_SUM
+from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne, Sequential
+from bursar.core.accounting import profile as grid
+from bursar.core.accounting.profile import LARGEST_SUM
 from bursar.core.domain import Domain
 from bursar.core.extensions import replace_one
 from bursar.core.extensions import replace_one as pairs
 from bursar.core.extensions.replace_one import Change, Pairs
-from bursar.core.queries import LinearMap, norm
+from bursar.core.queries import LinearMap
+from bursar.core.queries import linear_map as norm
 from harness.maps import columns_matrix, domain_of, maps
 
 PLAIN = domain_of(a=3, b=2, c=4)

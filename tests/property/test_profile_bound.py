@@ -11,13 +11,14 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne, grid, profile
-from bursar.core.accounting.grid import LARGEST_SUM, Grid
-from bursar.core.accounting.profile import LARGEST_LOSS, Columns
+from bursar.core.accounting import AddRemove, Footprint, Profile, ReplaceOne, profile
+from bursar.core.accounting import profile as grid
+from bursar.core.accounting.profile import LARGEST_LOSS, LARGEST_SUM, Columns, Grid
 from bursar.core.domain import Domain
 from bursar.core.extensions import replace_one
 from bursar.core.extensions import replace_one as pairs
-from bursar.core.queries import LinearMap, Norm, Product, Stack, norm
+from bursar.core.queries import LinearMap, Norm, Product, Stack
+from bursar.core.queries import linear_map as norm
 from harness.maps import Numbers, columns_matrix, domain_of, maps, mask_of
 
 DOMAIN = domain_of(a=3, b=2, c=4)

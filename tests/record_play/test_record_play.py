@@ -34,13 +34,13 @@ from bursar.core.accounting.accountant import Accountant, Book
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.partitions import PartitionAxis
+from bursar.core.extensions.refine import Blocks
 from bursar.core.extensions.replace_one import Change
 from bursar.core.extensions.sparse_vector import SparseVectors
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose, Record, Transaction
-from bursar.core.public import Blocks
 from bursar.core.queries import LinearMap, Norm, Predicate, Product, Stack, Steps
-from bursar.core.seals import PartitionAxis
 from bursar.core.source.source import Source
 from bursar.errors import BudgetError
 from bursar.proposers.invest import Invest
@@ -473,7 +473,7 @@ def nothing_more(self: Accountant, before: Noise, after: Noise) -> tuple[int, in
     return (0, 0) if self.mode is Mode.PURE else DIFFERENCE(self, before, after)
 
 
-DIFFERENCE = Accountant._difference
+DIFFERENCE = Accountant.difference
 
 
 def threshold_only(self: Accountant, opened: Opened, finer: int = 0) -> int:
@@ -529,7 +529,7 @@ PLANTS = {
     "rows to refine from the data": Plant(Under(kernel=RowsFromTheData), kinds=("refined",)),
     "refined under noise of long ago": Plant(Under(kernel=RefinesTheFirst), kinds=("refined",)),
     "refinements for free": Plant(
-        patched=lambda: patch.object(Accountant, "_difference", nothing_more), kinds=("refined",)
+        patched=lambda: patch.object(Accountant, "difference", nothing_more), kinds=("refined",)
     ),
     "tests that are above and close nothing": Plant(Under(kernel=GoesOn), kinds=("tested",)),
     "a lost test is forgotten": Plant(Under(kernel=Forgets), kinds=("tested",)),

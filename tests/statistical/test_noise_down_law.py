@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from bursar.core.extensions.refine import noise_down
-from bursar.core.noise import bulk
+from bursar.core.noise import exact_sampler
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.noise.system import SystemRandomness
 from harness.cases import few
@@ -39,7 +39,7 @@ def right(current: Draws, before: float, after: float) -> Draws:
 
 def fresh(current: Draws, before: float, after: float) -> Draws:
     """Noise of the right law that does not look at the old one."""
-    return bulk.laplace(after, current.size)
+    return exact_sampler.laplace(after, current.size)
 
 
 def too_coarse(current: Draws, before: float, after: float) -> Draws:
@@ -62,7 +62,7 @@ def continuous(current: Draws, before: float, after: float) -> Draws:
 
 def joint_fit(refine: Refine, before: float, after: float, reach: int) -> float:
     """The p-value of coarse and fine noise together, in single cells and one for all the rest."""
-    coarse = bulk.laplace(before, SIZE)
+    coarse = exact_sampler.laplace(before, SIZE)
     fine = refine(coarse, before, after)
     wide = mass_of(noise(before))
     expected, counted = [], []
@@ -105,9 +105,9 @@ def tail_fit(draws: Draws, scale: float) -> float:
 
 @pytest.mark.parametrize("scales", [(1000.0, 600.0), (2.0**30, 2.0**20 + 0.5), (1e12, 9e11, 5e10, 4.0e10)])
 def test_every_noise_of_a_chain_has_the_law_that_it_is_priced_by(scales: tuple[float, ...]) -> None:
-    current = bulk.laplace(scales[0], SIZE)
+    current = exact_sampler.laplace(scales[0], SIZE)
     for before, after in pairwise(scales):
         current = noise_down(current, before=before, after=after)
         assert tail_fit(current, after) > ALPHA
         assert tail_fit(current, 1.09 * after) < ALPHA
-        assert tail_fit(too_coarse(bulk.laplace(before, SIZE), before, after), after) < ALPHA
+        assert tail_fit(too_coarse(exact_sampler.laplace(before, SIZE), before, after), after) < ALPHA

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from bursar.core.noise import bulk
+from bursar.core.noise import exact_sampler
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.noise.system import SystemRandomness
 from harness.cases import sampled
@@ -64,7 +64,9 @@ def fit(draws: Draws, law: Noise) -> float:
 
 
 def in_bulk(law: Noise, size: int) -> Draws:
-    return {NoiseKind.LAPLACE: bulk.laplace, NoiseKind.GAUSSIAN: bulk.gaussian}[law.kind](law.scale, size)
+    return {NoiseKind.LAPLACE: exact_sampler.laplace, NoiseKind.GAUSSIAN: exact_sampler.gaussian}[law.kind](
+        law.scale, size
+    )
 
 
 def through_the_door(law: Noise, size: int, piece: int) -> Draws:

@@ -12,10 +12,10 @@ from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Neighbours, Unit
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import SqliteLedger
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Product
-from bursar.core.seals import PartitionAxis
 from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted

@@ -47,7 +47,7 @@ class Guarantee:
         reasons = dict.fromkeys((promise.holds, promise.because) for promise in self.promises)
         lines = [f"sharing: {self.policy}"]
         for holds, because in reasons:
-            alike = (one.name for one in self.promises if (one.holds, one.because) == (holds, because))
+            alike = (promise.name for promise in self.promises if (promise.holds, promise.because) == (holds, because))
             lines.append(f"  {', '.join(alike)}: {'yes' if holds else 'not promised'}, {because}")
         return "\n".join([*lines, f"  collusion: {self.collusion}"])
 
@@ -63,12 +63,12 @@ class Guarantee:
 def guarantee_of(settings: AnalystSettings, budget: Budget) -> Guarantee:
     """What holds under these settings."""
     named = settings.policy if settings.scheduler == "none" else f"{settings.policy} behind {settings.scheduler}"
-    found = {
+    promises = {
         "independent": _independent,
         "seeded-cache": _seeded_cache,
         "shared": _shared,
     }[settings.policy](settings)
-    return Guarantee(policy=named, promises=found, collusion=collusion(settings, budget))
+    return Guarantee(policy=named, promises=promises, collusion=collusion(settings, budget))
 
 
 def _all(because: str) -> tuple[Promise, ...]:

@@ -31,45 +31,40 @@ Table = Callable[[], SyntheticRows | None]
 """Looks for the synthetic table that is kept."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PlannerParts:
+    """What an analyst's planner is made of; `prices` are those of this analyst's account."""
+
+    domain: Domain
+    mode: Mode
+    preset: Preset
+    prices: Prices
+    ledger: Ledger
+    analyst: str
+    synthetic: Table = lambda: None
+    promised: Promised | None = None
+
+
 class Policy(Protocol):
     """What the engine asks: who plans for an analyst, and what is measured before the first question."""
 
     name: str
 
-    def planner(
-        self,
-        *,
-        domain: Domain,
-        mode: Mode,
-        preset: Preset,
-        prices: Prices,
-        ledger: Ledger,
-        analyst: str,
-        synthetic: Table,
-        promised: Promised | None,
-    ) -> Planner:
-        """The planner of one analyst's questions; `prices` are those of this analyst's account."""
+    def planner(self, parts: PlannerParts) -> Planner:
+        """The planner of one analyst's questions."""
 
     def begin(self, kernel: Kernel) -> None:
         """Called before a question is planned; measures what the policy owes everyone, once."""
 
 
 class Shared:
+    """Everybody uses everything."""
+
     name = "shared"
 
-    def planner(
-        self,
-        *,
-        domain: Domain,
-        mode: Mode,
-        preset: Preset,
-        prices: Prices,
-        ledger: Ledger,
-        analyst: str,
-        synthetic: Table,
-        promised: Promised | None,
-    ) -> Planner:
-        return Planner(domain, mode, preset, prices, ledger.records, synthetic=synthetic, promised=promised)
+    def planner(self, parts: PlannerParts) -> Planner:
+        """A planner that sees the whole log."""
+        return _planner(Planner, parts, parts.ledger.records)
 
     def begin(self, kernel: Kernel) -> None:
         """Nothing is owed to anybody."""
@@ -79,6 +74,7 @@ class OwnPlanner(Planner):
     """Sees the own account alone: not even ties are decided by what others have spent."""
 
     def views(self, analyst: str = "") -> Views:
+        """The views without what others have spent."""
         return replace(super().views(analyst), total=None)
 
     def _explained(self, request: PlanningRequest) -> Explanation:
@@ -86,22 +82,13 @@ class OwnPlanner(Planner):
 
 
 class Independent:
+    """Everybody sees the own measurements only, and pays from an own share."""
+
     name = "independent"
 
-    def planner(
-        self,
-        *,
-        domain: Domain,
-        mode: Mode,
-        preset: Preset,
-        prices: Prices,
-        ledger: Ledger,
-        analyst: str,
-        synthetic: Table,
-        promised: Promised | None,
-    ) -> Planner:
-        records = own_records(ledger.records, analyst)
-        return OwnPlanner(domain, mode, preset, prices, records, synthetic=synthetic, promised=promised)
+    def planner(self, parts: PlannerParts) -> Planner:
+        """A planner that sees the own records alone."""
+        return _planner(OwnPlanner, parts, own_records(parts.ledger.records, parts.analyst))
 
     def begin(self, kernel: Kernel) -> None:
         """Nothing is owed to anybody."""
@@ -109,36 +96,28 @@ class Independent:
 
 @dataclass(frozen=True)
 class SeededCache:
+    """A seed for everyone, own shares, and identical questions free."""
+
     seed: Seed
     name = "seeded-cache"
 
-    def planner(
-        self,
-        *,
-        domain: Domain,
-        mode: Mode,
-        preset: Preset,
-        prices: Prices,
-        ledger: Ledger,
-        analyst: str,
-        synthetic: Table,
-        promised: Promised | None,
-    ) -> Planner:
-        if preset.family is not None:
+    def planner(self, parts: PlannerParts) -> Planner:
+        """A planner that goes through phases 2 and 3."""
+        if parts.preset.family is not None:
             raise ConfigError(
                 'policy = "seeded-cache" cannot keep contract = "simultaneous": there the noise of a purchase depends '
                 'on how many others have bought before\ntry: policy = "independent", or contract = "per-query"'
             )
         return SeededCachePlanner(
-            domain,
-            mode,
-            preset,
-            prices,
-            ledger.records,
-            phases=Phases(ledger),
-            analyst=analyst,
-            synthetic=synthetic,
-            promised=promised,
+            parts.domain,
+            parts.mode,
+            parts.preset,
+            parts.prices,
+            parts.ledger.records,
+            phases=Phases(parts.ledger),
+            analyst=parts.analyst,
+            synthetic=parts.synthetic,
+            promised=parts.promised,
         )
 
     def begin(self, kernel: Kernel) -> None:
@@ -146,6 +125,18 @@ class SeededCache:
         from bursar.analysts.seed_measurements import plant  # strategies are slow to import, and this happens once
 
         plant(kernel, self.seed)
+
+
+def _planner(kind: type[Planner], parts: PlannerParts, records: Records) -> Planner:
+    return kind(
+        parts.domain,
+        parts.mode,
+        parts.preset,
+        parts.prices,
+        records,
+        synthetic=parts.synthetic,
+        promised=parts.promised,
+    )
 
 
 def policy_of(settings: AnalystSettings) -> Policy:

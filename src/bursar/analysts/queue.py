@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
-from bursar.analysts import queue_state as slips
+from bursar.analysts import queue_state
 from bursar.analysts.queue_state import Board, QueueState, Rules, Ticket, first_in_line, settle
 from bursar.analysts.scheduler import Randomized, RoundRobin, Scheduler
 from bursar.analysts.shares import AnalystSettings
@@ -61,6 +61,8 @@ class QueueStatus:
 
 
 class Queue(Protocol):
+    """Where questions wait for their turn."""
+
     tell: Callable[[str], None]
     """Hears what a client is waiting for, whenever that changes."""
 
@@ -70,7 +72,8 @@ class Queue(Protocol):
     def let_go(self, analyst: str, *, away: bool = False) -> QueueStatus:
         """Let the present or the next turn go; all turns until the next question if `away`."""
 
-    def status(self, analyst: str) -> QueueStatus: ...
+    def status(self, analyst: str) -> QueueStatus:
+        """Whose turn it is, as an analyst may know it."""
 
 
 def queue_of(settings: AnalystSettings, ledger: Ledger) -> Queue:
@@ -91,18 +94,30 @@ class NoQueue:
         self.tell: Callable[[str], None] = _silent
 
     def turn(self, asks: Asks) -> AbstractContextManager[None]:
+        """Begins at once."""
         if asks.ticket is not None:
             raise AnalystError("nobody waits in turn here, so there are no tickets\ntry: the same without the ticket")
         return nullcontext()
 
     def let_go(self, analyst: str, *, away: bool = False) -> QueueStatus:
+        """There is no turn to let go."""
         raise AnalystError(
             'nobody waits in turn here, so there is no turn to let go\ntry: scheduler = "round-robin" under [analysts]'
         )
 
     def status(self, analyst: str) -> QueueStatus:
-        nothing = {"idle": None, "yours": True, "stalled": False, "had": 0, "given": 0, "away": False, "others": 0}
-        return QueueStatus(scheduler="none", own=(), **nothing)  # type: ignore[arg-type]
+        """That nobody waits."""
+        return QueueStatus(
+            scheduler="none",
+            idle=None,
+            yours=True,
+            stalled=False,
+            had=0,
+            given=0,
+            away=False,
+            own=(),
+            others=0,
+        )
 
 
 class TurnQueue:
@@ -124,6 +139,7 @@ class TurnQueue:
 
     @contextmanager
     def turn(self, asks: Asks) -> Iterator[None]:
+        """Waits for the turn, and ends it with the block."""
         ticket, has_turn = self._enter(asks)
         try:
             if not has_turn:
@@ -136,6 +152,7 @@ class TurnQueue:
                 self._change(lambda board, now: _left(board, ticket, now))
 
     def let_go(self, analyst: str, *, away: bool = False) -> QueueStatus:
+        """Passes on the turn, or all of them while `away`."""
         self._check(analyst)
 
         def passed(board: Board, now: float) -> Board:
@@ -146,7 +163,8 @@ class TurnQueue:
         return self._seen_by(analyst, self._change(passed))
 
     def status(self, analyst: str) -> QueueStatus:
-        return self._seen_by(analyst, settle(slips.read(self._ledger.queue()), self._rules, self._clock()))
+        """Whose turn it is, as an analyst may know it."""
+        return self._seen_by(analyst, settle(queue_state.read(self._ledger.queue()), self._rules, self._clock()))
 
     # -- a client's way through the queue -------------------------------------------------------------------
 
@@ -177,7 +195,7 @@ class TurnQueue:
         said, renew = "", self._clock() + self._lease / 3
         while True:
             now = self._clock()
-            board = settle(stored := slips.read(self._ledger.queue()), self._rules, now)
+            board = settle(stored := queue_state.read(self._ledger.queue()), self._rules, now)
             first = first_in_line(board)
             mine = first is not None and first.number == ticket.number
             if mine or now >= renew or board != stored or board.ticket(ticket.number) is None:
@@ -221,9 +239,9 @@ class TurnQueue:
 
         def work(transaction: Transaction) -> Board:
             now = self._clock()
-            stored = slips.read(transaction.queue())
+            stored = queue_state.read(transaction.queue())
             board = settle(change(settle(stored, self._rules, now), now), self._rules, now)
-            slips.write(transaction, stored, board)
+            queue_state.write(transaction, stored, board)
             return board
 
         return self._ledger.commit(work)
@@ -233,7 +251,7 @@ class TurnQueue:
             raise AnalystError(f"{analyst!r} has no share of this budget, and only analysts who have one take turns")
 
     def _seen_by(self, analyst: str, board: Board) -> QueueStatus:
-        own = tuple(ticket for ticket in board.tickets if ticket.analyst == analyst)
+        tickets = tuple(ticket for ticket in board.tickets if ticket.analyst == analyst)
         return QueueStatus(
             scheduler=self._name,
             idle=self._rules.idle,
@@ -242,8 +260,8 @@ class TurnQueue:
             had=board.turns.get(analyst, 0),
             given=sum(board.turns.values()),
             away=analyst in board.away,
-            own=own,
-            others=len(board.tickets) - len(own),
+            own=tickets,
+            others=len(board.tickets) - len(tickets),
         )
 
     def _situation(self, board: Board, analyst: str) -> str:

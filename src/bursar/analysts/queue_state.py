@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
 from bursar.analysts.scheduler import Scheduler
 from bursar.core.ledger import Transaction
@@ -18,6 +17,8 @@ from bursar.errors import LedgerError
 
 
 class QueueState(StrEnum):
+    """What a ticket is doing."""
+
     WAITING = "waiting"  # a client stands there and takes the turn when it comes
     PARKED = "parked"  # a place in line; nobody stands there until the ticket is redeemed
     RUNNING = "running"  # the turn is being used
@@ -43,11 +44,14 @@ class Rules:
 
     @property
     def analysts(self) -> frozenset[str]:
+        """Everybody who has turns."""
         return frozenset(self.scheduler.weights)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
+    """The state of the queue at one moment."""
+
     weights: str = ""  # of the scheduler that counted the turns, as text; with others, counting begins anew
     begun: float = 0.0
     last: int = 0  # the last ticket number given out
@@ -60,20 +64,25 @@ class Board:
     tickets: tuple[Ticket, ...] = ()  # in the order of their numbers
 
     def ticket(self, number: int) -> Ticket | None:
+        """The ticket of that number, if it is there."""
         return next((ticket for ticket in self.tickets if ticket.number == number), None)
 
     def of(self, analyst: str, *states: QueueState) -> tuple[Ticket, ...]:
+        """An analyst's tickets in one of these states."""
         return tuple(t for t in self.tickets if t.analyst == analyst and t.state in states)
 
     @property
     def running(self) -> Ticket | None:
+        """The ticket that uses the turn, if one does."""
         return next((ticket for ticket in self.tickets if ticket.state is QueueState.RUNNING), None)
 
     def put(self, ticket: Ticket) -> Board:
-        rest = tuple(other for other in self.tickets if other.number != ticket.number)
-        return replace(self, tickets=tuple(sorted((*rest, ticket), key=lambda each: each.number)))
+        """The board with a ticket added or replaced."""
+        others = tuple(other for other in self.tickets if other.number != ticket.number)
+        return replace(self, tickets=tuple(sorted((*others, ticket), key=lambda each: each.number)))
 
     def drop(self, *gone: Ticket) -> Board:
+        """The board without some tickets."""
         return replace(self, tickets=tuple(ticket for ticket in self.tickets if ticket not in gone))
 
     def heard(self, analyst: str, now: float) -> Board:
@@ -115,8 +124,8 @@ def _under(board: Board, rules: Rules, now: float) -> Board:
     weights = f"{type(scheduler).__name__} " + ", ".join(f"{n!r} {w}" for n, w in sorted(scheduler.weights.items()))
     if board.weights == weights:
         return board
-    known = tuple(ticket for ticket in board.tickets if ticket.analyst in rules.analysts)
-    return Board(weights=weights, begun=now, last=board.last, seen=board.seen, away=board.away, tickets=known)
+    tickets = tuple(ticket for ticket in board.tickets if ticket.analyst in rules.analysts)
+    return Board(weights=weights, begun=now, last=board.last, seen=board.seen, away=board.away, tickets=tickets)
 
 
 def _lets_go(board: Board, rules: Rules, who: str, now: float) -> bool:
@@ -174,8 +183,9 @@ def read(rows: Mapping[str, bytes]) -> Board:
         stored = {name: json.loads(body) for name, body in rows.items()}
         fields = stored.pop(SCHEDULE, {})
         tickets = [Ticket(**{**ticket, "state": QueueState(ticket["state"])}) for ticket in stored.values()]
-        sets: Any = {key: frozenset(fields.pop(key, ())) for key in ("passing", "away")}
-        return Board(**fields, **sets, tickets=tuple(sorted(tickets, key=lambda ticket: ticket.number)))
+        passing, away = frozenset(fields.pop("passing", ())), frozenset(fields.pop("away", ()))
+        tickets.sort(key=lambda ticket: ticket.number)
+        return Board(**fields, passing=passing, away=away, tickets=tuple(tickets))
     except (ValueError, TypeError, LookupError, AttributeError) as fault:
         raise LedgerError("the queue was written by another release of Bursar") from fault
 
@@ -190,13 +200,13 @@ def write(transaction: Transaction, stored: Board, board: Board) -> None:
             transaction.put_in_queue(name, _bytes(asdict(ticket)))
     if replace(stored, tickets=()) != replace(board, tickets=()):
         sets = {"passing": sorted(board.passing), "away": sorted(board.away)}
-        rest = {key: value for key, value in vars(board).items() if key != "tickets"}
-        transaction.put_in_queue(SCHEDULE, _bytes({**rest, **sets}))
+        schedule = {key: value for key, value in vars(board).items() if key != "tickets"}
+        transaction.put_in_queue(SCHEDULE, _bytes({**schedule, **sets}))
 
 
 def _name(ticket: Ticket) -> str:
     return f"ticket {ticket.number}"
 
 
-def _bytes(fields: dict[str, Any]) -> bytes:
+def _bytes(fields: Mapping[str, object]) -> bytes:
     return json.dumps(fields, sort_keys=True).encode("ascii")

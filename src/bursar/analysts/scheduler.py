@@ -23,6 +23,8 @@ def lot() -> Fraction:
 
 
 class Scheduler(Protocol):
+    """Decides whose turn comes next."""
+
     @property
     def weights(self) -> Mapping[str, Fraction]:
         """The analysts, and how often each is to come; only proportions count."""
@@ -47,6 +49,7 @@ class RoundRobin:
     weights: Mapping[str, Fraction]
 
     def next(self, turns: Turns, among: Collection[str]) -> tuple[str, Turns]:
+        """Who is due first; turns that others are due meanwhile and let go count as had."""
         due, who = min(((turns.get(name, 0) + 1) / self.weights[name], name) for name in among)
         skipped = self.weights.keys() - set(among)
         counted = {name: max(turns.get(name, 0), self._before(name, due, who)) for name in skipped}
@@ -71,6 +74,7 @@ class Randomized:
     draw: Callable[[], Fraction | float] = lot
 
     def next(self, turns: Turns, among: Collection[str]) -> tuple[str, Turns]:
+        """Who the lot falls on, in proportion to weights."""
         names = sorted(among)
         point = Fraction(self.draw()) * sum((self.weights[name] for name in names), Fraction(0))
         for who in names:

@@ -60,6 +60,7 @@ class Phases:
         return self.ledger.commit(lambda transaction: transaction.secret(_mark(analyst))) is not None
 
     def begin_reconstructing(self, analyst: str) -> None:
+        """Leave phase 2 for good."""
         self.ledger.commit(lambda transaction: transaction.put_secret(_mark(analyst), b"phase 3"))
 
 
@@ -82,6 +83,7 @@ class Alone(Proposer):
         self._prices = prices
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
+        """The identical rows of the log for nothing, else the purchase that an empty log would need."""
         plan = choose(self._buyers, request, self._empty(views))
         if plan is None or plan.free:
             return [offer for one in FREE for offer in one.offers(request, views)]

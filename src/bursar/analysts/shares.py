@@ -41,6 +41,7 @@ class Shares(Mapping[str, Fraction]):
 
     @property
     def total(self) -> Fraction:
+        """The sum of all shares."""
         return sum(self.fractions.values(), Fraction(0))
 
     def beside(self, fraction: Fraction) -> Shares:

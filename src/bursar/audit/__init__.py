@@ -25,17 +25,15 @@ from bursar.audit.neighbours import NeighbourTables, write_neighbours
 from bursar.audit.sessions import SESSIONS, Script, Session, SessionSetting, prepare, transcript
 from bursar.config import Config
 from bursar.core.accounting import Mode, from_units
-from bursar.core.budget import LARGEST_BUDGET, Budget, charter_of
-from bursar.core.curator import declare_version
-from bursar.core.ledger import MemoryLedger
+from bursar.core.budget import LARGEST_BUDGET, Budget
 from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.core.queries import Predicate
-from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.source import Source
 from bursar.planner.choose import Preset
 from bursar.report.status import OWNER
 from bursar.session import Bursar
+from bursar.testing import stage
 
 SPARE = 2.0
 """How many times the loss of a session the analyst who plays it may spend."""
@@ -202,18 +200,8 @@ class _Runner:
 
     def opened(self, source: Source) -> Bursar:
         """An engine in front of a made-up table of which nothing was asked yet."""
-        config, randomness = self.config, self.randomness
-        ledger = MemoryLedger(charter_of(dataset="audit", **config.facts))
-        axis, last = PartitionAxis.of(config.domain, config.unit), config.domain.partitions - 1
-        declare_version(ledger, lambda key: source, randomness, axis=axis, through=last)
-        db = Bursar(
-            config,
-            ledger,
-            open_source=lambda key: source,
-            randomness=randomness,
-            analyst=_analyst(config),
-            preset=self.preset,
-        )
+        who = _analyst(self.config)
+        db = stage(self.config, lambda key: source, randomness=self.randomness, preset=self.preset, analyst=who)
         db.owner.declare_shares()
         return db
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from bursar import __version__
-from bursar.cli import opened as stopped
-from bursar.cli import opened as working
-from bursar.cli.confirm import confirm
-from bursar.cli.init import check, init
-from bursar.cli.opened import ANALYST, CONFIG, Analyst, Data, Json, opened, read, read_file
+from bursar.cli.opened import ANALYST, CONFIG, Analyst, Data, Json, Watch, opened, progress, read, read_file, working
+from bursar.cli.setup import check, confirm, init
 from bursar.cli.synth import synth
 from bursar.errors import ConfigError
-from bursar.report.text import answers as outcome
-from bursar.report.text import commands as show
-from bursar.report.text import commands as show_queue
+from bursar.report import text as show
 
 app = typer.Typer(
     name="bursar",
@@ -99,8 +94,8 @@ Bars = Annotated[
 ]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(shown: bool) -> None:
+    if shown:
         print(f"bursar {__version__}")
         raise typer.Exit
 
@@ -145,17 +140,17 @@ def query(
     Example: bursar query "SELECT region, COUNT(*) FROM people GROUP BY region" --within 50
     """
     text = read(sql)
-    outcome.check(out)
+    show.check(out)
     from bursar.planner.goals import Wanted
 
-    wanted = Wanted(
+    goal = Wanted(
         within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
         synthetic=synthetic,
     )  # fmt: skip
-    with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
-        with stopped.Watch(bursar).over(text), working.working("at work"):
-            answer = bursar.run(text, wanted, key=key, wait=not no_wait, ticket=ticket)
-        outcome.answer(answer, as_json=json, bars=bars, out=out)
+    with opened(data, analyst) as bursar, show.ticket(as_json=json):
+        with Watch(bursar).over(text), working("at work"):
+            answer = bursar.run(text, goal, key=key, wait=not no_wait, ticket=ticket)
+        show.answer(answer, as_json=json, bars=bars, out=out)
 
 
 @app.command("release", hidden=True)
@@ -187,7 +182,7 @@ def batch(
     from bursar.sql.tokens import questions_of
 
     questions = questions_of(read_file(file))
-    with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
+    with opened(data, analyst) as bursar, show.ticket(as_json=json):
         collected = bursar.batch(
             within=within,
             confidence=confidence,
@@ -198,14 +193,14 @@ def batch(
             key=key,
             wait=not no_wait,
             ticket=ticket,
-            progress=working.progress,
+            progress=progress,
         )
         for sql in questions:
             collected.query(sql)
         if price:
-            outcome.price(collected, bursar.budget(), as_json=json)
-        elif yes or json or outcome.agreed(collected, bursar.budget()):
-            with stopped.Watch(bursar).over(collected.text), working.working("at work"):
+            show.price(collected, bursar.budget(), as_json=json)
+        elif yes or json or show.agreed(collected, bursar.budget()):
+            with Watch(bursar).over(collected.text), working("at work"):
                 answers = collected.pay()
             show.result(answers, as_json=json)
         else:
@@ -254,9 +249,9 @@ def shell(
     from bursar.cli.shell import shell as run
     from bursar.planner.goals import Wanted
 
-    kept = default_history() if history is None else None if history == "-" else Path(history)
+    history_file = default_history() if history is None else None if history == "-" else Path(history)
     with opened(data, analyst) as bursar:
-        run(bursar, wanted=Wanted(within=within, confidence=confidence), history=kept)
+        run(bursar, wanted=Wanted(within=within, confidence=confidence), history=history_file)
 
 
 @app.command()
@@ -271,10 +266,10 @@ def budget(
 
     An analyst sees the whole, the own share and the own questions; the data owner sees everybody's.
     """
-    outcome.check(png, (".png",))
+    show.check(png, (".png",))
     with opened(data, analyst) as bursar:
-        spending = bursar.spending(saved=saved, progress=working.progress)
-        outcome.budget(bursar.budget(), spending, as_json=json, png=png)
+        spending = bursar.spending(saved=saved, progress=progress)
+        show.budget(bursar.budget(), spending, as_json=json, png=png)
 
 
 @app.command()
@@ -298,7 +293,7 @@ def log(
 def queue(data: Data = CONFIG, analyst: Reader = "owner", json: Json = False) -> None:
     """Show whose turn it is, your own tickets, and how many others wait."""
     with opened(data, analyst) as bursar:
-        show_queue.queue(bursar.engine.queue.status(analyst), as_json=json)
+        show.queue(bursar.engine.queue.status(analyst), as_json=json)
 
 
 @app.command(name="pass")
@@ -313,7 +308,7 @@ def let_go(
     Others can then go on. A turn that was let go is not made up for later.
     """
     with opened(data, analyst) as bursar:
-        show_queue.queue(bursar.engine.queue.let_go(analyst, away=away), as_json=json)
+        show.queue(bursar.engine.queue.let_go(analyst, away=away), as_json=json)
 
 
 app.command()(synth)
@@ -399,9 +394,15 @@ def ingest(
         for file in files or ():
             show.taken(bursar.owner.ingest(file), as_json=json)
         if watch is not None:
-            told: Any = {"tell": lambda found: show.taken(found, as_json=json), "between": bursar.owner.seal_due}
+            watcher = Watcher(
+                bursar.config,
+                watch,
+                bursar.owner.ingest,
+                tell=lambda taken: show.taken(taken, as_json=json),
+                between=bursar.owner.seal_due,
+            )
             with suppress(KeyboardInterrupt):
-                Watcher(bursar.config, watch, bursar.owner.ingest, **told).watch()
+                watcher.watch()
 
 
 @app.command()
@@ -413,7 +414,7 @@ def shares(data: Data = CONFIG, json: Json = False) -> None:
     from bursar.session import share
 
     with share(data) as bursar:
-        show.budget(bursar.budget(), as_json=json)
+        show.budget_status(bursar.budget(), as_json=json)
 
 
 @app.command()
@@ -460,9 +461,10 @@ def simulate(
     The questions are asked on made-up people, again for each policy; your data and your budget are not touched.
     """
     from bursar.cli.simulation import Choice, run
+    from bursar.planner.goals import Wanted
 
     choice = Choice(mix=mix or [], often=often or [], seed_on=seed_on, plot=plot)
-    goal = {"within": within, "confidence": confidence, "rmse": rmse}
+    goal = Wanted(within=within, confidence=confidence, rmse=rmse)
     if replay:
         with opened(data) as bursar:
             run(data, choice, goal, log=bursar.log(), as_json=json)
@@ -489,7 +491,7 @@ def audit(
     from bursar.audit import audit as run
     from bursar.config import load
 
-    result = run(load(data), trials=trials, progress=working.progress)
+    result = run(load(data), trials=trials, progress=progress)
     show.audit(result, as_json=json)
     if not result.passed:
         raise typer.Exit(4)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bursar.errors import LedgerError, QueryError
-from bursar.report.text import commands as show_queue
+from bursar.report import text as show
 
 if TYPE_CHECKING:
     from bursar import Bursar
@@ -29,17 +29,17 @@ def opened(data: Path, analyst: str = "owner", expect: str | None = None) -> Bur
 
     ledger = load(data).ledger_path
     try:
-        found = ledger.exists()
+        exists = ledger.exists()
     except OSError as fault:
         raise LedgerError(f"the ledger {ledger} cannot be opened: {fault.strerror}") from None
-    if not found:
+    if not exists:
         raise LedgerError(
             f"{data} has no ledger yet, so there is no budget to spend\n"
             f"try: if you own the data, bursar create -d {data}; otherwise ask their owner for the place of the ledger"
         )
-    made = bursar.open(data, analyst=analyst, expect=None if expect is None else _head(expect))
-    made.engine.queue.tell = show_queue.waiting
-    return made
+    session = bursar.open(data, analyst=analyst, expect=None if expect is None else _head(expect))
+    session.engine.queue.tell = show.waiting
+    return session
 
 
 def _head(text: str) -> tuple[int, str]:

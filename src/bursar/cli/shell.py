@@ -9,15 +9,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from bursar.cli.opened import Stopped, Watch, working
 from bursar.core.domain import Attribute, Bins, Dates, Domain, Value
 from bursar.errors import BursarError, GoalError, QueryError, Unsupported
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, goal_of
-from bursar.report.text import answers as outcome
-from bursar.report.text import commands as show
+from bursar.report import text as show
 from bursar.sql import parse
 from bursar.sql.tokens import needs_quotes, questions_of
 
@@ -80,10 +80,10 @@ class Shell:
         """Do what a line or a statement says."""
         try:
             if text.startswith("\\"):
-                name, _, rest = text[1:].partition(" ")
+                name, _, words = text[1:].partition(" ")
                 if name not in self._commands:
                     raise QueryError(f"there is no \\{show.plain(name)}", rewrite=r"\help")
-                self._commands[name](rest.strip().rstrip(";").strip())
+                self._commands[name](words.strip().rstrip(";").strip())
             elif text:
                 for question in questions_of(text):
                     self._ask(question)
@@ -94,9 +94,9 @@ class Shell:
 
     def _ask(self, question: str) -> None:
         with self._watch.over(question), working("at work"):
-            found = self._bursar.run(question, self._goal_for(question))
-        self._last = None if isinstance(found, Explanation) else found
-        outcome.answer(found, as_json=False, bars=True)
+            result = self._bursar.run(question, self._goal_for(question))
+        self._last = None if isinstance(result, Explanation) else result
+        show.answer(result, as_json=False, bars=True)
 
     def _goal_for(self, question: str) -> Wanted:
         """The goal of the session, for questions that name none."""
@@ -108,11 +108,11 @@ class Shell:
     def _explain(self, question: str) -> None:
         with working("at work"):
             engine = self._bursar.engine
-            found = engine.planner.explain(engine.prepare(question, self._goal_for(question)))
-        print(found)
+            explanation = engine.planner.explain(engine.prepare(question, self._goal_for(question)))
+        print(explanation)
 
     def _budget(self, _: str) -> None:
-        outcome.budget(self._bursar.budget(), self._bursar.spending(), as_json=False, png=None)
+        show.budget(self._bursar.budget(), self._bursar.spending(), as_json=False, png=None)
 
     def _describe(self, _: str) -> None:
         config = self._bursar.config
@@ -153,12 +153,12 @@ def _goal_of(words: list[str]) -> Wanted:
         return Wanted()
     kind = words[0].lower()
     named = {"error": "within", "within": "within", "rmse": "rmse", "epsilon": "epsilon", "rho": "rho"}.get(kind)
-    amount, *rest = words[1:] if named is not None and len(words) > 1 else words
-    if len(rest) > 1:
+    amount, *confidence = words[1:] if named is not None and len(words) > 1 else words
+    if len(confidence) > 1:
         raise GoalError("a goal is an amount, and a confidence if you like, for example: \\goal 50 99%")
-    wanted = goal_of(named or "within", amount, confidence=rest[0] if rest else None)
-    wanted.goal()  # refused here, and the goal stays as it was
-    return wanted
+    goal = goal_of(named or "within", amount, confidence=confidence[0] if confidence else None)
+    goal.goal()  # refused here, and the goal stays as it was
+    return goal
 
 
 def default_history() -> Path:
@@ -180,13 +180,13 @@ def shell(bursar: Bursar, *, wanted: Wanted, history: Path | None) -> None:
         session.run(input)
         return
     completer = Completer(domain=bursar.config.columns, table=bursar.config.table)
-    found: list[str] = []
+    completions: list[str] = []
 
     def complete(text: str, state: int) -> str | None:
-        nonlocal found
+        nonlocal completions
         if state == 0:
-            found = completer.complete(readline.get_line_buffer()[: readline.get_endidx()], readline.get_begidx())
-        return found[state] if state < len(found) else None
+            completions = completer.complete(readline.get_line_buffer()[: readline.get_endidx()], readline.get_begidx())
+        return completions[state] if state < len(completions) else None
 
     readline.set_completer(complete)
     readline.set_completer_delims(DELIMITERS)
@@ -201,7 +201,7 @@ def shell(bursar: Bursar, *, wanted: Wanted, history: Path | None) -> None:
                 readline.write_history_file(history)
 
 
-def _recall(readline: Any, history: Path | None) -> None:
+def _recall(readline: ModuleType, history: Path | None) -> None:
     readline.clear_history()
     readline.set_history_length(HISTORY_LINES)
     if history is None:
@@ -249,8 +249,8 @@ class Completer:
             return [command for command in COMMANDS if command.startswith(line)]
         start = _start(line)
         word = line[start:]
-        found = [each for each in self._candidates(line[:start], word) if _begins(each, word)]
-        return [each[begin - start :] for each in dict.fromkeys(found)]
+        completions = [each for each in self._candidates(line[:start], word) if _begins(each, word)]
+        return [each[begin - start :] for each in dict.fromkeys(completions)]
 
     def _candidates(self, before: str, word: str) -> list[str]:
         compared = _COMPARED.search(before)
@@ -264,8 +264,8 @@ class Completer:
         return [*map(_name, self.domain.names), *KEYWORDS, _name(self.table)]
 
     def _column(self, name: str) -> Attribute | None:
-        wanted = name[1:-1].replace('""', '"') if name.startswith('"') else name
-        return next((a for a in self.domain.attributes if a.name.casefold() == wanted.casefold()), None)
+        bare = name[1:-1].replace('""', '"') if name.startswith('"') else name
+        return next((a for a in self.domain.attributes if a.name.casefold() == bare.casefold()), None)
 
 
 def _start(line: str) -> int:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from bursar.analysts.shares import Seed
 from bursar.cli.opened import progress
 from bursar.config import Config, load
 from bursar.errors import AnalystError, QueryError
-from bursar.simulate.compare import Figures, Setting, check_matplotlib, compare, plot, shares_of
-from bursar.simulate.trial import AnalystQuestion, LoggedQuestion, expected, replayed
+from bursar.planner.goals import Wanted
+from bursar.simulate import (
+    AnalystQuestion,
+    Figures,
+    LoggedQuestion,
+    Setting,
+    check_matplotlib,
+    compare,
+    expected,
+    plot,
+    replayed,
+    shares_of,
+)
 from bursar.sql.tokens import LARGEST_SCRIPT, questions_of
 
 SEED_FRACTION = Fraction(1, 4)
@@ -32,18 +42,16 @@ class Choice:
     plot: Path | None
 
 
-def run(
-    data: Path, choice: Choice, goal: Mapping[str, Any], *, log: Sequence[LoggedQuestion] | None, as_json: bool
-) -> None:
+def run(data: Path, choice: Choice, goal: Wanted, *, log: Sequence[LoggedQuestion] | None, as_json: bool) -> None:
     """Compare all policies, print the table, and draw the picture if one is wanted."""
     if choice.plot is not None:
         check_matplotlib()
     config = load(data)
-    asked = _asked(choice, config, log)
-    members = list(dict.fromkeys(one.analyst for one in asked))
+    arrivals = _asked(choice, config, log)
+    members = list(dict.fromkeys(one.analyst for one in arrivals))
     seed = _seed(choice, config)
     shares = shares_of(config, members)
-    setting = Setting(config=config, arrivals=asked, shares=shares, seed=seed, wanted=goal)
+    setting = Setting(config=config, arrivals=arrivals, shares=shares, seed=seed, goal=goal)
     figures = compare(setting, progress)
     if choice.plot is not None:
         plot(figures, choice.plot)
@@ -76,12 +84,12 @@ def _seed(choice: Choice, config: Config) -> Seed | None:
 
 
 def _pairs(option: str, texts: Sequence[str]) -> list[tuple[str, str]]:
-    found = [(name, value) for name, _, value in (text.partition("=") for text in texts)]
-    if wrong := [text for text, (name, value) in zip(texts, found, strict=True) if not name or not value]:
+    pairs = [(name, value) for name, _, value in (text.partition("=") for text in texts)]
+    if wrong := [text for text, (name, value) in zip(texts, pairs, strict=True) if not name or not value]:
         raise QueryError(f"{option} takes NAME=..., not {wrong[0]!r}")
-    if len({name for name, _ in found}) < len(found):
+    if len({name for name, _ in pairs}) < len(pairs):
         raise QueryError(f"{option} names an analyst twice")
-    return found
+    return pairs
 
 
 def _rate(text: str) -> Fraction:
@@ -102,14 +110,14 @@ def _text(file: str) -> str:
         raise QueryError(f"the file {file!r} cannot be read as text") from None
 
 
-def _plain(one: Figures) -> dict[str, Any]:
+def _plain(figures: Figures) -> dict[str, object]:
     """For JSON, which has no infinity: null stands for it."""
-    return {key: None if value == math.inf else value for key, value in asdict(one).items()}
+    return {key: None if value == math.inf else value for key, value in asdict(figures).items()}
 
 
-def _row(one: Figures) -> tuple[str, ...]:
-    numbers = (one.answered, one.asked, one.ratio_error, one.interference, one.steps)
-    return (one.policy, *(f"{number:.6g}" if math.isfinite(number) else "infinite" for number in numbers))
+def _row(figures: Figures) -> tuple[str, ...]:
+    numbers = (figures.answered, figures.asked, figures.ratio_error, figures.interference, figures.steps)
+    return (figures.policy, *(f"{number:.6g}" if math.isfinite(number) else "infinite" for number in numbers))
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> None:

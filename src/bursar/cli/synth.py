@@ -5,14 +5,12 @@ from __future__ import annotations
 import json as json_module
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bursar.cli import opened as stopped
-from bursar.cli import opened as working
-from bursar.cli.opened import CONFIG, Analyst, Data, Json, opened, read_file
-from bursar.report.text import commands as show_queue
+from bursar.cli.opened import CONFIG, Analyst, Data, Json, Watch, opened, progress, read_file, working
+from bursar.report import text as show
 
 if TYPE_CHECKING:
     from bursar.synthetic.session import Prepared
@@ -81,15 +79,25 @@ def synth(
     check_file(out)
     if report is not None:
         check_pictures()
-    wanted: Any = {"rows": rows, "ways": ways, "marginals": marginals, "history": history, "augment": augment}
-    wanted |= {"spend": spend, "method": method, "wait": not no_wait, "ticket": ticket}
+    questions = None
     if workload is not None:
         from bursar.sql.tokens import questions_of
 
-        wanted["workload"] = questions_of(read_file(workload))
-    with opened(data, analyst) as bursar, show_queue.ticket(as_json=json):
-        with working.working("planning"):
-            prepared = bursar.prepare_synthesis(**wanted)
+        questions = questions_of(read_file(workload))
+    with opened(data, analyst) as bursar, show.ticket(as_json=json):
+        with working("planning"):
+            prepared = bursar.prepare_synthesis(
+                rows=rows,
+                ways=ways,
+                marginals=marginals,
+                workload=questions,
+                history=history,
+                augment=augment,
+                spend=spend,
+                method=method,
+                wait=not no_wait,
+                ticket=ticket,
+            )
         if price:
             _tell(prepared, as_json=json)
             return
@@ -101,15 +109,15 @@ def synth(
         if not (yes or json or _agreed(prepared)):
             print("nothing was made, and nothing was paid")
             return
-        with stopped.Watch(bursar).over(prepared.request.text), working.working("at work"):
-            made = prepared.make(progress=working.progress, seconds=time)
-        made.write(out)
+        with Watch(bursar).over(prepared.request.text), working("at work"):
+            table = prepared.make(progress=progress, seconds=time)
+        table.write(out)
         if report is not None:
-            made.report.write(report)
+            table.report.write(report)
     if json:
-        print(json_module.dumps({"out": str(out), "charge": made.charge, **made.report.to_json()}, indent=2))
+        print(json_module.dumps({"out": str(out), "charge": table.charge, **table.report.to_json()}, indent=2))
     else:
-        print(made.report.summary())
+        print(table.report.summary())
         print(f"written to {out}" + ("" if report is None else f", the report to {report}"), file=sys.stderr)
 
 

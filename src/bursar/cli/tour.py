@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bursar.errors import BudgetError, ConfigError, QueryError
 
@@ -58,7 +58,7 @@ def _walk(console: Console, db: Bursar, rows: int) -> None:
     _heading(console, "3. Ask something that follows from it: also free")
     _ask(console, db, TWO_REGIONS, within=2 * wide)
     _heading(console, "4. Look ahead: EXPLAIN shows every way to answer, with its price, and costs nothing")
-    _show_sql(console, f"EXPLAIN {BY_REGION}", {"within": narrow})
+    _show_sql(console, f"EXPLAIN {BY_REGION}", narrow)
     console.print(str(db.explain(BY_REGION, within=narrow)))
     _heading(console, "5. Tighten: the price that was shown is the price that is paid")
     _ask(console, db, BY_REGION, within=narrow)
@@ -73,14 +73,14 @@ def _walk(console: Console, db: Bursar, rows: int) -> None:
     console.print(f"Spent {status.unit} {status.spent:.4g} of {status.total:g}; {status.left:.4g} is left.")
 
 
-def _ask(console: Console, db: Bursar, sql: str, **goal: Any) -> None:
-    _show_sql(console, sql, goal)
-    console.print(str(db.query(sql, **goal)))
+def _ask(console: Console, db: Bursar, sql: str, *, within: int | None = None) -> None:
+    _show_sql(console, sql, within)
+    console.print(str(db.query(sql, within=within)))
 
 
-def _refused(console: Console, db: Bursar, sql: str, **goal: Any) -> None:
+def _refused(console: Console, db: Bursar, sql: str, *, within: int) -> None:
     try:
-        _ask(console, db, sql, **goal)
+        _ask(console, db, sql, within=within)
     except (BudgetError, QueryError) as error:
         console.print(str(error), style="red")
 
@@ -89,9 +89,9 @@ def _heading(console: Console, text: str) -> None:
     console.print(f"\n{text}", style="bold")
 
 
-def _show_sql(console: Console, sql: str, goal: dict[str, Any]) -> None:
-    options = "".join(f"  --{name.replace('_', '-')} {value}" for name, value in goal.items())
-    console.print(f"  {sql}{options}\n", style="cyan")
+def _show_sql(console: Console, sql: str, within: int | None) -> None:
+    option = "" if within is None else f"  --within {within}"
+    console.print(f"  {sql}{option}\n", style="cyan")
 
 
 def _clear(folder: Path) -> None:

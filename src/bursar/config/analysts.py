@@ -47,18 +47,19 @@ def _shares(section: Section) -> Shares:
     listed = section.section("shares", SHARES)
     if not listed.entries:
         section.refuse("shares", reason="analysts.shares names nobody", hint=SHARES)
+    shares: dict[str, float] = {}
     for name, value in listed.entries.items():
         with section.located("shares", name):
             check_analyst(name)
         if name == EVERYONE:
             reason = f'"{EVERYONE}" is the name of the account that all analysts have in common'
             section.refuse("shares", name, reason=reason, hint="another name")
-        listed.number(name, value=value, hint=SHARES)
-        if not 0 < value <= 1:
+        shares[name] = listed.number(name, value=value, hint=SHARES)
+        if not 0 < shares[name] <= 1:
             reason = f"{listed.label(name)} must lie above 0 and at most 1, not {shown(value)}"
             section.refuse("shares", name, reason=reason, hint="a fraction of the budget, or leave this analyst out")
     with section.located("shares"):
-        return Shares.of(listed.entries)
+        return Shares.of(shares)
 
 
 PROBABILITIES = 'probabilities = "shares", or "uniform", or { alice = 0.7, bob = 0.3 }'
@@ -102,10 +103,10 @@ def idle(section: Section, scheduler: str) -> float | None:
     text = section.text("idle", IDLE)
     if text == "wait":
         return None
-    found = re.fullmatch(r"skip-after (\d{1,9})\s?([smhd])", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"skip-after (\d{1,9})\s?([smhd])", text, re.ASCII)
+    if match is None:
         section.refuse("idle", reason=f"analysts.idle cannot be {shown(text)}", hint=f"{IDLE} (s, m, h or d)")
-    seconds = float(int(found[1]) * _UNITS[found[2]])
+    seconds = float(int(match[1]) * _UNITS[match[2]])
     if seconds > LONGEST_IDLE:
         section.refuse("idle", reason="analysts.idle is at most a year", hint=IDLE)
     return seconds
@@ -141,15 +142,17 @@ def seed(section: Section, policy: str, domain: Domain, table: str, levels: tupl
 
 
 def _columns(inner: Section, domain: Domain) -> tuple[str, ...]:
-    names = inner.items("columns", EXAMPLE)
-    if not names:
+    items = inner.items("columns", EXAMPLE)
+    if not items:
         inner.refuse("columns", reason="analysts.seed.columns names no column", hint=EXAMPLE)
-    for place, name in enumerate(names):
+    names: list[str] = []
+    for place, name in enumerate(items):
         if not isinstance(name, str) or name not in domain:
             near = nearest(name, domain.names) if isinstance(name, str) else ""
             hint = f'did you mean "{near}"?' if near else "name one of the [columns.*]"
             label = inner.label("columns", place)
             inner.refuse("columns", place, reason=f"{label} is no declared column: {shown(name)}", hint=hint)
+        names.append(name)
     columns = domain.ordered(names)
     if len(columns) < len(names):
         inner.refuse("columns", reason="analysts.seed.columns names a column twice", hint=EXAMPLE)

@@ -10,13 +10,11 @@ from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 from bursar.compile import Level
 from bursar.compile.values import Represented
 from bursar.config.section import HOMES, KEYS, KINDS, LARGEST_INTEGER, Section, check_name, nearest, shown
-from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
-from bursar.core.domain.attribute import LARGEST_COLUMN
+from bursar.core.domain import LARGEST_COLUMN, Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
 
 LARGEST_BOUND = 2**53 - 1  # whole numbers that a 64-bit float holds exactly
 LAST_YEAR = 9998  # the period after the last one must still be a date
@@ -43,9 +41,9 @@ def column(section: Section) -> Attribute:
         hint = "values = [...], or lower and upper, or edges = [...], or first, last and by"
         section.refuse(reason=f"{section.label()} does not say which values there can be", hint=hint)
     if len(kinds) > 1:
-        one, two = (next(key for key in kind if key in section) for kind in kinds[:2])
-        reason = f"{section.label()} has {one} and {two}, which belong to different kinds of column"
-        section.refuse(two, reason=reason, hint=f"keep one of the two; for {one}: {EXAMPLES[one]}")
+        first, second = (next(key for key in kind if key in section) for kind in kinds[:2])
+        reason = f"{section.label()} has {first} and {second}, which belong to different kinds of column"
+        section.refuse(second, reason=reason, hint=f"keep one of the two; for {first}: {EXAMPLES[first]}")
     read: Callable[[Section, str], Attribute] = {
         "values": _categories,
         "lower": _integers,
@@ -63,7 +61,7 @@ def _categories(section: Section, name: str) -> Categories:
     values = section.items("values", EXAMPLES["values"])
     if not values:
         section.refuse("values", reason=f"{section.label('values')} is empty", hint=EXAMPLES["values"])
-    seen = set()
+    declared: dict[str | int, None] = {}
     for place, value in enumerate(values):
         if isinstance(value, float | date):
             hint = f"a column of dates: {EXAMPLES['first']}" if isinstance(value, date) else EXAMPLES["edges"]
@@ -75,10 +73,10 @@ def _categories(section: Section, name: str) -> Categories:
             section.refuse("values", place, reason=reason + "or all true and false", hint=EXAMPLES["values"])
         if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
             section.refuse("values", place, reason=f"{section.label('values', place)} is {shown(value)}")
-        if value in seen:
+        if value in declared:
             section.refuse("values", place, reason=f"{section.label('values', place)} repeats {shown(value)}")
-        seen.add(value)
-    return Categories(name=name, values=tuple(values))
+        declared[value] = None
+    return Categories(name=name, values=tuple(declared))
 
 
 def _integers(section: Section, name: str) -> IntegerRange:
@@ -160,7 +158,7 @@ def _dates(section: Section, name: str) -> Dates:
     return Dates(name=name, first=first, last=last, by=by)
 
 
-def _day(section: Section, key: str, value: Any) -> date:
+def _day(section: Section, key: str, value: object) -> date:
     """A TOML date, or text of the form 2020-01-31."""
     day = value
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
@@ -204,7 +202,7 @@ def _stray(section: Section, attribute: Attribute, key: str, default: Stray | in
     return Stray(section.word(key, (word.value for word in words if attribute.ordered or word is not Stray.CLIP), ""))
 
 
-def _cell(section: Section, attribute: Attribute, value: Any) -> int:
+def _cell(section: Section, attribute: Attribute, value: object) -> int:
     """The declared cell that holds the value of `as`."""
     cell = _find(section, attribute, value)
     if cell is None or not 0 <= cell < attribute.declared:
@@ -213,7 +211,7 @@ def _cell(section: Section, attribute: Attribute, value: Any) -> int:
     return cell
 
 
-def _find(section: Section, attribute: Attribute, value: Any) -> int | None:
+def _find(section: Section, attribute: Attribute, value: object) -> int | None:
     if isinstance(attribute, Categories):
         same_type = type(value) is type(attribute.values[0])  # 1 == true in Python, not in TOML
         return attribute.values.index(value) if same_type and value in attribute.values else None
@@ -240,7 +238,7 @@ def levels(top: Section, domain: Domain) -> tuple[Level, ...]:
     """All declared levels, in the order of the file."""
     columns = top.section("columns")
     taken = {name.casefold(): columns.label(name) for name in domain.names}
-    found: list[Level] = []
+    declared: list[Level] = []
     for attribute in domain.attributes:
         section = columns.section(attribute.name)
         if "levels" not in section:
@@ -255,16 +253,17 @@ def levels(top: Section, domain: Domain) -> tuple[Level, ...]:
             if (twin := taken.setdefault(name.casefold(), inner.label(name))) != inner.label(name):
                 reason = f"{inner.label(name)} has the name of {twin}: a level is asked for like a column"
                 inner.refuse(name, reason=reason, hint="give it a name of its own")
-            found.append(_level(inner.section(name, EXAMPLE), attribute))
-    return tuple(found)
+            declared.append(_level(inner.section(name, EXAMPLE), attribute))
+    return tuple(declared)
 
 
 def _level(section: Section, column: Categories) -> Level:
     """The groups of one level, which must hold every declared value once."""
     if not section.entries:
         section.refuse(reason=f"{section.label()} has no group", hint=EXAMPLE)
-    known = {(type(value), value) for value in column.values}  # 1 == true in Python, not in TOML
-    homes: dict[object, str] = {}
+    values_with_types = {(type(value), value) for value in column.values}  # 1 == true in Python, not in TOML
+    homes: dict[str | int, str] = {}
+    groups: dict[str, list[str | int]] = {group: [] for group in section.entries}
     for group in section.entries:
         with section.located(group):
             check_name(group, "the name of a group")
@@ -276,7 +275,7 @@ def _level(section: Section, column: Categories) -> Level:
             section.refuse(group, reason=f"{section.label(group)} is empty", hint="list its values, or leave it out")
         for place, value in enumerate(values):
             label = section.label(group, place)
-            if isinstance(value, list | dict) or (type(value), value) not in known:
+            if not isinstance(value, str | int) or (type(value), value) not in values_with_types:
                 near = nearest(str(value), map(str, column.values))
                 hint = f'did you mean "{near}"?' if near else f"a group lists declared values of {column.name}"
                 reason = f"{label} is {shown(value)}, which is not among the values of {column.name}"
@@ -285,10 +284,11 @@ def _level(section: Section, column: Categories) -> Level:
                 reason = f"{label} repeats {shown(value)}, which is in {shown(homes[value])}"
                 section.refuse(group, place, reason=reason, hint="every value belongs to exactly one group")
             homes[value] = group
+            groups[group].append(value)
     missing = [value for value in column.values if value not in homes]
     if missing:
         more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
         reason = f"{section.label()} has no group for {shown(missing[0])}{more}"
         section.refuse(reason=reason, hint="put every value of the column into one group")
-    groups = tuple((group, tuple(values)) for group, values in section.entries.items())
-    return Level(name=str(section.place[-1]), column=column, groups=groups)
+    listed = tuple((group, tuple(values)) for group, values in groups.items())
+    return Level(name=str(section.place[-1]), column=column, groups=listed)

@@ -7,7 +7,6 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bursar.analysts.shares import AnalystSettings
 from bursar.compile import Level
@@ -15,14 +14,13 @@ from bursar.compile.levels import with_levels
 from bursar.config import sections
 from bursar.config.analysts import analysts
 from bursar.config.columns import levels
-from bursar.config.histograms import Groups, groups
-from bursar.config.partition import Sealing, check_together, partition
-from bursar.config.section import HOMES, KEYS, Section, shown
-from bursar.config.toml_lines import Place, line_numbers
+from bursar.config.section import HOMES, KEYS, Place, Section, line_numbers, shown
+from bursar.config.sections import Groups, Sealing, check_together, groups, partition
 from bursar.config.view import view
-from bursar.core.budget import Budget
+from bursar.core.budget import Budget, charter_of
 from bursar.core.domain import Domain, Unit
-from bursar.core.seals import PartitionAxis
+from bursar.core.extensions.partitions import PartitionAxis
+from bursar.core.ledger import Charter
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal
@@ -73,9 +71,11 @@ class Config:
         return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What the charter and the kernel are made from: all that the privacy statement depends on."""
-        return {"domain": self.domain, "unit": self.unit, "budget": self.budget, "max_rows": self.max_rows}
+    def charter(self) -> Charter:
+        """What the ledger is bound to: all that the privacy statement depends on."""
+        return charter_of(
+            dataset=self.dataset, domain=self.domain, unit=self.unit, budget=self.budget, max_rows=self.max_rows
+        )
 
     @property
     def ledger_path(self) -> Path:
@@ -195,10 +195,10 @@ def _parse(file: str, text: str) -> Section:
 
 def _place(message: str, text: str) -> tuple[str, int]:
     """tomllib's message without its place, and the line it names."""
-    found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
-    if found is None:
+    match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", message)
+    if match is None:
         return message, 0
-    return message[: found.start()], int(found[1]) if found[1] else text.rstrip("\n").count("\n") + 1
+    return message[: match.start()], int(match[1]) if match[1] else text.rstrip("\n").count("\n") + 1
 
 
 def _syntax_hint(reason: str) -> str:

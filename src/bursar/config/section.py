@@ -1,18 +1,125 @@
-"""One section of a config, read key by key: every refusal says which file, which line, why, and what would work."""
+"""One section of a config, read key by key: every refusal says which file, which line, why, and what would work.
+
+The standard parser reads values and forgets their lines; `line_numbers` finds where each key stands.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
 import math
+import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from bursar.config.toml_lines import Place
 from bursar.errors import BursarError, ConfigError
+
+Place = tuple[str | int, ...]
+"""The way to a value: section names, keys, and numbers of list items."""
+
+_TOKEN = re.compile(
+    r'''
+      (?P<text>  """(?:\\.|[^\\])*?"{3,5} | \'\'\'.*?\'{3,5} | "(?:\\.|[^"\\])*" | \'[^\']*\' )
+    | (?P<skip>  [ \t\r]+ | \#[^\n]* )
+    | (?P<mark>  [\n\[\]{}=,.] )
+    | (?P<bare>  [^\s\[\]{}=,.\#"\']+ )
+    ''',
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def line_numbers(text: str) -> dict[Place, int]:
+    """The line, from 1, of every section, key and list item of a text that `tomllib` has accepted.
+
+    Edge cases: a section that is only implied (`[a.b]` implies `a`) stands where it is first implied; of several
+    `[[a]]`, the first counts.
+    """
+    return _Scanner(tokens=list(_tokens(text))).scan()
+
+
+@dataclass(frozen=True)
+class _Token:
+    text: str
+    line: int
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    line = 1
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup != "skip":
+            yield _Token(match.group(), line)
+        line += match.group().count("\n")
+    yield _Token("\n", line)
+
+
+@dataclass
+class _Scanner:
+    """A walk over the tokens of valid TOML; it follows nesting and notes lines, and leaves values alone."""
+
+    tokens: list[_Token]
+    at: int = 0
+    lines: dict[Place, int] = field(default_factory=dict)
+
+    def scan(self) -> dict[Place, int]:
+        section: Place = ()
+        while self.at < len(self.tokens):
+            if self._accept("\n"):
+                continue
+            if self._accept("["):
+                self._accept("[")
+                section = self._key(())
+                self._accept("]")
+                self._accept("]")
+            else:
+                self._pair(section)
+        return self.lines
+
+    def _accept(self, mark: str) -> bool:
+        present = self.tokens[self.at].text == mark
+        self.at += present
+        return present
+
+    def _key(self, section: Place) -> Place:
+        """A bare, quoted or dotted key; notes the line of each of its parts."""
+        place = section
+        while True:
+            token = self.tokens[self.at]
+            place += (_plain(token.text),)
+            self.lines.setdefault(place, token.line)
+            self.at += 1
+            if not self._accept("."):
+                return place
+
+    def _pair(self, section: Place) -> None:
+        place = self._key(section)
+        self._accept("=")
+        self._value(place)
+
+    def _value(self, place: Place) -> None:
+        if self._accept("{"):
+            while not self._accept("}"):
+                if not (self._accept(",") or self._accept("\n")):
+                    self._pair(place)
+        elif self._accept("["):
+            item = 0
+            while not self._accept("]"):
+                if not (self._accept(",") or self._accept("\n")):
+                    self.lines.setdefault((*place, item), self.tokens[self.at].line)
+                    self._value((*place, item))
+                    item += 1
+        else:
+            while self.tokens[self.at].text not in {"\n", ",", "]", "}"}:
+                self.at += 1
+
+
+def _plain(key: str) -> str:
+    """A key without its quotes and escapes."""
+    return next(iter(tomllib.loads(f"{key} = 0"))) if key[0] in "\"'" else key
+
 
 LARGEST_INTEGER = 2**63 - 1
 LONGEST_NAME = 200
@@ -24,7 +131,7 @@ class Section:
 
     file: str
     lines: Mapping[Place, int]
-    entries: Mapping[str, Any]
+    entries: Mapping[str, object]
     place: Place = ()
 
     def __contains__(self, key: str) -> bool:
@@ -54,21 +161,22 @@ class Section:
                 raise
             self.refuse(*keys, reason=str(error))
 
-    def only(self, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> None:
+    def only(self, allowed: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> None:
         """Refuse every key that is not known here; `elsewhere` says where a known key belongs instead."""
-        known = list(known)
+        allowed = list(allowed)
         for key in self.entries:
-            if key in known:
+            if key in allowed:
                 continue
             if elsewhere is not None and key in elsewhere:
                 hint = f"{key} belongs {elsewhere[key]}"
-            elif near := nearest(key, known):
+            elif near := nearest(key, allowed):
                 hint = f"did you mean {near}?"
             else:
-                hint = "known here: " + ", ".join(known)
+                hint = "known here: " + ", ".join(allowed)
             self.refuse(key, reason=f"{self.label(key)} is not known", hint=hint)
 
-    def required(self, key: str, hint: str) -> Any:
+    def required(self, key: str, hint: str) -> object:
+        """What stands at a key that must be there."""
         if key not in self.entries:
             self.refuse(reason=f"{self.label(key)} is missing", hint=hint)
         return self.entries[key]
@@ -109,7 +217,7 @@ class Section:
             self.refuse(key, reason=reason, hint=hint)
         return value
 
-    def number(self, *keys: str | int, value: Any, hint: str) -> float:
+    def number(self, *keys: str | int, value: object, hint: str) -> float:
         """A finite number; `value` is what stands at `keys`."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.refuse(*keys, reason=f"{self.label(*keys)} must be a number, not {shown(value)}", hint=hint)
@@ -125,7 +233,8 @@ class Section:
             self.refuse(key, reason=reason, hint=hint)
         return value
 
-    def items(self, key: str, hint: str) -> list[Any]:
+    def items(self, key: str, hint: str) -> list[object]:
+        """A required list."""
         value = self.required(key, hint)
         if not isinstance(value, list):
             self.refuse(key, reason=f"{self.label(key)} must be a list, not {shown(value)}", hint=hint)
@@ -140,12 +249,12 @@ def check_name(name: str, label: str, longest: int = LONGEST_NAME) -> None:
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """The known word that a misspelt one probably stands for, or nothing."""
-    folded = {known.casefold(): known for known in words}
-    found = difflib.get_close_matches(word[:LONGEST_NAME].casefold(), folded, n=1, cutoff=0.7)
-    return folded[found[0]] if found else ""
+    folded = {candidate.casefold(): candidate for candidate in words}
+    close = difflib.get_close_matches(word[:LONGEST_NAME].casefold(), folded, n=1, cutoff=0.7)
+    return folded[close[0]] if close else ""
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as the file has it, cut to a readable length."""
     if isinstance(value, list):
         return "a list"

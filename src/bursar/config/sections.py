@@ -1,19 +1,119 @@
-"""The sections of a config that are not columns: [privacy], [budget], [goal], and the domain as a whole."""
+"""The sections of a config that are not columns: the domain, [partition], [privacy], [budget], [goal], [histograms]."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import Enum
 
+from bursar.analysts.shares import AnalystSettings
 from bursar.config.columns import column
-from bursar.config.partition import check_partition, partition
 from bursar.config.section import HOMES, KEYS, Section, nearest, shown
 from bursar.core.budget import LARGEST_BUDGET, Budget
-from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.domain import Attribute, Dates, Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
 from bursar.core.queries.product import MOST_COLUMNS
+from bursar.errors import QueryError
 from bursar.estimation.simultaneous import LARGEST_FAMILY, Family
 from bursar.goal import Contract, Goal, GoalKind
+from bursar.views.multiplicative_weights import MOST_BINS
+
+PARTITION_EXAMPLE = '[partition]\ncolumn = "joined"\nseal = "calendar"'
+LONGEST_GRACE = 3650
+
+
+class Seal(Enum):
+    """What decides that a partition is complete; never a row that appeared."""
+
+    ALL = "all"  # everything is, when the ledger is created
+    COMMAND = "command"  # the data owner says so
+    CALENDAR = "calendar"  # its last day, and some days of grace, are over
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sealing:
+    """When partitions are sealed."""
+
+    seal: Seal = Seal.ALL
+    grace_days: int = 0
+
+    @property
+    def growing(self) -> bool:
+        """Whether rows can still come in."""
+        return self.seal is not Seal.ALL
+
+    def due(self, column: Attribute, today: date) -> int:
+        """How many partitions, from the first one on, are sealed by the calendar on a day; 0 without a calendar."""
+        if self.seal is not Seal.CALENDAR or not isinstance(column, Dates):
+            return 0
+        over = today - timedelta(days=self.grace_days)
+        return min(max(column.ordinal(over) - column.ordinal(column.first), 0), column.declared)
+
+
+def partition(top: Section) -> tuple[str | None, Sealing]:
+    """The name of the column, which may not be declared, and when its values are sealed."""
+    if "partition" not in top:
+        return None, Sealing()
+    section = top.section("partition", PARTITION_EXAMPLE)
+    section.only(KEYS["partition"], HOMES)
+    name = section.text("column", 'column = "joined"')
+    seal = Seal(section.word("seal", (kind.value for kind in Seal), Seal.ALL.value))
+    grace = 0
+    if "grace_days" in section:
+        hint = 'grace_days = 2, with seal = "calendar"'
+        grace = section.integer("grace_days", hint, least=0, most=LONGEST_GRACE)
+        if seal is not Seal.CALENDAR:
+            section.refuse("grace_days", reason="partition.grace_days needs a calendar to wait for", hint=hint)
+    return name, Sealing(seal=seal, grace_days=grace)
+
+
+def check_partition(top: Section, columns: dict[str, Attribute]) -> None:
+    """Refuse a column that is not declared, or has no calendar where one is needed."""
+    name, sealing = partition(top)
+    if name is None:
+        return
+    section = top.section("partition")
+    if name not in columns:
+        near = nearest(name, columns)
+        hint = f'did you mean "{near}"?' if near else "name one of the [columns.*]"
+        section.refuse("column", reason=f"partition.column is not declared: {shown(name)}", hint=hint)
+    if sealing.seal is Seal.CALENDAR and not isinstance(columns[name], Dates):
+        reason = f'seal = "calendar" needs a column of dates, and {shown(name)} is none'
+        section.refuse("seal", reason=reason, hint='seal = "command"')
+
+
+def cell_named(column: Attribute, text: str) -> int:
+    """The number of the partition that a value names: a listed value, a number, or any day of it."""
+    index: int | None = None
+    try:
+        if isinstance(column, Dates):
+            index = column.ordinal(date.fromisoformat(text)) - column.ordinal(column.first)
+        elif isinstance(column, IntegerRange):
+            index = int(text) - column.lower
+        else:
+            index = [str(column.label(cell)) for cell in range(column.declared)].index(text)
+    except ValueError:
+        pass
+    if index is None or not 0 <= index < column.declared:
+        first, last = column.label(0), column.label(column.declared - 1)
+        raise QueryError(f"{text!r} is no partition of {column.name}; they run from {first} to {last}")
+    return index
+
+
+def check_together(top: Section, sealing: Sealing, family: Family | None, sharing: AnalystSettings) -> None:
+    """Refuse what data that grow do not go together with: what is measured for all of them at once."""
+    if not sealing.growing:
+        return
+    if family is not None:
+        reason = (
+            'goal.contract = "simultaneous" covers data that are all there at the start, and [partition] lets them grow'
+        )
+        top.section("goal").refuse("contract", reason=reason, hint='contract = "per-query"')
+    if sharing.seed is not None:
+        reason = "a seed is measured once for all data, and with [partition] there is more to come"
+        top.section("analysts").refuse("policy", reason=reason, hint='policy = "shared" or "independent"')
+
 
 LARGEST_PACE = 3600.0
 
@@ -85,9 +185,14 @@ def budget(top: Section) -> Budget:
     if "rho" not in amounts and "epsilon" not in amounts:
         section.refuse(reason="budget.epsilon is missing", hint=hint)
     accountant, order = _enforced(section)
-    declared: dict[str, Any] = {**amounts, "accountant": accountant, "order": order}
     with section.located(*(["order"] if "order" in section else [])):
-        return Budget.of(**declared)
+        return Budget.of(
+            epsilon=amounts.get("epsilon"),
+            delta=amounts.get("delta"),
+            rho=amounts.get("rho"),
+            accountant=accountant,
+            order=order,
+        )
 
 
 def _enforced(section: Section) -> tuple[str, int | None]:
@@ -153,19 +258,20 @@ def _confidence(section: Section) -> float:
     return confidence
 
 
-def _percentage(value: Any) -> float | None:
-    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,15})?)\s*%\s*", value, re.ASCII) if isinstance(value, str) else None
-    return float(found[1]) if found is not None else None
+def _percentage(value: object) -> float | None:
+    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,15})?)\s*%\s*", value, re.ASCII) if isinstance(value, str) else None
+    return float(match[1]) if match is not None else None
 
 
 def columns_of(section: Section, domain: Domain, key: str, place: int, example: str) -> tuple[str, ...]:
     """The columns that one item of a list names, in the order of the domain; refused where one of them is no column."""
-    item = section.entries[key][place]
-    names = item if isinstance(item, list) else [item]
+    item = section.items(key, example)[place]
+    items: list[object] = item if isinstance(item, list) else [item]
     label = section.label(key, place)
-    if not names:
+    if not items:
         section.refuse(key, place, reason=f"{label} names no column", hint=example)
-    for inner, name in enumerate(names):
+    names: list[str] = []
+    for inner, name in enumerate(items):
         at = (key, place, inner) if isinstance(item, list) else (key, place)
         if not isinstance(name, str):
             reason = f"{section.label(*at)} must be the name of a column, not {shown(name)}"
@@ -176,13 +282,14 @@ def columns_of(section: Section, domain: Domain, key: str, place: int, example: 
             if "," in name:
                 hint = 'a list of columns for questions about several together: ["age", "sex"]'
             section.refuse(*at, reason=f"{section.label(*at)} is no declared column: {shown(name)}", hint=hint)
+        names.append(name)
     columns = domain.ordered(names)
     if len(columns) < len(names):
         section.refuse(key, place, reason=f"{label} names a column twice", hint=example)
     return columns
 
 
-EXAMPLE = 'family = ["age", ["age", "sex"]], each a column or a list of columns'
+FAMILY_EXAMPLE = 'family = ["age", ["age", "sex"]], each a column or a list of columns'
 
 
 def family(section: Section, domain: Domain) -> Family | None:
@@ -197,19 +304,59 @@ def family(section: Section, domain: Domain) -> Family | None:
         return None
     if "family" not in section:
         reason = 'goal.contract = "simultaneous" covers a declared family of questions, and goal.family is missing'
-        section.refuse("contract", reason=reason, hint=EXAMPLE)
-    items = section.items("family", EXAMPLE)
+        section.refuse("contract", reason=reason, hint=FAMILY_EXAMPLE)
+    items = section.items("family", FAMILY_EXAMPLE)
     if not items:
-        section.refuse("family", reason="goal.family is empty: no question could be asked", hint=EXAMPLE)
+        section.refuse("family", reason="goal.family is empty: no question could be asked", hint=FAMILY_EXAMPLE)
     sets = dict.fromkeys(_columns(section, domain, place) for place in range(len(items)))
     return Family(domain=domain, sets=tuple(sets))
 
 
 def _columns(section: Section, domain: Domain, place: int) -> tuple[str, ...]:
     """One set of columns, in the order of the domain."""
-    columns = columns_of(section, domain, "family", place, EXAMPLE)
+    columns = columns_of(section, domain, "family", place, FAMILY_EXAMPLE)
     boxes = Family(domain=domain, sets=(columns,)).questions(columns)
     if len(columns) > MOST_COLUMNS or boxes > LARGEST_FAMILY:
         reason = f"{section.label('family', place)} has too many questions to cover together"
         section.refuse("family", place, reason=reason, hint="fewer columns")
     return columns
+
+
+GROUPS_EXAMPLE = 'groups = [["age", "sex"], ["region", "income"]], each a list of columns'
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+def groups(top: Section, domain: Domain, family: Family | None) -> Groups:
+    """The declared groups of columns, which have none in common; none where columns are grouped as they are asked."""
+    if "histograms" not in top:
+        return ()
+    section = top.section("histograms", f"[histograms]\n{GROUPS_EXAMPLE}")
+    section.only(KEYS["histograms"], HOMES)
+    items = section.items("groups", GROUPS_EXAMPLE)
+    if family is not None:
+        reason = (
+            'goal.contract = "simultaneous" has no use for histograms that learn: their answers depend on the noise'
+        )
+        section.refuse("groups", reason=reason, hint='contract = "per-query", or no [histograms]')
+    places: dict[tuple[str, ...], int] = {}
+    for place in range(len(items)):
+        columns = columns_of(section, domain, "groups", place, GROUPS_EXAMPLE)
+        _check(section, domain, place, columns)
+        for other, earlier in places.items():
+            if both := sorted(set(columns) & set(other)):
+                reason = f"{section.label('groups', place)} and {section.label('groups', earlier)} both have {both[0]}"
+                section.refuse("groups", place, reason=reason, hint="each column in one group, or one group of both")
+        places[columns] = place
+    return tuple(places)
+
+
+def _check(section: Section, domain: Domain, place: int, columns: tuple[str, ...]) -> None:
+    """Refuse the partition column, and what one histogram cannot hold."""
+    label = section.label("groups", place)
+    if domain.partition in columns:
+        reason = f"{label} has the partition column {domain.partition}: every partition has histograms of its own"
+        section.refuse("groups", place, reason=reason, hint=f"the other columns, without {domain.partition}")
+    if (cells := domain.cells(columns)) > MOST_BINS:
+        reason = f"{label} has {cells:,} joint cells, and a histogram has at most {MOST_BINS:,}"
+        section.refuse("groups", place, reason=reason, hint="fewer columns, or wider bins")

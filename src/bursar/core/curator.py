@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bursar.core.accounting import Event, Sealed, Versioned
+from bursar.core.extensions.partitions import PartitionAxis, Seals, content_names
 from bursar.core.ledger import Ledger, Purpose, Transaction
 from bursar.core.noise.system import Randomness
-from bursar.core.seals import PartitionAxis, Seals, content_names
 from bursar.core.source.source import CHANGED, UNDECLARED, Source
 from bursar.errors import ConfigError, LedgerError, SourceError
 

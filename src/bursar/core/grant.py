@@ -1,24 +1,75 @@
-"""A grant: what one question may spend, and the only way for an offer to reach the kernel."""
+"""A grant: what one question may spend, and the only way for an offer to reach the kernel, by the four verbs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
+from typing import Protocol, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.accounting import Event, Failed, Measured, Noise, Opened, Refined, Selected
 from bursar.core.accounts import FREE, Charge
-from bursar.core.kernel import Kernel
+from bursar.core.extensions.select import NONE_BARRED
+from bursar.core.kernel import Kernel, PaymentTerms
 from bursar.core.ledger import Claim, Hold, Purpose, Record, Transaction
 from bursar.core.noise.system import Randomness
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import NONE_BARRED, Tested
 from bursar.errors import Stale
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tested:
+    """The outcome of one test of a sparse vector, which is all that a test reveals."""
+
+    instance: int  # the position of its `Opened` in the log
+    above: bool  # closed by this test
+
+
+class Verbs(Protocol):
+    """Guarantees: each verb admits, draws, records and commits in one transaction before it returns a value; of a
+    sparse vector, opening it is such a transaction, and so is every test, which costs nothing more."""
+
+    def measure(self, strategy: LinearMap, noise: Noise) -> Record:
+        """Answer every row of the strategy with independent noise."""
+
+    def refine(self, block: int, rows: Sequence[int], noise: Noise) -> Record:
+        """Make rows of an earlier measurement, which stands at position `block` of the log, more accurate.
+
+        The rows rise and have one and the same noise now, as the `Refined` of the plan says; rows of different noise
+        take several calls. Raises Stale where a row has got finer since the plan was made.
+        """
+
+    def above(self, instance: Opened | int, query: LinearMap, estimate: int) -> Tested:
+        """Test of a sparse vector: is |q(D) - estimate| + noise at or above its noisy threshold?
+
+        With an `Opened` of the plan, the instance is opened for its whole price and tested; with a position, one is
+        tested that is open already, and that a `Failed` of the plan names. A test that is above closes the instance.
+        Raises Stale where it is not open any more.
+        """
+
+    def select(
+        self,
+        candidates: LinearMap,
+        estimates: NDArray[np.int64],
+        *,
+        count: int,
+        scale: float,
+        barred: NDArray[np.int64] = NONE_BARRED,
+    ) -> Record:
+        """Noisy top-k: the numbers of rows that are far from their estimates, as the values of the record.
+
+        `count` rows are picked one after the other, without replacement, each with a probability in proportion to
+        exp(|q_i(D) - estimates_i| / scale); rows whose numbers are `barred` are never picked.
+        """
+
+    def renew(self) -> None:
+        """Put off the end of the hold where it is near: for a plan that takes its time between its verbs."""
+
 
 HOLD_SECONDS = 600.0
 CLAIM_SECONDS = 60.0
@@ -32,13 +83,19 @@ def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str) 
     return Claim(analyst=analyst, key=key, question=question, fence=fence, expires=time.time() + CLAIM_SECONDS)
 
 
+class Verb(Protocol):
+    """A verb of the kernel that lacks only who pays."""
+
+    def __call__(self, **terms: Unpack[PaymentTerms]) -> tuple[Record, Charge]: ...
+
+
 @dataclass
 class Grant:
     """Holds the worst case of a plan of several verbs; a plan of one verb needs no hold, its commit admits it. A plan
     that tests sparse vectors always has one, which is also the lease of these; and so has one that picks, where a
     selection may stand in for measuring what is picked.
 
-    Guarantees: what whoever pays is charged under a grant is at most `at_most` units; leaving the `with` block drops
+    Guarantees: what the payer is charged under a grant is at most `at_most` units; leaving the `with` block drops
     the hold, and gives the leases back. A plan with a measurement that would be refused does not begin.
     """
 
@@ -78,18 +135,18 @@ class Grant:
 
     def renew(self) -> None:
         """Put off the end of the hold where it is near: for a plan that takes its time between its verbs."""
-        now, own = time.time(), self._hold
-        if own is None or own.expires - now > self._seconds / 2:
+        now, held = time.time(), self._hold
+        if held is None or held.expires - now > self._seconds / 2:
             return
         expires = now + self._seconds
 
         def work(transaction: Transaction) -> None:
             for hold in transaction.holds(now):
-                if hold.fence == own.fence:  # or it is over, and the next verb will say so
+                if hold.fence == held.fence:  # or it is over, and the next verb will say so
                     transaction.put_hold(replace(hold, expires=expires), replace=True)
 
         self.kernel.ledger.commit(work)
-        self._hold = replace(own, expires=expires)
+        self._hold = replace(held, expires=expires)
 
     def measure(self, strategy: LinearMap, noise: Noise) -> Record:
         return self._charged(partial(self.kernel.measure, strategy, noise))
@@ -128,10 +185,10 @@ class Grant:
         scale: float,
         barred: NDArray[np.int64] = NONE_BARRED,
     ) -> Record:
-        asked = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred)
-        return self._charged(asked)
+        verb = partial(self.kernel.select, candidates, estimates, count=count, scale=scale, barred=barred)
+        return self._charged(verb)
 
-    def _charged(self, verb: Callable[..., tuple[Record, Charge]]) -> Record:
+    def _charged(self, verb: Verb) -> Record:
         record, charge = verb(
             analyst=self.analyst,
             purpose=Purpose(self.purpose, self.proposer, self._run),

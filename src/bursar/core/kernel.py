@@ -8,43 +8,41 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from fractions import Fraction
-from hashlib import blake2b
 from itertools import zip_longest
+from typing import TYPE_CHECKING, NotRequired, TypedDict, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bursar.core.accounting import (
-    Event,
-    Failed,
-    Footprint,
-    Measured,
-    Noise,
-    Opened,
-    Paid,
-    Refined,
-    Selected,
-    Versioned,
-    same_purchase,
-    stands_in,
-)
-from bursar.core.accounts import Accounts, Charge, Owned
+from bursar.arrays import Integers
+from bursar.core.accounting import Event, Footprint, Measured, Noise, Paid, Versioned, same_purchase, stands_in
+from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit
-from bursar.core.extensions.sparse_vector import Facts
+from bursar.core.extensions.partitions import check_sealed, content_names
+from bursar.core.extensions.refine import refine
+from bursar.core.extensions.select import select_rows
+from bursar.core.extensions.shares import SharedAccounts, allot
+from bursar.core.extensions.sparse_vector import instances_tested, may_lease, open_vector, run_test
 from bursar.core.ledger import Claim, Hold, Ledger, Purpose, Record, Transaction
-from bursar.core.limits import LARGEST_ANSWER, check_candidates
 from bursar.core.noise.system import Randomness
 from bursar.core.public import Public
 from bursar.core.queries import LinearMap
-from bursar.core.seals import check_sealed, content_names
 from bursar.core.source.source import CHANGED, UNDECLARED, Source
 from bursar.core.tables import Tables
-from bursar.core.verbs import NONE_BARRED
-from bursar.errors import AnalystError, QueryError, SourceError, Stale
+from bursar.errors import SourceError, Stale
+
+if TYPE_CHECKING:
+    from bursar.core.accounts import Owned
+
+
+class PaymentTerms(TypedDict):
+    """Who pays for a purchase, for which question, and at most how much, in units of 2^-50."""
+
+    analyst: str
+    purpose: Purpose
+    at_most: int
+    claim: NotRequired[Claim | None]  # the key that is being answered
+    fence: NotRequired[int | None]  # of the hold, where the plan has one
 
 
 class Kernel(Public):
@@ -66,176 +64,27 @@ class Kernel(Public):
             domain=domain, unit=unit, budget=budget, max_rows=max_rows, ledger=ledger, sequential=sequential
         )
         self._open_source, self._randomness = open_source, randomness
-        self._group: tuple[int, Sequence[Record], Accounts] = (0, (), self._accounts)  # see `_accounts_with`
+        self._group: tuple[int, Sequence[Record], SharedAccounts] = (0, (), self._accounts)  # see `_accounts_with`
         self._opening = threading.RLock()  # guards the data; no work takes it
         self._data: tuple[int, Source, Tables] | None = None  # opened at the first purchase: free answers need none
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 
-    def measure(
-        self,
-        strategy: LinearMap,
-        noise: Noise,
-        *,
-        analyst: str,
-        purpose: Purpose,
-        at_most: int,
-        claim: Claim | None = None,
-        fence: int | None = None,
-    ) -> tuple[Record, Charge]:
+    def measure(self, strategy: LinearMap, noise: Noise, **terms: Unpack[PaymentTerms]) -> tuple[Record, Charge]:
         """Noisy answers to all rows of a strategy, one commit; with what it was charged, in units of 2^-50.
 
-        Stale is raised, and nothing charged, where it would cost whoever pays more than `at_most` or the data version
+        Stale is raised, and nothing charged, where it would cost the payer more than `at_most` or the data version
         changed.
         """
         self.check(strategy)
         version, tables = self._opened()
         check_sealed(strategy, self.domain, tables.sealed)
-        event = Measured(strategy=strategy, noise=noise, version=version)
         exact = tables.answers(strategy)
+        event = Measured(strategy=strategy, noise=noise, version=version)
+        return self._buy(event, lambda: exact + self._randomness.draw(noise, strategy.rows), **terms)
 
-        def work(transaction: Transaction) -> tuple[Record, Charge]:
-            charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
-            values = exact + self._randomness.draw(noise, strategy.rows)
-            return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
-
-        return self.ledger.commit(work)
-
-    def refine(
-        self,
-        block: int,
-        rows: Sequence[int],
-        noise: Noise,
-        *,
-        before: Noise,
-        analyst: str,
-        purpose: Purpose,
-        at_most: int,
-        claim: Claim | None = None,
-        fence: int | None = None,
-    ) -> tuple[Record, Charge]:
-        """Finer noise for rows of the measurement at a position of the log, one commit; with what it was charged.
-
-        `before` is the noise that all of the rows have now, and the new noise is drawn under it. Stale is raised, and
-        nothing charged, where a row has another noise by then, and where `measure` raises it.
-        """
-        version = self.version()
-        with self._lock:
-            measured = self._blocks.find(block).strategy
-        places = np.array(rows)
-        event = Refined(block=block, measured=measured, rows=places, before=before, after=noise, version=version)
-        self._accountant.footprints(event)  # refuses what has no price before the data are touched
-        opened, tables = self._opened()
-        if opened != version:
-            raise Stale("the data version changed meanwhile")
-        check_sealed(measured, self.domain, tables.sealed)
-        exact = tables.answers(measured)[event.rows]
-
-        def work(transaction: Transaction) -> tuple[Record, Charge]:
-            with self._lock:
-                self._advance(transaction.committed(self._position))
-                shown = self._blocks.values(event, transaction.pending())
-            charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
-            values = exact + self._randomness.refine(shown - exact, before, noise)
-            return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
-
-        return self.ledger.commit(work)
-
-    def select(
-        self,
-        candidates: LinearMap,
-        estimates: NDArray[np.int64],
-        *,
-        count: int,
-        scale: float,
-        barred: NDArray[np.int64] = NONE_BARRED,
-        analyst: str,
-        purpose: Purpose,
-        at_most: int,
-        claim: Claim | None = None,
-        fence: int | None = None,
-    ) -> tuple[Record, Charge]:
-        """The numbers of `count` candidates, picked by their distances |q_i(D) - estimate_i|, one after the other,
-        one commit; with what it was charged.
-
-        Stale is raised where `measure` raises it.
-        """
-        version = self.version()
-        around, out = check_candidates(candidates, estimates, barred, count, self.domain, self.max_rows)
-        near, bars = _digest(around), _digest(out)
-        event = Selected(candidates=candidates, count=count, scale=scale, version=version, estimates=near, barred=bars)
-        self._accountant.footprints(event)  # refuses what has no price before the data are touched
-        opened, tables = self._opened()
-        if opened != version:
-            raise Stale("the data version changed meanwhile")
-        check_sealed(candidates, self.domain, tables.sealed)
-        scores = np.subtract(tables.answers(candidates), around, out=around)  # millions: no more copies
-        np.abs(scores, out=scores)
-        scores[out] = -1
-
-        def work(transaction: Transaction) -> tuple[Record, Charge]:
-            charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
-            values = self._randomness.select(scores, count=count, scale=scale)
-            return transaction.append(analyst=analyst, purpose=purpose, event=event, values=values), charge
-
-        return self.ledger.commit(work)
-
-    def open(
-        self, event: Opened, *, analyst: str, purpose: Purpose, at_most: int, fence: int, claim: Claim | None = None
-    ) -> tuple[Record, Charge]:
-        """Open a sparse vector for the plan that holds it, one commit; with what it was charged.
-
-        The whole price is booked before anything is tested. Stale is raised where `measure` raises it.
-        """
-        if event.scope.largest() * self.max_rows > LARGEST_ANSWER:
-            raise QueryError("the scope of this sparse vector is too large for max_rows")
-
-        def work(transaction: Transaction) -> tuple[Record, Charge]:
-            charge = self._admit(transaction, event, analyst=analyst, at_most=at_most, claim=claim, fence=fence)
-            facts: Facts = {"analyst": analyst, "purpose": purpose}
-            return self._vectors.start(transaction, self._randomness, event, fence, facts), charge
-
-        record, charge = self.ledger.commit(work)
-        with self._lock:
-            self._advanced()
-            self._vectors.leased(fence, [record.position])
-        return record, charge
-
-    def test(
-        self,
-        instance: int,
-        query: LinearMap,
-        estimate: int,
-        *,
-        analyst: str,
-        purpose: Purpose,
-        fence: int,
-        claim: Claim | None = None,
-    ) -> bool:
-        """Whether a test of a sparse vector is above, |q(D) - estimate| + noise >= noisy threshold, one commit.
-
-        A pass writes nothing to the log; a test that is above closes the instance in the same commit. Stale is raised,
-        and nothing drawn, where the instance is not open or not leased by the plan, or the data version changed.
-        """
-        with self._lock:
-            _, opened = self._vectors.find(instance)
-        asked = self.check_test(opened, query, estimate)
-        version, tables = self._opened()
-        distance = abs(int(asked.apply(tables.counts)[0]) - estimate)
-        event = Failed(instance=instance, query=asked, estimate=estimate, version=version)
-        facts: Facts = {"analyst": analyst, "purpose": purpose}
-
-        def work(transaction: Transaction) -> bool:
-            self._require_key(transaction, claim)
-            with self._lock:
-                self._advance(transaction.committed(self._position))
-                if version != self._version:
-                    raise Stale("the data version changed meanwhile")
-                return self._vectors.run(transaction, self._randomness, event, distance, fence, facts)
-
-        above = self.ledger.commit(work)
-        self._vectors.returned(instance)
-        return above
+    refine, select, open, test, allot = refine, select_rows, open_vector, run_test, allot
+    """The extensions: a closed list."""
 
     def hold(self, events: Sequence[Event], *, analyst: str, seconds: float) -> Hold:
         """Set the budget for a plan of several verbs aside; refused, like a verb, if it does not fit.
@@ -243,15 +92,11 @@ class Kernel(Public):
         Sparse vectors that the plan may test (a `Failed` of them is planned) are leased to it. Busy is raised where
         another plan is testing one; Stale where one is not open or had to be closed.
         """
-        tested = sorted({event.instance for event in events if isinstance(event, Failed)})
+        tested = instances_tested(events)
 
         def work(transaction: Transaction) -> Hold | None:
             accounts = self._accounts_with(transaction)
-            with self._lock:
-                found = [self._vectors.find(instance, transaction.pending()) for instance in tested]
-            if accounts.shares and any(record.analyst != analyst for record, _ in found):
-                raise AnalystError("where there are shares, a sparse vector is tested by whoever opened it")
-            if self._vectors.close_stranded(transaction, found, time.time()):
+            if tested and not may_lease(self, transaction, tested, None if not accounts.shares else analyst):
                 return None
             planned = self._accountant.all_footprints(events)
             self._require_budget(accounts, analyst, self._held(transaction), planned)
@@ -280,39 +125,40 @@ class Kernel(Public):
         self.ledger.commit(work)
         self._vectors.given_back(fence)
 
-    def allot(self, shares: Mapping[str, Fraction]) -> None:
-        """For the data owner: give out shares of the budget, one commit; AnalystError where they cannot be given."""
+    # -- purchases ----------------------------------------------------------------------------------------------
 
-        def work(transaction: Transaction) -> None:
-            accounts, held = self._accounts_with(transaction), self._held(transaction)
-            with self._lock:
-                event = accounts.allotment(shares, held)
-            if dict(event.shares) != accounts.shares:
-                nothing = np.zeros(0, np.int64)
-                transaction.append(
-                    analyst="owner", purpose=Purpose("declared the shares", "owner"), event=event, values=nothing
-                )
+    def _answers(self, event: Paid, strategy: LinearMap) -> Integers:
+        """Exact answers for an event of the present version that was made before the data were touched."""
+        self._accountant.footprints(event)  # refuses what has no price before the data are touched
+        version, tables = self._opened()
+        if version != event.version:
+            raise Stale("the data version changed meanwhile")
+        check_sealed(strategy, self.domain, tables.sealed)
+        return tables.answers(strategy)
 
-        self.ledger.commit(work)
+    def _buy(self, event: Paid, draw: Callable[[], Integers], **terms: Unpack[PaymentTerms]) -> tuple[Record, Charge]:
+        """Admit, draw and record, one commit."""
+
+        def work(transaction: Transaction) -> tuple[Record, Charge]:
+            charge = self._admit(transaction, event, **terms)
+            return self._append(transaction, event, draw(), **terms), charge
+
+        return self.ledger.commit(work)
+
+    @staticmethod
+    def _append(transaction: Transaction, event: Paid, values: Integers, **terms: Unpack[PaymentTerms]) -> Record:
+        return transaction.append(analyst=terms["analyst"], purpose=terms["purpose"], event=event, values=values)
 
     # -- inside a commit -----------------------------------------------------------------------------------------
 
-    def _admit(
-        self,
-        transaction: Transaction,
-        event: Paid,
-        *,
-        analyst: str,
-        at_most: int,
-        claim: Claim | None,
-        fence: int | None,
-    ) -> Charge:
-        self._require_key(transaction, claim)
+    def _admit(self, transaction: Transaction, event: Paid, **terms: Unpack[PaymentTerms]) -> Charge:
+        analyst, fence = terms["analyst"], terms.get("fence")
+        self._require_key(transaction, terms.get("claim"))
         accounts = self._accounts_with(transaction)
         declared = [record for record in transaction.pending() if isinstance(record.event, Versioned)]
         if declared or event.version != self._version:
             raise Stale("the data version changed meanwhile")
-        check_sealed(_looking(event), self.domain, self._seals.sealed)
+        check_sealed(event.looks_at, self.domain, self._seals.sealed)
         others = self._held(transaction, besides=fence)
         if fence is not None:
             others += self._owned([self._take_from_hold(transaction, event, fence)])
@@ -321,7 +167,7 @@ class Kernel(Public):
         if others:
             # As the log will tell it: beside what is only held, each part of a plan could look free.
             charge = self._require_budget(accounts, analyst, [], more)
-        if charge.account > at_most:
+        if charge.account > terms["at_most"]:
             raise Stale("the price has risen meanwhile")
         return charge
 
@@ -329,7 +175,7 @@ class Kernel(Public):
         if claim is not None and transaction.claim(claim, time.time()) is not None:
             raise Stale("this key has been answered meanwhile")
 
-    def _accounts_with(self, transaction: Transaction) -> Accounts:
+    def _accounts_with(self, transaction: Transaction) -> SharedAccounts:
         """The accounts with everything durable, and with this group's earlier members, which are not durable yet.
 
         The members are added to a copy, which is carried on from work to work of the same group. A group that failed
@@ -356,7 +202,7 @@ class Kernel(Public):
         return [(hold.analyst, more) for hold in holds for more in self._accountant.all_footprints(hold.events)]
 
     def _require_budget(
-        self, accounts: Accounts, analyst: str, others: Sequence[Owned], more: Sequence[Footprint]
+        self, accounts: SharedAccounts, analyst: str, others: Sequence[Owned], more: Sequence[Footprint]
     ) -> Charge:
         with self._lock:
             return accounts.admit(analyst, others, more)
@@ -384,8 +230,8 @@ class Kernel(Public):
         if self._axis is not None:
             self.version()  # what was sealed since the log was read last can be asked about
         with self._opening:
-            known = None if self._data is None else (self._data[0], self._data[2].sealed)
-            if self._data is None or known != (self._version, self._seals.sealed):
+            present = None if self._data is None else (self._data[0], self._data[2].sealed)
+            if self._data is None or present != (self._version, self._seals.sealed):
                 with self._lock:
                     self._advanced()
                     version, sealed = self._version, self._seals.sealed
@@ -413,19 +259,3 @@ class Kernel(Public):
             if self._data is not None:
                 self._data[1].close()
             self._data = None
-
-
-def _digest(numbers: NDArray[np.int64]) -> str:
-    return blake2b(numbers.astype("<i8", copy=False).data, digest_size=16).hexdigest()
-
-
-def _looking(event: Paid) -> LinearMap:
-    """A map that is not zero wherever the event looks."""
-    match event:
-        case Refined():
-            return event.measured
-        case Opened():
-            return event.scope
-        case Selected():
-            return event.candidates
-    return event.strategy

@@ -5,34 +5,28 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
-
-import numpy as np
-from numpy.typing import NDArray
 
 from bursar.core.accounting import (
     Accountant,
     AddRemove,
     Book,
     Event,
-    Measured,
-    Opened,
     Profile,
-    Refined,
     ReplaceOne,
     Sequential,
     Versioned,
 )
-from bursar.core.accounts import REST, Account, Accounts, Charge
+from bursar.core.accounts import Account, Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
-from bursar.core.extensions.sparse_vector import SparseVectors
+from bursar.core.extensions.partitions import PartitionAxis, Seals
+from bursar.core.extensions.refine import Blocks
+from bursar.core.extensions.shares import REST, SharedAccounts
+from bursar.core.extensions.sparse_vector import SparseVectors, check_test, live
 from bursar.core.ledger import Ledger, Record
-from bursar.core.limits import check_strategy, check_test
-from bursar.core.queries import LinearMap, Product
-from bursar.core.seals import PartitionAxis, Seals
-from bursar.errors import LedgerError, Stale
+from bursar.core.limits import check_strategy
+from bursar.core.queries import LinearMap
 
 
 class Public:
@@ -90,8 +84,7 @@ class Public:
     def account(self, analyst: str) -> Account:
         """What the analyst may spend and has spent; AnalystError where there are shares, and none for this one."""
         with self._lock:
-            accounts = self._advanced()
-            return Account(spent=accounts.book_of(analyst).spent(), cap=accounts.cap_of(analyst))
+            return self._advanced().account(analyst)
 
     def history(self) -> list[tuple[Record, Charge]]:
         """Every record with what it was charged: the log played again from the start."""
@@ -120,27 +113,13 @@ class Public:
             self._advanced()
             return self._seals.sizes
 
-    def live(self, analyst: str) -> dict[int, Opened]:
-        """The sparse vectors that are open as far as the log says and that the analyst may test, by position.
-
-        Where there are shares, these are the analyst's own: what tests reveal is in the account of whoever opened it.
-        """
-        with self._lock:
-            shares = self._advanced().shares
-            return {
-                p: event
-                for p, (record, event) in self._vectors.opened.items()
-                if record.analyst == analyst or not shares
-            }
+    live = live
 
     def check(self, strategy: LinearMap) -> None:
         """Refuse, from public sizes alone, what could overflow or not fit in memory."""
         check_strategy(strategy, self.domain, self.max_rows)
 
-    def check_test(self, opened: Opened, query: LinearMap, estimate: int) -> Product:
-        """The query of a test; refused, from public facts alone, if the sparse vector has not paid for it."""
-        replaced = self._accountant.unit.neighbours is Neighbours.REPLACE_ONE
-        return check_test(opened, query, estimate, one_sign=replaced)
+    check_test = check_test
 
     # -- the log -------------------------------------------------------------------------------------------------
 
@@ -152,10 +131,10 @@ class Public:
         replaced = self._accountant.unit.neighbours is Neighbours.REPLACE_ONE
         return ReplaceOne(self.domain, around) if replaced else around
 
-    def _empty_accounts(self) -> Accounts:
-        return Accounts(self.budget, self.empty_book, self.empty_book())
+    def _empty_accounts(self) -> SharedAccounts:
+        return SharedAccounts(self.budget, self.empty_book, self.empty_book())
 
-    def _advanced(self) -> Accounts:
+    def _advanced(self) -> SharedAccounts:
         self._advance(self.ledger.records(self._position))
         return self._accounts
 
@@ -168,64 +147,3 @@ class Public:
             if isinstance(record.event, Versioned):
                 self._version = record.event.version
             self._position = record.position
-
-
-Scales = NDArray[np.float64]
-Values = NDArray[np.int64]
-
-
-@dataclass
-class Blocks:
-    """The measurements of the present version of the data, advanced record by record.
-
-    Guarantees: a lookup costs as much as it asks for rows, whatever the log has seen.
-    """
-
-    measured: dict[int, tuple[Measured, Values]] = field(default_factory=dict)  # by position, as they were bought
-    refined: dict[int, tuple[Scales, Values]] = field(default_factory=dict)  # of those ever refined: how they are now
-
-    def add(self, record: Record) -> None:
-        """Edge cases: a refinement of rows that the log has otherwise raises LedgerError, and changes nothing."""
-        event = record.event
-        if isinstance(event, Versioned):
-            self.measured.clear()
-            self.refined.clear()
-        elif isinstance(event, Measured):
-            self.measured[record.position] = event, record.values
-        elif isinstance(event, Refined):
-            try:
-                self.values(event)
-            except Stale as fault:
-                raise LedgerError(f"record {record.position} refines rows that the log has otherwise") from fault
-            if event.block not in self.refined:
-                measured, values = self.measured[event.block]
-                self.refined[event.block] = np.full(len(values), measured.noise.scale), values.copy()
-            scales, values = self.refined[event.block]
-            scales[event.rows], values[event.rows] = event.after.scale, record.values
-
-    def find(self, block: int) -> Measured:
-        """The measurement at a position of the log, of the present version of the data."""
-        if block not in self.measured:
-            raise Stale("the measurement to refine is not of the present version of the data")
-        return self.measured[block][0]
-
-    def values(self, event: Refined, pending: Iterable[Record] = ()) -> Values:
-        """The values that the rows of a refinement have; `pending` are records that come before it, not added yet.
-
-        Edge cases: Stale where the rows are not the ones of the event, or one of them has not the noise it had there.
-        """
-        measured = self.find(event.block)
-        if event.block in self.refined:
-            scales, values = self.refined[event.block]
-            scales, values = scales[event.rows], values[event.rows]
-        else:
-            values = self.measured[event.block][1][event.rows]
-            scales = np.full(len(values), measured.noise.scale)
-        for record in pending:
-            if isinstance(record.event, Refined) and record.event.block == event.block:
-                shared = np.intersect1d(event.rows, record.event.rows, assume_unique=True, return_indices=True)
-                scales[shared[1]], values[shared[1]] = record.event.after.scale, record.values[shared[2]]
-        known = (measured.strategy.digest, measured.version, measured.noise.kind)
-        if known != (event.measured.digest, event.version, event.before.kind) or np.any(scales != event.before.scale):
-            raise Stale("the rows to refine have become finer meanwhile")
-        return values

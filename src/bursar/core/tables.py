@@ -43,10 +43,10 @@ class Tables:
         """How many rows fall into each joint cell of the columns, one axis per column in the given order."""
         with self._lock:
             cleared = self._cleared
-            known = self._smallest(frozenset(attrs)) if len(set(attrs)) == len(attrs) else None
-        table = self._source.table(attrs) if known is None else _summed(*known, attrs)
+            wider = self._smallest(frozenset(attrs)) if len(set(attrs)) == len(attrs) else None
+        table = self._source.table(attrs) if wider is None else _summed(*wider, attrs)
         table.setflags(write=False)
-        if known is None or set(known[0]) != set(attrs):
+        if wider is None or set(wider[0]) != set(attrs):
             with self._lock:
                 if cleared == self._cleared:
                     self._keep(attrs, table)
@@ -65,16 +65,16 @@ class Tables:
             self._bytes = 0
             self._cleared += 1
 
-    def _smallest(self, wanted: frozenset[str]) -> tuple[tuple[str, ...], Counts] | None:
+    def _smallest(self, columns: frozenset[str]) -> tuple[tuple[str, ...], Counts] | None:
         """The smallest kept table over these columns and perhaps more, marked as used."""
         fitting = [
             (table.size, key)
             for key, (_, table) in self._kept.items()
-            if key == wanted or (key > wanted and table.size <= SUMMED_CELLS)
+            if key == columns or (key > columns and table.size <= SUMMED_CELLS)
         ]
         if not fitting:
             return None
-        _, key = min(fitting, key=lambda found: found[0])
+        _, key = min(fitting, key=lambda pair: pair[0])
         self._kept.move_to_end(key)
         return self._kept[key]
 
@@ -92,6 +92,6 @@ class Tables:
 def _summed(have: tuple[str, ...], table: Counts, want: tuple[str, ...]) -> Counts:
     """The table over `want`, a subset of `have` in any order."""
     dropped = tuple(axis for axis, name in enumerate(have) if name not in want)
-    kept = [name for name in have if name in want]
+    names = [name for name in have if name in want]
     total = np.asarray(table.sum(axis=dropped, dtype=np.int64)) if dropped else table
-    return total.transpose([kept.index(name) for name in want])
+    return total.transpose([names.index(name) for name in want])

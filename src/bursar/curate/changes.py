@@ -1,14 +1,84 @@
-"""How many stored values each declaration changes, and by how much in sum: exact, for the data owner's eyes alone."""
+"""How many stored values each declaration changes, and by how much in sum: exact, for the data owner's eyes alone.
+
+Guarantees: values are read and put into cells by the rule that answers use (`coding`). What leaves are counts, sums and
+names of columns, never noisy: nothing that serves analysts calls this.
+Edge cases: rows are counted before a unit's rows are bounded; infinite numbers stand in no sum.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+
+import duckdb
 
 from bursar.compile.values import Represented
 from bursar.config.load import Config
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Stray
-from bursar.curate.effects import Effect, effects
+from bursar.core.source.coding import Coding, as_text, coding
+from bursar.core.source.duckdb import SETTINGS
+from bursar.core.source.raw import Connection, attempt, open_raw
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """What becomes of the values of one column."""
+
+    name: str
+    filled: int  # values that are not NULL
+    unread: int  # that are no number, day or truth
+    outside: int  # that can be read, and are none of the declared ones
+    rounded: int  # fractions in a column of whole numbers
+    total: float | None  # the sum of the numbers as they are stored; None where there are none
+    cells: Mapping[int, int]  # the numbers in `total`, by the cell that they count in
+
+
+def effects(location: object, table: str | None, view: str | None, columns: Iterable[Attribute]) -> list[Effect]:
+    """The effect of each declaration on the rows of a file or a data frame."""
+    connection = attempt(lambda: duckdb.connect(":memory:", config=SETTINGS), "DuckDB cannot be started")
+    try:
+        attempt(lambda: connection.execute("SET TimeZone = 'UTC'"), "DuckDB cannot be started")
+        raw = open_raw(connection, location, table, view)
+        sources = [(attribute, raw.column(attribute.name)) for attribute in columns]
+        values = [as_text(stored.sql) if stored.storage == "VARCHAR" else stored.sql for _, stored in sources]
+        read = ", ".join(f"{value} AS v{place}" for place, value in enumerate(values))
+        load = f"CREATE TEMP TABLE stored_values AS SELECT {read or '1'} FROM {raw.relation}"
+        attempt(lambda: connection.execute(load), raw.unreadable)
+        counted = []
+        for place, (attribute, stored) in enumerate(sources):
+            code = coding(attribute, place=place, raw="v", storage=stored.storage)
+            unreadable = f"the column {attribute.name} of {raw.name} cannot be read"
+            counted.append(attempt(partial(_effect, connection, attribute, place, code), unreadable))
+        return counted
+    finally:
+        connection.close()
+
+
+def _effect(connection: Connection, attribute: Attribute, place: int, code: Coding) -> Effect:
+    read, numeric = f"rows.r{place}", isinstance(attribute, IntegerRange | Bins)
+    if code.keys:
+        keys = f"SELECT unnest(CAST(? AS {code.key_type}[])) AS key, unnest(range({len(code.keys)})) AS cell"
+        connection.execute(f"CREATE TEMP TABLE keys{place} AS {keys}", [list(code.keys)])
+    number = f"isfinite({read})" if numeric else "FALSE"
+    broken = f"NOT {code.outside} AND {read} <> floor({read})" if isinstance(attribute, IntegerRange) else "FALSE"
+    which = ("TRUE", f"{read} IS NULL", f"{read} IS NOT NULL AND {code.outside}", broken, number)
+    counted = ", ".join(f"CAST(coalesce(sum(n) FILTER ({each}), 0) AS BIGINT)" for each in which)
+    total = f"coalesce(sum(n * {read}) FILTER ({number}), 0)" if numeric else "0"
+    each = f"SELECT v{place} AS v, count(*) AS n FROM stored_values WHERE v IS NOT NULL GROUP BY ALL"
+    rows = f"(SELECT {code.reading} AS r{place}, FALSE AS n{place}, n FROM ({each})) AS rows"
+    lines = connection.execute(f"SELECT {code.cell}, {counted}, {total} FROM {rows} {code.join} GROUP BY 1").fetchall()
+    filled, unread, outside, rounded = (sum(line[at] for line in lines) for at in range(1, 5))
+    return Effect(
+        name=attribute.name,
+        filled=filled,
+        unread=unread,
+        outside=outside,
+        rounded=rounded,
+        total=float(sum(line[6] for line in lines)) if numeric else None,
+        cells={int(line[0]): line[5] for line in lines if line[5]},
+    )
+
 
 SAME = 1e-9
 """Sums that differ by no more than this share of themselves differ by the rounding of floats."""
@@ -30,9 +100,9 @@ class ColumnChange:
 
 def changes(config: Config, data: object, names: Sequence[str] | None = None) -> tuple[ColumnChange, ...]:
     """What the declarations of these columns, or of all, do to the rows of the config's file, or of a data frame."""
-    wanted = [one for one in config.domain.attributes if names is None or one.name in names]
-    found = effects(data, config.table, config.view, wanted)
-    return tuple(_change(attribute, effect) for attribute, effect in zip(wanted, found, strict=True))
+    attributes = [attribute for attribute in config.domain.attributes if names is None or attribute.name in names]
+    counted = effects(data, config.table, config.view, attributes)
+    return tuple(_change(attribute, effect) for attribute, effect in zip(attributes, counted, strict=True))
 
 
 def _change(attribute: Attribute, effect: Effect) -> ColumnChange:

@@ -1,18 +1,27 @@
-"""What a config promises, in plain words, what it does to the stored values, and what questions would cost under it."""
+"""What a config promises, in plain words, what it does to the stored values, and what questions would cost under it.
+
+Example prices are typical questions, priced by the real planner on a log in which nothing was asked yet.
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 
+from bursar.analysts.shares import AnalystSettings
 from bursar.config.load import Config, label
-from bursar.core.accounting import Mode, epsilon_of
-from bursar.core.domain import Neighbours
+from bursar.core.accounting import Mode
+from bursar.core.budget import epsilon_of
+from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Neighbours
 from bursar.curate.changes import ColumnChange, changes
-from bursar.curate.prices import ExamplePrice, prices
-from bursar.goal import Contract
+from bursar.curate.survey import ROUND, rounded_up
+from bursar.errors import GoalError, QueryError
+from bursar.goal import DEFAULT_CONFIDENCE, Contract, Goal, GoalKind
+from bursar.planner.goals import in_counts
+from bursar.session import Bursar
+from bursar.testing import EmptySource, stage
 
 USUAL_DELTA = 1e-6
 WIDTH = 100
@@ -30,7 +39,8 @@ class Check:
     unconfirmed: tuple[str, ...]  # guesses: while there are any, nothing can be asked
     changes: tuple[ColumnChange, ...] | None = None  # exact numbers from the rows; None: nobody looked at them
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
+        """All of it as plain JSON values."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -149,3 +159,145 @@ def _gaps(config: Config) -> list[str]:
     if not config.pace:
         gaps.append("that the time an answer takes says nothing; privacy.pace makes it say less")
     return gaps
+
+
+LARGEST_HISTOGRAM = 500
+HISTOGRAMS = 3
+LEAST_ERROR = 5.0
+FIRST_SHARE = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamplePrice:
+    """One question with an error, and what it would cost."""
+
+    what: str
+    sql: str
+    within: float  # the error that is asked for, or that the answer would have
+    rmse: float | None = None  # the root mean square error, where that is asked for
+    unit: str
+    price: float
+    times: int  # how many such questions about the same people the budget buys
+    whole: bool = False  # whether the question is what the whole budget was to be spent on
+
+    def __str__(self) -> str:
+        buys = f"the budget buys {self.times:,} of these" if self.times else "more than the budget"
+        buys = "that is the whole budget" if self.whole else buys
+        rmse = "" if self.rmse is None else f" with a root mean square error of {self.rmse:.6g},"
+        exact = f"{self.what}{rmse} within {self.within:.6g}"
+        return f"{exact} costs {self.unit} {self.price:.4g}; {buys}\n    {self.sql}"
+
+
+def prices(config: Config) -> tuple[ExamplePrice, ...]:
+    """A count and some histograms at the config's own goal, and the most exact histogram that the whole budget buys.
+
+    Edge cases: a question that the config does not allow is left out.
+    """
+    small = sorted(config.domain.attributes, key=lambda attribute: attribute.size)
+    columns = [attribute for attribute in config.domain.attributes if attribute.size <= LARGEST_HISTOGRAM][:HISTOGRAMS]
+    examples: list[ExamplePrice | None] = []
+    with _nothing_asked(config) as db:
+        for condition in [text for attribute in small if (text := _condition(attribute))][:1]:
+            sql = f"SELECT COUNT(*) FROM {_quoted(config.table)} WHERE {condition}"
+            examples.append(_priced(db, "a count", sql))
+        for attribute in columns:
+            examples.append(_priced(db, f"a histogram of {attribute.name}", _histogram(config, attribute)))
+        for attribute in columns[:1]:
+            examples.append(
+                _priced(
+                    db, f"one histogram of {attribute.name}", _histogram(config, attribute), spend=config.budget.amount
+                )
+            )
+    return tuple(price for price in examples if price is not None)
+
+
+def first_question(config: Config) -> ExamplePrice | None:
+    """A count of all rows, with a round error that costs about FIRST_SHARE of the budget; None if it is not allowed."""
+    sql = f"SELECT COUNT(*) FROM {_quoted(config.table)}"
+    with _nothing_asked(config) as db:
+        exact = _priced(db, "a count", sql, spend=FIRST_SHARE * config.budget.amount)
+        return None if exact is None else _priced(db, "a count", sql, within=float(_round(exact.within)))
+
+
+def _round(error: float) -> Fraction:
+    return rounded_up(Fraction(error), ROUND)
+
+
+def example_goal(config: Config) -> Goal:
+    """The config's own goal, in rows; where it has none, an error of 1% of the public size.
+
+    Edge cases: where the size is not public, so that no percentage can be priced beforehand, a thousandth of what the
+    table may hold, for each row that a person may have: so many times more noise is needed.
+    """
+    goal, size = config.goal, config.public_size
+    if goal is not None and not goal.percent:
+        return goal
+    if size is not None:
+        percentage = goal or Goal(kind=GoalKind.ERROR, amount=1.0, percent=True)
+        return in_counts(percentage, size, lambda beta: None)
+    error = max(float(rounded_up(Fraction(config.max_rows, 1000))), LEAST_ERROR) * config.unit.max_contributions
+    return Goal(kind=GoalKind.ERROR, amount=error, confidence=DEFAULT_CONFIDENCE if goal is None else goal.confidence)
+
+
+def _nothing_asked(config: Config) -> Bursar:
+    """A session over nobody, whose default is the example goal: prices do not depend on rows."""
+    alone = replace(config, analysts=AnalystSettings(), goal=example_goal(config), pace=0.0)
+    return stage(alone, lambda key: EmptySource(alone.domain))
+
+
+def _priced(
+    db: Bursar, what: str, sql: str, *, within: float | None = None, spend: float | None = None
+) -> ExamplePrice | None:
+    """A question at an error, or for what may be spent; without both, at the goal of the session."""
+    unit, goal = db.config.budget.mode.unit, db.config.goal
+    epsilon, rho = (spend, None) if unit == "epsilon" else (None, spend)
+    try:
+        explanation = db.explain(sql, within=within, epsilon=epsilon, rho=rho)
+    except (QueryError, GoalError):
+        return None
+    offers, chosen = explanation.offers, explanation.chosen
+    fitting = [line for line in offers if line.meets] if chosen is None else [offers[chosen]]
+    offer = min(fitting, key=lambda line: line.price, default=None)
+    if offer is None or not offer.price:
+        return None
+    rmse = None
+    if within is None and spend is None and goal is not None:
+        within, rmse = (goal.amount, None) if goal.kind is GoalKind.ERROR else (None, goal.amount)
+    return ExamplePrice(
+        what=what,
+        sql=sql,
+        within=offer.error if within is None else within,
+        rmse=rmse,
+        unit=unit,
+        price=offer.price,
+        times=int(db.config.budget.amount / offer.price),
+        whole=spend is not None,
+    )
+
+
+def _histogram(config: Config, attribute: Attribute) -> str:
+    name = _quoted(attribute.name)
+    return f"SELECT {name}, COUNT(*) FROM {_quoted(config.table)} GROUP BY {name}"
+
+
+def _condition(attribute: Attribute) -> str:
+    """A condition that about half of a column's values meet."""
+    name, middle = _quoted(attribute.name), attribute.declared // 2
+    match attribute:
+        case Categories(values=values):
+            return f"{name} = {_literal(values[0])}"
+        case IntegerRange(lower=lower):
+            return f"{name} >= {lower + middle}"
+        case Bins(edges=edges):
+            return f"{name} < {edges[max(middle, 1)]:.15g}" if len(edges) > 2 else ""
+        case Dates():
+            return f"{name} >= DATE '{attribute.start(middle)}'"
+    return ""
+
+
+def _literal(value: str | int | bool) -> str:
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value).upper()
+
+
+def _quoted(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else '"' + name.replace('"', '""') + '"'

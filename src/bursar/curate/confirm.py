@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from bursar.config.load import SECTIONS, Config, label, parse_draft, read_text
-from bursar.config.toml_lines import Place
+from bursar.config.section import Place
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Stray
 from bursar.curate import edit
 from bursar.curate.check import in_total, protected
@@ -30,12 +30,12 @@ def named(config: Config, names: Sequence[str]) -> list[Place]:
     Edge cases: a name that is already confirmed is passed over, so that a script may say it twice.
     """
     every: list[Place] = [*((name,) for name in SECTIONS), *(("columns", name) for name in config.domain.names)]
-    known: dict[str, Place] = {str(place[-1]): place for place in every}
-    known |= {label(place): place for place in every}  # a section before a column of its name
+    places: dict[str, Place] = {str(place[-1]): place for place in every}
+    places |= {label(place): place for place in every}  # a section before a column of its name
     for name in names:
-        if name not in known:
+        if name not in places:
             raise ConfigError(f"there is nothing called {name} to confirm\ntry: {every_guess(config)}")
-    return [place for place in dict.fromkeys(known[name] for name in names) if place in config.unconfirmed]
+    return [place for place in dict.fromkeys(places[name] for name in names) if place in config.unconfirmed]
 
 
 def every_guess(config: Config) -> str:
@@ -79,11 +79,11 @@ def screens(config: Config, places: Sequence[Place]) -> list[tuple[str, list[Pla
     kinds: dict[str, list[Place]] = {}
     for place in places:
         kinds.setdefault(_kind(config, place) or label(place), []).append(place)
-    found: list[tuple[str, list[Place]]] = []
+    grouped: list[tuple[str, list[Place]]] = []
     for kind, members in kinds.items():
         parts = [members[first : first + ON_A_SCREEN] for first in range(0, len(members), ON_A_SCREEN)]
-        found += [(kind if len(part) > 1 else "", part) for part in parts]
-    return found
+        grouped += [(kind if len(part) > 1 else "", part) for part in parts]
+    return grouped
 
 
 def _kind(config: Config, place: Place) -> str:
@@ -99,8 +99,8 @@ def _kind(config: Config, place: Place) -> str:
 def counting(text: str, rows: int) -> str:
     """The lines of the section `privacy` with so many rows of a person counted."""
     lines = [line for line in edit.keys(text, ("privacy",)).split("\n") if line.strip()]
-    kept = [line for line in lines if not re.match(r"\s*max_contributions\s*=", line)]
-    return "\n".join([*kept, f"max_contributions = {rows}"])
+    others = [line for line in lines if not re.match(r"\s*max_contributions\s*=", line)]
+    return "\n".join([*others, f"max_contributions = {rows}"])
 
 
 def change(path: str | os.PathLike[str], how: Callable[[str], str]) -> Config:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +116,7 @@ def _listed(values: tuple[str, ...]) -> str:
     return ", ".join(f'"{value}"' for value in values)
 
 
-def _people(rows: int, rng: np.random.Generator) -> dict[str, list[Any]]:
+def _people(rows: int, rng: np.random.Generator) -> dict[str, list[object]]:
     """Columns that hang together: the old are retired, the educated earn more, the young are single."""
     age = np.clip(16 + rng.gamma(2.6, 11.5, rows), 16, 96).astype(np.int64)
     age[rng.random(rows) < 0.0004] += 30

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from typing import Any
 
 from bursar.curate.survey import rounded_up
 
@@ -28,7 +27,7 @@ class DraftColumn:
     """A column as it would be declared, and why: where the guess comes from, and what must be public."""
 
     name: str
-    keys: Mapping[str, Any]
+    keys: Mapping[str, object]
     why: str
 
 
@@ -109,13 +108,13 @@ class Draft:
 
     def _rest(self) -> Iterator[str]:
         if self.left_out:
-            listed = [_comment(f"{_line(one.name)}: {one.reason}", indent="    ") for one in self.left_out]
+            listed = [_comment(f"{_line(column.name)}: {column.reason}", indent="    ") for column in self.left_out]
             yield "\n".join([_comment("Left out, so nobody can ask about them:"), *listed])
 
 
 def numeric(
     low: Fraction, high: Fraction, *, whole: bool, places: int | None = None, heaped: bool = False
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The keys of a column of numbers: a range of whole ones, or bins whose edges or middles are round numbers.
 
     Numbers with so many decimal `places` (-1: multiples of ten) have bins of their own, around each of them, if these
@@ -137,13 +136,13 @@ def numeric(
     return {"edges": {key: _plain(end) for key, end in ends.items()}}
 
 
-def listed(values: Iterable[str | int | bool]) -> dict[str, Any]:
+def listed(values: Iterable[str | int | bool]) -> dict[str, object]:
     """The keys of a column of listed values. One that is called other is the cell for all others, too."""
     values = list(values)
     return {"values": values, "outside": {"as": "other"}} if "other" in values else {"values": values}
 
 
-def toml(value: Any) -> str:
+def toml(value: object) -> str:
     """A value as TOML writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -163,7 +162,7 @@ def _column(column: DraftColumn) -> str:
     return "\n".join([f"[columns.{_key(column.name)}]", _comment(column.why), *keys, ASKED])
 
 
-def _pair(key: str, value: Any) -> str:
+def _pair(key: str, value: object) -> str:
     return f"{_key(key)} = {toml(value)}"
 
 

@@ -11,13 +11,11 @@ from pathlib import Path
 from bursar.config.load import Config, parse_draft
 from bursar.config.section import nearest
 from bursar.curate import guess
-from bursar.curate.calendar import expected
 from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut
 from bursar.curate.edit import save
-from bursar.curate.guess import names_identifiers
+from bursar.curate.guess import calendar_spans, names_identifiers
+from bursar.curate.metadata import read_private_pgm, read_smartnoise
 from bursar.curate.plain_csv import Plain, plain_copy
-from bursar.curate.private_pgm import read_private_pgm
-from bursar.curate.smartnoise import read_smartnoise
 from bursar.curate.survey import survey
 from bursar.errors import ConfigError
 
@@ -105,8 +103,8 @@ def _surveyed(data: object, path: Path, table: str | None, unit: str | None, tol
     file = Path(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
     if file is not None and file.suffix.lower() in (".duckdb", ".db") and table is None:
         raise ConfigError("a DuckDB file may hold several tables\ntry: --table NAME", str(file))
-    found = survey(data, table, named=names_identifiers, calendar=expected, told=told)
-    parts = guess.columns(found.columns)
+    surveyed = survey(data, table, named=names_identifiers, calendar=calendar_spans, told=told)
+    parts = guess.columns(surveyed.columns)
     name = table or ("data" if file is None else re.sub(r"\W+", "_", file.name.split(".")[0]).strip("_") or "data")
     return Draft(
         origin="a data frame" if file is None else file.name,
@@ -114,9 +112,9 @@ def _surveyed(data: object, path: Path, table: str | None, unit: str | None, tol
         path=f"{name}.parquet" if file is None else _relative(file, path),
         path_why="not read while you pass the data frame itself: create(..., data=frame)" if file is None else BESIDE,
         table=name,
-        max_rows=found.max_rows,
+        max_rows=surveyed.max_rows,
         rows_why=ROWS_WHY,
-        unit=guess.unit(found.columns, unit),
+        unit=guess.unit(surveyed.columns, unit),
         columns=tuple(part for part in parts if isinstance(part, DraftColumn)),
         left_out=tuple(part for part in parts if isinstance(part, LeftOut)),
     )
@@ -132,10 +130,14 @@ def _relative(file: Path, path: Path) -> str:
 
 def _filled(imported: Draft, seen: Draft) -> Draft:
     """The import, with what it leaves open from the data, and the data's own path and size."""
-    open_ = {one.name for one in imported.left_out if one.open}
+    open_ = {omitted.name for omitted in imported.left_out if omitted.open}
     added = {column.name: column for column in seen.columns if column.name in open_}
-    reasons = {one.name: one for one in seen.left_out}
-    left = [reasons.get(one.name, one) if one.open else one for one in imported.left_out if one.name not in added]
+    reasons = {omitted.name: omitted for omitted in seen.left_out}
+    left = [
+        reasons.get(omitted.name, omitted) if omitted.open else omitted
+        for omitted in imported.left_out
+        if omitted.name not in added
+    ]
     return replace(
         imported,
         origin=f"{imported.origin} and {seen.origin}",
@@ -153,7 +155,7 @@ def _with_unit(draft: Draft, unit: str) -> Draft:
     """The owner's word for who is protected. How many rows a person has stays a guess."""
     if unit == "row":
         return replace(draft, unit=DraftUnit(why="Each row is a person of its own.", given=True))
-    names = [*(column.name for column in draft.columns), *(one.name for one in draft.left_out)]
+    names = [*(column.name for column in draft.columns), *(omitted.name for omitted in draft.left_out)]
     if unit not in names:
         near = nearest(unit, names)
         hint = f"--unit {near}" if near else "--unit row, or the name of a column"
@@ -167,5 +169,5 @@ def _with_unit(draft: Draft, unit: str) -> Draft:
         draft,
         unit=DraftUnit(column=unit, max_contributions=draft.unit.max_contributions if looked else 1, why=why),
         columns=tuple(column for column in draft.columns if column.name != unit),
-        left_out=(itself, *(one for one in draft.left_out if one.name != unit)),
+        left_out=(itself, *(omitted for omitted in draft.left_out if omitted.name != unit)),
     )

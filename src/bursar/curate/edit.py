@@ -6,17 +6,18 @@ the edit is refused and the owner is asked to do it by hand.
 
 from __future__ import annotations
 
-import copy
 import os
 import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from bursar.config.load import label
-from bursar.config.toml_lines import Place, line_numbers
+from bursar.config.section import Place, line_numbers
 from bursar.errors import ConfigError
+
+Keys = dict[str, object]
+"""A section of the file."""
 
 FLAG = re.compile(r"\bconfirmed(\s*=\s*)false\b")
 
@@ -24,8 +25,8 @@ FLAG = re.compile(r"\bconfirmed(\s*=\s*)false\b")
 def keys(text: str, place: Place) -> str:
     """The lines of a section that say something, without its header, its comments and its mark."""
     lines, start, end = _block(text, place)
-    kept = [line for line in lines[start + 1 : end] if not re.match(r"\s*(#|confirmed\s*=)", line)]
-    return "\n".join(kept)
+    declarations = [line for line in lines[start + 1 : end] if not re.match(r"\s*(#|confirmed\s*=)", line)]
+    return "\n".join(declarations)
 
 
 def comment(text: str, place: Place) -> str:
@@ -45,13 +46,13 @@ def confirm(text: str, place: Place) -> str:
 def replace(text: str, place: Place, new: str) -> str:
     """The text with other keys in a section, confirmed: who types them has looked at it."""
     try:
-        wanted = {**tomllib.loads(new), "confirmed": True}
+        section = {**tomllib.loads(new), "confirmed": True}
     except (ValueError, RecursionError):
         hint = "one key = value on each line, as in the file"
         raise ConfigError(f"these are not lines of a config\ntry: {hint}") from None
     lines, start, end = _block(text, place)
     lines[start + 1 : end] = [*new.strip("\n").split("\n"), "confirmed = true"]
-    return _checked(text, "\n".join(lines), place, lambda section: wanted)
+    return _checked(text, "\n".join(lines), place, lambda before: section)
 
 
 def leave_out(text: str, place: Place) -> str:
@@ -82,20 +83,20 @@ def _block(text: str, place: Place) -> tuple[list[str], int, int]:
     return lines, start, next(after, len(lines))
 
 
-def _checked(before: str, after: str, place: Place, change: Callable[[dict[str, Any]], Any]) -> str:
-    wanted = copy.deepcopy(tomllib.loads(before))
-    around: Any = wanted
+def _checked(before: str, after: str, place: Place, change: Callable[[Keys], Keys | None]) -> str:
+    """The text after an edit, if it says what the text before said but for the change of one section."""
+    expected = around = tomllib.loads(before)
     for part in place[:-1]:
-        around = around[part]
-    changed = change(around.pop(place[-1]))
+        around = around[str(part)]
+    changed = change(around.pop(str(place[-1])))
     if changed is not None:
-        around[place[-1]] = changed
+        around[str(place[-1])] = changed
     if not around:
         raise ConfigError("a config declares at least one column, and this is the last one")
     try:
-        found = tomllib.loads(after)
+        edited = tomllib.loads(after)
     except tomllib.TOMLDecodeError:
-        found = None
-    if found != wanted:
+        edited = None
+    if edited != expected:
         raise ConfigError(f"{label(place)} is written in a way that cannot be changed here\ntry: change it by hand")
     return after

@@ -1,4 +1,4 @@
-"""From what a survey saw to what a config would declare, each guess with its reason."""
+"""From what a survey saw to what a config would declare, each guess with its reason; and what names of columns tell."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ REASONS = {
 
 def columns(seen: Sequence[SurveyedColumn]) -> list[DraftColumn | LeftOut]:
     """A declaration of each column, or the reason why it has none."""
-    exact = Counter(one.name for one in seen)
-    first = {one.name.casefold(): one.name for one in reversed(seen)}
+    exact = Counter(surveyed.name for surveyed in seen)
+    first = {surveyed.name.casefold(): surveyed.name for surveyed in reversed(seen)}
     return [
-        LeftOut(name=one.name, reason=TWINS)
-        if exact[one.name] > 1 or first[one.name.casefold()] != one.name
-        else column(one)
-        for one in seen
+        LeftOut(name=surveyed.name, reason=TWINS)
+        if exact[surveyed.name] > 1 or first[surveyed.name.casefold()] != surveyed.name
+        else column(surveyed)
+        for surveyed in seen
     ]
 
 
@@ -78,15 +78,17 @@ def unit(seen: Sequence[SurveyedColumn], named: str | None = None) -> DraftUnit:
 
     Of identifiers, the one that the owner has named comes before all others.
     """
-    known = [one for one in seen if one.kind in (SurveyedKind.IDENTIFIER, SurveyedKind.UNIQUE)]
-    repeated = [one for one in known if one.name == named] or [one for one in known if one.repeats > 1]
-    if not repeated and known:
-        names = tuple(one.name for one in known)
-        asked = (
+    identifiers = [surveyed for surveyed in seen if surveyed.kind in (SurveyedKind.IDENTIFIER, SurveyedKind.UNIQUE)]
+    repeated = [surveyed for surveyed in identifiers if surveyed.name == named] or [
+        surveyed for surveyed in identifiers if surveyed.repeats > 1
+    ]
+    if not repeated and identifiers:
+        names = tuple(surveyed.name for surveyed in identifiers)
+        question = (
             f"Nearly every row has a value of its own in {', '.join(names)}: if one of these says whose row it is, and "
             f"somebody may have a second row one day, write unit = {toml({'column': names[0]})}"
         )
-        return DraftUnit(why=f"{DraftUnit.why}. {asked}", candidates=names)
+        return DraftUnit(why=f"{DraftUnit.why}. {question}", candidates=names)
     if not repeated:
         return DraftUnit()
     why = (
@@ -124,5 +126,43 @@ def names_identifiers(name: str) -> bool:
 
 def words_of(name: str) -> list[str]:
     """The words of a name, in small letters and without accents: customerId and Customer-ID have two, the same."""
-    letters = "".join(one for one in unicodedata.normalize("NFKD", name) if not unicodedata.combining(one))
+    letters = "".join(
+        character for character in unicodedata.normalize("NFKD", name) if not unicodedata.combining(character)
+    )
     return [word.casefold() for word in _WORD.findall(letters)]
+
+
+YEARS = range(1800, 2201)
+HOURS, SIXTY = (range(24), range(25)), (range(60), range(61))
+WEEKDAYS = (range(1, 8), range(7))
+SPANS: dict[str, Sequence[range]] = {
+    **dict.fromkeys(("year", "yr", "jahr"), (YEARS,)),
+    **dict.fromkeys(("quarter", "qtr", "quartal"), (range(1, 5),)),
+    **dict.fromkeys(("month", "mon", "mnth", "monat"), (range(1, 13), range(12))),
+    **dict.fromkeys(("week", "kw", "woche"), (range(1, 54), range(54))),
+    **dict.fromkeys(("day", "mday", "tag"), (range(1, 32),)),
+    **dict.fromkeys(("weekday", "wday", "dow", "wochentag"), WEEKDAYS),
+    **dict.fromkeys(("hour", "hr", "stunde"), HOURS),
+    **dict.fromkeys(("minute", "second", "sekunde"), SIXTY),
+}
+"""Of several spans the first that holds the data is meant: weekdays may begin with 0 or 1."""
+
+OF_WHAT = {
+    **dict.fromkeys((("day", "of", "week"), ("day", "week")), WEEKDAYS),
+    **dict.fromkeys((("day", "of", "year"), ("day", "year")), (range(1, 367),)),
+    **dict.fromkeys((("week", "of", "year"), ("week", "year")), (range(1, 54),)),
+}
+
+
+def calendar_spans(name: str) -> Sequence[range]:
+    """The spans that a column of this name may have; none if its words say nothing about a calendar.
+
+    The last word counts: birth_month is one, month_salary is not. Words before it may say how many there are, as in
+    number of days, which is no day.
+    """
+    words = tuple(words_of(name))
+    for ending, spans in OF_WHAT.items():
+        if words[-len(ending) :] == ending:
+            return spans
+    counting = {"of", "per", "in", "no", "number", "num", "n", "total", "count"} & set(words[:-1])
+    return () if not words or counting else SPANS.get(words[-1], ())

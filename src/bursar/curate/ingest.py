@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bursar.config import Config
 from bursar.curate.intake import SUFFIXES, Store, Taken, digest_of
@@ -41,10 +40,10 @@ def curating(config: Config) -> Iterator[None]:
         yield
 
 
-def found(config: Config) -> None:
+def create_table(config: Config) -> None:
     """Begin with an empty table, where data grow in a DuckDB file that is not there yet."""
     if config.sealing.growing and config.location.suffix.lower() in DATABASES:
-        store_of(config).found()
+        store_of(config).create()
 
 
 def store_of(config: Config) -> Store:
@@ -54,8 +53,9 @@ def store_of(config: Config) -> Store:
         raise ConfigError(f"these data are complete: no rows can be added\ntry: [partition]\n{hint}", str(config.path))
     if config.location.suffix.lower() not in DATABASES:
         raise ConfigError("rows can be added to a DuckDB file only\ntry: path = ....duckdb", str(config.path))
-    facts: Any = {"domain": config.domain, "unit": config.unit, "max_rows": config.max_rows}
-    return Store(path=config.location, table=config.table, **facts)
+    return Store(
+        path=config.location, table=config.table, domain=config.domain, unit=config.unit, max_rows=config.max_rows
+    )
 
 
 def ingest(config: Config, file: Path, sealed: Callable[[], int | None]) -> Taken:
@@ -107,5 +107,5 @@ class Watcher:
     def _stamp(self, path: Path) -> Stamp | None:
         if path.name.startswith(UNFINISHED) or not path.name.lower().endswith(SUFFIXES) or not path.is_file():
             return None
-        found = path.stat()
-        return found.st_size, found.st_mtime_ns
+        status = path.stat()
+        return status.st_size, status.st_mtime_ns

@@ -50,7 +50,7 @@ class Store:
     unit: Unit
     max_rows: int
 
-    def found(self) -> None:
+    def create(self) -> None:
         """Make the file with an empty table, where there is no file yet; its columns have the types of the domain."""
         if self.path.exists():
             return

@@ -15,12 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from bursar.core.source.duckdb import SETTINGS
-from bursar.core.source.raw import attempt, literal, quoted
+from bursar.core.source.raw import Connection, attempt, literal, quoted
 from bursar.errors import SourceError
 
 MOSTLY = 0.8
@@ -71,11 +70,11 @@ def plain_copy(file: Path, *, allowed: bool, told: Callable[[str], None] = lambd
         connection.close()
 
 
-def _copied(connection: Any, file: Path, *, allowed: bool, say: Callable[[str], None]) -> Plain | None:
+def _copied(connection: Connection, file: Path, *, allowed: bool, say: Callable[[str], None]) -> Plain | None:
     where = literal(str(file.absolute()).replace("[", "[[]"))
     try:
-        found = connection.execute(f"FROM sniff_csv({where}, header = true)")
-        sniffed = dict(zip((line[0] for line in found.description), found.fetchone(), strict=True))
+        sniffing = connection.execute(f"FROM sniff_csv({where}, header = true)")
+        sniffed = dict(zip((line[0] for line in sniffing.description), sniffing.fetchone(), strict=True))
     except duckdb.Error:
         return None
     separator, quote = sniffed["Delimiter"], sniffed["Quote"]
@@ -88,8 +87,8 @@ def _copied(connection: Any, file: Path, *, allowed: bool, say: Callable[[str], 
     columns = [(column["name"], column["type"]) for column in sniffed["Columns"]]
     odd = [quoted(name) for name, kind in columns if kind in ("VARCHAR", "DATE")]
     say(f"looking at how {file.name} is written")
-    kept = "TABLE" if file.stat().st_size < LARGE else "VIEW"
-    load = f"CREATE TEMP {kept} fields AS SELECT {', '.join(odd) or '1'} FROM {relation}"
+    relation_kind = "TABLE" if file.stat().st_size < LARGE else "VIEW"
+    load = f"CREATE TEMP {relation_kind} fields AS SELECT {', '.join(odd) or '1'} FROM {relation}"
     attempt(lambda: connection.execute(load), unreadable)
     fields = [
         attempt(partial(_field, connection, name, kind, sniffed, separator), f"{unreadable}: column {name}")
@@ -124,7 +123,7 @@ def _copied(connection: Any, file: Path, *, allowed: bool, say: Callable[[str], 
     return Plain(path=copy, told="; ".join(told))
 
 
-def _field(connection: Any, name: str, kind: str, sniffed: dict[str, Any], separator: str) -> _Field:
+def _field(connection: Connection, name: str, kind: str, sniffed: dict[str, str], separator: str) -> _Field:
     column = quoted(name)
     each = f"(SELECT {column} AS field, count(*) AS n FROM fields WHERE {column} IS NOT NULL GROUP BY ALL)"
     style = sniffed["DateFormat"]
@@ -135,18 +134,18 @@ def _field(connection: Any, name: str, kind: str, sniffed: dict[str, Any], separ
         return _Field(name=name, sql=f"strftime({day}, '{ISO}')", told=f"{name} has days as {style}")
     if kind != "VARCHAR":
         return _Field(name=name, sql=column)
-    known = f"lower(trim(field)) NOT IN {MISSING}"
+    filled_field = f"lower(trim(field)) NOT IN {MISSING}"
     signed = rf"\s*[-+]?\s*{SIGN}?\s*[-+]?\s*(?:{{number}})\s*{SIGN}?\s*"
     patterns = {"point": signed.format(number=POINT), "comma": signed.format(number=COMMA)}
     fits = {way: f"regexp_full_match({FIELD}, {literal(pattern)})" for way, pattern in patterns.items()}
     decimals = r"regexp_matches(field, '{0}\d+\D*$') AND NOT regexp_matches(field, '{0}\d{{3}}\D*$')"
     dressed = f"{fits['point']} AND regexp_matches(field, '[^-+.0-9\\s]')"
-    asked = [
-        *(known, *(fit.replace(FIELD, "field") for fit in fits.values())),
+    conditions = [
+        *(filled_field, *(fit.replace(FIELD, "field") for fit in fits.values())),
         *(decimals.format(mark) for mark in (r"\.", ",")),
         *(dressed.replace(FIELD, "field"), r"regexp_matches(field, ',\d{3}\D*$')"),
     ]
-    rows = ", ".join(f"coalesce(sum(n) FILTER ({one}), 0)" for one in asked)
+    rows = ", ".join(f"coalesce(sum(n) FILTER ({condition}), 0)" for condition in conditions)
     counted = connection.execute(f"SELECT {rows} FROM {each}").fetchone()
     filled, points, commas, pointed, parted, signs, thousands = counted
     european = separator != "," and parted > 0 and pointed == 0
@@ -162,7 +161,7 @@ def _field(connection: Any, name: str, kind: str, sniffed: dict[str, Any], separ
     return _Field(name=name, sql=f"CASE WHEN {fits[way].replace(FIELD, column)} THEN {text} END", told=told)
 
 
-def _ambiguous(connection: Any, each: str, style: str) -> bool:
+def _ambiguous(connection: Connection, each: str, style: str) -> bool:
     """Whether all days could as well be read with day and month exchanged."""
     swapped = style.translate(str.maketrans("dm", "md"))
     if style.startswith("%Y") or swapped == style:

@@ -190,12 +190,12 @@ def _read(connection: Connection, raw: Raw) -> int:
 
 def _seen(connection: Connection, name: str, column: str, named: bool, expected: Sequence[range]) -> SurveyedColumn:
     facts = _facts(connection, column)
-    known = _calendar(facts, expected)
-    match kind := _kind(named, known is not None, facts):
+    span = _calendar(facts, expected)
+    match kind := _kind(named, span is not None, facts):
         case SurveyedKind.WHOLE | SurveyedKind.NUMBERS | SurveyedKind.UNIQUE:
             assert facts.low is not None
             assert facts.high is not None
-            ends = known or widened(Fraction(facts.low), Fraction(facts.high), whole=kind is not SurveyedKind.NUMBERS)
+            ends = span or widened(Fraction(facts.low), Fraction(facts.high), whole=kind is not SurveyedKind.NUMBERS)
             return SurveyedColumn(
                 name=name,
                 kind=kind,
@@ -203,7 +203,7 @@ def _seen(connection: Connection, name: str, column: str, named: bool, expected:
                 high=Fraction(ends[1]),
                 places=facts.places or 0,
                 heaped=2 * facts.peak >= facts.numbers,
-                calendar=known is not None,
+                calendar=span is not None,
             )
         case SurveyedKind.DATES:
             assert facts.first is not None
@@ -228,10 +228,10 @@ def _calendar(facts: _Facts, expected: Sequence[range]) -> tuple[int, int] | Non
     if not _numbers(facts) or not _whole(facts) or facts.low is None or facts.high is None:
         return None
     fitting = (span for span in expected if span[0] <= facts.low and facts.high <= span[-1])
-    found = next(fitting, None)
-    if found is None:
+    first = next(fitting, None)
+    if first is None:
         return None
-    return (found[0], found[-1]) if len(found) <= MOST_VALUES else (int(facts.low), int(facts.high))
+    return (first[0], first[-1]) if len(first) <= MOST_VALUES else (int(facts.low), int(facts.high))
 
 
 def _numbers(facts: _Facts) -> bool:
@@ -246,22 +246,22 @@ def _whole(facts: _Facts) -> bool:
 def _kind(named: bool, calendar: bool, facts: _Facts) -> SurveyedKind:
     enough = MOSTLY * facts.filled
     numbers, whole = _numbers(facts), _numbers(facts) and _whole(facts)
-    many, own = facts.distinct > MOST_VALUES, facts.distinct >= 0.9 * facts.filled
+    many, nearly_unique = facts.distinct > MOST_VALUES, facts.distinct >= 0.9 * facts.filled
     if facts.filled < FEWEST:
         return SurveyedKind.SPARSE
-    if named and (many or (own and facts.distinct > FEW)) and (whole or not numbers):
+    if named and (many or (nearly_unique and facts.distinct > FEW)) and (whole or not numbers):
         return SurveyedKind.IDENTIFIER
     if facts.truths >= enough and facts.filled - facts.truths < FEWEST:  # nine women in ten are no truth
         return SurveyedKind.TRUTHS
     if numbers:
         if facts.low is None or facts.high is None:
             return SurveyedKind.SPARSE
-        if whole and many and own and not calendar:
+        if whole and many and nearly_unique and not calendar:
             return SurveyedKind.IDENTIFIER if facts.high - facts.low <= 2 * facts.filled else SurveyedKind.UNIQUE
         return SurveyedKind.WHOLE if whole else SurveyedKind.NUMBERS
     if facts.dates >= enough:
         return SurveyedKind.SPARSE if facts.first is None else SurveyedKind.DATES
-    if many and own and facts.length <= LONG_TEXT:
+    if many and nearly_unique and facts.length <= LONG_TEXT:
         return SurveyedKind.IDENTIFIER
     written = 2 * facts.sentences >= facts.distinct or facts.length > LONG_TEXT
     return SurveyedKind.TEXT if many or written else SurveyedKind.VALUES

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bursar.answer import Answer, facts_of
+from bursar.answer import Answer, lines_of
 from bursar.compile.partwise import pieces_of, put_together
 from bursar.compile.workload import Workload
 from bursar.core.queries import LinearMap
@@ -104,5 +104,5 @@ def _cut(joint: Answer, request: PlanningRequest, starts: dict[str, int]) -> Ans
     places = [starts[piece.digest] + np.arange(piece.rows) for piece in pieces_of(workload.map)]
     rows = np.concatenate([*places, np.zeros(0, np.int64)])
     numbers = [np.array([value for (value,) in table]) for table in (joint.values, joint.low, joint.high)]
-    facts = facts_of(workload, workload.derive(*(column[rows] for column in numbers)), joint.confidence)
-    return replace(joint, question=request.text, **facts)
+    lines = lines_of(workload, workload.derive(*(column[rows] for column in numbers)), joint.confidence)
+    return replace(joint, question=request.text, **lines)

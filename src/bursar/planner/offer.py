@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
+from bursar.answer import OfferFacts
 from bursar.arrays import Reals
 from bursar.core.accounting import Event, Measured, Mode, Selected
 from bursar.core.domain import Domain
+from bursar.core.extensions.partitions import looked_at
+from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
-from bursar.core.seals import looked_at
-from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, error_bars
 from bursar.goal import Goal
 from bursar.planner.request import PlanningRequest
@@ -79,7 +80,7 @@ class Offer(PricedPlan[Estimate]):
         return float(error_bars(self.law, goal).max(initial=0.0))
 
     @property
-    def facts(self) -> dict[str, str | int]:
+    def facts(self) -> OfferFacts:
         """What an answer says about where it came from."""
         return {"source": self.proposer, "note": self.note, "reused": self.reuses, "bought": self.buys}
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
+from bursar.answer import QuestionFacts
 from bursar.compile.lazy_rows import Labels
 from bursar.compile.workload import Workload
 from bursar.goal import Goal
@@ -72,7 +73,7 @@ class PlanningRequest:
         return self.asked.explain
 
     @property
-    def facts(self) -> dict[str, str | float]:
+    def facts(self) -> QuestionFacts:
         """What an answer says about the question."""
         return {
             "question": self.text,

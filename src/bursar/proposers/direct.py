@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.core.grant import Verbs
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
 from bursar.goal import Goal, GoalKind

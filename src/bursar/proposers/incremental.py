@@ -15,8 +15,8 @@ import numpy as np
 
 from bursar.arrays import Reals
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.core.grant import Verbs
 from bursar.core.queries import LARGEST_JOINT, LinearMap, Product
-from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, GoalError, QueryError
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import FEW_ROWS, Reconstruction

@@ -16,7 +16,7 @@ import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Mode, Noise, NoiseKind, from_units
-from bursar.core.verbs import Verbs
+from bursar.core.grant import Verbs
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, meets
 from bursar.goal import Goal, GoalKind

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Mode, Noise, NoiseKind
+from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, each_of
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views

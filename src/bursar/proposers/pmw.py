@@ -16,9 +16,9 @@ import numpy as np
 
 from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Failed, Measured, Mode, Noise, NoiseKind, Opened
+from bursar.core.grant import Verbs
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Product
-from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows
 from bursar.goal import GoalKind

@@ -10,8 +10,8 @@ import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Noise, Opened
+from bursar.core.grant import Verbs
 from bursar.core.queries import Mask, Product, Stack, Steps
-from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, any_of, each_of
 from bursar.proposers.pmw_calibration import Calibrated, Checked, sum_tail
 from bursar.tails.tails import half_widths

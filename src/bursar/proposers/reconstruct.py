@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from bursar.core.grant import Verbs
 from bursar.core.queries import Predicate
-from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import Estimate, NearlyNormal, WeightedRows
 from bursar.estimation.least_squares import LaterRows
 from bursar.estimation.sine_columns import answers

@@ -13,8 +13,8 @@ import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap, Product
-from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, GoalError, Stale
 from bursar.estimation.estimate import Estimate, IndependentRows, WeightedRows, any_of, meets
 from bursar.estimation.least_squares import Block, Reconstruction

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Mode, Noise
 from bursar.core.domain import Domain
+from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import Goal, GoalKind

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from enum import Enum
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, Protocol
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from bursar.core.domain import Value
-from bursar.report.libraries import library
+from bursar.errors import Unsupported
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+
+
+def library(name: str, *, extra: str, what: str) -> ModuleType:
+    """The module of this name; where it is not installed, an error that says how to get it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        needed = name.partition(".")[0]
+        way = f"pip install {needed}, or pip install '.[{extra}]' in a checkout of Bursar"
+        raise Unsupported(f"{what} needs {needed}\ntry: {way}") from None
 
 
 Numbers = Sequence[tuple[float, ...]]
@@ -61,7 +73,7 @@ class Tabular(Protocol):
     @property
     def contract(self) -> str: ...
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Everything about the answer but its numbers, as plain JSON values."""
 
     def cells(self) -> list[list[str]]:
@@ -83,12 +95,15 @@ class ColumnKind(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerColumn:
+    """One column of an answer, of one kind."""
+
     name: str
     kind: ColumnKind
     values: tuple[Value, ...]
 
     @property
     def has_null(self) -> bool:
+        """Whether a value is NULL."""
         return any(value is None for value in self.values)
 
 
@@ -104,21 +119,21 @@ def columns_of(answer: Tabular) -> list[AnswerColumn]:
         for place, name in enumerate(answer.outputs)
         for table in (answer.values, answer.low, answer.high)
     ]
-    found = [*keys, *numbers]
+    columns = [*keys, *numbers]
     names = names_of(answer.keys, answer.outputs)
-    return [replace(column, name=name) for name, column in zip(names, found, strict=True)]
+    return [replace(column, name=name) for name, column in zip(names, columns, strict=True)]
 
 
 def names_of(keys: Sequence[str], outputs: Sequence[str]) -> list[str]:
     """The names of an answer's columns, a number behind those that are taken: a group may be called n_low beside n."""
     names = [*keys, *(output + ending for output in outputs for ending in ("", "_low", "_high"))]
     taken: set[str] = set()
-    made: list[str] = []
+    unique: list[str] = []
     for name in names:
         tried: Iterable[str] = chain([name], (f"{name}_{number}" for number in count(2)))
-        made.append(next(each for each in tried if each not in taken and (each == name or each not in names)))
-        taken.add(made[-1])
-    return made
+        unique.append(next(each for each in tried if each not in taken and (each == name or each not in names)))
+        taken.add(unique[-1])
+    return unique
 
 
 def typed(name: str, values: Sequence[Value]) -> AnswerColumn:
@@ -150,7 +165,7 @@ def to_pandas(answer: Tabular) -> pandas.DataFrame:
     return frame
 
 
-def _pandas_series(pd: Any, column: AnswerColumn) -> Any:
+def _pandas_series(pd: ModuleType, column: AnswerColumn) -> pandas.Series:
     if column.kind is ColumnKind.DATE:
         return pd.Series(np.array(column.values, dtype="datetime64[D]").astype("datetime64[s]"))
     plain = {ColumnKind.NUMBER: "float64", ColumnKind.INTEGER: "int64", ColumnKind.BOOLEAN: "bool"}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bursar.report.columns import Tabular
 
@@ -58,7 +58,7 @@ class Shown:
 
         files.write_parquet(self, Path(path))
 
-    def plot(self: Tabular, ax: Any = None, *, output: str | None = None) -> Axes:
+    def plot(self: Tabular, ax: Axes | None = None, *, output: str | None = None) -> Axes:
         """Draw the numbers with their error bars, on axes of your own or on new ones. Needs `matplotlib`.
 
         `output` names the aggregate to draw; all of them share the axes unless it is given.

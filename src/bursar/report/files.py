@@ -7,14 +7,12 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from bursar.core.domain import Value
 from bursar.errors import Unsupported
 from bursar.report import columns as frames
 from bursar.report import plots as picture
-from bursar.report.columns import Tabular, columns_of
-from bursar.report.libraries import library
+from bursar.report.columns import Tabular, columns_of, library
 
 
 def csv_text(answer: Tabular) -> str:
@@ -28,23 +26,26 @@ def csv_text(answer: Tabular) -> str:
 
 
 def write_csv(answer: Tabular, path: Path) -> None:
+    """Write a CSV file."""
     with written(path):
         path.write_text(csv_text(answer), encoding="utf-8", newline="")
 
 
 def write_parquet(answer: Tabular, path: Path) -> None:
+    """Write a Parquet file. Needs `pyarrow`."""
     parquet = library("pyarrow.parquet", extra="arrow", what="a Parquet file")
     with written(path):
         parquet.write_table(frames.to_arrow(answer), path)
 
 
 def write_picture(answer: Tabular, path: Path) -> None:
+    """Write a picture. Needs `matplotlib`."""
     drawn = picture.picture_of(answer)
     with written(path):
         drawn.savefig(path, dpi=120)
 
 
-Writer = Callable[[Any, Path], None]
+Writer = Callable[[Tabular, Path], None]
 
 WRITERS: dict[str, Writer] = {
     ".csv": write_csv,

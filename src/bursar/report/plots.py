@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from bursar.arrays import Reals
 from bursar.compile.compile import ALL
 from bursar.core.domain import Value
 from bursar.errors import QueryError
-from bursar.report.columns import ColumnKind, Tabular, typed
-from bursar.report.libraries import library
+from bursar.report.columns import ColumnKind, Tabular, library, typed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +53,7 @@ def picture_of(answer: Tabular, *, output: str | None = None) -> Figure:
     return figure
 
 
-def plot(answer: Tabular, axes: Any = None, *, output: str | None = None) -> Axes:
+def plot(answer: Tabular, axes: Axes | None = None, *, output: str | None = None) -> Axes:
     """On the given axes, or on new ones that a notebook or `pyplot.show()` shows."""
     pyplot = library("matplotlib.pyplot", extra="plot", what="a picture")
     drawn: Axes = pyplot.subplots(layout="constrained")[1] if axes is None else axes
@@ -62,7 +61,7 @@ def plot(answer: Tabular, axes: Any = None, *, output: str | None = None) -> Axe
     return drawn
 
 
-def draw(answer: Tabular, axes: Any, *, output: str | None = None) -> None:
+def draw(answer: Tabular, axes: Axes, *, output: str | None = None) -> None:
     """One place per group, one colour per series, an error bar on each number."""
     if output is not None and output not in answer.outputs:
         raise QueryError(f"the answer has no {output!r}; it has {', '.join(answer.outputs)}")
@@ -104,16 +103,20 @@ def frame_of(answer: Tabular, outputs: list[int]) -> tuple[float, float] | None:
             apart = (line, place) in unsure or any(part in STRAYS for part in label)
             if (value := answer.values[line][place]) is not None:
                 ends[apart] += [value, answer.low[line][place], answer.high[line][place]]
-    rest, aside = ([end for end in found if math.isfinite(end)] for found in (ends[False], ends[True]))
-    low, high = min([0.0, *rest]), max([0.0, *rest])
+    central, aside = ([end for end in group if math.isfinite(end)] for group in (ends[False], ends[True]))
+    low, high = min([0.0, *central]), max([0.0, *central])
     room = (FLATTENED - 1) * (high - low)
-    if not rest or low == high or (min(aside, default=low) >= low - room and max(aside, default=high) <= high + room):
+    if (
+        not central
+        or low == high
+        or (min(aside, default=low) >= low - room and max(aside, default=high) <= high + room)
+    ):
         return None
     reach = MARGIN * (high - low)
     return (low - reach if low < 0 or min(aside, default=0.0) < 0 else 0.0), high + reach
 
 
-def _ticks(axes: Any, places: list[str], apart: set[int]) -> None:
+def _ticks(axes: Axes, places: list[str], apart: set[int]) -> None:
     """Labels below, fewer than there are places where these are many; what stands apart always has its own."""
     step = -(-len(places) // MOST_TICKS) or 1
     ends = [number for number in range(0, len(places), step) if not any(0 < abs(number - a) < step for a in apart)]
@@ -135,7 +138,7 @@ def plain(text: str) -> str:
 
 def _draw_series(
     answer: Tabular,
-    axes: Any,
+    axes: Axes,
     x: Reals,
     lines: list[int],
     output: int,
@@ -157,11 +160,21 @@ def _draw_series(
         x = x + (number - (series - 1) / 2) * width
         axes.bar(x, value, width, yerr=reach, capsize=3, label=legend, color=color, alpha=0.75, ecolor="#333333")
     else:
-        style = {"markersize": 3, "linewidth": 1, "elinewidth": 0.8, "capsize": 1.5, "color": color}
         apart = np.array([any(label in STRAYS for label in answer.labels[line]) for line in lines], dtype=bool)
         for some, fmt, name in ((~apart, "o-", legend), (apart, "o", None if np.any(~apart) else legend)):
             if np.any(some):
-                axes.errorbar(x[some], value[some], yerr=reach[:, some], fmt=fmt, label=name, **style)
+                axes.errorbar(
+                    x[some],
+                    value[some],
+                    yerr=reach[:, some],
+                    fmt=fmt,
+                    label=name,
+                    markersize=3,
+                    linewidth=1,
+                    elinewidth=0.8,
+                    capsize=1.5,
+                    color=color,
+                )
     if frame is not None:
         drawn = ~np.isnan(value)
         for edge, mark, cut in ((frame[0], "v", drawn & (low < frame[0])), (frame[1], "^", drawn & (high > frame[1]))):
@@ -191,10 +204,10 @@ def _series(answer: Tabular) -> Series:
     ]
     below = ordered[0] if ordered else 0
     texts = list(zip(*map(_texts, columns), strict=True))
-    found: Series = {}
+    series: Series = {}
     for line, label in enumerate(texts):
         beside = ", ".join(text for place, text in enumerate(label) if place != below)
-        found.setdefault(beside, {})[label[below]] = line
-    if len(found) <= MOST_SERIES and sum(map(len, found.values())) == len(texts):
-        return found
+        series.setdefault(beside, {})[label[below]] = line
+    if len(series) <= MOST_SERIES and sum(map(len, series.values())) == len(texts):
+        return series
     return {"": {", ".join(label): line for line, label in enumerate(texts)}}

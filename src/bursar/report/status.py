@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
+from bursar.answer import Payment
 from bursar.core.accounting import (
     Allotted,
     Closed,
@@ -108,6 +109,7 @@ class BudgetStatus:
 
     @staticmethod
     def of(budget: Budget, *, spent: int, held: int, accounts: Iterable[AccountStatus] = ()) -> BudgetStatus:
+        """The status of a budget of which so many units of 2^-50 are spent and held."""
         pure = budget.delta is None and budget.epsilon is not None
         gauge = "this is a guarantee at any time" if pure else "this is a gauge; what is guaranteed is the cap"
         return BudgetStatus(
@@ -192,14 +194,18 @@ def _account(money: Money, analyst: str, share: Fraction) -> AccountStatus:
     )
 
 
-def payment(money: Money, analyst: str, charge: Charge) -> dict[str, str | float]:
+def payment(money: Money, analyst: str, charge: Charge) -> Payment:
     """What an answer says about its cost: to whoever pays, and where a share pays to the data set too."""
     account, whole = money.account(analyst), left_of(max(money.budget.units - money.spent(), 0))
-    amounts = {"charge": from_units(charge.account), "left": left_of(account.left), "total": left_of(account.cap)}
-    paid: dict[str, str | float] = {"unit": money.budget.mode.unit, **amounts}
-    if not money.shares():
-        return {**paid, "total": money.budget.amount}
-    return {**paid, "payer": analyst, "whole_charge": from_units(charge.total), "whole_left": whole}
+    paid: Payment = {
+        "unit": money.budget.mode.unit,
+        "charge": from_units(charge.account),
+        "left": left_of(account.left),
+        "total": left_of(account.cap) if money.shares() else money.budget.amount,
+    }
+    if money.shares():
+        paid |= {"payer": analyst, "whole_charge": from_units(charge.total), "whole_left": whole}
+    return paid
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ import numpy as np
 from bursar.arrays import Codes, Integers, Reals
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
+from bursar.report.columns import library
 from bursar.report.files import written
-from bursar.report.libraries import library
 from bursar.report.plots import plain
 from bursar.synthetic.marginals.estimates import Consistent, DerivedMarginal
 from bursar.synthetic.marginals.evidence import Names

@@ -21,7 +21,7 @@ from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, St
 from bursar.pace import paced
 from bursar.planner.explain import OfferLine
 from bursar.planner.goals import Wanted
-from bursar.report.spending.purchases import reader
+from bursar.report.savings import reader
 from bursar.report.status import OWNER, budget_of
 from bursar.synthetic.alone import Turn, alone
 

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from bursar.core.accounting import Closed, Failed, Measured, Noise, Opened, Sealed, Versioned
 from bursar.core.domain import Domain
+from bursar.core.extensions.partitions import Seals
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Product
-from bursar.core.seals import Seals
 from bursar.errors import QueryError
 from bursar.views.factors import Factored, Grids
 from bursar.views.learner import MOST_ROWS, Learner, Learning, rows_of

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from bursar.analysts import queue_state as slips
+from bursar.analysts import queue_state
 from bursar.analysts.queue_state import Board, QueueState, Rules, Ticket, first_in_line, settle
 from bursar.analysts.scheduler import RoundRobin
 from bursar.errors import LedgerError
@@ -137,17 +137,17 @@ def test_the_board_comes_back_from_its_rows() -> None:
 
     rows = Rows()
     first = board(ticket(1, "ä", QueueState.PARKED), ticket(12, "b"), turn="a", away=frozenset("bc"), seen={"a": 1 / 3})
-    slips.write(rows, Board(), first)
-    assert slips.read(rows) == first
+    queue_state.write(rows, Board(), first)
+    assert queue_state.read(rows) == first
     second = replace(first.drop(first.tickets[0]), turn=None)
     before = dict(rows)
-    slips.write(rows, first, second)
-    assert slips.read(rows) == second
+    queue_state.write(rows, first, second)
+    assert queue_state.read(rows) == second
     assert rows["ticket 12"] is before["ticket 12"]
-    assert slips.read({}) == Board()
+    assert queue_state.read({}) == Board()
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"number": 1}', b'{"state": "dancing"}', b"7"])
 def test_rows_that_make_no_sense_are_refused(body: bytes) -> None:
     with pytest.raises(LedgerError, match="another release"):
-        slips.read({"ticket 1": body})
+        queue_state.read({"ticket 1": body})

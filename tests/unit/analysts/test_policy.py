@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bursar import presets
-from bursar.analysts.policy import Independent, SeededCache, Shared, policy_of
+from bursar.analysts.policy import Independent, PlannerParts, SeededCache, Shared, policy_of
 from bursar.analysts.shares import AnalystSettings
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
@@ -57,11 +57,11 @@ def test_seeded_cache_refuses_the_simultaneous_contract() -> None:
     people = Collective(settings_of(HALVES))
     family = Family(domain=LINE, sets=(("age",),))
     preset = presets.under(family, presets.default, LINE)
-    facts = {"domain": LINE, "mode": people.owner.config.budget.mode, "prices": people.owner.kernel}
+    owner = people.owner
+    mode, kernel, ledger = owner.config.budget.mode, owner.kernel, owner.ledger
+    parts = PlannerParts(domain=LINE, mode=mode, preset=preset, prices=kernel, ledger=ledger, analyst="ana")
     with pytest.raises(ConfigError, match="simultaneous"):
-        people.owner.engine.policy.planner(
-            **facts, preset=preset, ledger=people.owner.ledger, analyst="ana", synthetic=lambda: None, promised=None
-        )
+        owner.engine.policy.planner(parts)
 
 
 def test_budget_and_explain_say_what_is_promised() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bursar.analysts import queue as module
-from bursar.analysts import queue_state as slips
+from bursar.analysts import queue_state
 from bursar.analysts.queue import NoQueue, TurnQueue, queue_of
 from bursar.analysts.queue_state import QueueState, Rules
 from bursar.analysts.scheduler import Randomized, RoundRobin
@@ -202,7 +202,7 @@ def test_a_client_that_goes_away_takes_its_ticket_along(
     monkeypatch.setattr(module, "time", SimpleNamespace(sleep=interrupt))  # other threads must go on sleeping
     with pytest.raises(KeyboardInterrupt), queue.turn(Question(analyst="bob")):
         raise AssertionError("it was not bob's turn")
-    assert slips.read(ledger.queue()).tickets == ()
+    assert queue_state.read(ledger.queue()).tickets == ()
 
 
 def test_a_dead_client_is_passed_over_when_its_lease_is_over(ledger: Ledger, clock: Clock) -> None:
@@ -223,7 +223,7 @@ def test_a_long_turn_keeps_its_lease(ledger: Ledger, clock: Clock) -> None:
     with queue.turn(Question(analyst="ann")):
         for _ in range(3):
             clock.now += 0.2
-            until(lambda: slips.read(ledger.queue()).tickets[0].expires == clock.now + 0.3)
+            until(lambda: queue_state.read(ledger.queue()).tickets[0].expires == clock.now + 0.3)
         with pytest.raises(Waiting):
             queue.turn(Question(analyst="bob", wait=False)).__enter__()
 

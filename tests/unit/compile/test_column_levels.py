@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from bursar.answer import facts_of
+from bursar.answer import lines_of
 from bursar.compile import Level, Workload, compile
 from bursar.core.domain import Categories, Domain, IntegerRange, Stray
 from bursar.errors import QueryError
@@ -61,7 +61,7 @@ def asked(text: str) -> Workload:
 def ours(text: str) -> list[tuple[str, ...]]:
     workload = asked(text)
     rows = workload.map.apply(levels.counts).astype(float)
-    facts = facts_of(workload, workload.derive(rows, rows, rows), 0.95)
+    facts = lines_of(workload, workload.derive(rows, rows, rows), 0.95)
     found = zip(facts["labels"], facts["values"], strict=True)
     return [tuple(map(written, (*labels, *values))) for labels, values in found]
 

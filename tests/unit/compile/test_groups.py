@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from bursar.answer import facts_of
+from bursar.answer import lines_of
 from bursar.compile import Workload, compile
 from bursar.core.domain import Categories, Domain, IntegerRange, Stray
 from bursar.sql import parse, render
@@ -73,7 +73,7 @@ def ours(text: str) -> list[tuple[str, ...]]:
     """The lines of an answer from exact counts."""
     workload, view = asked(text)
     rows = workload.map.apply(view.counts).astype(float)
-    facts = facts_of(workload, workload.derive(rows, rows, rows), 0.95)
+    facts = lines_of(workload, workload.derive(rows, rows, rows), 0.95)
     bins = {
         view.DOMAIN[name].label(cell): shown
         for name in ("income", "minutes")

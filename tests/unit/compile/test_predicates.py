@@ -23,9 +23,9 @@ from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Stray, Unit
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import MemoryLedger, Purpose
 from bursar.core.queries import Predicate
-from bursar.core.seals import PartitionAxis
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.errors import BudgetError, QueryError, Unsupported
 from bursar.estimation.simultaneous import Family

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bursar.compile import Workload, compile
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Stray
-from bursar.core.seals import looked_at
+from bursar.core.extensions.partitions import looked_at
 from bursar.errors import QueryError
 from bursar.sql import parse
 from harness.maps import Table

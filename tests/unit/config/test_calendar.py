@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.curate.calendar import expected
+from bursar.curate.guess import calendar_spans
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ from bursar.curate.calendar import expected
     ],
 )
 def test_these_are_calendars(name: str, first: range) -> None:
-    assert expected(name)[0] == first
+    assert calendar_spans(name)[0] == first
 
 
 @pytest.mark.parametrize("name", ["", "42", "days", "hours_per_week", "number of day", "month_salary", "monday", "age"])
 def test_these_are_not(name: str) -> None:
-    assert expected(name) == ()
+    assert calendar_spans(name) == ()

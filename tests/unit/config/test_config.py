@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import bursar.config
 from bursar.config import load
-from bursar.config.partition import Seal, Sealing, cell_named
 from bursar.config.section import KEYS
+from bursar.config.sections import Seal, Sealing, cell_named
 from bursar.core.accounting import Mode
 from bursar.core.domain import Bins, Categories, Dates, IntegerRange, Neighbours, Period, Stray
 from bursar.errors import ConfigError, QueryError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.config.toml_lines import Place, line_numbers
+from bursar.config.section import Place, line_numbers
 
 TEXT = '''\
 # [not.a.section]

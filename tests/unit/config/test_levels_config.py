@@ -63,7 +63,7 @@ def test_levels_are_read(tmp_path: Path) -> None:
 
 def test_levels_change_nothing_that_the_ledger_is_bound_to(tmp_path: Path) -> None:
     plain = load(write(tmp_path, levels("").replace("[columns.region.levels]", "")))
-    assert plain.facts == load(write(tmp_path, levels())).facts
+    assert plain.charter == load(write(tmp_path, levels())).charter
     assert plain.columns == plain.domain
 
 

@@ -8,9 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Allotted, Measured, Noise, NoiseKind, grid
-from bursar.core.accounts import REST, Charge
+from bursar.core.accounting import Allotted, Measured, Noise, NoiseKind
+from bursar.core.accounting import profile as grid
+from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
+from bursar.core.extensions.shares import REST
 from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose

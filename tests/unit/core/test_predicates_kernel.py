@@ -8,10 +8,10 @@ import pytest
 from bursar.core.accounting import Noise, NoiseKind, Opened
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions.partitions import check_sealed, looked_at
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Predicate, Product, Quorum, Steps, Within
-from bursar.core.seals import check_sealed, looked_at
 from bursar.errors import QueryError, Unsupported
 from harness.maps import domain_of
 from harness.small import DOMAIN, Silence, config, counts, engine

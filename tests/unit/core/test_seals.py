@@ -12,11 +12,11 @@ from bursar.core.accounting import Measured, Noise, NoiseKind, Sealed, Versioned
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions.partitions import PartitionAxis, Seals, check_sealed, looked_at
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Transaction
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Transform
-from bursar.core.seals import PartitionAxis, Seals, check_sealed, looked_at
 from bursar.errors import ConfigError, LedgerError, QueryError, SourceError
 from harness.maps import domain_of, mask_of
 from harness.small import Silence, TableSource, charter, config

@@ -10,8 +10,7 @@ import pytest
 
 from bursar.core.budget import Budget
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit
-from bursar.curate.check import check
-from bursar.curate.prices import FIRST_SHARE, first_question, prices, typical_error
+from bursar.curate.check import FIRST_SHARE, check, example_goal, first_question, prices
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Goal, GoalKind
 from harness.small import DOMAIN, config, engine
@@ -57,20 +56,37 @@ def test_rows_per_person_make_it_dearer() -> None:
     assert three.price == pytest.approx(3 * one.price)
 
 
+ERROR, RMSE = GoalKind.ERROR, GoalKind.RMSE
+
+
 @pytest.mark.parametrize(
-    ("changes", "error"),
+    ("changes", "goal"),
     [
-        ({}, 100),
-        ({"max_rows": 1000}, 5),
-        ({"unit": Unit(column="p", max_contributions=3)}, 300),
-        ({"goal": Goal(kind=GoalKind.ERROR, amount=7)}, 7),
-        ({"goal": Goal(kind=GoalKind.ERROR, amount=2, percent=True), "public_size": 500}, 10),
-        ({"goal": Goal(kind=GoalKind.ERROR, amount=2, percent=True)}, 100),
-        ({"goal": Goal(kind=GoalKind.RMSE, amount=2)}, 100),
+        ({}, Goal(kind=ERROR, amount=100)),
+        ({"max_rows": 1000}, Goal(kind=ERROR, amount=5)),
+        ({"unit": Unit(column="p", max_contributions=3)}, Goal(kind=ERROR, amount=300)),
+        ({"public_size": 500}, Goal(kind=ERROR, amount=5)),
+        ({"goal": Goal(kind=ERROR, amount=7, confidence=0.9)}, Goal(kind=ERROR, amount=7, confidence=0.9)),
+        ({"goal": Goal(kind=ERROR, amount=7), "public_size": 500}, Goal(kind=ERROR, amount=7)),
+        ({"goal": Goal(kind=ERROR, amount=2, percent=True), "public_size": 500}, Goal(kind=ERROR, amount=10)),
+        (
+            {"goal": Goal(kind=ERROR, amount=2, percent=True, confidence=0.9)},
+            Goal(kind=ERROR, amount=100, confidence=0.9),
+        ),
+        ({"goal": Goal(kind=RMSE, amount=2)}, Goal(kind=RMSE, amount=2)),
+        ({"goal": Goal(kind=RMSE, amount=2, percent=True), "public_size": 500}, Goal(kind=RMSE, amount=10)),
     ],
 )
-def test_typical_errors(changes: dict[str, object], error: float) -> None:
-    assert typical_error(config(**changes)) == error
+def test_examples_are_asked_with_the_goal_of_the_config(changes: dict[str, object], goal: Goal) -> None:
+    assert example_goal(config(**changes)) == goal
+
+
+@pytest.mark.parametrize("goal", [Goal(kind=ERROR, amount=40, confidence=0.8), Goal(kind=RMSE, amount=30)])
+def test_the_prices_are_those_of_questions_that_name_no_goal(goal: Goal) -> None:
+    settings = config(goal=goal)
+    for price in prices(settings)[:-1]:
+        assert engine(settings=settings).query(price.sql).charge == pytest.approx(price.price)
+        assert ("with a root mean square error of 30, within" in str(price)) == (goal.kind is RMSE)
 
 
 def test_questions_about_every_kind_of_column() -> None:

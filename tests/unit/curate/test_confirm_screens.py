@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from bursar.config.toml_lines import Place
+from bursar.config.section import Place
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period
 from bursar.curate.confirm import ON_A_SCREEN, SHOWN, counting, says, screens
 from harness.small import config

@@ -9,8 +9,7 @@ import pytest
 
 from bursar.config.load import Config, parse_draft
 from bursar.core.domain import Bins, Categories, IntegerRange
-from bursar.curate.private_pgm import read_private_pgm
-from bursar.curate.smartnoise import read_smartnoise
+from bursar.curate.metadata import read_private_pgm, read_smartnoise
 from bursar.errors import BursarError, ConfigError, Unsupported
 
 SMARTNOISE = """\

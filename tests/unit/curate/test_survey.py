@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.curate.calendar import expected
-from bursar.curate.guess import names_identifiers
+from bursar.curate.guess import calendar_spans, names_identifiers
 from bursar.curate.survey import FEWEST, SurveyedColumn, SurveyedKind, rounded_up, widened
 from bursar.curate.survey import survey as survey_by_name
 from bursar.errors import SourceError
@@ -139,7 +138,7 @@ def test_words_for_missing_are_no_values(tmp_path: Path) -> None:
 )
 def test_calendars(tmp_path: Path, name: str, values: Sequence[int], ends: tuple[int, int]) -> None:
     path = write(tmp_path / "a.csv", {name: spread(*values)})
-    (found,) = survey(path, calendar=expected).columns
+    (found,) = survey(path, calendar=calendar_spans).columns
     assert (found.kind, found.low, found.high) == (SurveyedKind.WHOLE, *ends)
 
 

@@ -19,9 +19,9 @@ from bursar.core.accounting import Closed, Failed, Measured, Opened, from_units
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Ledger, MemoryLedger, SqliteLedger
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.seals import PartitionAxis
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.pmw import TIGHT

@@ -17,7 +17,7 @@ from bursar.planner.offer import Offer
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest
-from bursar.report.spending import people
+from bursar.report import spending as spending_module
 from bursar.session import Bursar
 from harness.small import charter, config, engine
 
@@ -178,7 +178,7 @@ def test_people_of_some_values_are_used_more() -> None:
 
 
 def test_nobody_is_said_to_have_lost_more_than_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "MOST_JOINT", 0)  # losses are then added up column by column
+    monkeypatch.setattr(spending_module, "MOST_JOINT", 0)  # losses are then added up column by column
     db = engine(analyst="owner", preset=PLAIN)
     db.query(THREE, epsilon=0.25)
     db.query("SELECT COUNT(*) FROM people WHERE age = 7 AND sex = 'F'", epsilon=0.25)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Noise, NoiseKind
-from bursar.core.noise import bulk
+from bursar.core.noise import exact_sampler
 from bursar.tails.marginals import Cells, exceeded, largest_error, log_tail, lowering, on_simplex
 from bursar.tails.single_draw import single_tail
 
@@ -62,7 +62,7 @@ def test_the_bound_holds_for_lowered_cells() -> None:
     truth = np.zeros(10**6, np.int64)
     truth[:30] = 500
     (own,) = lowering([Cells(count=truth.size, variance=50.0**2)], heavy=False, size=15_000)
-    error = np.maximum(truth + bulk.gaussian(50.0, truth.size) - own.lowered, 0) - truth
+    error = np.maximum(truth + exact_sampler.gaussian(50.0, truth.size) - own.lowered, 0) - truth
     bound = largest_error([own], heavy=False, size=15_000, beta=1e-7)
     assert exceeded(bound, [own], heavy=False, size=15_000) <= 1e-7
     assert np.abs(error).max() <= bound

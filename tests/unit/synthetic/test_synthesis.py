@@ -15,13 +15,13 @@ from bursar.core.accounting import Measured, Selected, Versioned
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Categories, Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.grant import Grant
 from bursar.core.ledger import MemoryLedger
 from bursar.core.noise.system import SystemRandomness
-from bursar.core.seals import PartitionAxis
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Unsupported
 from bursar.session import Bursar
-from bursar.simulate.trial import replayed
+from bursar.simulate import replayed
 from bursar.synthetic.plan.methods import TablePlan, Task
 from bursar.synthetic.plan.workload import Method
 from bursar.synthetic.session import silent

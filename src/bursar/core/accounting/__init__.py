@@ -1,27 +1,17 @@
 """TRUSTED. What happened (events), what it cost (accountants), who it was learnt about (profiles)."""
 
-from bursar.core.accounting.accountant import Accountant, Book, Mode, from_units, left_of, to_units
-from bursar.core.accounting.conversion import best_order, epsilon_at, epsilon_of, rate_of, rho_of
-from bursar.core.accounting.events import (
-    Allotted,
-    Closed,
-    Event,
-    Failed,
-    Measured,
-    Opened,
-    Paid,
-    Refined,
-    Sealed,
-    Selected,
-    Versioned,
-    same_purchase,
-    stands_in,
-)
+from bursar.core.accounting.accountant import Accountant, Book, Mode
+from bursar.core.accounting.events import Event, Paid, same_purchase, stands_in
+from bursar.core.accounting.kind import Measured, Versioned
 from bursar.core.accounting.profile import AddRemove, Footprint, Profile
-from bursar.core.accounting.rows import rows_of
+from bursar.core.extensions.partitions import Sealed
+from bursar.core.extensions.refine import Refined, rows_of
 from bursar.core.extensions.replace_one import ReplaceOne
+from bursar.core.extensions.select import Selected
 from bursar.core.extensions.sequential import Sequential
-from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.extensions.shares import Allotted
+from bursar.core.extensions.sparse_vector import Closed, Failed, Opened
+from bursar.core.noise.law import Noise, NoiseKind, from_units, left_of, to_units
 
 __all__ = [
     "Accountant",
@@ -45,13 +35,8 @@ __all__ = [
     "Selected",
     "Sequential",
     "Versioned",
-    "best_order",
-    "epsilon_at",
-    "epsilon_of",
     "from_units",
     "left_of",
-    "rate_of",
-    "rho_of",
     "rows_of",
     "same_purchase",
     "stands_in",

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from fractions import Fraction
-from functools import partial
 
-from bursar.core.accounting.events import (
-    Allotted,
-    Closed,
-    Event,
-    Failed,
-    Measured,
-    Opened,
-    Refined,
-    Sealed,
-    Selected,
-    Versioned,
-)
-from bursar.core.accounting.profile import HALF, Footprint, Profile
-from bursar.core.domain import Neighbours, Unit
-from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER, bit_divergence, laplace_divergence
-from bursar.core.noise.law import UNIT_BITS, Noise, NoiseKind
-from bursar.core.queries import Norm, Predicate, Product, Stack, Thresholds, Transform
-from bursar.errors import BudgetError, ConfigError, Unsupported
-
-COARSEST = 2**20
-"""Losses of one row below so many units are counted in finer ones."""
-
-FINER = 8
-"""Bits by which units are made finer at a time: 2^28 and what rounding adds, below 2^20, stays below 2^30."""
+from bursar.core.accounting.events import KINDS, Event
+from bursar.core.accounting.kind import PaidEvent, Versioned
+from bursar.core.accounting.profile import Footprint, Profile
+from bursar.core.domain import Unit
+from bursar.core.extensions.refine import difference
+from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
+from bursar.core.extensions.select import selected_units
+from bursar.core.extensions.sparse_vector import opened_units
+from bursar.core.noise.law import Noise, NoiseKind
+from bursar.core.queries import LinearMap, Predicate, Product, Stack, Thresholds, Transform
+from bursar.errors import ConfigError, Unsupported
 
 
 class Mode(Enum):
@@ -89,37 +73,8 @@ class Accountant:
             return noise.renyi_units(order=self.order, change=self.unit.max_contributions, finer=finer)
         return noise.concentrated_units(change=self.unit.max_contributions, finer=finer)
 
-    def opened_units(self, opened: Opened, finer: int = 0) -> int:
-        """The loss of a whole sparse vector where each row of a unit changes every query by one: k (1/b_T + 2/b_Q).
-
-        In concentrated mode half its square; in RENYI mode the least of two bounds of its divergence, over the order:
-        that of the most telling bit of the same pure loss, and the threshold's divergence plus the pure loss of a test,
-        2k/b_Q. In units of 2^-(50 + finer), rounded up.
-        """
-        rows = self.unit.max_contributions
-        loss = rows * opened.rate
-        if self.mode is Mode.CONCENTRATED:
-            loss = loss**2 / 2
-        elif self.order is not None:
-            threshold = laplace_divergence(scale=opened.threshold.scale, change=rows, order=self.order)
-            apart = threshold + 2 * rows / Fraction(opened.test.scale)
-            loss = min(bit_divergence(loss=loss, order=self.order), apart) / self.order
-        return math.ceil(loss * (1 << (UNIT_BITS + finer)))
-
-    def selected_units(self, selected: Selected, finer: int = 0) -> int:
-        """The loss of a selection where each row of a unit changes every score by at most one: 2kn/g for n picks, and
-        4k/g for any number of joint ones beyond the first.
-
-        In concentrated mode n k^2/(2g^2), or 2k^2/g^2, which bounds the divergences of every order a, each over a, and
-        so holds in RENYI mode too. In units of 2^-(50 + finer), rounded up. A row that is replaced may change a
-        candidate by twice its reach, where that takes values of both signs.
-        """
-        twice = self.unit.neighbours is Neighbours.REPLACE_ONE and not selected.reach.one_sign
-        change = self.unit.max_contributions * (2 if twice else 1) / Fraction(selected.scale)
-        draws = 1 if selected.joint else selected.count
-        spread = change * (2 if draws == selected.count else 4)  # how far the log ratios of one draw lie apart
-        loss = spread if self.mode is Mode.PURE else spread**2 / 8
-        return math.ceil(draws * loss * (1 << (UNIT_BITS + finer)))
+    difference, opened_units, selected_units = difference, opened_units, selected_units
+    """The prices of extensions: a closed list."""
 
     def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
         """What an event adds to the profile; a refinement adds what its rows did not lose yet.
@@ -127,81 +82,21 @@ class Accountant:
         `block` is what the footprints of a measurement, a sparse vector or a selection are filed under, the event
         itself where nothing is given; those of a refinement are filed under the block that it refines.
         """
-        filed: Hashable = event if block is None else block
-        match event:
-            case Measured(strategy=strategy, noise=noise):
-                units, finer = _fine_units(partial(self.units, noise))
-            case Refined(priced=strategy, before=before, after=after):
-                units, finer = self._difference(before, after)
-                filed = event.block
-            case Opened():
-                units, finer = _fine_units(partial(self.opened_units, event))
-                norm: Norm = event.norms[self.power]
-                return (Footprint(norm=norm, units=units, version=event.version, finer=finer, block=filed),)
-            case Selected():
-                units, finer = _fine_units(partial(self.selected_units, event))
-                norm = event.reach.norms[self.power]
-                return (Footprint(norm=norm, units=units, version=event.version, finer=finer, block=filed),)
-            case Failed() | Closed():
-                return ()
-            case Versioned() | Allotted() | Sealed():
-                return ()
-            case _:
-                raise Unsupported(f"no accountant knows events of kind {type(event).__name__}")
+        if type(event) not in KINDS.values():
+            raise Unsupported(f"no accountant knows events of kind {type(event).__name__}")
+        return event.footprints(self, event if block is None else block) if isinstance(event, PaidEvent) else ()
+
+    def over_rows(
+        self, strategy: LinearMap, *, units: int, finer: int, version: int, block: Hashable
+    ) -> tuple[Footprint, ...]:
+        """The footprints of a strategy of which each row that changes by one loses so many units."""
         if not isinstance(strategy, Product | Stack | Transform | Predicate | Thresholds):
             raise Unsupported(f"no accountant knows strategies of kind {type(strategy).__name__}")
         norms = strategy.norms(self.power)
-        return tuple(
-            Footprint(norm=norm, units=units, version=event.version, finer=finer, block=filed) for norm in norms
-        )
-
-    def _difference(self, before: Noise, after: Noise) -> tuple[int, int]:
-        """What a row of the finer noise is charged beyond what the same row was charged for the coarser one.
-
-        Both are taken in the units of the coarser, which are no coarser than those of the finer, so the difference is
-        exact. In units finer than 2^-50 it may have too many digits; then it is rounded up to units that suit.
-        """
-        if self.mode is not Mode.PURE:
-            raise Unsupported("rows are refined under a budget in epsilon alone; buy a fresh row: precisions add")
-        had, finer = _fine_units(partial(self.units, before))
-        has, coarser = _fine_units(partial(self.units, after))
-        units = (has << (finer - coarser)) - had
-        while finer > 0 and units >= 2**HALF:
-            units, finer = -(-units >> FINER), finer - FINER
-        return units, finer
+        return tuple(Footprint(norm=norm, units=units, version=version, finer=finer, block=block) for norm in norms)
 
     def all_footprints(self, events: Iterable[Event]) -> list[Footprint]:
         return [footprint for event in events for footprint in self.footprints(event)]
-
-
-def _fine_units(units_of: Callable[[int], int]) -> tuple[int, int]:
-    """The units, and how many bits finer than 2^-50 they are: so fine that rounding up costs one part in 2^20.
-
-    Large coefficients call for large noise; a row that changes by one then loses less than 2^-50.
-    """
-    units, finer = units_of(0), 0
-    while units < COARSEST:
-        finer += FINER
-        units = units_of(finer)
-    return units, finer
-
-
-def to_units(budget: float) -> int:
-    """A budget in units of 2^-50, rounded down."""
-    if not (math.isfinite(budget) and 0 <= budget <= 1000):
-        raise BudgetError(asked=budget, left=1000, unit="budget")
-    return math.floor(math.ldexp(budget, UNIT_BITS))  # a float times a power of two is exact
-
-
-def from_units(units: int) -> float:
-    """A loss as an ordinary number, rounded up to a float."""
-    nearest = units / 2**UNIT_BITS
-    return nearest if Fraction(nearest) >= Fraction(units, 2**UNIT_BITS) else math.nextafter(nearest, math.inf)
-
-
-def left_of(units: int) -> float:
-    """What is left as an ordinary number, rounded down to a float."""
-    return -from_units(-units)
 
 
 @dataclass

@@ -4,27 +4,126 @@ For each set S of columns that was ever measured, L_S(v) is the loss of a unit i
 columns, max_p sum_S (max over S \\ P, broadcast on P) L_S bounds the loss of every unit; what is spent is the least
 of these bounds over a few P. Where there are partitions, every P has their column, and the least bound is taken for the
 units of each partition by themselves.
+
+A grid says how finely the loss over some columns' joint cells is kept. Up to 2^17 joint cells every cell is kept; above
+that neighbouring values share a block, which carries the largest loss of its cells. Block widths are powers of two, so
+blocks of two grids are nested along every column. Different partitions share a block only where every other column is
+one block already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import math
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.accounting.grid import LARGEST_SUM, Grid, added
 from bursar.core.domain import Domain
 from bursar.core.noise.law import UNIT_BITS
 from bursar.core.queries import MOST_COLUMNS, Norm
 from bursar.errors import BudgetError, QueryError
 
+FINEST = 2**17
+"""Most blocks of one grid."""
+
+LARGEST_SUM = 2**61
+"""In units of 2^-50: sums of losses stop here, above every budget, so that they cannot wrap around."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Blocks over the joint cells of `attrs` (in domain order); a block spans `widths[i]` values of column i."""
+
+    attrs: tuple[str, ...]
+    sizes: tuple[int, ...]
+    widths: tuple[int, ...]
+
+    @staticmethod
+    def over(domain: Domain, attrs: tuple[str, ...]) -> Grid:
+        """The finest grid that is affordable; depends on the public sizes only."""
+        names = domain.ordered(attrs)
+        sizes = domain.sizes(names)
+        widths = [1] * len(sizes)
+        while math.prod(blocks := [_blocks(n, w) for n, w in zip(sizes, widths, strict=True)]) > FINEST:
+            inner = [i for i, name in enumerate(names) if blocks[i] > 1 and name != domain.partition]
+            longest = max(inner or range(len(sizes)), key=lambda i: blocks[i])
+            widths[longest] *= 2
+        return Grid(names, sizes, tuple(widths))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(_blocks(n, w) for n, w in zip(self.sizes, self.widths, strict=True))
+
+    @property
+    def exact(self) -> bool:
+        """Whether every block is a single cell."""
+        return all(w == 1 for w in self.widths)
+
+    def place(self, norm: Norm, units: int) -> Integers:
+        """The loss of a footprint on this grid: per block the largest norm of a cell in it, times `units`.
+
+        The columns of the norm must be exactly those of the grid. The largest product over a block of a product
+        grid is the product of the largest factors, so nothing is lost by reducing each part by itself.
+        """
+        width = dict(zip(self.attrs, self.widths, strict=True))
+        result = np.array(units, np.int64)
+        order: list[str] = []
+        for names, sizes, vector in zip(norm.attrs, norm.sizes, norm.vectors, strict=True):
+            part = vector.reshape(sizes)
+            for axis, name in enumerate(names):
+                part = _coarser(part, axis, width[name])
+            result = np.multiply.outer(result, part)
+            order += names
+        return np.transpose(result, [order.index(name) for name in self.attrs])
+
+    def project(self, loss: Integers, onto: Grid) -> Integers:
+        """The largest loss over the columns that `onto` lacks, shaped to be added to an array on `onto`."""
+        gone = tuple(i for i, name in enumerate(self.attrs) if name not in onto.attrs)
+        shared = [i for i in range(len(self.attrs)) if i not in gone]
+        result = loss.max(axis=gone) if gone else loss
+        shape = [1] * len(onto.attrs)
+        for axis, i in enumerate(shared):
+            place = onto.attrs.index(self.attrs[i])
+            mine, theirs = self.widths[i], onto.widths[place]
+            if theirs > mine:
+                result = _coarser(result, axis, theirs // mine)
+            elif mine > theirs:
+                result = np.repeat(result, mine // theirs, axis=axis)
+                result = result[(slice(None),) * axis + (slice(onto.shape[place]),)]
+            shape[place] = result.shape[axis]
+        return result.reshape(shape)
+
+
+def added(loss: Integers, more: Integers) -> Integers:
+    """The sum of two losses of at most 2^61 each; what would exceed 2^61 is 2^61, whatever is added in any order."""
+    total: Integers = np.minimum(loss + more, LARGEST_SUM)
+    return total
+
+
+def _blocks(size: int, width: int) -> int:
+    return -(-size // width)
+
+
+def _coarser(array: Integers, axis: int, width: int) -> Integers:
+    if width == 1:
+        return array
+    return np.maximum.reduceat(array, np.arange(0, array.shape[axis], width), axis=axis)
+
+
 Columns = tuple[str, ...]
 
 LARGEST_LOSS = 2**60
 """In units of 2^-50: an event dearer than 1024, which is more than any budget, is refused before it is added up."""
+
+COARSEST = 2**20
+"""Losses of one row below so many units are counted in finer ones."""
+
+FINER = 8
+"""Bits by which units are made finer at a time: 2^28 and what rounding adds, below 2^20, stays below 2^30."""
 
 HALF = 30
 """Bits of the lower part of a norm, where norm and units are multiplied in two steps."""
@@ -53,9 +152,9 @@ class Footprint:
     def __post_init__(self) -> None:
         if self.finer < 0 or (self.finer > 0 and self.units >= 2**HALF):
             raise QueryError("a loss in finer units has units below 2^30")
-        asked = max(self.units >> self.finer, self.largest())
-        if asked > LARGEST_LOSS:
-            raise BudgetError(asked=asked / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
+        loss = max(self.units >> self.finer, self.largest())
+        if loss > LARGEST_LOSS:
+            raise BudgetError(asked=loss / 2**UNIT_BITS, left=LARGEST_LOSS / 2**UNIT_BITS, unit="loss")
 
     def largest(self) -> int:
         """The largest loss of a cell, in units of 2^-50, rounded up."""
@@ -82,6 +181,18 @@ class Footprint:
     def placed(self, grid: Grid) -> Integers:
         """The loss on a grid over exactly the columns of the norm: per block the largest of its cells."""
         return grid.place(self.norm, self.units) if self.finer == 0 else self.loss(grid.place(self.norm, 1))
+
+
+def fine_units(units_of: Callable[[int], int]) -> tuple[int, int]:
+    """The units, and how many bits finer than 2^-50 they are: so fine that rounding up costs one part in 2^20.
+
+    Large coefficients call for large noise; a row that changes by one then loses less than 2^-50.
+    """
+    units, finer = units_of(0), 0
+    while units < COARSEST:
+        finer += FINER
+        units = units_of(finer)
+    return units, finer
 
 
 class Profile(Protocol):
@@ -116,8 +227,8 @@ class AddRemove:
             for onto, bound in self.bounds.items():
                 self.bounds[onto] = added(bound, self._change(grid, before, after, onto))
             self.losses[columns] = after
-        wanted = set(self._projections(self.losses))
-        self.bounds = {columns: bound for columns, bound in self.bounds.items() if columns in wanted}
+        tried = set(self._projections(self.losses))
+        self.bounds = {columns: bound for columns, bound in self.bounds.items() if columns in tried}
 
     def copy(self) -> AddRemove:
         return AddRemove(self.domain, dict(self.losses), self.grids, dict(self.bounds))
@@ -131,8 +242,8 @@ class AddRemove:
         least = np.full(self.domain.partitions, LARGEST_SUM if sets else 0)
         for onto in self._projections(sets):
             least = np.minimum(least, self._bound(onto, placed))
-        found: list[int] = least.tolist()
-        return found
+        spent: list[int] = least.tolist()
+        return spent
 
     def _bound(self, onto: Columns, placed: dict[Columns, Integers]) -> Integers:
         """The largest loss of each partition; a single number where there are none."""

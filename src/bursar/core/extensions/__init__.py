@@ -1,1 +1,1 @@
-"""TRUSTED. Mechanisms beyond `measure`, one file each: what they draw, and what that costs."""
+"""TRUSTED. Mechanisms beyond `measure`, one file each with one argument: event, price, sampler and verb."""

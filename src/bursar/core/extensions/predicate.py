@@ -1,4 +1,4 @@
-"""One count under a condition that ties too many columns together for a mask; the source counts its rows.
+"""Predicate counts: a condition over more columns than a mask can have; the source counts the rows it holds for.
 
 A condition is made of sets of cells of single columns. `Quorum` is the one way to put them together: all of n parts is
 AND, one of them is OR. There is no NOT, since it can always be moved inwards: a set has its complement, and where not
@@ -13,14 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from bursar.arrays import Flags, Integers
-from bursar.core.queries.linear_map import Counts, LinearMap
-from bursar.core.queries.mask import Mask
-from bursar.core.queries.norm import Hull, Norm
-from bursar.core.queries.steps import Steps
+from bursar.core.domain import Domain
+from bursar.core.extensions.hull import Hull
+from bursar.core.queries.linear_map import Counts, Header, LinearMap, Norm
+from bursar.core.queries.mask import Mask, Steps
 from bursar.errors import QueryError
 
 MOST_PIECES = 4096
@@ -89,6 +90,15 @@ class Predicate:
 
         return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
 
+    def packed(self) -> tuple[Header, list[Integers]]:
+        """What its bytes say: a header, and no arrays."""
+        header = {"attrs": self.attrs, "sizes": self.sizes, "condition": _written(self.condition)}
+        return {"kind": "predicate", **header}, []
+
+    @staticmethod
+    def unpacked(header: Header, numbers: Integers) -> Predicate:
+        return Predicate(tuple(header["attrs"]), tuple(header["sizes"]), _read(header["condition"]))
+
     def apply(self, counts: Counts) -> Integers:
         """The exact count from a table of all joint cells: where there are too many of them, the source is asked."""
         table = counts(self.attrs)
@@ -155,3 +165,37 @@ def _checked(part: Within | Quorum, sizes: dict[str, int], deepest: int) -> int:
     if deepest == 0:
         raise QueryError(f"a condition lies more than {DEEPEST} deep")
     return 1 + sum(_checked(each, sizes, deepest - 1) for each in part.parts)
+
+
+def _written(part: Within | Quorum) -> list[object]:
+    """A set as its column and ranges, anything else as its number and parts."""
+    if isinstance(part, Within):
+        return [part.column, part.ranges]
+    return [part.least, [_written(each) for each in part.parts]]
+
+
+def _read(written: list[Any]) -> Within | Quorum:
+    what, inner = written
+    if isinstance(what, str):
+        return Within(what, tuple((low, high) for low, high in inner))
+    return Quorum(what, tuple(_read(each) for each in inner))
+
+
+def check_columns(domain: Domain, predicate: Predicate) -> None:
+    """Raise the QueryError that `Source.count` promises."""
+    named = all(name in domain for name in predicate.attrs)
+    if not named or domain.sizes(predicate.attrs) != predicate.sizes:
+        raise QueryError("a condition does not fit the columns of the data")
+
+
+def condition_sql(part: Within | Quorum, domain: Domain) -> str:
+    """A condition as SQL, made of cell numbers and of the names that a source gives columns, and of nothing else."""
+    if isinstance(part, Within):
+        column = f"c{domain.place(part.column)}"
+        ranges = [f"{column} BETWEEN {low} AND {high - 1}" for low, high in part.ranges]
+        return f"({' OR '.join(ranges or ['FALSE'])})"
+    pieces = [condition_sql(each, domain) for each in part.parts]
+    word = {len(pieces): " AND ", 1: " OR "}.get(part.least)
+    if word is not None:
+        return f"({word.join(pieces)})"
+    return f"(list_sum([{', '.join(f'CAST({each} AS INTEGER)' for each in pieces)}]) >= {part.least})"

@@ -16,11 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.accounting.grid import LARGEST_SUM, added
-from bursar.core.accounting.profile import AddRemove, Columns, Footprint, columns_of
+from bursar.core.accounting.profile import LARGEST_SUM, AddRemove, Columns, Footprint, added, columns_of
 from bursar.core.domain import Domain
 from bursar.core.queries import MOST_COLUMNS, Norm
-from bursar.core.queries.norm import PAIR_CELLS
+from bursar.core.queries.linear_map import PAIR_CELLS
 
 KEPT_PAIRS = 2**25
 """Most numbers that the pairs of all column sets and partitions take up; what comes later keeps only its largest."""
@@ -77,13 +76,13 @@ class ReplaceOne:
                 for place in places:
                     changes[place].append(change)
         parts = dict(self.parts)
-        made: dict[tuple[int, ...], Pairs] = {}  # equal changes to equal pairs are equal pairs: one object
+        changed: dict[tuple[int, ...], Pairs] = {}  # equal changes to equal pairs are equal pairs: one object
         for place, own_changes in changes.items():
             before = parts.get(place, self._nothing)
             alike = (id(before), *map(id, own_changes))
-            if alike not in made:
-                made[alike] = before.plus(own_changes)
-            parts[place] = made[alike]
+            if alike not in changed:
+                changed[alike] = before.plus(own_changes)
+            parts[place] = changed[alike]
         return parts
 
     @staticmethod
@@ -142,26 +141,26 @@ class Pairs:
     joint: int | None = 0
 
     def plus(self, changes: Iterable[Change]) -> Pairs:
-        kept, large = dict(self.kept), dict(self.large)
+        matrices, large = dict(self.kept), dict(self.large)
         new: list[tuple[Columns, Integers]] = []
         for columns, loss, largest in changes:
-            if loss is not None and columns in kept:
-                kept[columns] = added(kept[columns], loss)
+            if loss is not None and columns in matrices:
+                matrices[columns] = added(matrices[columns], loss)
                 new.append((columns, loss))
-            elif loss is not None and loss.size + sum(matrix.size for matrix in kept.values()) <= self.room:
-                kept[columns] = loss
+            elif loss is not None and loss.size + sum(matrix.size for matrix in matrices.values()) <= self.room:
+                matrices[columns] = loss
                 new.append((columns, loss))
             else:
                 large[columns] = large.get(columns, 0) + largest
-        names = self.domain.ordered(name for columns in [*kept, *large] for name in columns)
+        names = self.domain.ordered(name for columns in [*matrices, *large] for name in columns)
         if large or len(names) > MOST_COLUMNS or self.domain.cells(names) > PAIR_CELLS:
-            return replace(self, kept=kept, large=large, columns=names, total=None, joint=None)
+            return replace(self, kept=matrices, large=large, columns=names, total=None, joint=None)
         if self.total is None or names != self.columns:
-            total = _summed(self.domain, names, kept.items(), np.zeros((self.domain.cells(names),) * 2, np.int64))
+            total = _summed(self.domain, names, matrices.items(), np.zeros((self.domain.cells(names),) * 2, np.int64))
         else:
             total = _summed(self.domain, names, new, self.total)
         joint, fits = int(total.max(initial=0)), total.size <= self.room
-        return replace(self, kept=kept, columns=names, total=total if fits else None, joint=joint)
+        return replace(self, kept=matrices, columns=names, total=total if fits else None, joint=joint)
 
     @cached_property
     def by_set(self) -> int:
@@ -183,7 +182,7 @@ def _summed(domain: Domain, columns: Columns, losses: Iterable[tuple[Columns, In
     numbers = np.arange(domain.cells(columns)).reshape(domain.sizes(columns))
     for names, matrix in losses:
         cells = np.unravel_index(numbers.ravel(), numbers.shape or (1,))
-        own = [cells[columns.index(name)] for name in names]
-        place = np.ravel_multi_index(own, domain.sizes(names)) if names else np.zeros(len(total), np.int64)
+        coordinates = [cells[columns.index(name)] for name in names]
+        place = np.ravel_multi_index(coordinates, domain.sizes(names)) if names else np.zeros(len(total), np.int64)
         total = added(total, matrix[np.ix_(place, place)])
     return total

@@ -1,23 +1,201 @@
-"""Rows picked by their scores, without replacement, exactly. The argument is in `select.proof.md`.
+"""Selection: rows picked by their scores, without replacement, exactly. The argument is in `select.proof.md`.
 
-Rows of equal score are one class, so millions of rows are some thousands of classes. A class is proposed by whole
-numbers that are a little too large, and what is too large about them is rejected, exactly.
+Event, price, the verb, and the sampler. Rows of equal score are one class, so millions of rows are some thousands of
+classes. A class is proposed by whole numbers that are a little too large, and what is too large about them is rejected,
+exactly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial, reduce
+from functools import cached_property, lru_cache, partial, reduce
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
+from bursar.core.accounting.kind import Fields, PaidEvent
+from bursar.core.accounting.profile import Footprint, columns_of, fine_units
+from bursar.core.domain import Domain, Neighbours
+from bursar.core.limits import LARGEST_ANSWER, check_strategy
 from bursar.core.noise.exact_sampler import Words, agreed, exp_between, place, system_words
-from bursar.core.queries import Ceiling, Hull, LinearMap, Mask, Product, Stack, Steps
+from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, UNIT_BITS
+from bursar.core.queries import Ceiling, Hull, LinearMap, Mask, Product, Stack, Steps, Thresholds
+from bursar.errors import QueryError, Unsupported
+
+if TYPE_CHECKING:
+    from bursar.core.accounting.accountant import Accountant
+    from bursar.core.accounts import Charge
+    from bursar.core.kernel import Kernel, PaymentTerms
+    from bursar.core.ledger import Record
+
+MOST_CANDIDATES = 2**25
+"""Most rows that one selection may pick from."""
+
+MOST_PICKS = 2**16
+"""Most rows of one selection."""
+
+MOST_JOINT_PICKS = 2**8
+"""Most rows that are picked in one draw: sequences of so many picks are counted."""
+
+NONE_BARRED: Integers = np.zeros(0, np.int64)
+NONE_BARRED.setflags(write=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Selected(PaidEvent):
+    """Rows of some candidates were picked by their scores |q_i(D) - e_i|, with estimates e_i that are public.
+
+    `count` rows, one after the other without replacement, each with a probability proportional to exp(score / scale)
+    among those left; rows that are barred, which is public too, are never picked. Where they are `joint`, which only
+    ledgers of earlier versions have, it was one draw: different rows s_1, s_2, ... with a probability proportional to
+    exp(-t / scale), t = max_j (c_(j) - c_{s_j}), c_(1) >= c_(2) >= ... the scores sorted. Of estimates and barred rows,
+    which may be millions, the event has digests; in a plan, which need not know them yet, these may be empty.
+
+    Edge cases: refused are candidates that are no products or thresholds, counts beyond 2^16, joint ones beyond 2^8, or
+    beyond the candidates, and scales that are no float from 2^-6 to 2^40.
+    """
+
+    kind = "selected"
+    JOINT = "jointly selected"
+    candidates: LinearMap
+    count: int
+    scale: float
+    version: int
+    estimates: str = ""
+    barred: str = ""
+    joint: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.candidates, Product | Stack | Thresholds):
+            raise Unsupported(f"rows of a map of kind {type(self.candidates).__name__} cannot be selected")
+        if type(self.joint) is not bool:
+            raise QueryError("a selection is joint or it is not")
+        most = min(self.candidates.rows, MOST_JOINT_PICKS if self.joint else MOST_PICKS)
+        if type(self.count) is not int or not 1 <= self.count <= most:
+            raise QueryError(f"between 1 and {most} of these rows can be selected at once")
+        if not (isinstance(self.scale, float) and SMALLEST_SCALE <= self.scale <= LARGEST_SCALE):
+            raise QueryError("the scale of a selection lies between 2^-6 and 2^40")
+        if any(re.fullmatch("([0-9a-f]{32})?", digest) is None for digest in (self.estimates, self.barred)):
+            raise QueryError("a selection has digests of its estimates and of the rows that are barred")
+
+    @property
+    def reach(self) -> CandidateReach:
+        """Priced over and over while a plan is made, so computed once for all selections from the same candidates."""
+        return _reach(self.candidates)  # type: ignore[arg-type]  # maps of these kinds are hashed by who they are
+
+    @property
+    def looks_at(self) -> LinearMap:
+        return self.candidates
+
+    @property
+    def answers(self) -> int:
+        return self.count
+
+    @property
+    def purchase(self) -> Hashable:
+        return self.kind, self.candidates.digest, self.count, self.scale, self.joint, self.version
+
+    def footprints(self, accountant: Accountant, filed: Hashable) -> tuple[Footprint, ...]:
+        units, finer = fine_units(partial(accountant.selected_units, self))
+        norm = self.reach.norms[accountant.power]
+        return (Footprint(norm=norm, units=units, version=self.version, finer=finer, block=filed),)
+
+    def fields(self) -> dict[str, object]:
+        given = {"estimates": self.estimates, "barred": self.barred, "scale": self.scale.hex(), "count": self.count}
+        kind = self.JOINT if self.joint else self.kind
+        return {"kind": kind, "strategy": self.candidates.digest, "version": self.version, **given}
+
+    @staticmethod
+    def read(fields: Fields) -> Selected:
+        return Selected(
+            candidates=fields.strategy(),
+            count=fields.take("count", int),
+            scale=fields.scale("scale"),
+            version=fields.take("version", int),
+            estimates=fields.take("estimates", str),
+            barred=fields.take("barred", str),
+            joint=fields.kind == Selected.JOINT,
+        )
+
+
+@lru_cache(maxsize=16)
+def _reach(candidates: LinearMap) -> CandidateReach:
+    return CandidateReach(candidates)
+
+
+def selected_units(accountant: Accountant, selected: Selected, finer: int = 0) -> int:
+    """The loss of a selection where each row of a unit changes every score by at most one: 2kn/g for n picks, and
+    4k/g for any number of joint ones beyond the first.
+
+    In concentrated mode n k^2/(2g^2), or 2k^2/g^2, which bounds the divergences of every order a, each over a, and
+    so holds in RENYI mode too. In units of 2^-(50 + finer), rounded up. A row that is replaced may change a
+    candidate by twice its reach, where that takes values of both signs.
+    """
+    twice = accountant.unit.neighbours is Neighbours.REPLACE_ONE and not selected.reach.one_sign
+    change = accountant.unit.max_contributions * (2 if twice else 1) / Fraction(selected.scale)
+    draws = 1 if selected.joint else selected.count
+    spread = change * (2 if draws == selected.count else 4)  # how far the log ratios of one draw lie apart
+    loss = spread if accountant.power == 1 else spread**2 / 8
+    return math.ceil(draws * loss * (1 << (UNIT_BITS + finer)))
+
+
+def check_candidates(
+    candidates: LinearMap, estimates: Integers, barred: Integers, count: int, domain: Domain, max_rows: int
+) -> tuple[Integers, Integers]:
+    """Copies of the estimates and, sorted, of the barred rows of a selection; refused if they do not fit.
+
+    Nobody else has the copies: what is checked is what is scored.
+    """
+    check_strategy(candidates, domain, max_rows, MOST_CANDIDATES)
+    for norm in candidates.norms(1):
+        columns_of(norm, domain)  # its price may not know all of its columns
+    around, out = np.array(estimates), np.unique(barred)
+    if around.dtype != np.int64 or around.shape != (candidates.rows,):
+        raise QueryError("a selection needs one whole number as the estimate of each candidate")
+    if int(around.min(initial=0)) < -LARGEST_ANSWER or int(around.max(initial=0)) > LARGEST_ANSWER:
+        raise QueryError("the estimates of a selection are whole numbers of at most 2^61")
+    if out.dtype != np.int64 or np.any((out < 0) | (out >= candidates.rows)):
+        raise QueryError("barred rows are numbers of candidates")
+    if count > candidates.rows - len(out):
+        raise QueryError(f"{candidates.rows - len(out)} candidates are left, too few for this selection")
+    return around, out
+
+
+def select_rows(
+    kernel: Kernel,
+    candidates: LinearMap,
+    estimates: Integers,
+    *,
+    count: int,
+    scale: float,
+    barred: Integers = NONE_BARRED,
+    **terms: Unpack[PaymentTerms],
+) -> tuple[Record, Charge]:
+    """The numbers of `count` candidates, picked by their distances |q_i(D) - estimate_i|, one after the other,
+    one commit; with what it was charged.
+
+    Stale is raised where `measure` raises it.
+    """
+    version = kernel.version()
+    around, out = check_candidates(candidates, estimates, barred, count, kernel.domain, kernel.max_rows)
+    near, bars = _digest(around), _digest(out)
+    event = Selected(candidates=candidates, count=count, scale=scale, version=version, estimates=near, barred=bars)
+    scores = np.subtract(kernel._answers(event, candidates), around, out=around)  # millions: no more copies
+    np.abs(scores, out=scores)
+    scores[out] = -1
+    return kernel._buy(event, lambda: kernel._randomness.select(scores, count=count, scale=scale), **terms)
+
+
+def _digest(numbers: NDArray[np.int64]) -> str:
+    return blake2b(numbers.astype("<i8", copy=False).data, digest_size=16).hexdigest()
+
 
 UNIT = 36
 """A weight of 1 is 2^36 in a proposal; with 2^25 rows, all of them together stay below 2^62."""
@@ -117,19 +295,19 @@ def classes_of(scores: Integers) -> tuple[Integers, Integers]:
     largest = int(scores.max(initial=0))
     if largest <= len(scores):
         counts = np.bincount(scores[scores >= 0])
-        found = np.flatnonzero(counts)
-        return found[::-1].astype(np.int64), counts[found][::-1].astype(np.int64)
-    found, counts = np.unique(scores[scores >= 0], return_counts=True)
-    return found[::-1].copy(), counts[::-1].astype(np.int64)
+        values = np.flatnonzero(counts)
+        return values[::-1].astype(np.int64), counts[values][::-1].astype(np.int64)
+    values, counts = np.unique(scores[scores >= 0], return_counts=True)
+    return values[::-1].copy(), counts[::-1].astype(np.int64)
 
 
 def places_of(scores: Integers, picked: Sequence[tuple[int, int]]) -> Integers:
     """The places of picked rows, each given by its score and its number among the places of that score."""
-    wanted = np.array(picked, np.int64).reshape(-1, 2)
-    rows = np.zeros(len(wanted), np.int64)
-    for score in np.unique(wanted[:, 0]):  # one class at a time: all of them together can be nearly all places
-        own = wanted[:, 0] == score
-        rows[own] = np.flatnonzero(scores == score)[wanted[own, 1]]
+    picks = np.array(picked, np.int64).reshape(-1, 2)
+    rows = np.zeros(len(picks), np.int64)
+    for score in np.unique(picks[:, 0]):  # one class at a time: all of them together can be nearly all places
+        in_class = picks[:, 0] == score
+        rows[in_class] = np.flatnonzero(scores == score)[picks[in_class, 1]]
     return rows
 
 

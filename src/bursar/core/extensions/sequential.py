@@ -32,35 +32,35 @@ class Sequential:
         self.total = self.total or self.new_profile().spent_by_partition()
 
     def add(self, footprints: Iterable[Footprint]) -> None:
-        for block, own in _by_block(footprints).items():
+        for block, bought in _by_block(footprints).items():
             if block in self.largest:
                 profile = self._profile(block).copy()
-                profile.add(own)
+                profile.add(bought)
                 self.refined[block] = profile
                 spent = profile.spent_by_partition()
             else:
-                self.bought[block] = own
-                spent = self.new_profile().spent_by_partition(own)
+                self.bought[block] = bought
+                spent = self.new_profile().spent_by_partition(bought)
             self.total = self._raised(self.total, block, spent)
             self.largest[block] = spent
 
     def copy(self) -> Sequential:
-        kept = (dict(self.bought), dict(self.refined), dict(self.largest))
-        return Sequential(self.new_profile, *kept, self.total)
+        parts = (dict(self.bought), dict(self.refined), dict(self.largest))
+        return Sequential(self.new_profile, *parts, self.total)
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         return max(self.spent_by_partition(plus))
 
     def spent_by_partition(self, plus: Iterable[Footprint] = ()) -> list[int]:
         total = self.total
-        for block, own in _by_block(plus).items():
-            total = self._raised(total, block, self._profile(block).spent_by_partition(own))
+        for block, more in _by_block(plus).items():
+            total = self._raised(total, block, self._profile(block).spent_by_partition(more))
         return list(total)
 
     def _raised(self, total: list[int], block: Hashable, spent: list[int]) -> list[int]:
         """The sums with what a measurement costs now instead of what it cost before."""
         before = self.largest.get(block, [0] * len(total))
-        return [one + now - then for one, now, then in zip(total, spent, before, strict=True)]
+        return [bound + now - then for bound, now, then in zip(total, spent, before, strict=True)]
 
     def _profile(self, block: Hashable) -> Profile:
         """The profile of one measurement, which is laid out where it is refined, and forgotten where it is not."""

@@ -1,4 +1,4 @@
-"""At least so many of a few columns have given values: a query for every choice of values, none of them written out."""
+"""Threshold queries: r of k columns have given values; a query for every choice of values, none of them written out."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from itertools import combinations
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.queries.linear_map import Counts
-from bursar.core.queries.mask import LARGEST_JOINT, Mask
-from bursar.core.queries.norm import PAIR_CELLS, Norm, outer
-from bursar.core.queries.steps import Steps
+from bursar.core.queries.linear_map import PAIR_CELLS, Counts, Header, Norm, outer
+from bursar.core.queries.mask import LARGEST_JOINT, Mask, Steps
 from bursar.errors import QueryError
 
 LARGEST_TABLE = 2**26
@@ -59,10 +57,10 @@ class Hits(Norm):
             return self
         masks, factors = [], []
         for mask, factor in zip(self.masks, self.factors, strict=True):
-            own = column in mask.attrs
+            has_column = column in mask.attrs
             table = factor.reshape(mask.sizes)
-            factors.append(table.take(cell, mask.attrs.index(column)).ravel() if own else factor)
-            masks.append(mask.sliced(column, cell) if own else mask)
+            factors.append(table.take(cell, mask.attrs.index(column)).ravel() if has_column else factor)
+            masks.append(mask.sliced(column, cell) if has_column else mask)
         shared = np.asarray(self.shared.take(1, self.columns.index(column)))
         return replace(self, masks=tuple(masks), factors=tuple(factors), shared=shared)
 
@@ -71,9 +69,9 @@ class Hits(Norm):
             return [(self, np.arange(size))]
         equal: dict[tuple[bytes, ...], tuple[Norm, list[int]]] = {}
         for cell in range(size):
-            own = self.at(column, cell)
-            equal.setdefault(tuple(factor.tobytes() for factor in own.factors), (own, []))[1].append(cell)
-        return [(own, np.array(cells)) for own, cells in equal.values() if own.largest() > 0]
+            norm = self.at(column, cell)
+            equal.setdefault(tuple(factor.tobytes() for factor in norm.factors), (norm, []))[1].append(cell)
+        return [(norm, np.array(cells)) for norm, cells in equal.values() if norm.largest() > 0]
 
     def pairs(self) -> Integers | None:
         """At least sum_j |q_j(v) - q_j(w)| for all pairs of cells; None where there are more than 2,048 cells."""
@@ -140,6 +138,19 @@ class Thresholds:
 
         return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
 
+    def packed(self) -> tuple[Header, list[Integers]]:
+        """What its bytes say, among those of products: a shape, and the chosen rows if there are any."""
+        shape = {"attrs": self.attrs, "sizes": self.sizes, "least": self.least}
+        if self.chosen is None:
+            return {**shape, "chosen": None}, []
+        return {**shape, "chosen": len(self.chosen)}, [self.chosen]
+
+    @staticmethod
+    def unpacked(shape: Header, numbers: Integers) -> Thresholds:
+        """The thresholds of a shape, whose chosen rows are the last numbers."""
+        chosen = None if shape["chosen"] is None else numbers[len(numbers) - shape["chosen"] :]
+        return Thresholds(tuple(shape["attrs"]), tuple(shape["sizes"]), shape["least"], chosen)
+
     def apply(self, counts: Counts) -> Integers:
         return self._answers(counts(self.attrs))
 
@@ -151,10 +162,10 @@ class Thresholds:
         marginals = {tuple(range(k)): table}  # over so many columns, one value long along the others
         for size in range(k, self.least - 1, -1):
             if size < k:
-                marginals = {kept: _summed(marginals, kept) for kept in combinations(range(k), size)}
+                marginals = {columns: _summed(marginals, columns) for columns in combinations(range(k), size)}
             times = (-1) ** (size - self.least) * math.comb(size - 1, size - self.least)
-            for kept, marginal in marginals.items():
-                answers += times * marginal[tuple(row if i in kept else 0 for i, row in enumerate(rows))]
+            for columns, marginal in marginals.items():
+                answers += times * marginal[tuple(row if i in columns else 0 for i, row in enumerate(rows))]
         return answers.ravel()
 
     def norms(self, power: int) -> tuple[Norm, ...]:
@@ -188,8 +199,8 @@ class Thresholds:
         """q_y(v) for the chosen rows y and all cells v."""
         places = zip(*(np.unravel_index(cells, self.sizes) for cells in (chosen, np.arange(self.cells))), strict=True)
         matches = np.zeros((len(chosen), self.cells), np.int64)
-        for own, values in places:
-            matches += own[:, None] == values[None, :]
+        for row_values, values in places:
+            matches += row_values[:, None] == values[None, :]
         return (matches >= self.least).astype(np.int64)
 
     def largest(self) -> int:
@@ -202,10 +213,10 @@ class Thresholds:
         return replace(self, chosen=places if self.chosen is None else self.chosen[places])
 
 
-def _summed(marginals: dict[tuple[int, ...], Integers], kept: tuple[int, ...]) -> Integers:
+def _summed(marginals: dict[tuple[int, ...], Integers], columns: tuple[int, ...]) -> Integers:
     """The counts over some columns, from those over any one column more."""
-    wider = next(names for names in marginals if set(kept) < set(names))
-    (gone,) = set(wider) - set(kept)
+    wider = next(names for names in marginals if set(columns) < set(names))
+    (gone,) = set(wider) - set(columns)
     summed: Integers = marginals[wider].sum(axis=gone, keepdims=True)
     return summed
 

@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
-from bursar.core.queries.linear_map import Counts, LinearMap
-from bursar.core.queries.mask import Mask
-from bursar.core.queries.norm import PAIR_CELLS, Norm
-from bursar.core.queries.steps import Steps
+from bursar.core.queries.linear_map import PAIR_CELLS, Counts, Header, LinearMap, Norm
+from bursar.core.queries.mask import Mask, Steps
 from bursar.errors import QueryError
 
 LARGEST_PERIOD = 2**23
@@ -27,6 +25,8 @@ LARGEST_WEIGHT = 2**26
 LARGEST_SHIFT = 64
 LARGEST_ROWS = 2**36
 """A weight times so many rows fits in 64 bits."""
+
+HEADER = ("column", "size", "first", "start", "period", "shift", "max_rows")
 
 OUTWARD = 1 + 2.0**-30
 """A bound is multiplied by this last: far more than the arithmetic that made it can have lost."""
@@ -124,6 +124,18 @@ class Transform:
 
         return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
 
+    def packed(self) -> tuple[Header, list[Integers]]:
+        """What its bytes say: a header, and arrays."""
+        header = {name: getattr(self, name) for name in HEADER}
+        return {"kind": "transform", "cells": len(self.cell_weights), **header}, [self.row_weights, self.cell_weights]
+
+    @staticmethod
+    def unpacked(header: Header, numbers: Integers) -> Transform:
+        rows, cells = np.split(numbers, [header["period"] - 1])
+        if len(cells) != header["cells"]:
+            raise ValueError("a transform has another number of cells than it says")
+        return Transform(**{name: header[name] for name in HEADER}, row_weights=rows, cell_weights=cells)
+
     def apply(self, counts: Counts) -> Integers:
         cells = len(self.cell_weights)
         padded = np.zeros(2 * self.period)
@@ -199,17 +211,17 @@ WEIGHT_ERROR = 2.0**-49
 
 def factors_of(length: int) -> tuple[int, ...] | None:
     """The factors that a length is transformed by; None where it has a prime factor above `LARGEST_FACTOR`."""
-    found: list[int] = []
-    rest, prime = length, 2
-    while rest > 1 and prime <= LARGEST_FACTOR:
-        while rest % prime == 0:
-            rest //= prime
-            if found and found[-1] * prime <= PREFERRED_FACTOR:
-                found[-1] *= prime
+    factors: list[int] = []
+    left, prime = length, 2
+    while left > 1 and prime <= LARGEST_FACTOR:
+        while left % prime == 0:
+            left //= prime
+            if factors and factors[-1] * prime <= PREFERRED_FACTOR:
+                factors[-1] *= prime
             else:
-                found.append(prime)
+                factors.append(prime)
         prime += 1
-    return tuple(found) if rest == 1 else None
+    return tuple(factors) if left == 1 else None
 
 
 def smooth_from(least: int) -> int:
@@ -239,22 +251,22 @@ def dft(values: Reals) -> tuple[Reals, Reals]:
     length = len(values)
     re: Reals = np.array(values, np.float64)
     im: Reals = np.zeros(length)
-    done, rest = 1, length
+    done, left = 1, length
     for factor in factors_of(length) or ():
-        rest //= factor
+        left //= factor
         cosine, sine = _weights(factor, np.outer(np.arange(factor), np.arange(factor)))
-        re, im = (_split(part, done, factor, rest) for part in (re, im))
+        re, im = (_split(part, done, factor, left) for part in (re, im))
         re, im = cosine @ re + sine @ im, cosine @ im - sine @ re
-        cosine, sine = _weights(factor * rest, np.outer(np.arange(factor), np.arange(rest)))
-        re, im = (part.reshape(factor, done, rest) for part in (re, im))
+        cosine, sine = _weights(factor * left, np.outer(np.arange(factor), np.arange(left)))
+        re, im = (part.reshape(factor, done, left) for part in (re, im))
         cosine, sine = cosine[:, None, :], sine[:, None, :]
         re, im = re * cosine + im * sine, im * cosine - re * sine
         done *= factor
     return re.reshape(length), im.reshape(length)
 
 
-def _split(part: Reals, done: int, factor: int, rest: int) -> Reals:
-    return part.reshape(done, factor, rest).transpose(1, 0, 2).reshape(factor, done * rest)
+def _split(part: Reals, done: int, factor: int, left: int) -> Reals:
+    return part.reshape(done, factor, left).transpose(1, 0, 2).reshape(factor, done * left)
 
 
 def _weights(length: int, power: NDArray[np.int64]) -> tuple[Reals, Reals]:

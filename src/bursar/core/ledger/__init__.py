@@ -1,9 +1,8 @@
 """TRUSTED. The one place where spending is decided and remembered: log, holds, keyed answers, secrets; and the queue.
 
 `ledger.py` is the protocol; `SqliteLedger` (a file) and `MemoryLedger` keep it. `transaction.py` says what each verb
-means over named rows and a log, `group_commit.py` lets threads share a disk write, `medium.py` and `memory.py` are the
-two places where rows live; the first also remembers what was verified. `database.py` reads and writes sealed rows,
-`chain.py` and `record_codec.py` are hashes and bytes, `verify.py` reads everything, `anchor.py` finds an older file.
+means over named rows and a log, and lets threads share a disk write; `database.py` and `memory.py` are the two places
+where rows live. `chain.py` and `record_codec.py` are hashes and bytes, `integrity.py` finds an older or a damaged file.
 """
 
 from bursar.core.ledger.ledger import UNKNOWN, Charter, Claim, Health, Hold, Ledger, Purpose, Record, Transaction

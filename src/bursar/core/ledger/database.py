@@ -1,4 +1,4 @@
-"""One SQLite connection that speaks of sealed rows, a chained log and strategies instead of SQL.
+"""A SQLite connection that speaks of sealed rows, a chained log and strategies; and the medium that writes through it.
 
 Every row of a sealed table carries a seal, and its name stands a second time in the table `directory`: a changed
 row does not fit its seal, and a row that damage has made unreachable is missing in one place only. So a lookup
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.ledger import Charter
+from bursar.core.ledger.ledger import Charter, Record
 from bursar.core.ledger.transaction import TABLES
 from bursar.core.queries import LinearMap
 from bursar.errors import LedgerError
@@ -46,6 +46,9 @@ SCHEMA = (
     "CREATE TABLE directory (entry TEXT PRIMARY KEY) WITHOUT ROWID",
     *(_TABLE.format(table) for table in SEALED),
 )
+
+Row = tuple[Any, ...]
+"""What SQLite returns: of any type, where the file was tampered with."""
 
 # Also what Python makes of SQLite running out of memory, and of an error text that quotes damaged bytes.
 FAULTS = (sqlite3.Error, MemoryError, UnicodeError)
@@ -108,10 +111,10 @@ class Database:
             self.close()
             raise
 
-    def run(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, parameters: tuple[object, ...] = ()) -> list[Row]:
         return list(self.stream(sql, parameters))
 
-    def stream(self, sql: str, parameters: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    def stream(self, sql: str, parameters: tuple[object, ...] = ()) -> Iterator[Row]:
         if self.fault is not None:
             raise self.fault
         try:
@@ -260,11 +263,14 @@ class Database:
                 raise self._damaged()
             yield row[0], self._unseal(table, *row)
 
-    def _unseal(self, table: str, name: Any, body: Any, seal: Any) -> bytes:
-        whole = isinstance(name, str) and isinstance(body, bytes)
-        if not whole or chain.seal(self.charter_hash, table, name, body) != seal:
+    def _unseal(self, table: str, name: object, body: object, seal: object) -> bytes:
+        if (
+            not isinstance(name, str)
+            or not isinstance(body, bytes)
+            or chain.seal(self.charter_hash, table, name, body) != seal
+        ):
             raise self._damaged()
-        return bytes(body)
+        return body
 
     def _must_read(self, name: str) -> bytes:
         body = self.read("meta", name)
@@ -310,15 +316,108 @@ class Database:
 
     def strategy(self, digest: str) -> LinearMap:
         """The strategy of a digest: one object for all records that refer to it, as long as it is remembered."""
-        known = self._decoded.get(digest)
-        if known is None:
+        strategy = self._decoded.get(digest)
+        if strategy is None:
             if len(self._decoded) >= MOST_DECODED:
                 self._decoded.clear()
-            known = self._decoded[digest] = self._read_strategy(digest)
-        return known
+            strategy = self._decoded[digest] = self._read_strategy(digest)
+        return strategy
 
     def _read_strategy(self, digest: str) -> LinearMap:
         rows = self.run("SELECT body FROM strategies WHERE digest = ?", (digest,))
         if len(rows) != 1 or not isinstance(rows[0][0], bytes):
             raise self._failed(LedgerError(f"a strategy is missing: {_DAMAGED}"))
         return codec.decode_strategy(digest, rows[0][0])
+
+
+class SqliteMedium:
+    """Implements `Medium`. After any fault the connection is thrown away: what it still held is not durable.
+
+    A fault inside a work fails the whole commit, even if the work swallows it: every later statement raises it again.
+    """
+
+    def __init__(self, connect: Callable[[], Database], log: Log, committed: Callable[[LedgerState], None]) -> None:
+        self._connect = connect
+        self._log = log
+        self._tell = committed  # hears of every commit that wrote something, before anybody's result is released
+        self._connection: Database | None = None
+
+    @property
+    def rows(self) -> Database:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def begin(self) -> None:
+        self.rows.begin()
+        self._durable = self._state = self.rows.state()
+        self._changes = self.rows.changes
+        self._pending: list[Record] = []
+
+    def mark(self) -> None:
+        self.rows.run("SAVEPOINT work")
+        self._marked = (self._state, len(self._pending))
+
+    def restore(self) -> None:
+        self.rows.run("ROLLBACK TO work")
+        self.keep()
+        state, length = self._marked
+        self._state = replace(state, fence=self._state.fence)  # a number once given out stays given out
+        del self._pending[length:]
+
+    def keep(self) -> None:
+        self.rows.run("RELEASE work")
+
+    def commit(self) -> None:
+        wrote = self.rows.changes != self._changes or self._state != self._durable
+        if wrote:
+            self._state = replace(self._state, commits=self._state.commits + 1)
+            self.rows.put_state(self._state)
+        self.rows.run("COMMIT")
+        if wrote:
+            self._tell(self._state)
+        self.rows.forget()
+
+    def abort(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def last(self) -> int:
+        return self._state.position
+
+    def append(self, record: Record, body: bytes) -> None:
+        hash_ = chain.link(self._state.chain, body)
+        self.rows.append(record.position, body, hash_)
+        self._state = replace(self._state, position=record.position, chain=hash_)
+        self._pending.append(record)
+
+    def committed(self, after: int) -> Sequence[Record]:
+        return self._log.records(self.rows, after=max(after, 0), end=self._durable, known=self._log.verified)
+
+    def pending(self) -> Sequence[Record]:
+        return tuple(self._pending)
+
+    def next_fence(self) -> int:
+        self._state = replace(self._state, fence=self._state.fence + 1)
+        return self._state.fence
+
+
+class Log:
+    """How far this process has verified the log of one ledger; threads share it.
+
+    Guarantees: every record it returns lies on an unbroken chain from the charter to the end that was given, and the
+    chain runs through the last record that was verified before: a history that was exchanged is noticed.
+    """
+
+    def __init__(self, charter_hash: bytes) -> None:
+        self.verified = (0, charter_hash)
+
+    def records(self, database: Database, *, after: int, end: LedgerState, known: tuple[int, bytes]) -> list[Record]:
+        """Records after a position up to `end`; `known` is `verified` from before the database's snapshot."""
+        if end.position < known[0] or database.chain_at(known[0]) != known[1]:
+            raise LedgerError("the ledger was replaced by an older or another one while it was open")
+        start, hash_ = known if after >= known[0] else (after, database.chain_at(after))
+        checked = [row for row in database.walk(start, hash_, end) if row[0] > after]
+        self.verified = (end.position, end.chain)
+        return [codec.decode_record(position, body, database.strategy) for position, body in checked]

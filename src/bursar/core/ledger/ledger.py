@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from bursar.core.accounting.events import Event
 from bursar.core.ledger import chain
 
 T = TypeVar("T")
-Charter = Mapping[str, Any]
+Charter = Mapping[str, object]
 """What a ledger is bound to for life: data-set id, domain, unit, budget. Plain JSON values."""
 
 

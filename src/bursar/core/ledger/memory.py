@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.group_commit import GroupCommit
 from bursar.core.ledger.ledger import Charter, Health, Record, Transaction
-from bursar.core.ledger.transaction import TABLES, drop_expired, erase_texts, stored_answer
+from bursar.core.ledger.transaction import TABLES, GroupCommit, drop_expired, erase_texts, stored_answer
 from bursar.core.queries import LinearMap
 from bursar.errors import LedgerError
 

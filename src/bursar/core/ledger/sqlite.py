@@ -15,13 +15,10 @@ from types import MappingProxyType
 from typing import Self, TypeVar
 
 from bursar.core.ledger import record_codec as codec
-from bursar.core.ledger.anchor import Anchor, advance_anchor, anchor_path, read_anchor
-from bursar.core.ledger.database import Database, LedgerState
-from bursar.core.ledger.group_commit import GroupCommit
+from bursar.core.ledger.database import Database, LedgerState, Log, SqliteMedium
+from bursar.core.ledger.integrity import Anchor, advance_anchor, anchor_path, check_everything, read_anchor
 from bursar.core.ledger.ledger import Charter, Health, Record, Transaction
-from bursar.core.ledger.medium import Log, SqliteMedium
-from bursar.core.ledger.transaction import drop_expired, erase_texts, stored_answer
-from bursar.core.ledger.verify import check_everything
+from bursar.core.ledger.transaction import GroupCommit, drop_expired, erase_texts, stored_answer
 from bursar.core.queries import LinearMap
 from bursar.errors import LedgerError
 
@@ -286,8 +283,8 @@ def _sync(directory: Path) -> None:
 
 
 def _compare(stored: Charter, given: Charter) -> None:
-    asked: Charter = codec.from_json(codec.to_json(dict(given)))
-    either = sorted(stored.keys() | asked.keys())
-    differ = [key for key in either if codec.to_json([stored.get(key)]) != codec.to_json([asked.get(key)])]
+    expected: Charter = codec.from_json(codec.to_json(dict(given)))
+    either = sorted(stored.keys() | expected.keys())
+    differ = [key for key in either if codec.to_json([stored.get(key)]) != codec.to_json([expected.get(key)])]
     if differ:
         raise LedgerError(f"the ledger belongs to another charter; what differs: {', '.join(differ)}")

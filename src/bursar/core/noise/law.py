@@ -8,7 +8,7 @@ from enum import Enum
 from fractions import Fraction
 
 from bursar.core.extensions.renyi import laplace_divergence
-from bursar.errors import GoalError
+from bursar.errors import BudgetError, GoalError
 
 UNIT_BITS = 50
 """Losses are integers in units of 2^-50, always rounded up."""
@@ -70,3 +70,21 @@ class Noise:
         if self.kind is NoiseKind.GAUSSIAN:
             return self.scale**2
         return 0.5 / math.sinh(0.5 / self.scale) ** 2  # the same number, without cancellation for large b
+
+
+def to_units(budget: float) -> int:
+    """A budget in units of 2^-50, rounded down."""
+    if not (math.isfinite(budget) and 0 <= budget <= 1000):
+        raise BudgetError(asked=budget, left=1000, unit="budget")
+    return math.floor(math.ldexp(budget, UNIT_BITS))  # a float times a power of two is exact
+
+
+def from_units(units: int) -> float:
+    """A loss as an ordinary number, rounded up to a float."""
+    nearest = units / 2**UNIT_BITS
+    return nearest if Fraction(nearest) >= Fraction(units, 2**UNIT_BITS) else math.nextafter(nearest, math.inf)
+
+
+def left_of(units: int) -> float:
+    """What is left as an ordinary number, rounded down to a float."""
+    return -from_units(-units)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bursar.core.extensions.refine import noise_down
 from bursar.core.extensions.select import select
-from bursar.core.noise import bulk
+from bursar.core.noise import exact_sampler
 from bursar.core.noise.law import Noise, NoiseKind
 
 
@@ -44,8 +44,8 @@ class SystemRandomness:
         if size < 0:
             raise ValueError("the number of draws is negative")
         if noise.kind is NoiseKind.LAPLACE:
-            return bulk.laplace(noise.scale, size)
-        return bulk.gaussian(noise.scale, size)
+            return exact_sampler.laplace(noise.scale, size)
+        return exact_sampler.gaussian(noise.scale, size)
 
     def refine(self, current: NDArray[np.int64], before: Noise, after: Noise) -> NDArray[np.int64]:
         """Draws of `after` under draws of `before`; both are Laplace, as every `Refined` says."""

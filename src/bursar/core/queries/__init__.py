@@ -6,16 +6,14 @@ transforms of one column. Predicate: one count under a condition on more columns
 least so many of a few columns have given values, for all values at once.
 """
 
+from bursar.core.extensions.hull import Ceiling, Hull
 from bursar.core.extensions.predicate import Predicate, Quorum, Within
 from bursar.core.extensions.thresholds import Thresholds
 from bursar.core.extensions.transform import Transform
-from bursar.core.queries.linear_map import Counts, LinearMap
+from bursar.core.queries.linear_map import Counts, LinearMap, Norm
 from bursar.core.queries.map_codec import decode, encode
-from bursar.core.queries.mask import LARGEST_JOINT, Mask
-from bursar.core.queries.norm import Ceiling, Hull, Norm
-from bursar.core.queries.product import MOST_COLUMNS, Product
-from bursar.core.queries.stack import Stack
-from bursar.core.queries.steps import Steps
+from bursar.core.queries.mask import LARGEST_JOINT, Mask, Steps
+from bursar.core.queries.product import MOST_COLUMNS, Product, Stack
 
 __all__ = [
     "LARGEST_JOINT",

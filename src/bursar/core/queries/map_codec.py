@@ -8,33 +8,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.extensions.predicate import Predicate, Quorum, Within
+from bursar.core.extensions.predicate import Predicate
 from bursar.core.extensions.thresholds import Thresholds
 from bursar.core.extensions.transform import Transform
-from bursar.core.queries.linear_map import LinearMap
-from bursar.core.queries.mask import Mask
-from bursar.core.queries.product import Product
-from bursar.core.queries.stack import Stack
-from bursar.core.queries.steps import Steps
+from bursar.core.queries.linear_map import Header, LinearMap
+from bursar.core.queries.mask import Mask, Steps
+from bursar.core.queries.product import Product, Stack
 from bursar.errors import LedgerError, QueryError
-
-TRANSFORM = ("column", "size", "first", "start", "period", "shift", "max_rows")
 
 
 def encode(linear_map: LinearMap) -> bytes:
     """The one byte string of a map; equal maps give equal bytes."""
-    if isinstance(linear_map, Transform):
-        numbers = {name: getattr(linear_map, name) for name in TRANSFORM}
-        header = {"kind": "transform", "cells": len(linear_map.cell_weights), **numbers}
-        return _packed(header, [linear_map.row_weights, linear_map.cell_weights])
-    if isinstance(linear_map, Predicate):
-        facts = {"attrs": linear_map.attrs, "sizes": linear_map.sizes, "condition": _written(linear_map.condition)}
-        return _packed({"kind": "predicate", **facts}, [])
+    if isinstance(linear_map, Transform | Predicate):
+        return _packed(*linear_map.packed())
     arrays: list[Integers] = []
     if isinstance(linear_map, Stack):
         return _packed({"kind": "stack", "products": [_shape(part, arrays) for part in linear_map.parts]}, arrays)
@@ -42,12 +32,12 @@ def encode(linear_map: LinearMap) -> bytes:
     return _packed({"kind": kind, "products": [_shape(linear_map, arrays)]}, arrays)
 
 
-def _shape(part: LinearMap, arrays: list[Integers]) -> list[dict[str, Any]] | dict[str, Any]:
+def _shape(part: LinearMap, arrays: list[Integers]) -> list[Header] | Header:
     """What the header says about a product, or about thresholds; their arrays are put behind those already there."""
     if isinstance(part, Thresholds):
-        arrays += [] if part.chosen is None else [part.chosen]
-        chosen = None if part.chosen is None else len(part.chosen)
-        return {"attrs": part.attrs, "sizes": part.sizes, "least": part.least, "chosen": chosen}
+        shape, chosen = part.packed()
+        arrays += chosen
+        return shape
     if not isinstance(part, Product):
         raise LedgerError(f"a map of kind {type(part).__name__} cannot be stored")
     shapes = []
@@ -59,7 +49,7 @@ def _shape(part: LinearMap, arrays: list[Integers]) -> list[dict[str, Any]] | di
     return shapes
 
 
-def _packed(header: dict[str, Any], arrays: list[Integers]) -> bytes:
+def _packed(header: Header, arrays: list[Integers]) -> bytes:
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
     body = b"".join(np.ascontiguousarray(a, "<i8").tobytes() for a in arrays)
     return len(text).to_bytes(8, "little") + text + body
@@ -71,24 +61,22 @@ def decode(data: bytes) -> LinearMap:
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])
         numbers = np.frombuffer(data, "<i8", offset=8 + length).astype(np.int64)
-        found = READERS.get(header["kind"], _products)(header, numbers)
-        canonical = encode(found) == data
+        linear_map = READERS.get(header["kind"], _products)(header, numbers)
+        canonical = encode(linear_map) == data
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, QueryError) as fault:
         raise LedgerError("a stored strategy cannot be read") from fault
     if not canonical:
         raise LedgerError("a stored strategy cannot be read")
-    return found
+    return linear_map
 
 
-def _products(header: dict[str, Any], numbers: Integers) -> LinearMap:
+def _products(header: Header, numbers: Integers) -> LinearMap:
     products: list[Product | Thresholds] = []
     used = 0
     for shapes in header["products"]:
         if isinstance(shapes, dict):
-            length = shapes["chosen"]
-            chosen = None if length is None else numbers[used : used + length]
-            used += length or 0
-            products.append(Thresholds(tuple(shapes["attrs"]), tuple(shapes["sizes"]), shapes["least"], chosen))
+            used += shapes["chosen"] or 0
+            products.append(Thresholds.unpacked(shapes, numbers[:used]))
             continue
         masks = []
         for shape in shapes:
@@ -101,30 +89,8 @@ def _products(header: dict[str, Any], numbers: Integers) -> LinearMap:
     return Stack(tuple(products)) if header["kind"] == "stack" else products[0]
 
 
-def _transform(header: dict[str, Any], numbers: Integers) -> Transform:
-    rows, cells = np.split(numbers, [header["period"] - 1])
-    if len(cells) != header["cells"]:
-        raise ValueError("a transform has another number of cells than it says")
-    return Transform(**{name: header[name] for name in TRANSFORM}, row_weights=rows, cell_weights=cells)
-
-
-def _predicate(header: dict[str, Any], numbers: Integers) -> Predicate:
-    return Predicate(tuple(header["attrs"]), tuple(header["sizes"]), _read(header["condition"]))
-
-
-def _written(part: Within | Quorum) -> list[Any]:
-    """A set as its column and ranges, anything else as its number and parts."""
-    if isinstance(part, Within):
-        return [part.column, part.ranges]
-    return [part.least, [_written(each) for each in part.parts]]
-
-
-def _read(written: list[Any]) -> Within | Quorum:
-    what, inner = written
-    if isinstance(what, str):
-        return Within(what, tuple((low, high) for low, high in inner))
-    return Quorum(what, tuple(_read(each) for each in inner))
-
-
-READERS: dict[str, Callable[[dict[str, Any], Integers], LinearMap]] = {"transform": _transform, "predicate": _predicate}
-"""Who reads what is no product and no stack."""
+READERS: dict[str, Callable[[Header, Integers], LinearMap]] = {
+    "transform": Transform.unpacked,
+    "predicate": Predicate.unpacked,
+}
+"""What reads the bytes of maps that are no products: a closed list."""

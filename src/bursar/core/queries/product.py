@@ -1,4 +1,4 @@
-"""Kronecker products of masks on disjoint columns: the ordinary GROUP BY with a WHERE."""
+"""Kronecker products of masks on disjoint columns, the ordinary GROUP BY with a WHERE; and stacks of them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 
 from bursar.arrays import Integers
-from bursar.core.queries.linear_map import Counts, LinearMap
+from bursar.core.extensions.thresholds import Thresholds
+from bursar.core.queries.linear_map import Counts, LinearMap, Norm
 from bursar.core.queries.mask import Mask
-from bursar.core.queries.norm import Norm
 from bursar.errors import QueryError
 
 MOST_COLUMNS = 32
@@ -75,7 +76,7 @@ class Product:
         return math.prod(mask.steps.largest() for mask in self.masks)
 
     def take(self, rows: Sequence[int]) -> LinearMap:
-        from bursar.core.queries.stack import Stack
+        from bursar.core.queries.product import Stack
 
         if list(rows) == list(range(self.rows)):
             return self
@@ -91,3 +92,46 @@ class Product:
             row, pick = divmod(row, mask.rows)
             picks.insert(0, pick)
         return Product(tuple(mask.take([pick]) for mask, pick in zip(self.masks, picks, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """The rows of all parts in order."""
+
+    parts: tuple[Product | Thresholds, ...]
+
+    @cached_property
+    def attrs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.attrs))
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    @cached_property
+    def digest(self) -> str:
+        from bursar.core.queries.map_codec import encode  # the codec knows every kind of map
+
+        return hashlib.blake2b(encode(self), digest_size=16).hexdigest()
+
+    def apply(self, counts: Counts) -> Integers:
+        return np.concatenate([part.apply(counts) for part in self.parts] or [np.zeros(0, np.int64)])
+
+    def norms(self, power: int) -> tuple[Norm, ...]:
+        return tuple(norm for part in self.parts for norm in part.norms(power))
+
+    def largest(self) -> int:
+        return max((part.largest() for part in self.parts), default=0)
+
+    def take(self, rows: Sequence[int]) -> LinearMap:
+        numbers = np.asarray(rows, np.int64)
+        if np.any(numbers < 0) or np.any(numbers >= self.rows):
+            raise QueryError("a row is taken that is not there")
+        ends = np.cumsum([part.rows for part in self.parts])
+        places = np.searchsorted(ends, numbers, side="right").tolist()
+        picked: list[Product | Thresholds] = []
+        for place, run in groupby(zip(places, numbers.tolist(), strict=True), key=lambda pair: pair[0]):
+            part = self.parts[place]
+            part_rows = [row - int(ends[place]) + part.rows for _, row in run]
+            picked += [part.take(part_rows)] if isinstance(part, Thresholds) else map(part.row, part_rows)
+        return picked[0] if len(picked) == 1 else Stack(tuple(picked))

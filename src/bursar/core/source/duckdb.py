@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain, Unit
-from bursar.core.queries import Predicate, Quorum, Within
+from bursar.core.extensions.predicate import Predicate, check_columns, condition_sql
 from bursar.core.source.coding import Coding, as_text, coding
 from bursar.core.source.raw import Connection, Raw, attempt, open_raw
-from bursar.core.source.source import check_columns, table_shape
+from bursar.core.source.source import table_shape
 from bursar.errors import SourceError
 
 FAILED = "the data could not be counted; ask the data owner to look at the source"
@@ -104,7 +104,7 @@ class DuckDBSource:
 
     def count(self, predicate: Predicate) -> int:
         check_columns(self._domain, predicate)
-        condition = _condition(predicate.condition, self._domain)
+        condition = condition_sql(predicate.condition, self._domain)
         sql = f"SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows FROM cells WHERE {condition}"
         return attempt(lambda: int(self._fetch(sql)["rows"][0]), FAILED)
 
@@ -113,12 +113,12 @@ class DuckDBSource:
 
     def _counted(self, columns: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.int64]:
         selected = ", ".join([*columns, "CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows"])
-        found = self._fetch(f"SELECT {selected} FROM cells GROUP BY ALL")
-        cells = np.zeros(len(found["rows"]), dtype=np.int64)
+        fetched = self._fetch(f"SELECT {selected} FROM cells GROUP BY ALL")
+        cells = np.zeros(len(fetched["rows"]), dtype=np.int64)
         for column, size in zip(columns, shape, strict=True):
-            cells = cells * size + found[column]
+            cells = cells * size + fetched[column]
         counts = np.zeros(math.prod(shape), dtype=np.int64)
-        counts[cells] = found["rows"]
+        counts[cells] = fetched["rows"]
         return counts.reshape(shape)
 
     def _hashed_cells(self) -> tuple[str, ...]:
@@ -155,19 +155,6 @@ class DuckDBSource:
         for part in parts:
             keyed.update(len(part).to_bytes(8, "little") + part)
         return keyed.hexdigest()
-
-
-def _condition(part: Within | Quorum, domain: Domain) -> str:
-    """A condition as SQL, made of cell numbers and of the names that `cells` gives its columns, and of nothing else."""
-    if isinstance(part, Within):
-        column = f"c{domain.place(part.column)}"
-        ranges = [f"{column} BETWEEN {low} AND {high - 1}" for low, high in part.ranges]
-        return f"({' OR '.join(ranges or ['FALSE'])})"
-    held = [_condition(each, domain) for each in part.parts]
-    word = {len(held): " AND ", 1: " OR "}.get(part.least)
-    if word is not None:
-        return f"({word.join(held)})"
-    return f"(list_sum([{', '.join(f'CAST({each} AS INTEGER)' for each in held)}]) >= {part.least})"
 
 
 def _connect() -> Connection:

@@ -54,13 +54,6 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-def check_columns(domain: Domain, predicate: Predicate) -> None:
-    """Raise the QueryError that `Source.count` promises."""
-    named = all(name in domain for name in predicate.attrs)
-    if not named or domain.sizes(predicate.attrs) != predicate.sizes:
-        raise QueryError("a condition does not fit the columns of the data")
-
-
 def table_shape(domain: Domain, attrs: tuple[str, ...]) -> tuple[int, ...]:
     """The shape of `Source.table`, or the QueryError that it promises."""
     for name in attrs:

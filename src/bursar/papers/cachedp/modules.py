@@ -12,7 +12,7 @@ import numpy as np
 
 from bursar.arrays import Reals
 from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Refined
-from bursar.core.verbs import Verbs
+from bursar.core.grant import Verbs
 from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import GoalKind

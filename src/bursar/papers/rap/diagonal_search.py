@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from numpy.random import Generator
 
-from bursar.core.verbs import Verbs
+from bursar.core.grant import Verbs
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.plan.spend import Spend

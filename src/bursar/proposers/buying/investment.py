@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Reals
 from bursar.core.accounting import Noise, NoiseKind
+from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import Verbs
 from bursar.estimation.estimate import ErrorLaw, Estimate, WeightedRows
 from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.goal import Goal, GoalKind

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Event, Measured, Mode, Noise, NoiseKind, Refined
+from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap, Product
-from bursar.core.verbs import Verbs
 from bursar.planner.offer import Views
 from bursar.tails.grouped_rows import DrawTerm, GroupedRows, Terms
 from bursar.views.measurements import products_of

@@ -13,8 +13,8 @@ import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, Refined, rows_of
+from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
-from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Finer, Reconstruction

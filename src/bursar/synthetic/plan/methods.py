@@ -16,7 +16,8 @@ from importlib.util import find_spec
 
 from bursar.core.accounting import NoiseKind
 from bursar.core.domain import Domain
-from bursar.core.limits import MOST_CANDIDATES, MOST_ROWS
+from bursar.core.extensions.select import MOST_CANDIDATES
+from bursar.core.limits import MOST_ROWS
 from bursar.errors import GoalError, QueryError
 from bursar.synthetic.marginals.answers import Allowance, MarginalPurchase, whole_marginals
 from bursar.synthetic.marginals.estimates import MarginalAccuracy

@@ -14,8 +14,8 @@ from numpy.random import Generator
 
 from bursar.arrays import Codes
 from bursar.core.accounting import Event, Measured, Selected, from_units, left_of
+from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
-from bursar.core.verbs import Verbs
 from bursar.errors import BudgetError, QueryError
 from bursar.goal import Goal
 from bursar.planner.choose import best_payable, binding

@@ -21,7 +21,7 @@ from bursar.arrays import Integers, Reals
 from bursar.core.domain import Domain
 from bursar.core.limits import MOST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps, Thresholds
-from bursar.core.queries.norm import PAIR_CELLS
+from bursar.core.queries.linear_map import PAIR_CELLS
 from bursar.errors import QueryError
 
 MOST_TOGETHER = 5

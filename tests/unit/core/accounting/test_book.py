@@ -16,8 +16,8 @@ from bursar.core.accounting import (
     NoiseKind,
     ReplaceOne,
     Versioned,
-    grid,
 )
+from bursar.core.accounting import profile as grid
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.queries import Product
 from harness.maps import domain_of, mask_of

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
-from bursar.core.accounting import epsilon_of, rho_of
+from bursar.core.budget import epsilon_of, rho_of
 from bursar.errors import ConfigError
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0)

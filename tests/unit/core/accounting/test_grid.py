@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.accounting import grid
-from bursar.core.accounting.grid import FINEST, LARGEST_SUM, Grid, added
+from bursar.core.accounting import profile as grid
+from bursar.core.accounting.profile import FINEST, LARGEST_SUM, Grid, added
 from bursar.core.queries import Mask, Norm, Steps
 from harness.maps import domain_of, mask_of
 

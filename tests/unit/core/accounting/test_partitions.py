@@ -19,9 +19,9 @@ from bursar.core.accounting import (
     Sealed,
     Sequential,
     Versioned,
-    grid,
 )
-from bursar.core.accounting.grid import Grid
+from bursar.core.accounting import profile as grid
+from bursar.core.accounting.profile import Grid
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.queries import LinearMap, Mask, Norm, Product, Steps
 from bursar.errors import ConfigError

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.core.accounting import AddRemove, Footprint, grid, profile
+from bursar.core.accounting import AddRemove, Footprint, profile
+from bursar.core.accounting import profile as grid
 from bursar.core.accounting.profile import LARGEST_LOSS, columns_of
 from bursar.core.queries import Mask, Norm, Product, Steps
 from bursar.errors import BudgetError, QueryError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.accounting.rows import gathered, rows_of
+from bursar.core.extensions.refine import gathered, rows_of
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import Unsupported
 from harness.maps import columns_matrix, domain_of, maps

@@ -8,8 +8,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Period, Stray
-from bursar.core.domain.attribute import LARGEST_COLUMN
+from bursar.core.domain import LARGEST_COLUMN, Attribute, Bins, Categories, Dates, IntegerRange, Period, Stray
 from bursar.errors import ConfigError
 
 SEX = Categories(name="sex", values=("F", "M"))

@@ -7,7 +7,7 @@ import pytest
 
 from bursar.core.extensions.transform import DistanceNorm
 from bursar.core.queries import Mask, Steps
-from bursar.core.queries.norm import PAIR_CELLS
+from bursar.core.queries.linear_map import PAIR_CELLS
 
 
 def reach(cells: int, power: int) -> DistanceNorm:

@@ -9,21 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from bursar.core.accounting import (
-    Accountant,
-    Measured,
-    Mode,
-    Noise,
-    NoiseKind,
-    Opened,
-    Refined,
-    best_order,
-    epsilon_at,
-    epsilon_of,
-    rate_of,
-    rho_of,
-)
-from bursar.core.budget import Budget, charter_of
+from bursar.core.accounting import Accountant, Measured, Mode, Noise, NoiseKind, Opened, Refined
+from bursar.core.budget import Budget, best_order, charter_of, epsilon_at, epsilon_of, rate_of, rho_of
 from bursar.core.domain import Unit
 from bursar.core.extensions import renyi
 from bursar.core.extensions.renyi import LARGEST_ORDER, bit_divergence, laplace_divergence

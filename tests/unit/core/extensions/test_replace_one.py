@@ -8,7 +8,8 @@ import pytest
 from bursar.core.accounting import AddRemove, Footprint, ReplaceOne
 from bursar.core.accounting.profile import LARGEST_LOSS
 from bursar.core.extensions import replace_one
-from bursar.core.queries import Mask, Norm, Product, Stack, Steps, norm
+from bursar.core.queries import Mask, Norm, Product, Stack, Steps
+from bursar.core.queries import linear_map as norm
 from bursar.errors import QueryError
 from harness.maps import domain_of, mask_of
 

@@ -15,14 +15,15 @@ from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.core.extensions import select as select_room
+from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import MemoryLedger, Purpose, Record
 from bursar.core.ledger.ledger import Hold
-from bursar.core.ledger.record_codec import decode_hold, decode_record, encode_hold, encode_record, strategy_of
+from bursar.core.ledger.record_codec import decode_hold, decode_record, encode_hold, encode_record
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack, Steps, Thresholds, Within
-from bursar.core.seals import PartitionAxis
 from bursar.errors import BudgetError, LedgerError, QueryError, SourceError, Stale, Unsupported
 from bursar.report.status import log_lines
 from bursar.session import Bursar
@@ -228,9 +229,9 @@ def test_the_largest_estimates(db: Bursar, told: Told) -> None:
 
 def test_more_candidates_than_rows_of_a_measurement(db: Bursar, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MOST_ROWS", 10)
-    assert limits.MOST_CANDIDATES > 4_426_004  # the marginals of 64 sets of three columns of Adult
+    assert select_room.MOST_CANDIDATES > 4_426_004  # the marginals of 64 sets of three columns of Adult
     assert len(selected(db.kernel).values) == 2
-    monkeypatch.setattr(limits, "MOST_CANDIDATES", 15)
+    monkeypatch.setattr(select_room, "MOST_CANDIDATES", 15)
     with pytest.raises(QueryError, match="16 numbers at once; 15"):
         selected(db.kernel)
 
@@ -296,7 +297,7 @@ def stored(event: Selected = EVENT, values: tuple[int, ...] = (9, 2)) -> bytes:
 
 
 def test_a_record_is_read_back() -> None:
-    assert strategy_of(EVENT) is MARGINALS
+    assert EVENT.stored is MARGINALS
     found = decode_record(1, stored(), lambda digest: {MARGINALS.digest: MARGINALS}[digest])
     assert isinstance(found.event, Selected)
     assert {**vars(found.event)} == {**vars(EVENT)}

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting.events import Versioned
+from bursar.core.accounting import Versioned
 from bursar.core.ledger import Purpose, SqliteLedger, Transaction
-from bursar.core.ledger import group_commit as module
-from bursar.core.ledger.group_commit import LARGEST_GROUP, GroupCommit
+from bursar.core.ledger import transaction as module
+from bursar.core.ledger.transaction import LARGEST_GROUP, GroupCommit
 from bursar.errors import LedgerError
 from harness.patience import PATIENCE, until
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bursar.core.accounting.events import Allotted, Closed, Failed, Measured, Opened, Refined, Sealed, Versioned
+from bursar.core.accounting import Allotted, Closed, Failed, Measured, Opened, Refined, Sealed, Versioned
 from bursar.core.ledger import UNKNOWN, Claim, Hold, Purpose, Record
 from bursar.core.ledger import record_codec as codec
 from bursar.core.noise.law import Noise, NoiseKind

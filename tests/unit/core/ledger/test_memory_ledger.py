@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bursar.core.accounting.events import Versioned
+from bursar.core.accounting import Versioned
 from bursar.core.ledger import MemoryLedger, Purpose
 from bursar.errors import LedgerError
 

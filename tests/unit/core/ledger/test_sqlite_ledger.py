@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting.events import Measured, Versioned
+from bursar.core.accounting import Measured, Versioned
 from bursar.core.ledger import Claim, Health, Hold, Purpose, SqliteLedger, Transaction, database
 from bursar.core.ledger.database import NAP
 from bursar.core.noise.law import Noise, NoiseKind

@@ -10,8 +10,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bursar.core.noise.bulk import MARGIN, _accepted, _geometric, _tables, gaussian, laplace
-from bursar.core.noise.exact_sampler import Cuts, Words, exp_between, exp_floors, system_words
+from bursar.core.noise.exact_sampler import (
+    MARGIN,
+    Cuts,
+    Words,
+    _accepted,
+    _geometric,
+    _tables,
+    exp_between,
+    exp_floors,
+    gaussian,
+    laplace,
+    system_words,
+)
 from bursar.core.noise.law import Noise, NoiseKind
 
 Sampler = Callable[[float, int, Words], NDArray[np.int64]]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from bursar.core.noise import bulk
+from bursar.core.noise import exact_sampler
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.noise.system import Randomness, SystemRandomness
 
@@ -71,10 +71,10 @@ def test_secrets_have_their_size_and_never_repeat(randomness: Randomness) -> Non
 @pytest.mark.parametrize("kind", list(NoiseKind))
 def test_a_law_that_is_drawn_from_again_has_its_tables(randomness: Randomness, kind: NoiseKind) -> None:
     """Tables take milliseconds: a loop that draws one at a time must not make them each time."""
-    bulk._tables.cache_clear()
+    exact_sampler._tables.cache_clear()
     noise = Noise(kind=kind, scale=12345.678)
     draws = np.concatenate([randomness.draw(noise, 1) for _ in range(100)])
-    assert bulk._tables.cache_info().misses == 1
+    assert exact_sampler._tables.cache_info().misses == 1
     assert np.unique(draws).size > 80
 
 

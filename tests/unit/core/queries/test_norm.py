@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bursar.core.queries import Ceiling, Mask, Norm, Product, Steps, norm
+from bursar.core.queries import Ceiling, Mask, Norm, Product, Steps
+from bursar.core.queries import linear_map as norm
 from bursar.errors import QueryError
 from harness.maps import domain_of, mask_of
 

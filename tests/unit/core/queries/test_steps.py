@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bursar.core.queries import Steps, steps
+from bursar.core.queries import Steps
+from bursar.core.queries import mask as steps
 from bursar.errors import QueryError
 
 matrices = st.integers(1, 7).flatmap(

@@ -1,0 +1,348 @@
+"""What the budget went into, as far as the one who looks may know it: functions of the log and of public facts.
+
+By columns, what was bought, who proposed it, question and analyst; whose budget is used most; and all of it drawn.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bursar.arrays import Integers
+from bursar.core.accounting import (
+    AddRemove,
+    Book,
+    Measured,
+    Opened,
+    Paid,
+    Profile,
+    Refined,
+    ReplaceOne,
+    Selected,
+    from_units,
+)
+from bursar.core.accounting.profile import Grid, added
+from bursar.core.accounts import Charge
+from bursar.core.domain import Attribute, Domain
+from bursar.core.ledger import Record
+from bursar.report.columns import library
+from bursar.report.files import written
+from bursar.report.plots import plain
+from bursar.report.savings import Books, Entries, Saved, own_entries, paid_by
+from bursar.report.status import ERASED, OWNER, BudgetStatus
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHOWN = 3
+"""How many values are named per column."""
+
+MOST_JOINT = 2**17
+"""Up to so many joint cells the losses are added up cell by cell, as the budget itself is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Used:
+    """For people with a value of one column: the most that was learnt about any of them, largest first."""
+
+    column: str
+    top: tuple[tuple[str, float], ...]
+    rest: float  # the most of the values that are not named; 0 where all are
+    values: int
+
+    @property
+    def alike(self) -> bool:
+        """Whether the value makes no difference."""
+        most = self.top[0][1]
+        return all(used == most for _, used in self.top) and (self.values == len(self.top) or self.rest == most)
+
+
+def used_by_people(book: Book, domain: Domain) -> tuple[Used, ...]:
+    """By column in use, on the version of the data that is measured now; earlier versions have a profile of their own.
+
+    Guarantees: each number bounds the loss of everybody with that value, and none exceeds what is spent, which bounds
+    everybody's: adding up column by column is coarser than the budget is. It is a function of the events alone.
+    Edge cases: nothing where losses are not kept by cell, as under sequential composition. Where people are replaced
+    instead of added, the numbers are those of adding.
+    """
+    latest = book.profiles.get(max(book.profiles, default=0))
+    profile = _by_cell(latest)
+    if profile is None:
+        return ()
+    columns = domain.ordered(name for names in profile.losses for name in names)
+    shown = [name for name in columns if Grid.over(domain, (name,)).exact]
+    joint, spent = _joint(profile, domain, columns), profile.spent()
+    losses = [np.minimum(_losses(profile, domain, name, columns, joint), spent) for name in shown]
+    return tuple(_used(domain[name], used) for name, used in zip(shown, losses, strict=True))
+
+
+def _by_cell(profile: Profile | None) -> AddRemove | None:
+    if isinstance(profile, ReplaceOne):
+        return profile.around
+    return profile if isinstance(profile, AddRemove) else None
+
+
+def _joint(profile: AddRemove, domain: Domain, columns: tuple[str, ...]) -> Integers | None:
+    """The loss of every joint cell of the columns in use, where there are not too many."""
+    if domain.cells(columns) > MOST_JOINT:
+        return None
+    return _sum(profile, domain, Grid.over(domain, columns))
+
+
+def _losses(
+    profile: AddRemove, domain: Domain, name: str, columns: tuple[str, ...], joint: Integers | None
+) -> Integers:
+    if joint is None:
+        return _sum(profile, domain, Grid.over(domain, (name,)))
+    others = tuple(axis for axis, column in enumerate(columns) if column != name)
+    most: Integers = joint.max(axis=others)
+    return most
+
+
+def _sum(profile: AddRemove, domain: Domain, onto: Grid) -> Integers:
+    total: Integers = np.zeros(onto.shape, np.int64)
+    for names, loss in profile.losses.items():
+        total = added(total, Grid.over(domain, names).project(loss, onto))
+    return total
+
+
+def _used(column: Attribute, losses: Integers) -> Used:
+    order = np.argsort(-losses, kind="stable").tolist()
+    top = tuple((_label(column, cell), from_units(int(losses[cell]))) for cell in order[:SHOWN])
+    next_most = from_units(int(losses[order[SHOWN]])) if len(order) > SHOWN else 0.0
+    return Used(column=column.name, top=top, rest=next_most, values=len(order))
+
+
+def _label(column: Attribute, cell: int) -> str:
+    value = column.label(cell)
+    return "NULL" if value is None else str(value)
+
+
+WIDTH = 24
+"""Of a bar, in characters."""
+
+MOST_QUESTIONS = 5
+"""How many questions are printed; `by_question` has all of them."""
+
+LONGEST = 60
+"""Characters of a question that are printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Portion:
+    """A part of what was spent."""
+
+    name: str
+    charge: float
+    purchases: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What was spent on what. For an analyst: the own questions only, and what the own account paid for them.
+
+    Portions are what each purchase added to the account when it was made, so they add up to what is spent.
+    """
+
+    unit: str  # "epsilon" or "rho"
+    analyst: str | None  # whose questions; None: everybody's
+    paid: float
+    by_columns: tuple[Portion, ...]
+    by_way: tuple[Portion, ...]
+    by_proposer: tuple[Portion, ...]  # under the names that EXPLAIN has for them
+    by_question: tuple[Portion, ...]  # texts that were erased are one portion
+    by_analyst: tuple[Portion, ...]  # for the data owner
+    people: tuple[Used, ...]
+    saved: Saved | None = None  # where it was asked for
+
+    def to_json(self) -> dict[str, object]:
+        """All of it as plain JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if not self.by_columns:
+            return "nothing was bought yet" + ("" if self.analyst is None else f" by {self.analyst}")
+        parts = {
+            "columns": self.by_columns,
+            "bought": self.by_way,
+            "from": self.by_proposer,
+            "asked": self._questions(),
+            "analyst": self.by_analyst,
+        }
+        lines = [line for title, portions in parts.items() for line in self._portions(title, portions)]
+        return "\n".join([*lines, *self._people(), *self._saved()])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def _questions(self) -> list[Portion]:
+        shown = [replace(each, name=_short(each.name)) for each in self.by_question[:MOST_QUESTIONS]]
+        others = self.by_question[MOST_QUESTIONS:]
+        if others:
+            paid, bought = sum(each.charge for each in others), sum(each.purchases for each in others)
+            shown.append(Portion(name=f"({len(others)} more)", charge=paid, purchases=bought))
+        return shown
+
+    def _portions(self, title: str, portions: Sequence[Portion]) -> list[str]:
+        wide = max((len(portion.name) for portion in portions), default=0)
+        lines = []
+        for place, portion in enumerate(portions):
+            part = portion.charge / self.paid if self.paid else 0.0
+            times = f"{portion.purchases} purchase{'s' if portion.purchases != 1 else ''}"
+            bar = "=" * round(WIDTH * part)
+            head = title if place == 0 else ""
+            lines.append(f"{head:<8}{portion.name:<{wide}}  {portion.charge:>10.6g}  {bar:<{WIDTH}}  {times}")
+        return lines
+
+    def _people(self) -> list[str]:
+        lines = []
+        for place, used in enumerate(self.people):
+            if used.alike:
+                told = f"{used.top[0][1]:.6g} whatever the value"
+            else:
+                others = f"; others at most {used.rest:.6g}" if used.values > len(used.top) else ""
+                told = ", ".join(f"{label} {amount:.6g}" for label, amount in used.top) + others
+            lines.append(f"{'people' if place == 0 else '':<8}by {used.column}: {told}")
+        why = f"{'':<8}(the most that was learnt about anyone with that value; never more than what is spent)"
+        return [*lines, why] if lines else []
+
+    def _saved(self) -> list[str]:
+        saved = self.saved
+        if saved is None or saved.questions == 0:
+            return []
+        questions = f"{saved.questions} question{'s' if saved.questions != 1 else ''}"
+        told = [
+            f"saved   {questions} cost {self.unit} {saved.paid:.6g}; "
+            "each measured by itself, as exactly on average, they",
+            f"        would have cost {saved.direct:.6g}. Free answers are not in the log, and not counted here.",
+        ]
+        if saved.left_out:
+            told.append(f"        ({saved.left_out} more purchases could not be compared)")
+        return told
+
+
+def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
+    """The overview that the analyst may see: of the own purchases; for the data owner, of all.
+
+    Guarantees: for an analyst it is a function of the own records and of declarations, which everybody knows.
+    """
+    everything, texts = analyst == OWNER, books.ledger.texts()
+    entries, pays = own_entries(books.history(), analyst), paid_by(analyst)
+    book = books.empty_book()
+    for record, _ in entries:
+        book.add(record.event, record.position)
+    return Spending(
+        unit=books.budget.mode.unit,
+        analyst=None if everything else analyst,
+        paid=from_units(sum(pays(charge) for _, charge in entries)),
+        by_columns=_portions(entries, lambda record: _columns(record, domain), pays),
+        by_way=_portions(entries, _way, pays),
+        by_proposer=_portions(entries, lambda record: record.proposer, pays),
+        by_question=_portions(entries, lambda record: texts.get(record.question, ERASED), pays),
+        by_analyst=_portions(entries, lambda record: record.analyst, pays) if everything else (),
+        people=used_by_people(book, domain),
+    )
+
+
+def _portions(entries: Entries, name: Callable[[Record], str], pays: Callable[[Charge], int]) -> tuple[Portion, ...]:
+    """Sums by name, the largest first."""
+    sums: dict[str, list[int]] = defaultdict(list)
+    for record, charge in entries:
+        if isinstance(record.event, Paid):  # nothing else costs anything
+            sums[name(record)].append(pays(charge))
+    portions = [Portion(name=key, charge=from_units(sum(paid)), purchases=len(paid)) for key, paid in sums.items()]
+    return tuple(sorted(portions, key=lambda portion: -portion.charge))
+
+
+def _columns(record: Record, domain: Domain) -> str:
+    event = record.event
+    match event:
+        case Opened(scope=looked_at) | Selected(candidates=looked_at) | Measured(strategy=looked_at):
+            pass
+        case _:
+            assert isinstance(event, Refined)
+            looked_at = event.strategy
+    return ", ".join(domain.ordered(looked_at.attrs)) or "(all rows)"
+
+
+def _way(record: Record) -> str:
+    match record.event:
+        case Refined():
+            return "earlier rows made finer"
+        case Opened():
+            return "tests of what was learnt"
+        case Selected():
+            return "choices of what to measure"
+    return "rows measured"
+
+
+def _short(text: str) -> str:
+    """On one line, without characters that a terminal would obey."""
+    line = "".join(character for character in " ".join(text.split()) if character.isprintable())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+
+
+MOST_BARS = 10
+GONE, LEFT, HELD = "#c44e52", "#8fbf8f", "#e0c060"
+
+
+def draw_spending(status: BudgetStatus, spending: Spending, path: Path) -> None:
+    """Write the picture."""
+    library("matplotlib", extra="plot", what="a picture")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 8), layout="constrained")
+    last = "asked" if spending.saved is None else "saved"
+    panels: dict[str, Axes] = figure.subplot_mosaic(
+        [["whole"] * 2, ["columns", "people"], ["bought", "from"], [last] * 2]
+    )
+    _whole(panels["whole"], status)
+    whose = "" if spending.analyst is None else f" (questions of {spending.analyst})"
+    _bars(panels["columns"], f"spent on{whose}", [(p.name, p.charge) for p in spending.by_columns])
+    _bars(panels["bought"], "bought", [(p.name, p.charge) for p in spending.by_way])
+    _bars(panels["from"], "by way of answering", [(p.name, p.charge) for p in spending.by_proposer])
+    most = [
+        (f"any {used.column}" if used.alike else f"{used.column} = {used.top[0][0]}", used.top[0][1])
+        for used in spending.people
+    ]
+    _bars(panels["people"], "most learnt about people with", sorted(most, key=lambda each: -each[1]))
+    saved = spending.saved
+    if saved is None:
+        _bars(panels[last], "by question", [(p.name, p.charge) for p in spending.by_question[:MOST_QUESTIONS]])
+    else:
+        _bars(panels[last], f"{saved.questions} questions", [("as paid", saved.paid), ("one by one", saved.direct)])
+    with written(path):
+        figure.savefig(path, dpi=120)
+
+
+def _whole(axes: Axes, status: BudgetStatus) -> None:
+    rows = [("data set", status.spent, status.held, status.left)]
+    rows += [(account.analyst, account.spent, account.held, account.left) for account in status.accounts]
+    for place, (_, spent, held, left) in enumerate(rows):
+        start = 0.0
+        for amount, color, name in ((spent, GONE, "spent"), (held, HELD, "set aside"), (left, LEFT, "left")):
+            axes.barh(place, amount, left=start, color=color, label=name if place == 0 and amount else None)
+            start += amount
+    axes.set_yticks(range(len(rows)), [_tick(name) for name, *_ in rows])
+    axes.invert_yaxis()
+    axes.set_title(f"budget: {status.description}", fontsize=10)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+
+
+def _bars(axes: Axes, title: str, bars: list[tuple[str, float]]) -> None:
+    shown = bars[:MOST_BARS]
+    axes.barh(range(len(shown)), [amount for _, amount in shown], color="#4c72b0")
+    axes.set_yticks(range(len(shown)), [_tick(name) for name, _ in shown], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_title(title, fontsize=10)
+    axes.margins(y=0.2)
+
+
+def _tick(name: str) -> str:
+    return plain(name if len(name) <= 28 else f"{name[:27]}…")
