@@ -31,7 +31,7 @@ from bursar.papers.cachedp import modules
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.views.measurements import products_of
 
 SYSTEMS: dict[str, Preset] = {
@@ -111,7 +111,7 @@ class Bench:
         (source,) = opened.values()
         self.truth = Tables(source).counts
 
-    def ask(self, request: Request) -> tuple[Offer, Estimate]:
+    def ask(self, request: PlanningRequest) -> tuple[Offer, Estimate]:
         """`Engine.ask` without the parts that are about keys, bytes and other processes."""
         offer = self.planner.choose(request)
         events, at_most = offer.price.events, offer.price.at_most
@@ -127,7 +127,7 @@ def run(task: Task, system: str, seed: int) -> Trace:
     trace = Trace(system=system, seed=seed, real=task.data.real)
     log: list[Record] = []
 
-    def answer(request: Request) -> NDArray[np.float64]:
+    def answer(request: PlanningRequest) -> NDArray[np.float64]:
         start = time.process_time()
         offer, estimate = bench.ask(request)
         trace.cpu_s.append(time.process_time() - start)
@@ -150,7 +150,7 @@ def run(task: Task, system: str, seed: int) -> Trace:
     return trace
 
 
-def failed(request: Request, estimate: Estimate, bench: Bench) -> bool:
+def failed(request: PlanningRequest, estimate: Estimate, bench: Bench) -> bool:
     """Whether an answer misses its goal: an error by what it is, an expected squared error by what was computed."""
     goal = request.goal
     if goal.kind is GoalKind.RMSE:

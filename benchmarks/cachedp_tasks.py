@@ -20,13 +20,14 @@ from bursar.compile.workload import Workload
 from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
 from bursar.goal import Goal, GoalKind
-from bursar.planner.request import Request
+from bursar.planner.balance import planning_request
+from bursar.planner.request import PlanningRequest, Request
 
 Node = tuple[int, int]
-Client = Generator[Request, NDArray[np.float64], None]
+Client = Generator[PlanningRequest, NDArray[np.float64], None]
 """Yields a question, is sent the noisy answers to its rows, and returns when there is nothing more to ask."""
 
-Answering = Callable[[Request], NDArray[np.float64]]
+Answering = Callable[[PlanningRequest], NDArray[np.float64]]
 
 SHARES = (0.01, 0.06, 0.11, 0.16)
 CONFIDENCE = 0.95
@@ -67,12 +68,12 @@ def ranges(domain: Domain, nodes: Sequence[Node]) -> Product:
     return Product((Mask((name,), (size,), Steps.ranges(lows, highs, size)),))
 
 
-def request(queries: Product, goal: Goal) -> Request:
+def request(queries: Product, goal: Goal) -> PlanningRequest:
     """A question that needs no SQL; its text is the digest of what it asks."""
     rows = np.arange(queries.rows)
     labels = tuple((int(row),) for row in rows)
     workload = Workload(map=queries, keys=("row",), labels=labels, outputs=("count",), index=rows[:, None])
-    return Request(text=queries.digest, workload=workload, asked=goal, goal=goal, analyst="client")
+    return planning_request(Request(text=queries.digest, workload=workload, goal=goal, analyst="client"))
 
 
 def breadth_first(domain: Domain, goal: Goal, *, branching: int, least: float) -> Client:

@@ -39,8 +39,9 @@ from bursar.core.grant import Grant
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.goal import Goal, GoalKind
+from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest, Request
 from bursar.proposers.direct import Direct
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.reuse import Exact, Reconstruct
@@ -161,11 +162,11 @@ def engine(preset: Preset) -> Bursar:
     return stage(config, open_source, preset=preset)
 
 
-def _request(low: int, high: int, variance: float) -> Request:
+def _request(low: int, high: int, variance: float) -> PlanningRequest:
     product = Product((Mask(("value",), (CELLS,), Steps.ranges([low], [high], CELLS)),))
     workload = Workload(product, (), ((),), ("count",), np.zeros((1, 1), np.int64))
     goal = Goal(kind=GoalKind.RMSE, amount=float(np.sqrt(variance)))
-    return Request(text="", workload=workload, asked=goal, goal=goal, analyst="analyst")
+    return planning_request(Request(text="", workload=workload, goal=goal, analyst="analyst"))
 
 
 def hindsight(asked: Asked) -> tuple[float, float]:

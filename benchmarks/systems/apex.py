@@ -16,7 +16,7 @@ from bursar.core.queries import LinearMap
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.tails import scale_for
 from bursar.views.measurements import noise_of
 
@@ -44,7 +44,7 @@ class Apex(Proposer):
         self._rng = np.random.default_rng(0)
         self._spreads: dict[tuple[str, str], float] = {}
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """One offer: APEx compares prices by itself, epsilon = |A|_1 / b."""
         wanted, goal = request.workload.map, request.goal
         if wanted.rows == 0 or goal.kind is GoalKind.SPEND:
@@ -62,7 +62,7 @@ class Apex(Proposer):
         law = believed((weights**2).sum(axis=1) * noise.variance(), goal)
         return [_offer("apex-tree", tree.map, noise, law, weights, known, views)]
 
-    def _known(self, strategy: LinearMap, noise: Noise, request: Request, views: Views) -> Record | None:
+    def _known(self, strategy: LinearMap, noise: Noise, request: PlanningRequest, views: Views) -> Record | None:
         """The measurement of the same strategy for the same workload, if there is one with at most this noise."""
         record = views.measurements.finest.get(strategy.digest) if self._cached else None
         fits = (

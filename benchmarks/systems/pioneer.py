@@ -18,7 +18,7 @@ from bursar.estimation.estimate import Estimate
 from bursar.estimation.least_squares import Block
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.views.measurements import Measurements
 
 Range = tuple[int, int]
@@ -105,7 +105,7 @@ class Pioneer(Proposer):
         self._log: Measurements | None = None
         self._pasts: dict[tuple[str, ...], tuple[Past, int]] = {}  # by column, with how many blocks were taken in
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted, goal = request.workload.map, request.goal
         if not isinstance(wanted, Product) or len(wanted.masks) != 1 or goal.kind is GoalKind.SPEND:
             return []

@@ -21,7 +21,7 @@ from bursar.pace import paced
 from bursar.planner.batch import Batch, split, together
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 
 Progress = Callable[[int, int], None]
 """Hears how much of how much is done."""
@@ -76,8 +76,8 @@ class OpenBatch:
     ) -> None:
         self._engine, self._wanted, self._progress = engine, wanted, progress
         self._key, self._wait, self._ticket = key, wait, ticket
-        self._requests: list[Request] = []
-        self._asked: list[BatchQuestion] = []
+        self._requests: list[PlanningRequest] = []
+        self._questions: list[BatchQuestion] = []
         self._seen: float | None = None  # the price that somebody has looked at
         self._one_by_one: list[float] = []
         self._cancelled = False
@@ -96,9 +96,9 @@ class OpenBatch:
                 rewrite=without_explain(sql),
             )
         self._requests.append(request)
-        self._asked.append(BatchQuestion(sql))
+        self._questions.append(BatchQuestion(sql))
         self._seen = None
-        return self._asked[-1]
+        return self._questions[-1]
 
     @property
     def text(self) -> str:
@@ -109,7 +109,7 @@ class OpenBatch:
     def price(self) -> float:
         """What all questions together would cost now; infinite where nothing meets the goal. Costs nothing."""
         joint = together(self._requests, self._key)
-        self._seen = 0.0 if self._engine.answered(joint) is not None else self.explain().price
+        self._seen = 0.0 if self._engine.answered(joint.asked) is not None else self.explain().price
         return self._seen
 
     @property
@@ -136,8 +136,8 @@ class OpenBatch:
                 answer = self._engine.ask(joint)
                 assert isinstance(answer, Answer)  # no question of a batch is to be explained
                 self.result = split(answer, self._requests, alone)
-            for asked, answer in zip(self._asked, self.result.answers, strict=True):
-                asked._answer = answer
+            for question, answer in zip(self._questions, self.result.answers, strict=True):
+                question._answer = answer
         return self.result
 
     def cancel(self) -> None:

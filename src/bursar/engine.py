@@ -1,6 +1,8 @@
 """Bursar in one page: a question becomes an answer in `Engine.ask`. Read this first.
 
 text --sql--> Query --compile--> Workload --planner--> Offer --core--> records --estimation--> Answer
+
+A synthetic table goes the same way in `synthetic/session.py`: request, choose, grant, run.
 """
 
 from __future__ import annotations
@@ -26,11 +28,12 @@ from bursar.core.source.source import Source
 from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.estimation.estimate import Estimate
 from bursar.goal import Goal
+from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest, Request
 from bursar.report.status import OWNER, payment
 from bursar.rewrite.suggest import suggest
 from bursar.synthetic.sight import TableSight
@@ -83,7 +86,7 @@ class Engine:
 
     def ask(
         self,
-        question: str | Request,
+        question: str | PlanningRequest,
         wanted: Wanted | None = None,
         *,
         key: str | None = None,
@@ -94,7 +97,7 @@ class Engine:
 
         A batch and a set of thresholds, which are not made of one text, come as a request that was prepared before.
         """
-        if isinstance(question, Request):
+        if isinstance(question, PlanningRequest):
             request = question
         else:
             sealed = self.kernel.sealed()
@@ -107,17 +110,17 @@ class Engine:
             )
         if request.explain:
             return self.planner.explain(request)
-        if (done := self.answered(request)) is not None:
+        if (done := self.answered(request.asked)) is not None:
             return done  # same key, same question: the same bytes, no charge
-        with self.queue.turn(request):
+        with self.queue.turn(request.asked):
             give_up = time.monotonic() + PATIENCE_SECONDS
             while time.monotonic() < give_up:
-                if (done := self.answered(request)) is not None:
+                if (done := self.answered(request.asked)) is not None:
                     return done  # somebody else answered this key meanwhile
                 try:
                     self.policy.begin(self.kernel)
                     offer = self.planner.choose(request)  # Workload -> Offer
-                    with self._grant(request, offer) as grant, one_thread():
+                    with self._grant(request.asked, offer) as grant, one_thread():
                         estimate = offer.run(grant)  # Offer -> records -> Estimate
                         answer = self._answer(request, offer, estimate, grant.charged)
                         return Answer.from_bytes(grant.store(answer))
@@ -129,7 +132,7 @@ class Engine:
 
     def prepare(
         self, text: str, wanted: Wanted, key: str | None = None, *, wait: bool = True, ticket: int | None = None
-    ) -> Request:
+    ) -> PlanningRequest:
         """A question that is only compiled, to be priced, or asked together with others."""
         sealed = self.kernel.sealed()
         with self._refusing(text, sealed):
@@ -159,14 +162,12 @@ class Engine:
         wait: bool = True,
         ticket: int | None = None,
         explain: bool = False,
-    ) -> Request:
-        """A compiled question with the one goal that it is asked with, in counts."""
-        asked = resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode)
-        return Request.of(
+    ) -> PlanningRequest:
+        """A compiled question with the one goal that it is asked with, and the same as it is planned, in counts."""
+        asked = Request(
             text=text,
             workload=workload,
-            asked=asked,
-            goal=in_counts(asked, self.config.public_size, self.planner.measured_size),
+            goal=resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode),
             analyst=self.analyst,
             key=key,
             explain=explain,
@@ -174,6 +175,7 @@ class Engine:
             ticket=ticket,
             synthetic=wanted.synthetic,
         )
+        return planning_request(asked, in_counts(asked.goal, self.config.public_size, self.planner.measured_size))
 
     def answered(self, request: Request) -> Answer | None:
         """What is stored under the key of the request, if anything is."""
@@ -188,12 +190,12 @@ class Engine:
         self.ledger.close()
 
     def _grant(self, request: Request, offer: Offer) -> Grant:
-        who, key = request.analyst, request.key
-        claim = None if key is None else new_claim(self.randomness, analyst=who, key=key, question=request.question)
+        analyst, key = request.analyst, request.key
+        claim = None if key is None else new_claim(self.randomness, analyst=analyst, key=key, question=request.question)
         events, most = offer.price.events, offer.price.at_most
-        return Grant(self.kernel, who, request.text, events, most, claim, proposer=offer.proposer)
+        return Grant(self.kernel, analyst, request.text, events, most, claim, proposer=offer.proposer)
 
-    def _answer(self, request: Request, offer: Offer, estimate: Estimate, charged: Charge) -> bytes:
+    def _answer(self, request: PlanningRequest, offer: Offer, estimate: Estimate, charged: Charge) -> bytes:
         return Answer.of(
             request.workload,
             estimate,

@@ -39,8 +39,7 @@ from bursar.planner.goals import Wanted
 from bursar.report.savings import reader, saved_of
 from bursar.report.spending import Spending, spending_of
 from bursar.report.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
-from bursar.synthetic.prepared import Prepared
-from bursar.synthetic.session import Synthesis
+from bursar.synthetic.session import Prepared, Synthesis
 
 if TYPE_CHECKING:
     from bursar.synthetic.table.synthetic_data import SyntheticData

@@ -22,7 +22,7 @@ from bursar.core.budget import Budget
 from bursar.errors import AnalystError, BudgetError, GoalError, QueryError, Unsupported
 from bursar.planner.goals import Wanted
 from bursar.sql.tokens import questions_of
-from bursar.synthetic.plan.task import PREFIX
+from bursar.synthetic.plan.workload import PREFIX
 from bursar.testing import EmptySource, memory_ledger, stage
 
 NO_GOAL = Wanted()

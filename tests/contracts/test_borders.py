@@ -38,7 +38,7 @@ ORDER = (
     ("synthetic.sight",),
     ("engine",),
     ("curate.intake", "curate.ingest"),
-    ("batch", "owner", "synthetic.session", "synthetic.prepared", "synthetic.alone"),
+    ("batch", "owner", "synthetic.session", "synthetic.alone"),
     ("session",),
     ("testing",),
     ("audit",),

@@ -22,8 +22,11 @@ DOORS = {"measure": {"measure"}, "refine": {"refine"}, "above": {"open", "test"}
 SCENES = {"measure": "count", "refine": "refined", "above": "tested", "select": "chosen"}
 """A kind of scene that plays it."""
 
+SILENT = (NoReturn, type(None))
+"""What verbs return that tell nothing about the data."""
+
 VERBS = {name for name in vars(Verbs) if not name.startswith("_")}
-OPEN = {name for name in VERBS if get_type_hints(getattr(Grant, name))["return"] is not NoReturn}
+OPEN = {name for name in VERBS if get_type_hints(getattr(Grant, name))["return"] not in SILENT}
 
 
 def doors_called(verb: str) -> set[str]:

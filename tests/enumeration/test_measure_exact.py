@@ -147,6 +147,7 @@ def test_laplace_divergences_keep_to_half_the_square() -> None:
 def test_every_open_verb_is_enumerated() -> None:
     """A verb that is opened comes with an enumeration of its own, and is entered into ENUMERATED."""
     verbs = {name for name in vars(Verbs) if not name.startswith("_")}
-    open_verbs = {name for name in verbs if get_type_hints(getattr(Grant, name))["return"] is not NoReturn}
+    silent = NoReturn, type(None)  # they tell nothing about the data
+    open_verbs = {name for name in verbs if get_type_hints(getattr(Grant, name))["return"] not in silent}
     assert verbs >= {"measure", "refine", "above", "select"}
     assert open_verbs == ENUMERATED

@@ -159,7 +159,7 @@ def test_a_release_under_an_old_lease_waits_for_the_new_holder(place: Path, monk
     """The key was taken over by a process that is still at work: its answer will be the answer."""
     clock, stored, holders = Clock(), [], []
     with reopened(place) as other:
-        question = other.engine.prepare(ASK.text, Wanted(within=ASK.within), "k").question
+        question = other.engine.prepare(ASK.text, Wanted(within=ASK.within), "k").asked.question
         claim = Claim(analyst="ana", key="k", question=question, fence=1, expires=0.0)
 
         def take_over() -> None:

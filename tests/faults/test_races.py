@@ -31,7 +31,7 @@ from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.session import Bursar
 from harness.faults import KILLED, Clock, die, exit_code, found, later, loss, reopened, run, start
 from harness.patience import PATIENCE
@@ -214,7 +214,7 @@ class InTwo(Proposer):
     between: Callable[[], None]
     name: str = "in two"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted, noise = request.workload.map, Noise(kind=NoiseKind.LAPLACE, scale=1 / HALF)
         law = IndependentRows(noise=noise, rows=wanted.rows)
         events = (Measured(strategy=wanted, noise=noise, version=views.version),) * 2

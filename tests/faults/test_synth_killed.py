@@ -9,7 +9,7 @@ import pytest
 from bursar.core.accounting import Paid
 from bursar.core.grant import HOLD_SECONDS
 from bursar.errors import BudgetError
-from bursar.synthetic.prepared import silent
+from bursar.synthetic.session import silent
 from harness.faults import KILLED, Steps, copied, die, found, later, reopened, run, steps_of
 
 SPEND = 0.25

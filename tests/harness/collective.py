@@ -16,9 +16,10 @@ from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError
 from bursar.goal import Goal, GoalKind
+from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest, Request
 from bursar.session import Bursar
 from harness.small import Silence, config, engine
 
@@ -46,7 +47,7 @@ class Collective:
             name: engine(**common, randomness=Silence(), analyst=name) for name in settings.shares
         }
 
-    def plan(self, analyst: str, mask: int, goal: Goal) -> tuple[Request, Offer]:
+    def plan(self, analyst: str, mask: int, goal: Goal) -> tuple[PlanningRequest, Offer]:
         """The offer that would be taken, as `ask` takes it."""
         bursar = self.engines[analyst]
         bursar.engine.policy.begin(bursar.kernel)
@@ -69,8 +70,8 @@ def rmse(error: float) -> Goal:
     return Goal(kind=GoalKind.RMSE, amount=error)
 
 
-def request_of(mask: int, goal: Goal, analyst: str) -> Request:
+def request_of(mask: int, goal: Goal, analyst: str) -> PlanningRequest:
     row = np.array([[mask >> cell & 1 for cell in range(CELLS)]], np.int64)
     queries = Product((Mask(("age",), (CELLS,), Steps.dense(row)),))
     workload = Workload(map=queries, keys=(), labels=((),), outputs=("count",), index=np.zeros((1, 1), np.int64))
-    return Request(text=f"cells {mask:b}", workload=workload, asked=goal, goal=goal, analyst=analyst)
+    return planning_request(Request(text=f"cells {mask:b}", workload=workload, goal=goal, analyst=analyst))

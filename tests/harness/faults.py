@@ -41,7 +41,7 @@ from bursar.estimation.estimate import Estimate, IndependentRows
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.planner import Planner
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.session import Bursar
@@ -63,7 +63,7 @@ class Fixed(Proposer):
     scale: float
     name: str = "fixed"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted, noise = request.workload.map, Noise(kind=NoiseKind.LAPLACE, scale=self.scale)
         law = IndependentRows(noise=noise, rows=wanted.rows)
         events = (Measured(strategy=wanted, noise=noise, version=views.version),)
@@ -83,7 +83,7 @@ class RowByRow(Proposer):
     reuse: bool
     name: str = "row by row"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         wanted, noise = request.workload.map, Noise(kind=NoiseKind.LAPLACE, scale=self.scale)
         law = IndependentRows(noise=noise, rows=wanted.rows)
         rows = [wanted.take([row]) for row in range(wanted.rows)]

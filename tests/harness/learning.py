@@ -20,10 +20,11 @@ from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.estimation.estimate import Estimate
 from bursar.goal import Goal, GoalKind
+from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest, Request
 
 UNIT = 2**50
 
@@ -50,11 +51,11 @@ def cells(domain: Domain, **picked: Sequence[int]) -> Product:
     return Product(tuple(masks))
 
 
-def request(query: LinearMap, *, within: float, beta: float) -> Request:
+def request(query: LinearMap, *, within: float, beta: float) -> PlanningRequest:
     goal = Goal(kind=GoalKind.ERROR, amount=within, confidence=1 - beta)
     labels = tuple((str(row),) for row in range(query.rows))
     workload = Workload(query, ("row",), labels, ("n",), np.arange(query.rows)[:, None])
-    return Request(text="", workload=workload, asked=goal, goal=goal, analyst="ana")
+    return planning_request(Request(text="", workload=workload, goal=goal, analyst="ana"))
 
 
 @dataclass

@@ -136,7 +136,7 @@ class _Stage:
     def _squat(self, engine: Bursar, ask: Ask) -> None:
         request = engine.engine.prepare(ask.sql, Wanted(**ask.wanted), ask.key)
         assert ask.key is not None
-        claim = new_claim(self.player, analyst=engine.analyst, key=ask.key, question=request.question)
+        claim = new_claim(self.player, analyst=engine.analyst, key=ask.key, question=request.asked.question)
         self.ledger.commit(lambda transaction: transaction.claim(claim, 0.0))
 
 

@@ -19,7 +19,7 @@ from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import BudgetError, LedgerError
 from bursar.session import Bursar
-from bursar.synthetic.prepared import silent
+from bursar.synthetic.session import silent
 from harness.faults import Clock
 from harness.small import DOMAIN, Silence, config, engine
 
@@ -168,7 +168,7 @@ def test_what_stands_in_for_measuring_costs_no_less_than_it(method: str, budget:
     """Every planned event is taken by one verb, and is at least as dear as what was bought in its place."""
     db = owner(BUDGETS[budget], Unit(neighbours=neighbours))
     prepared = db.prepare_synthesis(ways=2, spend=0.25, method=method)
-    planned = prepared.events
+    planned = prepared.offer.price.events
     prepared.make()
     bought = [record.event for record in db.ledger.records() if isinstance(record.event, Paid)]
     assert len(bought) == len(planned)
@@ -208,7 +208,7 @@ def test_a_run_that_goes_on_holds_only_what_is_left(method: str) -> None:
     assert not whole.synthesis.make_table(whole, silent, lambda: stop(3)).report.finished
     assert db.kernel.held() == 0
     again = db.prepare_synthesis(ways=2, spend=0.4, method=method)
-    assert 0 < len(again.events) < len(whole.events)
+    assert 0 < len(again.offer.price.events) < len(whole.offer.price.events)
     assert 0 < again.price < whole.price
     first = max(held.values())
     held.clear()
@@ -232,7 +232,7 @@ def test_a_run_that_takes_its_time_keeps_its_hold(monkeypatch: pytest.MonkeyPatc
     assert clock.off > 2 * HOLD_SECONDS
 
 
-def test_a_run_that_stood_still_for_longer_than_its_hold_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_stood_still_for_longer_than_its_hold_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     db, clock = owner(Budget.of(rho=0.5), Unit()), Clock()
     steps = itertools.count()
 
@@ -240,7 +240,22 @@ def test_a_run_that_stood_still_for_longer_than_its_hold_says_so(monkeypatch: py
         clock.off += HOLD_SECONDS + 1 if next(steps) == 2 else 0
 
     between_steps(monkeypatch, db, act)
+    with clock.running():
+        made = db.synthesize(ways=2, spend=0.3, method="both")
+    assert made.report.finished
+    assert made.charge == pytest.approx(db.kernel.spent() / 2**50)
+    assert db.kernel.spent() <= 0.3 * 2**50
+
+
+def test_a_run_that_stands_still_before_every_step_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    db, clock = owner(Budget.of(rho=0.5), Unit()), Clock()
+
+    def act() -> None:
+        clock.off += HOLD_SECONDS + 1
+
+    between_steps(monkeypatch, db, act)
     with clock.running(), pytest.raises(LedgerError, match="given back\ntry: the same again"):
         db.synthesize(ways=2, spend=0.3, method="both")
+    monkeypatch.undo()
     assert db.synthesize(ways=2, spend=0.3, method="both").report.finished
     assert db.kernel.spent() <= 0.3 * 2**50

@@ -92,8 +92,8 @@ def covered(sql: str, narrower: float) -> int:
     request = db.engine.prepare(sql, Wanted(within=WITHIN, confidence=1 - BETA), None)
     (offer,) = Direct().offers(request, db.engine.planner.views())
     read = TableSource(MANY, DOMAIN).table
-    rows, plain = (one.map.apply(read).astype(float) for one in (request.workload, request.compiled))
-    exact = [output.value for output in request.compiled.derive(plain, plain, plain)]
+    rows, plain = (one.map.apply(read).astype(float) for one in (request.workload, request.asked.workload))
+    exact = [output.value for output in request.asked.workload.derive(plain, plain, plain)]
     widths = narrower * error_bars(offer.law, request.goal)
     after = request.workload.after
     assert after is not None

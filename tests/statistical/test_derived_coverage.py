@@ -21,7 +21,7 @@ from bursar.estimation.derived import Derived
 from bursar.estimation.estimate import error_bars
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from harness.cases import few
 from harness.public import COUNTS, DOMAIN
@@ -69,7 +69,7 @@ def settings() -> Config:
     return config(domain=DOMAIN, budget=Budget.of(epsilon=900.0))
 
 
-def planned(sql: str, **wanted: object) -> tuple[Request, Noise, object]:
+def planned(sql: str, **wanted: object) -> tuple[PlanningRequest, Noise, object]:
     db = engine(table=COUNTS, settings=settings(), preset=Preset("direct", (Direct(),)))
     request = db.engine.prepare(sql, Wanted(**wanted), None)
     (offer,) = Direct().offers(request, db.engine.planner.views())
@@ -84,8 +84,8 @@ def covered(sql: str, within: float, table: np.ndarray, narrower: float = 1.0) -
     """In how many trials all outputs lie within their intervals."""
     request, noise, law = planned(sql, within=within, confidence=1 - BETA)
     read = TableSource(table, DOMAIN).table
-    rows, plain = (one.map.apply(read).astype(float) for one in (request.workload, request.compiled))
-    exact = [output.value for output in request.compiled.derive(plain, plain, plain)]
+    rows, plain = (one.map.apply(read).astype(float) for one in (request.workload, request.asked.workload))
+    exact = [output.value for output in request.asked.workload.derive(plain, plain, plain)]
     widths = narrower * error_bars(law, request.goal)
     good = 0
     for draw in SystemRandomness().draw(noise, TRIALS * len(rows)).reshape(TRIALS, -1):

@@ -20,7 +20,7 @@ from bursar.core.noise.system import Randomness, SystemRandomness
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.session import Bursar
 from harness.small import config, counts, engine
@@ -41,7 +41,7 @@ class Again(Proposer):
         self.place = place
         self.planned: Offer | None = None
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         self.planned = self.planned or Direct().offers(request, views)[self.place]
         return [self.planned]
 

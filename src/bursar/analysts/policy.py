@@ -24,7 +24,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import SyntheticRows, Views
 from bursar.planner.planner import Planner, Prices, Promised
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 
 Records = Callable[[int], Sequence[Record]]
 Table = Callable[[], SyntheticRows | None]
@@ -77,7 +77,7 @@ class OwnPlanner(Planner):
         """The views without what others have spent."""
         return replace(super().views(analyst), total=None)
 
-    def _explained(self, request: Request) -> Explanation:
+    def _explained(self, request: PlanningRequest) -> Explanation:
         return explain(self.preset, request, super().views(request.analyst))
 
 

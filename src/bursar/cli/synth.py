@@ -13,7 +13,7 @@ from bursar.cli.opened import CONFIG, Analyst, Data, Json, Watch, opened, progre
 from bursar.report import text as show
 
 if TYPE_CHECKING:
-    from bursar.synthetic.prepared import Prepared
+    from bursar.synthetic.session import Prepared
 
 
 def synth(
@@ -54,6 +54,9 @@ def synth(
     ] = None,
     price: Annotated[
         bool, typer.Option("--price", help="Only say what it would cost and how exact it is. Free.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Only list every way to make it, with its price and error. Free.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Pay without asking; scripts are never asked.")] = False,
     no_wait: Annotated[
@@ -98,11 +101,15 @@ def synth(
         if price:
             _tell(prepared, as_json=json)
             return
+        if explain:
+            told = prepared.explain()
+            print(json_module.dumps(told.to_json(), indent=2) if json else str(told))
+            return
         prepared.check()
         if not (yes or json or _agreed(prepared)):
             print("nothing was made, and nothing was paid")
             return
-        with Watch(bursar).over(prepared.purpose), working("at work"):
+        with Watch(bursar).over(prepared.request.text), working("at work"):
             table = prepared.make(progress=progress, seconds=time)
         table.write(out)
         if report is not None:

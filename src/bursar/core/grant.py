@@ -67,6 +67,9 @@ class Verbs(Protocol):
         exp(|q_i(D) - estimates_i| / scale); rows whose numbers are `barred` are never picked.
         """
 
+    def renew(self) -> None:
+        """Put off the end of the hold where it is near: for a plan that takes its time between its verbs."""
+
 
 HOLD_SECONDS = 600.0
 CLAIM_SECONDS = 60.0
@@ -135,15 +138,14 @@ class Grant:
         now, held = time.time(), self._hold
         if held is None or held.expires - now > self._seconds / 2:
             return
-        expires = now + self._seconds
 
         def work(transaction: Transaction) -> None:
             for hold in transaction.holds(now):
                 if hold.fence == held.fence:  # or it is over, and the next verb will say so
-                    transaction.put_hold(replace(hold, expires=expires), replace=True)
+                    transaction.put_hold(replace(hold, expires=now + self._seconds), replace=True)
 
         self.kernel.ledger.commit(work)
-        self._hold = replace(held, expires=expires)
+        self._hold = replace(held, expires=now + self._seconds)
 
     def measure(self, strategy: LinearMap, noise: Noise) -> Record:
         return self._charged(partial(self.kernel.measure, strategy, noise))

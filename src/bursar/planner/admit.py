@@ -11,7 +11,7 @@ from bursar.core.queries import LinearMap, Predicate, Stack, Thresholds
 from bursar.errors import GoalError, QueryError
 from bursar.estimation.simultaneous import Family
 from bursar.goal import GoalKind
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.sql import TRUE, Aggregate, And, Condition, Function, Key, Name, Query, parse, render
 from bursar.sql.query import all_of, change_parts, leaves
 from bursar.views.measurements import products_of
@@ -22,7 +22,7 @@ NO_MEASURED_SIZE = (
 )
 
 
-def admit(family: Family | None, request: Request) -> None:
+def admit(family: Family | None, request: PlanningRequest) -> None:
     """Refuse what the contract in force cannot promise anything about; a family of None stands for per-query.
 
     Guarantees: a rewrite that is offered is a question of the family.
@@ -32,7 +32,7 @@ def admit(family: Family | None, request: Request) -> None:
     if request.goal.kind is GoalKind.RMSE:
         reason = "a mean square error says nothing about a question that was chosen after seeing noisy answers, and "
         raise GoalError(f'{reason}contract = "simultaneous" covers those; ask for an error: WITH ERROR 50')
-    outside = _outside(family, request.compiled.map)
+    outside = _outside(family, request.asked.workload.map)
     if outside is not None:
         raise _refusal(family, request, outside)
     if request.workload.times is not None:
@@ -69,7 +69,7 @@ def _outside(family: Family, asked: LinearMap) -> Outside | None:
     return None
 
 
-def _refusal(family: Family, request: Request, outside: Outside) -> QueryError:
+def _refusal(family: Family, request: PlanningRequest, outside: Outside) -> QueryError:
     error, columns = outside
     try:
         query = parse(request.text)

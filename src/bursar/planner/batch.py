@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from bursar.compile.workload import Workload
 from bursar.core.queries import LinearMap
 from bursar.errors import GoalError, QueryError
 from bursar.goal import GoalKind
-from bursar.planner.request import Request, balance, least_of, tolerances
+from bursar.planner.balance import balance, least_of, tolerances
+from bursar.planner.request import PlanningRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,27 +40,26 @@ class Batch:
             )
         return f"{shown}\n\n{error}\ncost   {cost} {alone}; {first.money_left()}\n{first.footer()[2]}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         answers = [answer.to_json() for answer in self.answers]
         return {"charge": self.charge, "unit": self.unit, "one_by_one": self.one_by_one, "answers": answers}
 
 
-def together(requests: Sequence[Request], key: str | None) -> Request:
+def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRequest:
     """One request for all rows that the questions need, each once."""
     if not requests:
         raise QueryError("a batch needs at least one question")
-    goals = {
-        (r.promised.kind, r.promised.amount, r.promised.confidence, r.goal.most, r.promised.parts) for r in requests
-    }
+    stated = [(request.goal_in_counts, request.goal.most) for request in requests]
+    goals = {(goal.kind, goal.amount, goal.confidence, most, goal.parts) for goal, most in stated}
     if len(goals) > 1:
         raise GoalError(
             "the questions of a batch share one goal; leave the goals in the SQL out, and give one beside it"
         )
     least: dict[str, float] = {}  # what the rows of a piece may err by
     for request in requests:
-        allowed = tolerances(request.compiled, request.asked, request.promised)
-        own = pieces_of(request.compiled.map)
-        for piece, most in zip(own, least_of(own, allowed), strict=True):
+        allowed = tolerances(request.asked, request.goal_in_counts)
+        pieces = pieces_of(request.asked.workload.map)
+        for piece, most in zip(pieces, least_of(pieces, allowed), strict=True):
             least[piece.digest] = min(float(most), least.get(piece.digest, math.inf))
     needed = _needed(requests)
     rows = needed.rows
@@ -71,33 +70,37 @@ def together(requests: Sequence[Request], key: str | None) -> Request:
         outputs=("value",),
         index=np.arange(rows)[:, None],
     )
-    every = pieces_of(needed)
-    found = balance(needed, np.repeat([least[one.digest] for one in every], [one.rows for one in every]))
-    first, scaled = requests[0], replace(everything, map=found.map, times=found.times)
-    goal, step = first.goal, found.amount
+    pieces = pieces_of(needed)
+    balanced = balance(needed, np.repeat([least[piece.digest] for piece in pieces], [piece.rows for piece in pieces]))
+    first = requests[0]
+    goal, step = first.goal, balanced.amount
     if rows and goal.kind is not GoalKind.SPEND:
-        goal, step = replace(goal, amount=found.amount), found.amount / first.promised.amount
+        goal, step = replace(goal, amount=balanced.amount), balanced.amount / first.goal_in_counts.amount
     text = ";\n".join(request.text for request in requests)
-    return replace(
-        first, text=text, workload=scaled, written=everything, goal=goal, step=step if rows else 1.0, key=key
+    return PlanningRequest(
+        asked=replace(first.asked, text=text, workload=everything, key=key),
+        goal_in_counts=first.goal_in_counts,
+        workload=replace(everything, map=balanced.map, times=balanced.times),
+        goal=goal,
+        step=step if rows else 1.0,
     )
 
 
-def split(joint: Answer, requests: Sequence[Request], one_by_one: float) -> Batch:
+def split(joint: Answer, requests: Sequence[PlanningRequest], one_by_one: float) -> Batch:
     """The answer to each question, cut out of the answer to all of them."""
-    every = pieces_of(_needed(requests))
-    ends = np.cumsum([0, *(piece.rows for piece in every)]).tolist()
-    starts = {piece.digest: start for piece, start in zip(every, ends, strict=False)}
+    pieces = pieces_of(_needed(requests))
+    ends = np.cumsum([0, *(piece.rows for piece in pieces)]).tolist()
+    starts = {piece.digest: start for piece, start in zip(pieces, ends, strict=False)}
     answers = tuple(_cut(joint, request, starts) for request in requests)
     return Batch(answers=answers, charge=joint.charge, unit=joint.unit, one_by_one=one_by_one)
 
 
-def _needed(requests: Sequence[Request]) -> LinearMap:
-    return put_together(piece for request in requests for piece in pieces_of(request.compiled.map))
+def _needed(requests: Sequence[PlanningRequest]) -> LinearMap:
+    return put_together(piece for request in requests for piece in pieces_of(request.asked.workload.map))
 
 
-def _cut(joint: Answer, request: Request, starts: dict[str, int]) -> Answer:
-    workload = request.compiled
+def _cut(joint: Answer, request: PlanningRequest, starts: dict[str, int]) -> Answer:
+    workload = request.asked.workload
     places = [starts[piece.digest] + np.arange(piece.rows) for piece in pieces_of(workload.map)]
     rows = np.concatenate([*places, np.zeros(0, np.int64)])
     numbers = [np.array([value for (value,) in table]) for table in (joint.values, joint.low, joint.high)]

@@ -1,4 +1,4 @@
-"""Choosing among offers: the least bid that meets the goal, then the preset's order."""
+"""Choosing among offers: the least bid that meets the goal, then the preset's order; or a refusal that helps."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bursar.compile.workload import Labels
-from bursar.core.accounting import to_units
+from bursar.core.accounting import from_units, left_of, to_units
 from bursar.core.queries import Stack, Thresholds
-from bursar.estimation.estimate import error_bars, meets
+from bursar.errors import BudgetError, BursarError, GoalError, QueryError
+from bursar.estimation.estimate import meets
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, GoalKind
-from bursar.planner.offer import Offer, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.offer import AnyOffer, Offer, PricedPlan, Proposer, Views
+from bursar.planner.request import PlanningRequest
 
 SPARE = 1.05
 """Errors of several outputs are rounded one by one, and the multiples they are planned in with them."""
@@ -21,6 +22,11 @@ SPARE = 1.05
 
 MOST_PLANNED = 100_000
 """Lines that are not written out, up to which other ways are looked for than to measure the question itself."""
+
+NO_TABLE = (
+    "there is no synthetic table of these data that could answer this\n"
+    "try: bursar synth --out people.csv, or the question without the synthetic table"
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Preset:
         return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
 
 
-def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
+def offers(preset: Preset, request: PlanningRequest, views: Views) -> Iterator[Offer]:
     """All offers that the kernel can run, proposer by proposer, computed as they are asked for."""
     as_it_is = _as_it_is(request)
     for proposer in preset.proposers:
@@ -48,32 +54,37 @@ def offers(preset: Preset, request: Request, views: Views) -> Iterator[Offer]:
         yield from map(views.completed, filter(views.possible, proposer.offers(request, views)))
 
 
-def _as_it_is(request: Request) -> bool:
+def _as_it_is(request: PlanningRequest) -> bool:
     """Whether a question is only for those who take every map: it asks for thresholds, or for very many numbers."""
-    wanted = request.workload.map
-    parts = wanted.parts if isinstance(wanted, Stack) else (wanted,)
-    many = isinstance(request.workload.labels, Labels) and wanted.rows > MOST_PLANNED
+    queries = request.workload.map
+    parts = queries.parts if isinstance(queries, Stack) else (queries,)
+    many = isinstance(request.workload.labels, Labels) and queries.rows > MOST_PLANNED
     return many or any(isinstance(part, Thresholds) for part in parts)
 
 
-def choose(preset: Preset, request: Request, views: Views) -> Offer | None:
+def choose(preset: Preset, request: PlanningRequest, views: Views) -> Offer | None:
     """The best offer, or None where nothing meets the goal. A free offer that meets it ends the search.
 
     What is left cannot pay for comes last: an offer that bids below its price must not keep out one that fits.
     """
-    found: list[Offer] = []
+    acceptable_offers: list[Offer] = []
     for offer in offers(preset, request, views):
         if taken(offer, request):
             if offer.free and request.goal.kind is not GoalKind.SPEND:
                 return offer
-            found.append(offer)
-    payable = [offer for offer in found if views.payable(offer)]
+            acceptable_offers.append(offer)
+    return best_payable(acceptable_offers, request.goal, views)
+
+
+def best_payable(offers: Sequence[AnyOffer], goal: Goal, views: Views) -> AnyOffer | None:
+    """The best of the offers that what is left can pay for; the cheapest of all where it can pay for none."""
+    payable = [offer for offer in offers if views.payable(offer)]
     if payable:
-        return best(payable, request.goal)
-    return min(found, key=lambda offer: offer.price.at_most, default=None)
+        return best(payable, goal)
+    return min(offers, key=lambda offer: offer.price.at_most, default=None)
 
 
-def taken(offer: Offer, request: Request) -> bool:
+def taken(offer: Offer, request: PlanningRequest) -> bool:
     """Whether an offer can be chosen. One that goes by name is, where the asker names it, and nothing else then."""
     if request.synthetic:
         return offer.by_name
@@ -85,7 +96,7 @@ def acceptable(offer: Offer, goal: Goal) -> bool:
     return within_cap(offer, goal) and meets(offer.law, goal)
 
 
-def within_cap(offer: Offer, goal: Goal) -> bool:
+def within_cap(offer: PricedPlan[object], goal: Goal) -> bool:
     """Whether the offer costs no more than the analyst wants to pay."""
     cap = spending_cap(goal)
     return cap is None or offer.price.at_most <= cap
@@ -98,34 +109,29 @@ def spending_cap(goal: Goal) -> int | None:
     return min(named, default=None)
 
 
-def best(found: Sequence[Offer], goal: Goal) -> Offer | None:
+def best(offers: Sequence[AnyOffer], goal: Goal) -> AnyOffer | None:
     """Least bid first; where the goal is a price, least error first. Python's min keeps the preset's order in ties.
 
     Where an account pays, bids are about the account, and of equal bids the one that costs the data set less wins.
     """
     if goal.kind is GoalKind.SPEND:
-        return min(found, key=lambda offer: (widest(offer, goal), *_bids(offer)), default=None)
-    return min(found, key=_bids, default=None)
+        return min(offers, key=lambda offer: (offer.widest(goal), *_bids(offer)), default=None)
+    return min(offers, key=_bids, default=None)
 
 
-def _bids(offer: Offer) -> tuple[int, int]:
+def _bids(offer: PricedPlan[object]) -> tuple[int, int]:
     return offer.bid, 0 if offer.price.total is None else offer.price.total
 
 
-def widest(offer: Offer, goal: Goal) -> float:
-    """The largest half-width of the offer's error bars at the goal's confidence."""
-    return float(error_bars(offer.law, goal).max(initial=0.0))
-
-
-def fits(preset: Preset, request: Request, views: Views, cap: int) -> Goal | None:
+def fits(preset: Preset, request: PlanningRequest, views: Views, cap: int) -> Goal | None:
     """The tightest goal of the same kind, found by bisection to 1 %, that some offer meets for at most `cap` units."""
     if request.goal.kind is GoalKind.SPEND:
         return None
     capped = replace(views, left=min(cap, views.left))
 
     def affordable(amount: float) -> bool:
-        found = choose(preset, replace(request, goal=_with_amount(request.goal, amount)), capped)
-        return found is not None and capped.payable(found)
+        offer = choose(preset, replace(request, goal=_with_amount(request.goal, amount)), capped)
+        return offer is not None and capped.payable(offer)
 
     low, high = request.goal.amount, request.goal.amount
     while not affordable(high):
@@ -142,9 +148,9 @@ def _with_amount(goal: Goal, amount: float) -> Goal:
     return Goal(kind=goal.kind, amount=amount, confidence=goal.confidence)
 
 
-def _stated(request: Request, factor: float) -> Goal:
+def _stated(request: PlanningRequest, factor: float) -> Goal:
     """The goal of a request, in the words it was stated in, with its amounts multiplied and rounded up."""
-    goal = request.promised
+    goal = request.goal_in_counts
     parts = tuple(replace(part, amount=_round_up(SPARE * factor * part.amount)) for part in goal.parts)
     return replace(_with_amount(goal, _round_up(factor * goal.amount)), parts=parts)
 
@@ -153,3 +159,44 @@ def _round_up(amount: float) -> float:
     """To three significant digits, upwards, so that the suggestion can be typed."""
     step = 10.0 ** (math.floor(math.log10(amount)) - 2)
     return math.ceil(amount / step) * step
+
+
+def refusal(preset: Preset, request: PlanningRequest, views: Views, offer: Offer | None) -> BursarError:
+    """Why a request cannot be answered now, with the tightest goal that could be; nothing was spent."""
+    if request.synthetic:
+        return QueryError(NO_TABLE)
+    cap = spending_cap(request.goal)
+    affordable = views.left if cap is None else min(cap, views.left)
+    if offer is None:
+        offer = _without_cap(preset, request, views)
+    goal = fits(preset, request, views, affordable)
+    if offer is None:
+        hint = "" if goal is None else f"\ntry: {goal.describe()}"
+        wish = "cheap" if request.goal.kind is GoalKind.SPEND else "exact"
+        return GoalError(f"no answer can be that {wish}: {request.goal_in_counts.describe()}{hint}")
+    needed, left, limit = binding(offer, views, cap)
+    return BudgetError(
+        asked=from_units(needed),
+        left=left_of(left),
+        unit=views.mode.unit,
+        fits="" if goal is None else goal.describe(),
+        limit=limit,
+    )
+
+
+def binding(offer: PricedPlan[object], views: Views, cap: int | None = None) -> tuple[int, int, str]:
+    """What is asked for, how much there is, and whose limit that is."""
+    at_most, total = offer.price.at_most, offer.price.total
+    if cap is not None and cap <= views.left:
+        return at_most, cap, "is the most you would pay"
+    if total is not None and at_most <= views.left:
+        return total, views.total_left, "is left of the data set's budget"
+    return at_most, views.left, "is left" if views.analyst is None else f"is left of the share of {views.analyst}"
+
+
+def _without_cap(preset: Preset, request: PlanningRequest, views: Views) -> Offer | None:
+    """What would be taken if the analyst had set no limit to the price."""
+    if request.goal.most is None:
+        return None
+    goal: Goal = replace(request.goal, most=None)
+    return choose(preset, replace(request, goal=goal), views)

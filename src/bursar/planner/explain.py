@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import ClassVar
 
 from bursar.core.accounting import from_units, left_of
 from bursar.estimation.estimate import meets
-from bursar.planner.choose import Preset, best, offers, widest, within_cap
-from bursar.planner.offer import Views
-from bursar.planner.request import Request
+from bursar.goal import Goal
+from bursar.planner.choose import Preset, best, offers, within_cap
+from bursar.planner.offer import PricedPlan, Views
+from bursar.planner.request import PlanningRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +26,20 @@ class OfferLine:
     buys: int
     note: str
     total: float | None = None  # what the data set would be charged, where an account pays
+
+    @staticmethod
+    def of(offer: PricedPlan[object], goal: Goal, *, meets: bool, step: float = 1.0) -> OfferLine:
+        """`step` is what an error of 1, as it was asked for, is in the offer."""
+        return OfferLine(
+            proposer=offer.label,
+            price=from_units(offer.price.at_most),
+            total=None if offer.price.total is None else from_units(offer.price.total),
+            meets=meets,
+            error=offer.widest(goal) / step,
+            reuses=offer.reuses,
+            buys=offer.buys,
+            note=offer.note,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +57,14 @@ class Explanation:
     total_left: float | None = None  # of the data set
     sharing: str = ""  # what analysts can rely on, in one line, where there are shares
 
+    charged: ClassVar[str] = "exactly what would be charged now"
+
     @property
     def price(self) -> float:
         """What the question would cost now; infinite where nothing meets the goal."""
         return math.inf if self.chosen is None else self.offers[self.chosen].price
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         offers = [{**asdict(line), "error": line.error if math.isfinite(line.error) else None} for line in self.offers]
         return {**asdict(self), "offers": offers}
 
@@ -87,39 +104,29 @@ class Explanation:
             left += f" of the share of {self.analyst}, {self.total_left:.6g} of the data set's budget"
         return [
             *(["nothing meets the goal for what may be spent"] if self.chosen is None else []),
-            f"left: {left}; the price shown is exactly what would be charged now",
+            f"left: {left}; the price shown is {self.charged}",
             *([self.sharing] if self.sharing else []),
         ]
 
 
-def explain(preset: Preset, request: Request, views: Views) -> Explanation:
+def explain(preset: Preset, request: PlanningRequest, views: Views) -> Explanation:
     """All offers of the preset, and which one would be taken."""
-    found = list(offers(preset, request, views))
-    met = [offer.by_name == request.synthetic and meets(offer.law, request.goal) for offer in found]
-    payable = [views.payable(offer) and within_cap(offer, request.goal) for offer in found]
-    named = [offer.by_name == request.synthetic for offer in found]
-    good = [all(facts) for facts in zip(payable, named, [kept or request.synthetic for kept in met], strict=True)]
-    winner = best([offer for offer, fit in zip(found, good, strict=True) if fit], request.goal)
-    lines = tuple(
-        OfferLine(
-            proposer=offer.proposer,
-            price=from_units(offer.price.at_most),
-            total=None if offer.price.total is None else from_units(offer.price.total),
-            meets=kept,
-            error=widest(offer, request.goal) / request.step,
-            reuses=offer.reuses,
-            buys=offer.buys,
-            note=offer.note,
-        )
-        for offer, kept in zip(found, met, strict=True)
-    )
+    every = list(offers(preset, request, views))
+    named = [offer.by_name == request.synthetic for offer in every]
+    met = [name and meets(offer.law, request.goal) for offer, name in zip(every, named, strict=True)]
+    payable = [views.payable(offer) and within_cap(offer, request.goal) for offer in every]
+    good = [all(facts) for facts in zip(payable, named, [fit or request.synthetic for fit in met], strict=True)]
+    winner = best([offer for offer, fit in zip(every, good, strict=True) if fit], request.goal)
     return Explanation(
         question=request.text,
-        goal=request.promised.describe(),
+        goal=request.goal_in_counts.describe(),
         contract=preset.contract.value,
         unit=views.mode.unit,
-        offers=lines,
-        chosen=None if winner is None else found.index(winner),
+        offers=tuple(
+            OfferLine.of(offer, request.goal, meets=fit, step=request.step)
+            for offer, fit in zip(every, met, strict=True)
+        ),
+        chosen=None if winner is None else every.index(winner),
         left=left_of(views.left),
         analyst=views.analyst,
         total_left=left_of(views.left if views.analyst is None else views.total_left),

@@ -56,13 +56,13 @@ _FREE = Goal(kind=GoalKind.SPEND, amount=1 / LARGEST_AMOUNT)
 
 def resolve(wanted: Wanted, clause: Goal | None, default: Goal | None, *, mode: Mode) -> Goal:
     """One goal: the clause in the SQL, or the arguments, or the config's default."""
-    own = wanted.goal()
-    if own is not None and clause is not None:
+    named = wanted.goal()
+    if named is not None and clause is not None:
         raise GoalError("the accuracy is given twice, in the SQL and beside it; leave one of them out")
-    goal = own or clause or default or (_FREE if wanted.synthetic else None)
+    goal = named or clause or default or (_FREE if wanted.synthetic else None)
     if goal is None:
         raise GoalError("say how exact the answer must be, for example: WITH ERROR 50 CONFIDENCE 95%")
-    if own is None and wanted.confidence is not None:
+    if named is None and wanted.confidence is not None:
         goal = replace(goal, confidence=share(wanted.confidence))
     if goal.kind is GoalKind.SPEND and goal.unit and goal.unit != mode.unit:
         raise GoalError(f"this data set counts its budget in {mode.unit}; write WITH {mode.unit.upper()} ...")

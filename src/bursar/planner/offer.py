@@ -1,21 +1,22 @@
-"""Offers: a price, an error law, and a plan that calls kernel verbs."""
+"""Offers: a price, an error to expect, and a plan that calls kernel verbs."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from bursar.answer import OfferFacts
 from bursar.arrays import Reals
-from bursar.core.accounting import Event, Measured, Mode
+from bursar.core.accounting import Event, Measured, Mode, Selected
 from bursar.core.domain import Domain
 from bursar.core.extensions.partitions import looked_at
 from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
-from bursar.estimation.estimate import ErrorLaw, Estimate
-from bursar.planner.request import Request
+from bursar.estimation.estimate import ErrorLaw, Estimate, error_bars
+from bursar.goal import Goal
+from bursar.planner.request import PlanningRequest
 from bursar.views.learner import Histograms
 from bursar.views.measurements import Measurements, Reconstructions, Rents
 from bursar.views.nodes import Nodes
@@ -31,18 +32,19 @@ class Price:
     total: int | None = None  # of the data set, where an account pays
 
 
+Result = TypeVar("Result", covariant=True)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Offer:
-    """One way to answer a request. `run` is given the kernel's verbs; a free offer calls none."""
+class PricedPlan(ABC, Generic[Result]):
+    """One way to do what is asked. `run` is given the kernel's verbs; a free plan calls none."""
 
     proposer: str
     price: Price
-    law: ErrorLaw
-    run: Callable[[Verbs], Estimate]
+    run: Callable[[Verbs], Result]
     reuses: int = 0  # rows of the log
     buys: int = 0  # rows to be measured
     note: str = ""
-    by_name: bool = False  # taken only where the asker names it: what it promises is not what a goal asks for
     credit: int = 0  # units of 2^-50 that it may bid below its price, for what it will save later
 
     @property
@@ -56,9 +58,34 @@ class Offer:
         return self.price.at_most - self.credit
 
     @property
+    def label(self) -> str:
+        """What EXPLAIN calls it."""
+        return self.proposer
+
+    @abstractmethod
+    def widest(self, goal: Goal) -> float:
+        """The largest error to expect, in the words of the goal."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Offer(PricedPlan[Estimate]):
+    """One way to answer a request."""
+
+    law: ErrorLaw
+    by_name: bool = False  # taken only where the asker names it: what it promises is not what a goal asks for
+
+    def widest(self, goal: Goal) -> float:
+        """The largest half-width of its error bars at the goal's confidence."""
+        return float(error_bars(self.law, goal).max(initial=0.0))
+
+    @property
     def facts(self) -> OfferFacts:
         """What an answer says about where it came from."""
         return {"source": self.proposer, "note": self.note, "reused": self.reuses, "bought": self.buys}
+
+
+Remembered = TypeVar("Remembered")
+AnyOffer = TypeVar("AnyOffer", bound=PricedPlan[object])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +109,7 @@ class Views:
     total: Callable[[tuple[Event, ...]], int] | None = None  # what the data set would be charged, where an account pays
     synthetic: Callable[[], SyntheticRows | None] = lambda: None  # the synthetic table that is kept, if there is one
     sealed: int = 0  # how many partitions can be asked about, where the data have any
-    remembered: dict[tuple[object, ...], Any] = field(default_factory=dict)  # what proposers found in this very log
+    remembered: dict[tuple[object, ...], object] = field(default_factory=dict)  # by what was computed of this very log
 
     def slack(self, events: tuple[Event, ...], more: tuple[Event, ...]) -> bool:
         """Whether `more` costs nothing beside the events: neither whoever pays, nor the data set."""
@@ -90,17 +117,25 @@ class Views:
         spare = self.total is None or self.total(both) <= self.total(events)
         return spare and self.price(both) <= self.price(events)
 
-    def payable(self, offer: Offer) -> bool:
+    def remember(self, key: tuple[object, ...], compute: Callable[[], Remembered]) -> Remembered:
+        """What was computed of this very log under the same key before, or else what is computed now."""
+        if key not in self.remembered:
+            self.remembered[key] = compute()
+        return cast(Remembered, self.remembered[key])
+
+    def payable(self, offer: PricedPlan[object]) -> bool:
         """Whether what is left can pay for an offer: of the account, and of the data set."""
         price = offer.price
         return price.at_most <= self.left and (price.total is None or price.total <= self.total_left)
 
-    def possible(self, offer: Offer) -> bool:
-        """Whether what an offer would measure is about sealed partitions only; the kernel refuses anything else."""
-        measured = [event.strategy for event in offer.price.events if isinstance(event, Measured)]
-        return all(looked_at(strategy, self.domain) <= self.sealed for strategy in measured)
+    def possible(self, offer: PricedPlan[object]) -> bool:
+        """Whether what an offer would look at is in sealed partitions only; the kernel refuses anything else."""
+        events = offer.price.events
+        maps = [event.strategy for event in events if isinstance(event, Measured)]
+        maps += [event.candidates for event in events if isinstance(event, Selected)]
+        return all(looked_at(queries, self.domain) <= self.sealed for queries in maps)
 
-    def completed(self, offer: Offer) -> Offer:
+    def completed(self, offer: AnyOffer) -> AnyOffer:
         """The offer with the data set's price beside the account's."""
         if self.total is None:
             return offer
@@ -114,13 +149,13 @@ class SyntheticRows(Protocol):
     def note(self) -> str:
         """Which table it is."""
 
-    def answers(self, wanted: LinearMap) -> Reals | None:
+    def answers(self, queries: LinearMap) -> Reals | None:
         """The rows of a map on the table, in rows of the data; None where it cannot be asked that."""
 
-    def estimate(self, wanted: LinearMap) -> Estimate | None:
+    def estimate(self, queries: LinearMap) -> Estimate | None:
         """What measured marginals say themselves, where they say it."""
 
-    def unmeasured(self, wanted: LinearMap) -> tuple[str, ...]:
+    def unmeasured(self, queries: LinearMap) -> tuple[str, ...]:
         """Columns that a question ties together and that were never measured together."""
 
 
@@ -132,5 +167,5 @@ class Proposer(Protocol):
     by_name: ClassVar[bool] = False  # the only one that is asked where the asker wants the synthetic table
 
     @abstractmethod
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """What it would do about a question, for which price and with which error; computed from the log alone."""

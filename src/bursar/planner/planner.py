@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from bursar.core.accounting import Book, Event, Mode
 from bursar.core.accounts import Account, Charge
@@ -14,16 +14,17 @@ from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.errors import GoalError
 from bursar.planner.admit import NO_MEASURED_SIZE, admit
-from bursar.planner.choose import Preset, choose
+from bursar.planner.choose import Preset, choose, refusal
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, SyntheticRows, Views
-from bursar.planner.refusal import refusal
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.threads import one_thread
 from bursar.views.learner import Histograms
 from bursar.views.measurements import Measurements, Reconstructions, Rents, measured_size
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
+
+Planned = TypeVar("Planned")
 
 REMEMBERED = 2**14
 """Most things that are remembered of a log until it grows."""
@@ -80,12 +81,12 @@ class Planner:
         self._histograms = Histograms()
         self._shelves = PartitionViews(domain, prices.empty_book)
         self._position = 0
-        self._remembered: dict[tuple[object, ...], Any] = {}
+        self._remembered: dict[tuple[object, ...], object] = {}
         self._views: dict[tuple[str, int], Views] = {}  # of the log as it is, by analyst and what is left
         self._lock = threading.Lock()
 
     @one_thread()
-    def choose(self, request: Request) -> Offer:
+    def choose(self, request: PlanningRequest) -> Offer:
         """The offer to take; raises the refusal, which names a goal that would fit, where there is none."""
         admit(self.preset.family, request)
         with self._lock:
@@ -96,15 +97,21 @@ class Planner:
             return offer
 
     @one_thread()
-    def explain(self, request: Request) -> Explanation:
+    def explain(self, request: PlanningRequest) -> Explanation:
         admit(self.preset.family, request)
         with self._lock:
-            found = self._explained(replace(request, explain=True))
+            explanation = self._explained(replace(request, asked=replace(request.asked, explain=True)))
         if self.promised is None or not self._prices.shares():
-            return found
-        return replace(found, sharing=self.promised.short)
+            return explanation
+        return replace(explanation, sharing=self.promised.short)
 
-    def _explained(self, request: Request) -> Explanation:
+    @one_thread()
+    def look(self, analyst: str, plan: Callable[[Views], Planned]) -> Planned:
+        """What somebody else plans from the log as it is now, such as a synthetic table."""
+        with self._lock:
+            return plan(self.views(analyst))
+
+    def _explained(self, request: PlanningRequest) -> Explanation:
         return explain(self.preset, request, self.views(request.analyst))
 
     @one_thread()
@@ -122,21 +129,14 @@ class Planner:
         # What is left falls also with purchases of others that this planner may not look at.
         key = (analyst, self._prices.left())
         if key not in self._views:
-            self._views[key] = self._made(*key)
+            self._views[key] = self._new_views(*key)
         return self._views[key]
 
-    def _made(self, analyst: str, left: int) -> Views:
+    def _new_views(self, analyst: str, left: int) -> Views:
         prices = self._prices
-        money: Any = {"left": left, "price": prices.price}
-        if prices.shares():
-            money = {
-                "analyst": analyst,
-                "left": prices.account(analyst).left,
-                "price": lambda events: prices.charge(events, analyst).account,
-                "total_left": left,
-                "total": lambda events: prices.charge(events, analyst).total,
-            }
-        return Views(
+        views = Views(
+            left=left,
+            price=prices.price,
             domain=self._domain,
             mode=self._mode,
             version=self._measurements.version,
@@ -150,7 +150,16 @@ class Planner:
             partition_measurements=self._shelves,
             synthetic=self._synthetic,
             remembered=self._remembered,
-            **money,
+        )
+        if not prices.shares():
+            return views
+        return replace(
+            views,
+            analyst=analyst,
+            left=prices.account(analyst).left,
+            price=lambda events: prices.charge(events, analyst).account,
+            total_left=left,
+            total=lambda events: prices.charge(events, analyst).total,
         )
 
     def _advance(self) -> None:

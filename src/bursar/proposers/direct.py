@@ -26,7 +26,7 @@ from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.tails import half_width, scale_for, single_tail
 from bursar.views.measurements import noise_of
 
@@ -34,7 +34,7 @@ BETA_LESS_ROUNDING = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
 
 
-_MADE: WeakKeyDictionary[Request, tuple[Views, list[Offer]]] = WeakKeyDictionary()
+_MADE: WeakKeyDictionary[PlanningRequest, tuple[Views, list[Offer]]] = WeakKeyDictionary()
 """The offers of requests that are being planned."""
 
 
@@ -44,7 +44,7 @@ class Direct(Proposer):
     name = "direct"
     any_map = True
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """What others compare themselves with, and so made once for each request, as long as the views are the same."""
         seen, offers = _MADE.get(request, (None, []))
         if seen is not views:
@@ -52,7 +52,7 @@ class Direct(Proposer):
             _MADE[request] = views, offers
         return offers
 
-    def _offers(self, request: Request, views: Views) -> list[Offer]:
+    def _offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if workload.rows == 0:
             return []
@@ -227,7 +227,7 @@ class Partwise(Proposer):
 
     name = "one-by-one"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload, goal = request.workload.map, request.goal
         if not isinstance(workload, PartwiseMap):
             return []

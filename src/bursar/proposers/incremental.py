@@ -30,7 +30,7 @@ from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import FEW_ROWS, Block, Classes, Reconstruction, count, first_cells, told_apart
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.strategies.integers import span_of, towards_zero
 from bursar.strategies.measure import checked_gram
 from bursar.threads import one_thread
@@ -368,7 +368,7 @@ class Incremental(Proposer):
 
     name = "incremental"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if views.mode is Mode.PURE or request.goal.kind is GoalKind.SPEND:
             return []
@@ -379,7 +379,7 @@ class Incremental(Proposer):
         ]
         return [offer for offer in offers if offer is not None]
 
-    def _offer(self, reconstruction: Reconstruction, request: Request, views: Views) -> Offer | None:
+    def _offer(self, reconstruction: Reconstruction, request: PlanningRequest, views: Views) -> Offer | None:
         if views.domain.cells(reconstruction.columns) > LARGEST_JOINT:
             return None
         plan = _plan(reconstruction, request)
@@ -408,7 +408,7 @@ def _measure(plan: RowPlan, verbs: Verbs) -> Estimate:
     return Estimate(values=plan.weights @ np.concatenate([plan.log_values, *bought]), law=plan.law)
 
 
-def _plan(reconstruction: Reconstruction, request: Request) -> RowPlan | None:
+def _plan(reconstruction: Reconstruction, request: PlanningRequest) -> RowPlan | None:
     """The first of a few targets whose plan keeps the goal."""
     goal, workload = request.goal, request.workload.map
     for share in SHARES_OF_VARIANCE:

@@ -32,7 +32,7 @@ from bursar.estimation.estimate import ErrorLaw, Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.tree import all_nodes
 from bursar.strategies.universal import Universal, universal
 from bursar.views.measurements import noise_of, products_of
@@ -187,7 +187,7 @@ class Invest(Proposer):
         self._plans: dict[tuple[str, tuple[str, ...], Mode], Universal | None] = {}
         self._reaches: dict[tuple[str, tuple[str, ...], Mode, float], float] = {}
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if request.goal.kind is GoalKind.SPEND or not 1 <= workload.rows <= MOST_ROWS:
             return []
@@ -196,7 +196,7 @@ class Invest(Proposer):
         larger = [offer for offer in offers[1:] if offer.buys > offers[0].buys and offer.bid < offers[0].price.at_most]
         return (larger or offers)[:1]
 
-    def known(self, request: Request, views: Views) -> Offer | None:
+    def known(self, request: PlanningRequest, views: Views) -> Offer | None:
         """What a strategy that was bought says by itself, if that keeps the goal, as it does for all it was bought for.
 
         Least squares over everything that is known looks at few sets of columns, and has the least variance, not always
@@ -215,7 +215,7 @@ class Invest(Proposer):
                 return _free(record, law)
         return None
 
-    def _offer(self, columns: tuple[str, ...], request: Request, views: Views) -> Offer | None:
+    def _offer(self, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> Offer | None:
         plan = self._plan(views.domain, columns, views.mode)
         if plan is None:
             return None
@@ -243,7 +243,7 @@ class Invest(Proposer):
         )
 
     def _investment(
-        self, plan: Universal, columns: tuple[str, ...], request: Request, views: Views, *, least: float
+        self, plan: Universal, columns: tuple[str, ...], request: PlanningRequest, views: Views, *, least: float
     ) -> Investment | None:
         """With Laplace noise the strategy for the family's worst question; with Gaussian noise what is still missing.
 
@@ -267,7 +267,7 @@ class Invest(Proposer):
             self._plans[key] = universal(domain, columns, mode)
         return self._plans[key]
 
-    def _unit(self, plan: Universal, columns: tuple[str, ...], request: Request, views: Views) -> float:
+    def _unit(self, plan: Universal, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> float:
         """The noise per sensitivity at which the worst question of the family keeps the request's goal."""
         goal = request.goal
         if goal.kind is GoalKind.RMSE:
@@ -289,11 +289,9 @@ class Invested(Proposer):
     def __init__(self, invest: Invest) -> None:
         self._invest = invest
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         key = (self, request.workload.map.digest, request.goal)
-        if key not in views.remembered:
-            views.remembered[key] = self._invest.known(request, views)
-        offer: Offer | None = views.remembered[key]
+        offer = views.remember(key, lambda: self._invest.known(request, views))
         return [] if offer is None else [offer]
 
 
@@ -311,7 +309,7 @@ def _note(columns: tuple[str, ...], rent: int, due: float, views: Views) -> str:
     return f"answers all about {', '.join(columns)}; rent so far {from_units(rent):.3g}, bought at {due:.3g}"
 
 
-def _candidates(request: Request, views: Views) -> list[tuple[str, ...]]:
+def _candidates(request: PlanningRequest, views: Views) -> list[tuple[str, ...]]:
     """The question's own columns; then all that were asked about together with them, and the sets in between."""
     asked_columns = frozenset(request.workload.map.attrs)
     measured = views.rents.sets()

@@ -21,7 +21,7 @@ from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import Estimate, meets
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.partition_plan import (
     PartitionPiece,
     PartitionPlan,
@@ -78,7 +78,7 @@ class ByPartition(Proposer):
         self._prices: dict[tuple[object, ...], int] = {}
         self._reaches: dict[tuple[str, Mode, int, float], float] = {}
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """The first way that costs nothing, be it known already or a present; else the purchase with the least bid."""
         pieces = pieces_of(request.workload.map, views.domain.partition)
         if not pieces or request.goal.kind is GoalKind.SPEND:
@@ -111,7 +111,7 @@ class ByPartition(Proposer):
                     columns=columns, plan=plan, measurements=measurements, pieces=weighted, window=window
                 )
 
-    def _known(self, way: WindowStrategy, request: Request, views: Views) -> Offer | None:
+    def _known(self, way: WindowStrategy, request: PlanningRequest, views: Views) -> Offer | None:
         measurements, window = way.measurements, way.window
         if not np.all(np.isfinite(measurements.scales[window])):
             return None
@@ -123,7 +123,9 @@ class ByPartition(Proposer):
         note = f"put together from {len(window)} partitions"
         return Offer(proposer=self.name, price=Price(), law=law, run=lambda verbs: estimate, reuses=rows, note=note)
 
-    def _purchase(self, way: WindowStrategy, request: Request, views: Views, *, only_free: bool) -> Offer | None:
+    def _purchase(
+        self, way: WindowStrategy, request: PlanningRequest, views: Views, *, only_free: bool
+    ) -> Offer | None:
         """What would be bought, if enough rent was paid; `only_free` leaves out some of what costs something."""
         scale = self._scale(way.plan, len(way.window), request, views)
         if only_free and any(self._costs(way, partition, scale, views) for partition in way.window.tolist()):
@@ -151,10 +153,12 @@ class ByPartition(Proposer):
     def _costs(self, way: WindowStrategy, partition: int, scale: float, views: Views) -> bool:
         """Whether a purchase for one partition costs anything. Prices take long, so this is found once per log."""
         key = (self, views.analyst, way.columns, partition, scale)
-        if key not in views.remembered:
+
+        def costs() -> bool:
             events = partition_plan(way.measurements, np.array([partition]), scale, views).events
-            views.remembered[key] = bool(events) and views.price(events) > 0
-        return bool(views.remembered[key])
+            return bool(events) and views.price(events) > 0
+
+        return views.remember(key, costs)
 
     def _alone(self, purchase: PartitionPlan, views: Views) -> int:
         """What the purchase costs by itself: the same for any partitions, so it is worked out once per kind."""
@@ -181,14 +185,14 @@ class ByPartition(Proposer):
         weights, sizes = self._asked[key]
         return WeightedPiece(piece=piece, weights=weights, sizes=sizes)
 
-    def _scale(self, plan: Universal, window: int, request: Request, views: Views) -> float:
+    def _scale(self, plan: Universal, window: int, request: PlanningRequest, views: Views) -> float:
         """The noise at which the family's worst question keeps the goal.
 
         The family are the questions about this window; where the goal is a percentage, those about one partition, which
         has its share of the error.
         """
         goal, amount, span = request.goal, request.goal.amount, window
-        if request.asked.percent:
+        if request.asked.goal.percent:
             amount, span = amount / window, 1
         if goal.kind is GoalKind.RMSE:
             each = 2.0 if views.mode is Mode.PURE else 1.0

@@ -35,7 +35,7 @@ from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, any_of, each_of
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.tails import pair_tail, scale_for, single_tail, steps, tail
 from bursar.views.histograms import Names
 from bursar.views.learner import Adaptive, Decaying, Learner, Learning, learnable, rows_of
@@ -355,7 +355,7 @@ class Pmw(Proposer):
     def grouped(self, groups: tuple[Names, ...]) -> Pmw:
         return Pmw(self.settings.grouped(groups))
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         settings, goal, workload = self.settings, request.goal, request.workload.map
         if goal.kind is not GoalKind.ERROR or workload.rows == 0:
             return []

@@ -25,7 +25,7 @@ from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate, any_of, each_of
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.pmw import (
     EQUAL_SCALES_WITHIN,
     MOST_TESTED_ROWS,
@@ -192,7 +192,7 @@ class PmwWindows(Proposer):
     def grouped(self, groups: tuple[Names, ...]) -> PmwWindows:
         return PmwWindows(self.settings.grouped(groups), cut=self._cut, warm=self._warm, whole=self._whole)
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         settings, workload = self.settings, request.workload.map
         if views.domain.partition is None or request.goal.kind is not GoalKind.ERROR or workload.rows == 0:
             return []
@@ -222,7 +222,7 @@ class PmwWindows(Proposer):
         make = partial(LearnerTree, views.domain, learning, self._cut, self._warm)
         return views.histograms.of((learning, self._cut, self._warm), make)
 
-    def _question(self, request: Request, tree: LearnerTree, views: Views) -> WindowQuestion | None:
+    def _question(self, request: PlanningRequest, tree: LearnerTree, views: Views) -> WindowQuestion | None:
         workload = request.workload.map
         parts = [
             part for part in (windowed(product, views.domain) for product in products_of(workload)) if part is not None
@@ -251,7 +251,7 @@ class PmwWindows(Proposer):
             partitions=views.domain.partitions,
         )
 
-    def _outright(self, request: Request, views: Views) -> list[Offer]:
+    def _outright(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload, goal = request.workload.map, request.goal
         calibration = calibrated(
             self.settings.calibration, goal.amount, goal.beta, workload.rows, self.settings.answers

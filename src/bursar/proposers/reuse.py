@@ -19,7 +19,7 @@ from bursar.estimation.least_squares import LaterRows
 from bursar.estimation.sine_columns import answers
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem
 from bursar.views.measurements import noise_of, products_of
 from bursar.views.nodes import Node, boxes_of
@@ -31,7 +31,7 @@ class Exact(Proposer):
     name = "exact"
     any_map = True
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if workload.rows == 0:
             nothing = Estimate(values=np.zeros(0), law=Certain())
@@ -59,7 +59,7 @@ class Reconstruct(Proposer):
 
     name = "reconstruct"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """The reconstruction with the least mean squared error, if any determines the question."""
         workload = request.workload.map
         if workload.rows == 0 or isinstance(workload, Predicate):
@@ -110,7 +110,7 @@ class Refine(Proposer):
 
     name = "refine"
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if (
             views.mode is not Mode.PURE

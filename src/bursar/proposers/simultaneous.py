@@ -21,7 +21,7 @@ from bursar.estimation.least_squares import Block, Reconstruction
 from bursar.estimation.simultaneous import EveryQuestion, Family, cuts_of, share
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.reuse import Exact
 from bursar.views.measurements import Measurements, Reconstructions, products_of
 from bursar.views.nodes import Nodes
@@ -178,7 +178,7 @@ class Reuse(Proposer):
     def __init__(self, estimators: Estimators) -> None:
         self._estimators = estimators
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if workload.rows == 0:
             return Exact().offers(request, views)
@@ -213,7 +213,7 @@ class OnePurchase(Proposer):
         self.name = inner.name
         self._inner, self._estimators = inner, estimators
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if workload.rows == 0:
             return []
@@ -223,7 +223,7 @@ class OnePurchase(Proposer):
         ]
         return [offer for offer in offers if offer is not None]
 
-    def _plans(self, request: Request, views: Views, number: int) -> list[tuple[Measured, Offer]]:
+    def _plans(self, request: PlanningRequest, views: Views, number: int) -> list[tuple[Measured, Offer]]:
         """Plans at about the right failure probability: what is bought decides how many questions share it."""
         determined = self._estimators.family.determined
         least_questions = determined(products_of(request.workload.map))
@@ -242,7 +242,9 @@ class OnePurchase(Proposer):
             ]
         return purchases
 
-    def _promised(self, event: Measured, request: Request, views: Views, number: int, plan: Offer) -> Offer | None:
+    def _promised(
+        self, event: Measured, request: PlanningRequest, views: Views, number: int, plan: Offer
+    ) -> Offer | None:
         products = products_of(event.strategy)
         if sum(product.rows for product in products) != event.strategy.rows:
             return None  # a transform, whose rows are not counts of cells
@@ -284,7 +286,7 @@ def _noise(estimator: RowEstimator, noise: Noise, number: int, goal: Goal) -> No
         return None
 
 
-def _stricter(request: Request, share_of_one: float) -> Request:
+def _stricter(request: PlanningRequest, share_of_one: float) -> PlanningRequest:
     """The request with the confidence at which each of its rows fails with no more than this share of beta."""
     rows, goal = request.workload.map.rows, request.goal
     beta = max(any_of(SHARE_LESS_ROUNDING * goal.beta * share_of_one, rows), LEAST_BETA)

@@ -25,7 +25,7 @@ from bursar.estimation.estimate import ErrorLaw, Estimate
 from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.strategy_plans import listed, sines
 from bursar.views.measurements import products_of
 
@@ -92,7 +92,7 @@ class Strategy(Proposer):
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str, Mode], RememberedPlan] = OrderedDict()
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if (
             isinstance(workload, PartwiseMap)

@@ -22,7 +22,7 @@ from bursar.core.queries import LinearMap
 from bursar.estimation.estimate import ErrorLaw, Estimate, meets
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 
 INWARD = 1 - 1e-9
 """Answers are kept this much nearer than they must be, for the sake of rounding."""
@@ -71,45 +71,45 @@ class Synthetic(Proposer):
     any_map = True  # a table can be asked anything
     by_name = True  # and is asked alone where the asker names it
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """Edge cases: a goal that is a price is no reason to take the table, so only the second kind is offered."""
-        table, wanted = views.synthetic(), request.workload.map
-        if table is None or wanted.rows == 0:
+        table, queries = views.synthetic(), request.workload.map
+        if table is None or queries.rows == 0:
             return []
-        estimate = table.estimate(wanted)
+        estimate = table.estimate(queries)
         if not request.synthetic:
-            fitting = None if estimate is None else _fitting(table, wanted, estimate, request.goal)
+            fitting = None if estimate is None else _fitting(table, queries, estimate, request.goal)
             if fitting is not None:
                 return [fitting]
             if not request.explain:
                 return []
-        values = table.answers(wanted)
-        return [] if values is None else [_as_it_is(table, wanted, values, estimate)]
+        values = table.answers(queries)
+        return [] if values is None else [_as_it_is(table, queries, values, estimate)]
 
 
-def _fitting(table: SyntheticRows, wanted: LinearMap, estimate: Estimate, goal: Goal) -> Offer | None:
+def _fitting(table: SyntheticRows, queries: LinearMap, estimate: Estimate, goal: Goal) -> Offer | None:
     """The table's answer, as near to the estimate as the goal needs; None where the estimate itself misses the goal."""
     if goal.kind is GoalKind.SPEND or not meets(estimate.law, goal):
         return None
-    own = float(estimate.law.half_widths(goal.beta).max(initial=0.0))
+    estimate_error = float(estimate.law.half_widths(goal.beta).max(initial=0.0))
     if goal.kind is GoalKind.RMSE:
-        own = math.sqrt(estimate.law.mean_square())
-    reach = max(goal.amount - own, 0.0) * INWARD
-    values = table.answers(wanted)
+        estimate_error = math.sqrt(estimate.law.mean_square())
+    reach = max(goal.amount - estimate_error, 0.0) * INWARD
+    values = table.answers(queries)
     if values is None:
         return None
     near = np.clip(values, estimate.values - reach, estimate.values + reach)
     law = Beside(law=estimate.law, moved=np.abs(near - estimate.values), reach=reach)
     moved = int(np.count_nonzero(near != values))
-    note = f"{table.note}; {moved} of {wanted.rows} numbers moved towards what was measured"
+    note = f"{table.note}; {moved} of {queries.rows} numbers moved towards what was measured"
     return _offer(near, law, note if moved else table.note)
 
 
-def _as_it_is(table: SyntheticRows, wanted: LinearMap, values: Reals, estimate: Estimate | None) -> Offer:
+def _as_it_is(table: SyntheticRows, queries: LinearMap, values: Reals, estimate: Estimate | None) -> Offer:
     if estimate is None:
-        apart = table.unmeasured(wanted)
+        apart = table.unmeasured(queries)
         why = f": {', '.join(apart)} were never measured together" if apart else ""
-        return _offer(values, Unbounded(rows=wanted.rows), f"{table.note}; no error bound{why}", by_name=True)
+        return _offer(values, Unbounded(rows=queries.rows), f"{table.note}; no error bound{why}", by_name=True)
     moved = np.abs(values - estimate.values)
     law = Beside(law=estimate.law, moved=moved, reach=float(moved.max(initial=0.0)))
     return _offer(values, law, f"{table.note}, as it is", by_name=True)

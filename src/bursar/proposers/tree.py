@@ -20,7 +20,7 @@ from bursar.errors import BudgetError
 from bursar.estimation.least_squares import Reconstruction
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.purchase import Bought, CandidateRows, LevelledPurchase, PurchaseProblem, finer
 from bursar.proposers.direct import Direct
 from bursar.strategies.levels import Box, Range, decompose, is_node, levels
@@ -47,7 +47,7 @@ class Tree(Proposer):
     def __init__(self, *, theta: dict[Mode, float]) -> None:
         self._theta = theta
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if request.goal.kind is GoalKind.SPEND or workload.rows == 0:
             return []

@@ -19,11 +19,12 @@ from bursar.core.extensions.partitions import Seals
 from bursar.core.ledger import Record
 from bursar.errors import BursarError
 from bursar.goal import Goal, GoalKind
+from bursar.planner.balance import planning_request
 from bursar.planner.batch import together
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Views
 from bursar.planner.planner import Planner
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest, Request
 from bursar.proposers.direct import Direct, Partwise
 from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.report.status import OWNER, Money
@@ -31,7 +32,7 @@ from bursar.sql import parse
 from bursar.sql.tokens import questions_of
 from bursar.views.measurements import Measurements, Reconstructions
 
-Read = Callable[[str, int], Request | None]
+Read = Callable[[str, int], PlanningRequest | None]
 """From the text of a question, and how many partitions were sealed then, to the question, if it is one."""
 
 ANY = Goal(kind=GoalKind.RMSE, amount=1.0)
@@ -99,18 +100,18 @@ def purchases_of(history: Entries, texts: Mapping[str, str]) -> list[QuestionPur
 def reader(domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> Read:
     """Reads one question, or several that were asked as one."""
 
-    def read(text: str, sealed: int) -> Request | None:
+    def read(text: str, sealed: int) -> PlanningRequest | None:
         try:
             requests = [question(sql, sealed) for sql in questions_of(text)]
             return requests[0] if len(requests) == 1 else together(requests, None)
         except BursarError:
             return None
 
-    def question(sql: str, sealed: int) -> Request:
+    def question(sql: str, sealed: int) -> PlanningRequest:
         query = parse(sql)
         goal = ANY if query.goal is None else query.goal
         workload = compile_query(query, domain, table, None if domain.partition is None else sealed, levels)
-        return Request.of(text=sql, workload=workload, asked=goal, goal=goal, analyst="")
+        return planning_request(Request(text=sql, workload=workload, goal=goal, analyst=""))
 
     return read
 
@@ -218,7 +219,7 @@ class _Log:
         return self._records[bisect_right(self._positions, position) : bisect_right(self._positions, self.until)]
 
 
-def _direct(request: Request, bought: Sequence[Record], views: Views) -> tuple[Event, ...]:
+def _direct(request: PlanningRequest, bought: Sequence[Record], views: Views) -> tuple[Event, ...]:
     """The question measured by itself, with the mean squared error that the answer had; nothing where that is unknown.
 
     What is measured part by part takes several measurements.
@@ -232,7 +233,7 @@ def _direct(request: Request, bought: Sequence[Record], views: Views) -> tuple[E
     return () if best is None else best.price.events
 
 
-def _mean_square(request: Request, bought: Sequence[Record], views: Views) -> float | None:
+def _mean_square(request: PlanningRequest, bought: Sequence[Record], views: Views) -> float | None:
     """How exact the answer was, rather too little than too much.
 
     In this order: the very rows that were asked for, the rows that were bought alone, everything that was known.

@@ -35,8 +35,8 @@ class Turn:
         """The number of the hold that the run before has noted, which ended without giving it back."""
         if self.file is None or not self.file.exists():
             return None
-        found = self.file.read_text()[:MOST_DIGITS]
-        return int(found) if found.isascii() and found.isdigit() else None
+        text = self.file.read_text()[:MOST_DIGITS]
+        return int(text) if text.isascii() and text.isdigit() else None
 
     def note(self, fence: int | None) -> None:
         """Write the number of the own hold down; nothing where there is none."""

@@ -1,34 +1,121 @@
-"""Synthetic tables: prepare one, and make it."""
+"""Synthetic tables: plan one, see every way to make it, and make it.
+
+The flow is that of a question in `engine.py`: request, choose, grant, run. A run that was interrupted, or overtaken,
+goes on from its own records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from bursar.core.accounting import from_units, to_units
+from bursar.core.accounting import from_units, left_of, to_units
 from bursar.core.grant import Grant
-from bursar.core.ledger import chain
+from bursar.core.ledger import Record
 from bursar.engine import Engine
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
+from bursar.pace import paced
+from bursar.planner.explain import OfferLine
 from bursar.planner.goals import Wanted
 from bursar.report.savings import reader
-from bursar.report.status import OWNER
+from bursar.report.status import OWNER, budget_of
 from bursar.synthetic.alone import Turn, alone
-from bursar.synthetic.prepared import Place, Prepared, Progress
 
 if TYPE_CHECKING:
-    from bursar.synthetic.plan.carry_out import Run, TableRows
-    from bursar.synthetic.plan.methods import Task
-    from bursar.synthetic.plan.task import EvidentMarginals, TableRequest
+    from bursar.synthetic.plan.offers import TableChoice, TableExplanation, TableOffer, TableRows
+    from bursar.synthetic.plan.workload import EvidentMarginals, MarginalWorkload, TableRequest
     from bursar.synthetic.report import Report
     from bursar.synthetic.table.synthetic_data import SyntheticData
+
+Progress = Callable[[int, int], None]
+"""Hears how much of how much is bought."""
 
 OVERTAKEN = (
     "the table is not finished: the data were changed meanwhile, or the run stood still for so long that the budget "
     "set aside for it was given back\n"
     "try: the same again; what was measured is kept, and is not paid for twice"
 )
+
+
+def silent(done: int, of: int) -> None:
+    """Nobody is told."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prepared:
+    """A table to be made: every way to make it, what each would cost, and the one to take; nothing is paid yet."""
+
+    synthesis: Synthesis
+    request: TableRequest
+    workload: MarginalWorkload
+    evident: EvidentMarginals
+    choice: TableChoice
+
+    @property
+    def offer(self) -> TableOffer:
+        return self.choice.offer
+
+    @property
+    def why(self) -> str:
+        """Which method is taken, in words, and what error to expect from each."""
+        return self.choice.why
+
+    @property
+    def price(self) -> float:
+        """What is still to be paid, at most; nothing where everything is in the log."""
+        return from_units(self.offer.price.at_most)
+
+    @property
+    def unit(self) -> str:
+        return self.request.unit
+
+    @property
+    def left(self) -> float:
+        """What whoever pays has left."""
+        status = budget_of(self.synthesis.kernel, self.request.analyst)
+        return status.accounts[0].left if len(status.accounts) == 1 else status.left
+
+    @property
+    def method(self) -> str:
+        return self.offer.label
+
+    def explain(self) -> TableExplanation:
+        """Every way to make the table, with its price and the error to expect. Costs nothing."""
+        from bursar.synthetic.plan.offers import TableExplanation
+
+        request = self.request
+        spend = "nothing is spent" if request.spend is None else f"at most {request.unit} {request.spend:.9g}"
+        return TableExplanation(
+            question=request.text,
+            goal=f"a synthetic table, {request.about}, {spend}",
+            contract="the largest error over all cells, exceeded every other time",
+            unit=request.unit,
+            offers=tuple(
+                OfferLine.of(offer, request.goal, meets=math.isfinite(offer.widest(request.goal)))
+                for offer in self.choice.offers
+            ),
+            chosen=None if self.choice.refusal is not None else self.choice.offers.index(self.offer),
+            left=self.left,
+            analyst=None if self.offer.price.total is None else request.analyst,
+            total_left=left_of(self.synthesis.kernel.left()),
+        )
+
+    def check(self) -> None:
+        """Refuse what cannot be paid, before anything is."""
+        if self.choice.refusal is not None:
+            raise self.choice.refusal
+
+    def make(self, *, progress: Progress = silent, seconds: float | None = None) -> SyntheticData:
+        """Buy what is missing and make the table. After so many seconds, with whatever is there."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        with paced(self.synthesis.config.pace):
+            return self.synthesis.make_table(
+                self, progress, lambda: deadline is not None and time.monotonic() > deadline
+            )
 
 
 class Synthesis:
@@ -59,7 +146,7 @@ class Synthesis:
         (`history`, with a share `augment` for others). Without `spend` it is free, made of what is in the log; with it,
         up to that much is spent. `method`: "marginals", "rap", "both", or "auto" for the least error to expect.
         """
-        from bursar.synthetic.plan.task import TableRequest
+        from bursar.synthetic.plan.workload import TableRequest
 
         if rows is not None and rows < 1:
             raise QueryError("a synthetic table has at least one row")
@@ -67,165 +154,170 @@ class Synthesis:
             raise AnalystError(
                 "only the data owner may spend on a synthetic table here\ntry: the same without --spend, which is free"
             )
-        asked = None if workload is None else self._sets_of(workload)
-        wish = TableRequest(ways=ways, marginals=marginals, workload=asked, history=history, augment=augment)
-        place = Place(analyst=self.analyst, wait=wait, ticket=ticket)
-        if spend is None:
-            return self._free(wish, rows, place)
-        return self._paid(wish, spend, method, rows, place)
-
-    def _free(self, wish: TableRequest, rows: int | None, place: Place) -> Prepared:
-        from bursar.synthetic.plan.task import NOTHING, EvidentMarginals, workload_of
-        from bursar.synthetic.report import counted
-
-        evident = EvidentMarginals.of(self._sight.visible(0), self.config.domain, size=self._sight.size)
-        if not evident.sets:
-            raise QueryError(NOTHING)
-        workload = workload_of(
-            wish, evident, self._engine.ledger.texts(), self._read, analyst=self._sight.asker, spending=False
+        request = TableRequest(
+            ways=ways,
+            marginals=marginals,
+            workload=None if workload is None else self._sets_of(workload),
+            history=history,
+            augment=augment,
+            rows=rows,
+            spend=spend,
+            method=method,
+            unit=self.config.budget.mode.unit,
+            analyst=self.analyst,
+            wait=wait,
+            ticket=ticket,
         )
-        why = f"marginals: from {counted(len(evident.sets), 'column set')} in the log; nothing is spent."
-        facts: Any = {
-            "synthesis": self,
-            "evident": evident,
-            "workload": workload,
-            "rows": rows,
-            "place": place,
-            "own": (),
-        }
-        again = partial(self._free, wish, rows, place)
-        return Prepared(**facts, task=None, plan=None, purpose="", why=why, again=again)
+        return self.plan(request)
 
-    def _paid(self, wish: TableRequest, spend: float, method: str, rows: int | None, place: Place) -> Prepared:
-        from bursar.synthetic.plan.methods import Method, chosen, plans, reasons
-        from bursar.synthetic.plan.task import PREFIX, EvidentMarginals, workload_of
+    def plan(self, request: TableRequest) -> Prepared:
+        """Every way to make the table from the log as it is now, and the one to take.
 
-        named = [each.value for each in Method]
-        if method not in ("auto", *named):
-            raise QueryError(f"there is no method {method!r}\ntry: auto, {', '.join(named)}")
-        unit = self.config.budget.mode.unit
-        purpose = f"{PREFIX}{wish.text}, {method}, {unit} {spend:.9g}"
-        again = partial(self._paid, wish, spend, method, rows, place)
-        now = EvidentMarginals.of(self._sight.visible(0), self.config.domain, size=self._sight.size)
-        question, texts = chain.question(purpose), self._engine.ledger.texts()
-        own = [record for record in now.records if (record.analyst, record.question) == (self.analyst, question)]
-        begun = [record for record in now.records if not own or record.position < own[0].position]
-        found: list[Prepared] = []
-        for records in (begun, now.records):  # a run that is finished begins anew where more was asked since
-            then = EvidentMarginals.of(records, self.config.domain, size=self._sight.size)
-            workload = workload_of(wish, then, texts, self._read, analyst=self._sight.asker, spending=True)
-            task = self._sight.task(then, workload, spend)
-            made = plans(task)
-            plan = chosen(made, None if method == "auto" else Method(method))
-            facts: Any = {"evident": now, "workload": workload, "rows": rows, "place": place, "purpose": purpose}
-            why = reasons(made, plan, task)
-            found.append(Prepared(**facts, synthesis=self, task=task, plan=plan, own=own, why=why, again=again))
-            if not own or not wish.history or found[-1].price > 0:
-                break
-        return found[-1]
+        A run that was interrupted is planned from the log that it began with, so that it goes on as it was planned.
+        """
+        from bursar.synthetic.plan.workload import NOTHING
+
+        evident = self._evident(self._sight.visible(0))
+        if request.spend is None and not evident.sets:
+            raise QueryError(NOTHING)
+        run = (request.analyst, request.question)
+        paid = () if request.spend is None else evident.records
+        bought = [record for record in paid if (record.analyst, record.question) == run]
+        if bought:
+            begun = self._evident([record for record in evident.records if record.position < bought[0].position])
+            prepared = self._prepared(request, begun, evident, bought)
+            if not request.history or prepared.price > 0:
+                return prepared  # else the run is finished, and begins anew where more was asked since
+        return self._prepared(request, evident, evident, bought)
+
+    def _prepared(
+        self, request: TableRequest, begun: EvidentMarginals, evident: EvidentMarginals, bought: Sequence[Record]
+    ) -> Prepared:
+        """Planned from what was evident when the run began; what it has bought since is not bought again."""
+        from bursar.synthetic.plan.methods import plan_from_log, plans
+        from bursar.synthetic.plan.offers import Logged, PlannedTable, choose_table, table_from_log
+        from bursar.synthetic.plan.workload import workload_of
+
+        texts = self._engine.ledger.texts()
+        workload = workload_of(request, begun, texts, self._read, analyst=self._sight.asker)
+        task = self._sight.task(begun, workload, 1.0 if request.spend is None else request.spend)
+        remade = [marginal.record(self.kernel.version()) for marginal in evident.remade]
+        logged = Logged(records=evident.records, bought=bought, remade=remade)
+        by_method = plan_from_log(task) if request.spend is None else plans(task)
+        planned = PlannedTable(asked=request, task=task, plans=by_method, logged=logged)
+        if request.spend is None:
+            choice = table_from_log(planned, evident.sets)
+        else:
+            choice = self._engine.planner.look(request.analyst, lambda views: choose_table(planned, views))
+        return Prepared(synthesis=self, request=request, workload=workload, evident=evident, choice=choice)
+
+    def _evident(self, records: Sequence[Record]) -> EvidentMarginals:
+        from bursar.synthetic.plan.workload import EvidentMarginals
+
+        return EvidentMarginals.of(records, self.config.domain, size=self._sight.size)
 
     def make_table(self, prepared: Prepared, progress: Progress, stop: Callable[[], bool]) -> SyntheticData:
         """Carry a prepared table out, keep it beside the ledger, and judge it.
 
         Guarantees: where the same table is made twice at once, the second run waits for the first and uses what it has
         bought. The budget for all that is still to be bought is set aside before anything is; what others spend
-        meanwhile does not stop the run. What it does not use is free again when it ends, however it ends.
+        meanwhile does not stop the run. What it does not use is free again when it ends, however it ends. A run that
+        stood still for longer than its hold goes on from what it has bought, within what may be spent.
         """
-        if prepared.plan is None:
-            task = self._sight.task(prepared.evident, prepared.workload, 1.0)  # of which nothing is spent
-            return self._finished(prepared, self._run(prepared, task, progress, stop).from_log(), 0)
-        with self._engine.queue.turn(prepared.place), alone(self._sight.path, stop, self._engine.queue.tell) as turn:
-            prepared = self._up_to_date(prepared)
-            made, charged = self._bought(prepared, progress, stop, turn)
-        return self._finished(prepared, made, charged)
+        from bursar.synthetic.plan.offers import what_fits
+
+        charged, version = 0, self.kernel.version()
+        with self._turn(prepared.request, stop) as turn:
+            while True:
+                prepared, before = self._up_to_date(prepared), charged
+                offer = prepared.offer.watched(progress, stop)
+                grant = self._grant(prepared, offer, stop, charged)
+                try:
+                    with grant:
+                        turn.note(grant.fence)
+                        rows = offer.run(grant)
+                except (Stale, BudgetError) as refused:
+                    charged += grant.charged.account
+                    if isinstance(refused, BudgetError) and charged == 0:
+                        raise what_fits(refused) from None
+                    if isinstance(refused, BudgetError) or charged == before or self.kernel.version() != version:
+                        raise LedgerError(OVERTAKEN) from None
+                    continue  # the hold was given back; what was bought is in the log
+                finally:
+                    turn.note(None)
+                break
+        return self._finished(prepared, rows, charged + grant.charged.account)
+
+    @contextmanager
+    def _turn(self, request: TableRequest, stop: Callable[[], bool]) -> Iterator[Turn]:
+        """The right to buy: in line with other analysts, and one table at a time. A free table needs none."""
+        if request.spend is None:
+            yield Turn()
+            return
+        with self._engine.queue.turn(request), alone(self._sight.path, stop, self._engine.queue.tell) as turn:
+            self._engine.policy.begin(self.kernel)
+            if (left_behind := turn.left_behind()) is not None:
+                self.kernel.drop_hold(left_behind)
+            yield turn
 
     def _up_to_date(self, prepared: Prepared) -> Prepared:
-        """Prepared anew where the same run has bought something since."""
-        whose, seen = (self.analyst, prepared.question), prepared.evident.records
+        """Planned anew where the same run has bought something since."""
+        if prepared.request.spend is None:
+            return prepared
+        run, seen = (self.analyst, prepared.request.question), prepared.evident.records
         later = self._sight.visible(seen[-1].position if seen else 0)
-        return prepared.again() if any((record.analyst, record.question) == whose for record in later) else prepared
+        bought = any((record.analyst, record.question) == run for record in later)
+        return self.plan(prepared.request) if bought else prepared
 
-    def _bought(
-        self, prepared: Prepared, progress: Progress, stop: Callable[[], bool], turn: Turn
-    ) -> tuple[TableRows, int]:
-        """The rows, and what they cost in units of 2^-50."""
-        from bursar.synthetic.plan.task import PROPOSER
+    def _grant(self, prepared: Prepared, offer: TableOffer, stop: Callable[[], bool], charged: int) -> Grant:
+        request = prepared.request
+        events = () if stop() else offer.price.events  # where there is no time left, nothing will be bought
+        at_most = 0 if request.spend is None else to_units(request.spend) - charged
+        return Grant(self.kernel, request.analyst, request.text, events, at_most, proposer=offer.proposer)
 
-        plan, task = prepared.plan, prepared.task
-        assert plan is not None
-        assert task is not None
-        self._engine.policy.begin(self.kernel)
-        if (left := turn.left_behind()) is not None:
-            self.kernel.drop_hold(left)
-        at_most = to_units(task.allowance.spend.amount)
-        events = () if stop() else prepared.events  # where there is no time left, nothing will be bought
-        grant = Grant(self.kernel, self.analyst, prepared.purpose, events, at_most, proposer=PROPOSER)
-
-        def renewed() -> bool:
-            grant.renew()
-            return stop()
-
-        try:
-            with grant:
-                turn.note(grant.fence)
-                made = self._run(prepared, task, progress, renewed).carry_out(plan, grant)
-        except (Stale, BudgetError) as refused:
-            if isinstance(refused, BudgetError) and grant.charged.account == 0:
-                raise prepared.refused(refused) from None
-            raise LedgerError(OVERTAKEN) from None
-        finally:
-            turn.note(None)
-        return made, grant.charged.account
-
-    def _run(self, prepared: Prepared, task: Task, progress: Progress, stop: Callable[[], bool]) -> Run:
-        from bursar.synthetic.plan.carry_out import Run
-
-        return Run(task=task, logged=prepared.logged, rows=prepared.rows, on_step=progress, stop=stop)
-
-    def _finished(self, prepared: Prepared, made: TableRows, charged: int) -> SyntheticData:
-        from bursar.synthetic.plan.task import EvidentMarginals
+    def _finished(self, prepared: Prepared, rows: TableRows, charged: int) -> SyntheticData:
         from bursar.synthetic.store import StoredTable, mark
         from bursar.synthetic.table.synthetic_data import SyntheticData
 
-        records = self._sight.visible(0)
-        shared = None if self.config.analysts.policy == "shared" else self.analyst
-        facts: Any = {
-            "position": records[-1].position,
-            "mark": mark(records[-1]),
-            "method": prepared.method,
-            "analyst": shared,
-        }
-        domain = self.config.domain
-        self._sight.view().put(StoredTable(domain=domain, codes=made.codes, total=made.total, **facts))
-        evident = EvidentMarginals.of(records, domain, size=self._sight.size)
-        report = self._report(prepared, made, evident, charged)
-        return SyntheticData(domain=domain, codes=made.codes, report=report, charge=from_units(charged))
+        domain, records = self.config.domain, self._sight.visible(0)
+        stored = StoredTable(
+            domain=domain,
+            codes=rows.codes,
+            total=rows.total,
+            position=records[-1].position,
+            mark=mark(records[-1]),
+            method=prepared.method,
+            analyst=None if self.config.analysts.policy == "shared" else self.analyst,
+        )
+        self._sight.view().put(stored)
+        report = self._report(prepared, rows, self._evident(records), charged)
+        return SyntheticData(domain=domain, codes=rows.codes, report=report, charge=from_units(charged))
 
-    def _report(self, prepared: Prepared, made: TableRows, evident: EvidentMarginals, charged: int) -> Report:
+    def _report(self, prepared: Prepared, rows: TableRows, evident: EvidentMarginals, charged: int) -> Report:
         from bursar.synthetic.plan.history import future_error
         from bursar.synthetic.report import Report, TableComparison, measured_cells
 
-        domain, task = evident.domain, prepared.task
+        domain, table = evident.domain, prepared.offer.table
         paid = f"{prepared.unit} {from_units(charged):.6g}" if charged else "free"
-        own = [record for record in evident.records if record.question == prepared.question]
-        picking = task is not None and prepared.plan is not None and prepared.plan.picking is not None
+        bought = [record for record in evident.records if record.question == prepared.request.question]
         judge = TableComparison(
             domain=domain,
-            codes=made.codes,
-            total=made.total,
+            codes=rows.codes,
+            total=rows.total,
             consistent=evident.clean,
             derived=evident.remade,
-            picked=measured_cells(task.workload, own) if picking and task is not None else {},
+            picked={} if table.plan.picking is None else measured_cells(table.task.workload, bought),
         )
         later = prepared.workload.future
+        single = [(attribute.name,) for attribute in domain.attributes if attribute.size > 1]
         return Report(
             method=prepared.method,
             why=prepared.why,
             cost=f"{paid}; {prepared.left:.6g} is left",
-            rows=len(made.codes),
-            total=made.total,
-            finished=made.finished,
-            lines=judge.lines(prepared.workload.sets, [(own.name,) for own in domain.attributes if own.size > 1]),
+            rows=len(rows.codes),
+            total=rows.total,
+            finished=rows.finished,
+            lines=judge.lines(prepared.workload.sets, single),
             apart=judge.unmeasured_pairs(),
             bars=judge.bars(),
             future=None if later is None else future_error(judge.distance(columns) for columns in later),
@@ -233,14 +325,14 @@ class Synthesis:
 
     def _sets_of(self, questions: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """The column sets that questions are about."""
-        from bursar.synthetic.plan.column_sets import asked
+        from bursar.synthetic.plan.workload import sets_in
 
         requests = [self._engine.prepare(sql, Wanted(synthetic=True)) for sql in questions]
-        return tuple(dict.fromkeys(columns for request in requests for columns in asked(request.compiled.map)))
+        return tuple(dict.fromkeys(columns for request in requests for columns in sets_in(request.asked.workload.map)))
 
     def _read(self, text: str) -> list[tuple[str, ...]]:
-        from bursar.synthetic.plan.column_sets import asked
+        from bursar.synthetic.plan.workload import sets_in
 
         config = self.config
-        found = reader(config.domain, config.table, config.levels)(text, self.kernel.sealed() or 0)
-        return [] if found is None else asked(found.compiled.map)
+        request = reader(config.domain, config.table, config.levels)(text, self.kernel.sealed() or 0)
+        return [] if request is None else sets_in(request.asked.workload.map)

@@ -18,7 +18,7 @@ from bursar.report.status import OWNER
 
 if TYPE_CHECKING:
     from bursar.synthetic.plan.methods import Task
-    from bursar.synthetic.plan.task import EvidentMarginals, MarginalWorkload
+    from bursar.synthetic.plan.workload import EvidentMarginals, MarginalWorkload
     from bursar.synthetic.store import TableView
 
 

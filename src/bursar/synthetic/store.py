@@ -104,12 +104,12 @@ class TableView:
     _evidence: list[LogEvidence] = field(default_factory=list)
     _rows: TableAnswers | None = None
 
-    def put(self, kept: StoredTable) -> None:
+    def put(self, table: StoredTable) -> None:
         """Keep a table in the place of any other."""
         if self.path is None:
-            self._begin(kept)
+            self._begin(table)
         else:
-            kept.save(self.path)
+            table.save(self.path)
             self._stamp = None
 
     def rows(self) -> TableAnswers | None:
@@ -124,7 +124,7 @@ class TableView:
             return None  # of a longer log than this one
         if self._rows is None and self._held is not None:
             consistent = Consistent(self.domain, self._evidence, size=self.size)
-            self._rows = TableAnswers(kept=self._held, consistent=consistent)
+            self._rows = TableAnswers(table=self._held, consistent=consistent)
         return self._rows
 
     def _held_position(self) -> int:
@@ -144,9 +144,9 @@ class TableView:
             self._stamp = stamp
             self._begin(StoredTable.load(self.path, self.domain))
 
-    def _begin(self, kept: StoredTable | None) -> None:
-        mine = kept is not None and kept.analyst in (None, self.analyst)
-        self._held, self._rows, self._position, self._evidence = kept if mine else None, None, 0, []
+    def _begin(self, table: StoredTable | None) -> None:
+        mine = table is not None and table.analyst in (None, self.analyst)
+        self._held, self._rows, self._position, self._evidence = table if mine else None, None, 0, []
 
     def _take(self, record: Record) -> None:
         self._position, self._rows = record.position, None
@@ -165,40 +165,41 @@ class TableView:
 class TableAnswers:
     """What proposers see: answers of the table, and unbiased estimates where measured marginals give them."""
 
-    kept: StoredTable
+    table: StoredTable
     consistent: Consistent
 
     @property
     def note(self) -> str:
-        return f"the synthetic table of record {self.kept.position} ({self.kept.method}, {len(self.kept.codes):,} rows)"
+        table = self.table
+        return f"the synthetic table of record {table.position} ({table.method}, {len(table.codes):,} rows)"
 
-    def answers(self, wanted: LinearMap) -> Reals | None:
+    def answers(self, queries: LinearMap) -> Reals | None:
         """The rows of a map on the table, in rows of the data; None where that would take too many joint cells."""
-        if isinstance(wanted, Stack | PartwiseMap):
-            times = wanted.times if isinstance(wanted, PartwiseMap) and wanted.times else (1,) * len(wanted.parts)
-            parts = [self.answers(part) for part in wanted.parts]
+        if isinstance(queries, Stack | PartwiseMap):
+            times = queries.times if isinstance(queries, PartwiseMap) and queries.times else (1,) * len(queries.parts)
+            parts = [self.answers(part) for part in queries.parts]
             rows = [part * factor for part, factor in zip(parts, times, strict=True) if part is not None]
             return None if len(rows) < len(parts) else np.concatenate([*rows, np.zeros(0)])
-        if self.kept.domain.cells(wanted.attrs) > MOST_CELLS:
+        if self.table.domain.cells(queries.attrs) > MOST_CELLS:
             return None
-        found = wanted.apply(self._counts)
-        return found.astype(np.float64) * np.float64(self.kept.total / len(self.kept.codes))
+        counts = queries.apply(self._counts)
+        return counts.astype(np.float64) * np.float64(self.table.total / len(self.table.codes))
 
     def _counts(self, names: tuple[str, ...]) -> NDArray[np.int64]:
-        domain = self.kept.domain
-        cells = np.bincount(cell_numbers(domain, self.kept.codes, names), minlength=domain.cells(names))
+        domain = self.table.domain
+        cells = np.bincount(cell_numbers(domain, self.table.codes, names), minlength=domain.cells(names))
         return cells.reshape(domain.sizes(names)).astype(np.int64)
 
-    def estimate(self, wanted: LinearMap) -> Estimate | None:
+    def estimate(self, queries: LinearMap) -> Estimate | None:
         """Weighted least squares over everything measured, with the law of its errors; None where some part was not."""
-        found = linear_estimate(wanted, self.consistent)
-        if found is None:
+        marginal = linear_estimate(queries, self.consistent)
+        if marginal is None:
             return None
-        law = ByVariance(variances=found.variances, heavy=found.heavy, slip=found.rounding_error)
-        return Estimate(values=found.values, law=law)
+        law = ByVariance(variances=marginal.variances, heavy=marginal.heavy, slip=marginal.rounding_error)
+        return Estimate(values=marginal.values, law=law)
 
-    def unmeasured(self, wanted: LinearMap) -> tuple[str, ...]:
+    def unmeasured(self, queries: LinearMap) -> tuple[str, ...]:
         """Columns that a question ties together and that were never measured together; none where that is not it."""
-        parts: Sequence[LinearMap] = wanted.parts if isinstance(wanted, Stack | PartwiseMap) else (wanted,)
-        sets = [self.kept.domain.ordered(part.attrs) for part in parts]
+        parts: Sequence[LinearMap] = queries.parts if isinstance(queries, Stack | PartwiseMap) else (queries,)
+        sets = [self.table.domain.ordered(part.attrs) for part in parts]
         return next((columns for columns in sets if self.consistent.variance(columns) is None), ())

@@ -50,7 +50,7 @@ def asked_by(client: cachedp_tasks.Client, counts: np.ndarray = COUNTS) -> list[
     """The exact answers to what a client asks when it gets them."""
     seen: list[list[int]] = []
 
-    def answer(question: cachedp_tasks.Request) -> np.ndarray:
+    def answer(question: cachedp_tasks.PlanningRequest) -> np.ndarray:
         values = question.workload.map.apply(lambda attrs: counts)
         seen.append(values.tolist())
         return values.astype(float)
@@ -103,7 +103,7 @@ def test_converse_serves_every_client_until_the_end_in_an_order_of_the_seed() ->
     def order(seed: int) -> list[str]:
         seen: list[str] = []
 
-        def answer(question: cachedp_tasks.Request) -> np.ndarray:
+        def answer(question: cachedp_tasks.PlanningRequest) -> np.ndarray:
             seen.append(question.text)
             return np.zeros(1)
 

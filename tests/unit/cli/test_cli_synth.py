@@ -15,7 +15,7 @@ import pytest
 
 from bursar.cli import main
 from bursar.curate.demo import generate
-from bursar.synthetic.prepared import Prepared
+from bursar.synthetic.session import Prepared
 
 NAMED = ("--marginals", "sex,marital; sex,member")
 BY_SEX = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
@@ -66,6 +66,14 @@ def shell(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     shutil.copytree(data, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return Shell(monkeypatch, capsys)
+
+
+def test_every_way_is_listed_for_nothing(shell: Shell) -> None:
+    said = shell("synth", "--out", "made.csv", *NAMED, "--spend", "0.5", "--explain")
+    assert (said.code, Path("made.csv").exists()) == (0, False)
+    assert all(f"{method} " in said.out for method in ("marginals", "rap", "both"))
+    told = shell("synth", "--out", "made.csv", *NAMED, "--spend", "0.5", "--explain", "--json").json
+    assert [line["proposer"] for line in told["offers"]] == ["marginals", "rap", "both"]
 
 
 def test_nothing_to_make_a_table_of(shell: Shell) -> None:

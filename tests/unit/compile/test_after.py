@@ -137,7 +137,7 @@ def test_questions_that_choose_differently_are_different_questions() -> None:
     db = engine(table=COUNTS, settings=config(domain=SMALL, budget=Budget.of(epsilon=50.0)), randomness=Silence())
     rests = ["", "HAVING n > 5", "HAVING n > 6", "ORDER BY n", "ORDER BY n DESC", "ORDER BY town", "ORDER BY n LIMIT 1"]
     texts = [f"{GROUPS} {rest} WITH ERROR 4" for rest in rests]
-    assert len({db.engine.prepare(text, Wanted(), None).question for text in texts}) == len(texts)
+    assert len({db.engine.prepare(text, Wanted(), None).asked.question for text in texts}) == len(texts)
 
 
 def test_a_batch_chooses_as_well() -> None:

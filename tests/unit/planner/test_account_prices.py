@@ -12,10 +12,9 @@ from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import AnalystError, BudgetError
 from bursar.estimation.estimate import Certain, Estimate
-from bursar.planner.choose import best, choose
+from bursar.planner.choose import best, choose, refusal
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Price
-from bursar.planner.refusal import refusal
 from bursar.session import Bursar
 from harness.small import Silence, config, engine
 

@@ -13,7 +13,7 @@ from bursar.planner.choose import Preset, best, choose
 from bursar.planner.explain import explain
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from harness.small import engine
 
 
@@ -28,25 +28,25 @@ class Fixed(Proposer):
     made: list[Offer]
     asked: int = 0
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         self.asked += 1
         return self.made
 
 
 @pytest.fixture
-def request_and_views() -> tuple[Request, Views]:
+def request_and_views() -> tuple[PlanningRequest, Views]:
     db = engine()
     return db.engine.prepare("SELECT COUNT(*) FROM people", Wanted(within=50), None), db.engine.planner.views()
 
 
-def test_the_cheapest_that_meets_the_goal(request_and_views: tuple[Request, Views]) -> None:
+def test_the_cheapest_that_meets_the_goal(request_and_views: tuple[PlanningRequest, Views]) -> None:
     proposers = (Fixed("a", [offer("dear", 9, 1.0)]), Fixed("b", [offer("wrong", 1, 500.0), offer("cheap", 5, 1.0)]))
     chosen = choose(Preset("p", proposers), *request_and_views)
     assert chosen is not None
     assert chosen.proposer == "cheap"
 
 
-def test_a_free_offer_ends_the_search(request_and_views: tuple[Request, Views]) -> None:
+def test_a_free_offer_ends_the_search(request_and_views: tuple[PlanningRequest, Views]) -> None:
     late = Fixed("late", [offer("late", 0, 1.0)])
     chosen = choose(Preset("p", (Fixed("early", [offer("early", 0, 1.0)]), late)), *request_and_views)
     assert chosen is not None
@@ -65,7 +65,7 @@ def test_a_price_as_goal_buys_the_least_error() -> None:
     assert best([coarse, fine], goal) is fine
 
 
-def test_nothing_that_meets_the_goal(request_and_views: tuple[Request, Views]) -> None:
+def test_nothing_that_meets_the_goal(request_and_views: tuple[PlanningRequest, Views]) -> None:
     preset = Preset("p", (Fixed("a", [offer("wrong", 1, 500.0)]),))
     assert choose(preset, *request_and_views) is None
     shown = explain(preset, *request_and_views)

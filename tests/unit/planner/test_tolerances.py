@@ -11,23 +11,24 @@ from bursar.errors import GoalError, QueryError
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Goal, GoalKind, OutputGoal
 from bursar.planner.admit import admit
+from bursar.planner.balance import LARGEST_RATIO, balance, tolerances
 from bursar.planner.choose import choose
 from bursar.planner.goals import Wanted, in_counts
-from bursar.planner.request import LARGEST_RATIO, Request, balance, tolerances
+from bursar.planner.request import PlanningRequest
 from harness.small import DOMAIN, Silence, config, counts, engine
 
 AGES = counts().sum(axis=(1, 2))
 
 
-def request(sql: str, **wanted: object) -> Request:
+def request(sql: str, **wanted: object) -> PlanningRequest:
     return engine(settings=config(public_size=1000)).engine.prepare(sql, Wanted(**wanted), None)
 
 
 def allowed(sql: str, **wanted: object) -> list[float]:
     """What the rows behind the columns of a question with one line may err by."""
     made = request(sql, **wanted)
-    found = tolerances(made.compiled, made.asked, made.promised)
-    return [float(found[row]) for row in made.compiled.index[0]]
+    found = tolerances(made.asked, made.goal_in_counts)
+    return [float(found[row]) for row in made.asked.workload.index[0]]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_what_rows_may_err_by(sql: str, within: float | str | None, rows: list[f
 def test_a_question_about_counts_is_planned_as_it_is() -> None:
     made = request("SELECT sex, COUNT(*) FROM people GROUP BY sex", within=50)
     assert (made.workload.times, made.goal.amount, made.step) == (None, 50, 1.0)
-    assert made.workload.map.digest == made.compiled.map.digest
+    assert made.workload.map.digest == made.asked.workload.map.digest
 
 
 def test_multiples_make_one_error_fit_all() -> None:
@@ -77,7 +78,7 @@ def test_far_apart_errors_stay_within_bounds() -> None:
 
 def test_nothing_at_all() -> None:
     made = request("SELECT SUM(age) FROM people WHERE FALSE", within=5)
-    assert balance(made.compiled.map, np.zeros(0)).times is None
+    assert balance(made.asked.workload.map, np.zeros(0)).times is None
     assert engine().engine.ask(made).values == ((0.0,),)
 
 
@@ -138,8 +139,8 @@ def test_explain_speaks_of_errors_as_they_were_asked_for() -> None:
 
 def test_the_same_key_is_for_the_same_output_only() -> None:
     one, other = (request(f"SELECT {what}(age) AS x FROM people", within=50) for what in ("VAR_POP", "STDDEV_POP"))
-    assert one.compiled.map.digest == other.compiled.map.digest
-    assert one.question != other.question
+    assert one.asked.workload.map.digest == other.asked.workload.map.digest
+    assert one.asked.question != other.asked.question
 
 
 def test_a_price_is_explained_in_the_unit_of_a_sum_or_in_people() -> None:

@@ -17,7 +17,7 @@ from bursar.estimation.estimate import WeightedRows, meets
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.incremental import Incremental
 from bursar.proposers.reuse import Reconstruct
@@ -41,7 +41,7 @@ def between(low: int, high: int) -> str:
     return f"SELECT COUNT(*) FROM people WHERE x BETWEEN {low} AND {high}"
 
 
-def asked(db: Bursar, sql: str, **wanted: float) -> tuple[Request, list[Offer]]:
+def asked(db: Bursar, sql: str, **wanted: float) -> tuple[PlanningRequest, list[Offer]]:
     request = db.engine.prepare(sql, Wanted(**wanted), None)
     return request, Incremental().offers(request, db.engine.planner.views())
 

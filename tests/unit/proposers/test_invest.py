@@ -202,7 +202,7 @@ def bought(db: Bursar, columns: tuple[str, ...], within: float = 30) -> Universa
     request = db.engine.prepare(f"{FIRST[0]} AND age < 5", Wanted(within=within), None)
     made = Invest(theta=THETA)._offer(columns, request, db.engine.planner.views())
     assert made is not None
-    with db.engine._grant(request, made) as grant:
+    with db.engine._grant(request.asked, made) as grant:
         made.run(grant)
     return plan
 

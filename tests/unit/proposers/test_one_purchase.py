@@ -18,7 +18,7 @@ from bursar.estimation.simultaneous import EveryQuestion, Family, share
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.planner.offer import Offer
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.reuse import Exact, Reconstruct, Refine
 from bursar.proposers.simultaneous import Estimators, OnePurchase, Reuse, purchases
@@ -286,7 +286,7 @@ def test_a_purchase_that_was_overtaken_shows_the_bars_of_its_later_share(monkeyp
     other = engine(settings=db.config, ledger=db.ledger, analyst="bob")
     choose, came = db.engine.planner.choose, []
 
-    def slowly(request: Request) -> Offer:
+    def slowly(request: PlanningRequest) -> Offer:
         offer = choose(request)
         came.append(other.query("SELECT COUNT(*) FROM people WHERE region = 'north'", within=30))
         return offer

@@ -94,7 +94,7 @@ def test_a_batch_can_be_asked_of_the_table(db: Bursar) -> None:
 
 def test_a_key_remembers_that_the_table_was_asked(db: Bursar) -> None:
     first = db.engine.prepare(PAIRS + " WITH ERROR 50", Wanted(synthetic=True), None)
-    assert first.question != db.engine.prepare(PAIRS + " WITH ERROR 50", Wanted(), None).question
+    assert first.asked.question != db.engine.prepare(PAIRS + " WITH ERROR 50", Wanted(), None).asked.question
 
 
 def test_without_a_table_there_is_nothing_to_ask() -> None:

@@ -14,7 +14,7 @@ from bursar.core.domain import Neighbours, Unit
 from bursar.core.ledger import MemoryLedger, Purpose
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct
 from bursar.proposers.invest import Invest
 from bursar.report import spending as spending_module
@@ -100,7 +100,7 @@ def test_spending_names_the_offers_that_were_taken(name: str, monkeypatch: pytes
     taken: list[str] = []
     choose = db.engine.planner.choose
 
-    def noted(request: Request) -> Offer:
+    def noted(request: PlanningRequest) -> Offer:
         offer = choose(request)
         taken.append(offer.proposer)
         return offer

@@ -104,7 +104,7 @@ def test_a_newer_table_takes_the_place(tmp_path: Path) -> None:
     own.put(replace(kept(), codes=CODES[:2]))
     found = own.rows()
     assert found is not None
-    assert len(found.kept.codes) == 2
+    assert len(found.table.codes) == 2
     (tmp_path / "table.npz").unlink()
     assert own.rows() is None
 
@@ -114,13 +114,12 @@ def test_answers_are_in_rows_of_the_data() -> None:
     own.put(kept())
     table, db = own.rows(), engine()
     assert table is not None
-    by_sex = db.engine.prepare(
-        "SELECT sex, COUNT(*) FROM people WHERE age < 9 GROUP BY sex WITH ERROR 5", _plain(), None
-    )
-    assert table.answers(by_sex.compiled.map) == pytest.approx([4.0, 2.0])  # four rows stand for eight
-    assert table.answers(PartwiseMap((by_sex.compiled.map, by_sex.compiled.map))) == pytest.approx([4.0, 2.0, 4.0, 2.0])
-    assert table.estimate(by_sex.compiled.map) is None
-    assert table.unmeasured(by_sex.compiled.map) == ("age", "sex")
+    sql = "SELECT sex, COUNT(*) FROM people WHERE age < 9 GROUP BY sex WITH ERROR 5"
+    by_sex = db.engine.prepare(sql, _plain(), None).asked.workload.map
+    assert table.answers(by_sex) == pytest.approx([4.0, 2.0])  # four rows stand for eight
+    assert table.answers(PartwiseMap((by_sex, by_sex))) == pytest.approx([4.0, 2.0, 4.0, 2.0])
+    assert table.estimate(by_sex) is None
+    assert table.unmeasured(by_sex) == ("age", "sex")
     assert "record 2" in table.note
 
 

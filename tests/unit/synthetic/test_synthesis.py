@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from bursar.core.noise.system import SystemRandomness
 from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Unsupported
 from bursar.session import Bursar
 from bursar.simulate import replayed
-from bursar.synthetic.prepared import silent
+from bursar.synthetic.plan.methods import TablePlan, Task
+from bursar.synthetic.plan.workload import Method
+from bursar.synthetic.session import silent
 from harness.small import DOMAIN, Silence, TableSource, charter, config, counts, engine
 
 BY_AGE = "SELECT age, COUNT(*) FROM people GROUP BY age"
@@ -91,6 +94,34 @@ def test_what_the_same_run_bought_meanwhile_is_not_bought_again(method: str) -> 
     assert len(db.ledger.records()) == bought
     other = db.prepare_synthesis(ways=2, spend=0.25, method=method)  # nobody has bought that
     assert other.make().charge > 0
+
+
+def test_every_way_to_make_a_table_is_explained_and_nothing_is_spent() -> None:
+    db = owner()
+    told = db.prepare_synthesis(ways=2, spend=0.5).explain()
+    assert [line.proposer for line in told.offers] == ["marginals", "rap", "both"]
+    assert told.chosen is not None
+    assert told.offers[told.chosen].error == min(line.error for line in told.offers)
+    assert all(0 < line.price <= 0.5 and line.buys > 0 and line.note for line in told.offers)
+    assert "a synthetic table, ways 2, at most rho 0.5" in str(told)
+    assert "the price shown is the most that would be charged now" in str(told)
+    assert db.budget().spent == 0
+    rap = db.prepare_synthesis(ways=2, spend=0.5, method="rap").explain()
+    assert (len(rap.offers), rap.chosen) == (3, 1)
+    assert db.prepare_synthesis(ways=2, spend=5.0).explain().chosen is None
+    db.query(BY_AGE, within=50)
+    (free,) = db.prepare_synthesis().explain().offers
+    assert (free.price, free.note, free.reuses) == (0.0, "what is in the log", 10)
+
+
+def test_what_no_method_can_do_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plans(task: Task) -> dict[Method, TablePlan]:
+        return {method: TablePlan(method=method, error=math.inf, why="too many cells") for method in Method}
+
+    monkeypatch.setattr("bursar.synthetic.plan.methods.plans", plans)
+    for method, words in (("auto", "no method can do this: too many cells"), ("rap", "rap cannot do this: too many")):
+        with pytest.raises(QueryError, match=words):
+            owner().prepare_synthesis(spend=0.1, method=method)
 
 
 def test_bounds_hold_and_are_not_idle() -> None:

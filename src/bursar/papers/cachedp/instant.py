@@ -19,7 +19,7 @@ from bursar.papers.cachedp.accuracy import AccuracyCheck, Bound, loose, search
 from bursar.papers.cachedp.full_rank import Nested, containment, meeting
 from bursar.papers.cachedp.range_tree import JointTree, QuadTree, RangeTree, decompose
 from bursar.planner.offer import Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.strategies.levels import Box, Range
 from bursar.views.measurements import Columns, products_of
 from bursar.views.nodes import Node, sums_of
@@ -100,9 +100,9 @@ class InstantEstimator:
     def __init__(self, *, branching: int, quads: Iterable[Sequence[str]], accuracy: AccuracyCheck, gls: bool) -> None:
         self.branching, self.accuracy, self.gls = branching, accuracy, gls
         self._quads = {frozenset(pair) for pair in quads}
-        self._last: tuple[Request, Views, Estimated | None] | None = None
+        self._last: tuple[PlanningRequest, Views, Estimated | None] | None = None
 
-    def basic(self, request: Request, views: Views) -> Estimated | None:
+    def basic(self, request: PlanningRequest, views: Views) -> Estimated | None:
         """The instant strategy with the cache; None for what is not made of boxes, or cannot be kept."""
         last = self._last
         if last is not None and last[0] is request and last[1] is views:

@@ -19,7 +19,7 @@ from bursar.goal import GoalKind
 from bursar.papers.cachedp.instant import Estimated, Instant, InstantEstimator, strategy_of
 from bursar.papers.cachedp.range_tree import Marked, decompose
 from bursar.planner.offer import Offer, Price, Proposer, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.reuse import Exact
 from bursar.strategies.levels import Box
 from bursar.views.nodes import Node
@@ -42,7 +42,7 @@ class Mmm(Proposer):
     def __init__(self, estimator: InstantEstimator, *, proactive: bool) -> None:
         self._estimator, self._proactive = estimator, proactive
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         if request.workload.map.rows == 0:
             return Exact().offers(request, views)
         if request.goal.kind is GoalKind.SPEND:
@@ -59,7 +59,7 @@ class Expander(Proposer):
     def __init__(self, estimator: InstantEstimator, *, proactive: bool, most: int = MOST_EXTRA) -> None:
         self._estimator, self._proactive, self._most = estimator, proactive, most
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         if request.goal.kind is GoalKind.SPEND:
             return []
         basic = self._estimator.basic(request, views)
@@ -81,7 +81,7 @@ class Relax(Proposer):
     def __init__(self, estimator: InstantEstimator, *, rowwise: bool) -> None:
         self._estimator, self._rowwise = estimator, rowwise
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         if request.goal.kind is GoalKind.SPEND:
             return []
         basic = self._estimator.basic(request, views)
@@ -90,7 +90,7 @@ class Relax(Proposer):
         relaxed = self._one_by_one(basic, views) if self._rowwise else self._whole(basic.instant, request, views)
         return [] if relaxed is None else [relaxed]
 
-    def _whole(self, instant: Instant, request: Request, views: Views) -> Offer | None:
+    def _whole(self, instant: Instant, request: PlanningRequest, views: Views) -> Offer | None:
         """Only one past strategy can contain A: the one whose rows are the finest for all of its boxes."""
         blocks = {node.block if node is not None else -1 for node in instant.nodes}
         if -1 in blocks or len(blocks) > 1:

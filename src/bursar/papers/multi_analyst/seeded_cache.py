@@ -28,12 +28,11 @@ from bursar.core.accounting import Measured, Mode, from_units, left_of
 from bursar.core.domain import Domain
 from bursar.core.ledger import Ledger, Record
 from bursar.errors import BudgetError
-from bursar.planner.choose import Preset, acceptable, choose, fits
+from bursar.planner.choose import Preset, acceptable, choose, fits, refusal
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import Offer, Price, Proposer, SyntheticRows, Views
 from bursar.planner.planner import Planner, Prices, Promised
-from bursar.planner.refusal import refusal
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.proposers.direct import Direct, Partwise
 from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.proposers.strategy import Strategy
@@ -80,7 +79,7 @@ class Alone(Proposer):
         self._buyers = Preset("alone", buyers if buyers else (Direct(),))
         self._prices = prices
 
-    def offers(self, request: Request, views: Views) -> list[Offer]:
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """The identical rows of the log for nothing, else the purchase that an empty log would need."""
         plan = choose(self._buyers, request, self._empty(views))
         if plan is None or plan.free:
@@ -88,7 +87,7 @@ class Alone(Proposer):
         identical = self._identical(plan, request, views)
         return [identical if identical is not None else _repriced(plan, views)]
 
-    def _identical(self, plan: Offer, request: Request, views: Views) -> Offer | None:
+    def _identical(self, plan: Offer, request: PlanningRequest, views: Views) -> Offer | None:
         rows = [_as_fine(event, views) for event in plan.price.events if isinstance(event, Measured)]
         records = [record for record in rows if record is not None]
         if len(records) < len(plan.price.events):
@@ -149,7 +148,7 @@ class SeededCachePlanner(Planner):
         self._buying = Preset(f"{preset.name}, seeded cache", (Alone(preset.proposers, prices),))
         self._phases, self._analyst = phases, analyst
 
-    def choose(self, request: Request) -> Offer:
+    def choose(self, request: PlanningRequest) -> Offer:
         """As `Planner.choose`; a question that the share cannot pay for ends phase 2, whatever becomes of it."""
         with self._lock:
             views = self.views(request.analyst)
@@ -165,12 +164,12 @@ class SeededCachePlanner(Planner):
                 raise refusal(self.preset, request, views, None)
             raise self._spent_up(request, views, bought)
 
-    def _explained(self, request: Request) -> Explanation:
+    def _explained(self, request: PlanningRequest) -> Explanation:
         """What would happen now; to look ends no phase."""
         reconstructing = self._phases.reconstructing(self._analyst)
         return explain(self.preset if reconstructing else self._buying, request, self.views(request.analyst))
 
-    def _spent_up(self, request: Request, views: Views, bought: Offer) -> BudgetError:
+    def _spent_up(self, request: PlanningRequest, views: Views, bought: Offer) -> BudgetError:
         goal = fits(self.preset, request, views, views.left)
         return BudgetError(
             asked=from_units(bought.price.at_most),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from numpy.random import Generator
 
+from bursar.core.grant import Verbs
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
-from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.projection import Stop, never
 from bursar.synthetic.rap.rap import RapResult, rap
@@ -36,7 +36,7 @@ class Trial:
 
 def diagonal_search(
     workload: ThresholdWorkload,
-    buyer: Buyer,
+    verbs: Verbs,
     *,
     spend: Spend,
     size: int,
@@ -65,7 +65,7 @@ def diagonal_search(
         if setting not in done and not (done and stop()):
             projected = rap(
                 workload,
-                buyer,
+                verbs,
                 rounds=setting.rounds,
                 picks=setting.picks,
                 spend=part.part(1 - JUDGED),
@@ -75,7 +75,7 @@ def diagonal_search(
                 stop=stop,
             )
             done[setting] = Trial(
-                adaptivity=setting, projected=projected, error=_worst(buyer, projected, part.part(JUDGED))
+                adaptivity=setting, projected=projected, error=_worst(verbs, projected, part.part(JUDGED))
             )
         return done[setting].error if setting in done else float("inf")
 
@@ -115,10 +115,10 @@ def _alike(grid: Sequence[Adaptivity], setting: Adaptivity) -> list[Adaptivity]:
     return [other for other in grid if other.rounds * other.picks == setting.rounds * setting.picks]
 
 
-def _worst(buyer: Buyer, projected: RapResult, spend: Spend) -> float:
+def _worst(verbs: Verbs, projected: RapResult, spend: Spend) -> float:
     """How many people the worst answer is off by: a query picked as in a round of RAP, and measured."""
     half, candidates = spend.part(1 / 2), projected.workload.candidates
     estimates = relaxed_counts(projected.workload, projected.relaxed, size=projected.size)
-    picked = buyer.select(candidates, estimates, count=1, scale=half.selection_scale(1)).values
-    measured = buyer.measure(projected.workload.taken(picked), half.noise(1)).values
+    picked = verbs.select(candidates, estimates, count=1, scale=half.selection_scale(1)).values
+    measured = verbs.measure(projected.workload.taken(picked), half.noise(1)).values
     return abs(float(measured[0] - estimates[picked[0]]))

@@ -28,7 +28,7 @@ from bursar.estimation.estimate import Estimate, WeightedRows, meets
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Views
-from bursar.planner.request import Request
+from bursar.planner.request import PlanningRequest
 from bursar.strategies.levels import Box
 from bursar.tails import near_tails, pitches
 from bursar.views.measurements import products_of
@@ -261,13 +261,13 @@ class PurchaseProblem:
     """Which level of loss candidate rows must be brought to for one question, and what that does to the question."""
 
     candidates: CandidateRows
-    request: Request
+    request: PlanningRequest
     views: Views
     reconstruction: Reconstruction
     search: PrecisionSearch
 
     @staticmethod
-    def of(candidates: CandidateRows, request: Request, views: Views) -> PurchaseProblem | None:
+    def of(candidates: CandidateRows, request: PlanningRequest, views: Views) -> PurchaseProblem | None:
         """None where question and rows tell too many cells apart."""
         workload = request.workload.map
         reconstruction = views.reconstructions.on(

@@ -17,6 +17,7 @@ import numpy as np
 from bursar.arrays import Reals
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.domain import Domain, Neighbours
+from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.limits import MOST_ROWS
 from bursar.core.noise.law import SMALLEST_SCALE
@@ -34,7 +35,6 @@ from bursar.synthetic.marginals.evidence import (
     marginal_map,
     source_of,
 )
-from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.spend import Spend
 from bursar.tails.marginals import HALF, Cells, largest_error, lowering, on_simplex
 
@@ -185,7 +185,7 @@ Sets = Sequence[Sequence[str]]
 
 def buy(
     plan: Sequence[MarginalPurchase],
-    buyer: Buyer,
+    verbs: Verbs,
     records: Iterable[Record] = (),
     *,
     on_step: Callable[[int, int], None] | None = None,
@@ -203,7 +203,7 @@ def buy(
         if (purchase.strategy.digest, purchase.noise) not in paid:
             if stop is not None and stop():
                 break
-            logged.append(buyer.measure(purchase.strategy, purchase.noise))
+            logged.append(verbs.measure(purchase.strategy, purchase.noise))
         if on_step is not None:
             on_step(number + 1, len(plan))
     return logged
@@ -290,7 +290,7 @@ def ordered_sets(domain: Domain, sets: Sets) -> tuple[Names, ...]:
 
 def measure_marginals(
     sets: Sets,
-    buyer: Buyer,
+    verbs: Verbs,
     domain: Domain,
     *,
     budget: Allowance,
@@ -304,7 +304,7 @@ def measure_marginals(
     ordered = ordered_sets(domain, sets)
     plan = plan_marginals(domain, ordered, budget, size=size)
     return marginals_from(
-        buy(plan, buyer, records, on_step=on_step, stop=stop), ordered, domain, size=size, shape=shape
+        buy(plan, verbs, records, on_step=on_step, stop=stop), ordered, domain, size=size, shape=shape
     )
 
 

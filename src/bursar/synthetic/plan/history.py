@@ -48,16 +48,16 @@ def falling(shape: str, features: int) -> Reals:
     }
     if shape not in shapes:
         raise QueryError(f"masses fall in one of these ways: {', '.join(shapes)}")
-    found: Reals = shapes[shape] / shapes[shape].sum()
-    return found
+    masses: Reals = shapes[shape] / shapes[shape].sum()
+    return masses
 
 
 def masses(history: Iterable[Names], names: Sequence[str]) -> Reals:
     """How often each column was asked about, as shares that sum to 1; equal shares where nothing was asked."""
     counted = Counter(name for columns in history for name in columns)
-    found = np.array([counted[name] for name in names], np.float64)
-    total = float(found.sum())
-    return found / total if total > 0 else np.full(len(names), 1 / max(len(names), 1))
+    counts = np.array([counted[name] for name in names], np.float64)
+    total = float(counts.sum())
+    return counts / total if total > 0 else np.full(len(names), 1 / max(len(names), 1))
 
 
 def keys(features: int, gamma: float, rng: Generator) -> Reals:
@@ -108,7 +108,7 @@ def weights(past: Iterable[Names]) -> dict[Names, float]:
     return {columns: float(count) for columns, count in Counter(past).most_common()}
 
 
-def augmented(asked: Mapping[Names, float], names: Sequence[str], share: float) -> dict[Names, float]:
+def augmented(by_set: Mapping[Names, float], names: Sequence[str], share: float) -> dict[Names, float]:
     """The weighted sets with others beside them that were never asked about and share `share` of the whole weight.
 
     They are as many as this share of the sets, at least one, and of the sizes of those asked. Which ones they are is as
@@ -117,21 +117,22 @@ def augmented(asked: Mapping[Names, float], names: Sequence[str], share: float) 
     """
     if not 0 <= share < 1:
         raise QueryError("questions not seen before get a share of at least 0 and less than 1")
-    sizes = Counter(len(columns) for columns in asked)
-    if share == 0 or not asked:
-        return dict(asked)
-    wanted, unseen = math.ceil(share / (1 - share) * len(asked)), []
+    sizes = Counter(len(columns) for columns in by_set)
+    if share == 0 or not by_set:
+        return dict(by_set)
+    added, unseen = math.ceil(share / (1 - share) * len(by_set)), []
     for size, count in sorted(sizes.items()):
-        many = max(1, round(wanted * count / len(asked)))
+        many = max(1, round(added * count / len(by_set)))
         if math.comb(len(names), size) > MOST_LISTED:
             names_here = sorted(names, key=_shuffled)[: max(size + 1, 2 * size)]  # enough sets, and as good as random
         else:
             names_here = list(names)
-        found = [own for own in combinations(sorted(names_here, key=list(names).index), size) if own not in asked]
-        unseen += sorted(found, key=lambda own: _shuffled("\0".join(own)))[:many]
-    unseen = unseen[:wanted]
-    each = share / (1 - share) * sum(asked.values()) / max(len(unseen), 1)
-    return {**asked, **dict.fromkeys(unseen, each)}
+        every = combinations(sorted(names_here, key=list(names).index), size)
+        others = [columns for columns in every if columns not in by_set]
+        unseen += sorted(others, key=lambda columns: _shuffled("\0".join(columns)))[:many]
+    unseen = unseen[:added]
+    each = share / (1 - share) * sum(by_set.values()) / max(len(unseen), 1)
+    return {**by_set, **dict.fromkeys(unseen, each)}
 
 
 def _shuffled(text: str) -> bytes:
@@ -155,7 +156,7 @@ class FutureError:
 def future_error(errors: Iterable[float | None]) -> FutureError:
     """From the largest error of each future question; None stands for one that cannot be judged."""
     listed = list(errors)
-    known = [error for error in listed if error is not None]
-    half = NORMAL * stdev(known) / math.sqrt(len(known)) if len(known) > 1 else None
-    mean = fmean(known) if known else None
-    return FutureError(mean=mean, half=half, questions=len(known), unknown=len(listed) - len(known))
+    judged = [error for error in listed if error is not None]
+    half = NORMAL * stdev(judged) / math.sqrt(len(judged)) if len(judged) > 1 else None
+    mean = fmean(judged) if judged else None
+    return FutureError(mean=mean, half=half, questions=len(judged), unknown=len(listed) - len(judged))

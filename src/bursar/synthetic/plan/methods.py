@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from importlib.util import find_spec
 
 from bursar.core.accounting import NoiseKind
@@ -24,6 +23,7 @@ from bursar.synthetic.marginals.answers import Allowance, MarginalPurchase, whol
 from bursar.synthetic.marginals.estimates import MarginalAccuracy
 from bursar.synthetic.marginals.evidence import LogEvidence, Names
 from bursar.synthetic.plan.spend import Spend
+from bursar.synthetic.plan.workload import Method
 from bursar.synthetic.rap.rounds import Adaptivity, adaptivity
 from bursar.synthetic.rap.threshold_workload import MOST_TOGETHER, ThresholdWorkload
 from bursar.synthetic.report import counted
@@ -38,12 +38,6 @@ FIRST = 0.5
 
 FEWER = 4
 """A table that knows every column and pair leaves fewer large errors to find: picks are divided by this."""
-
-
-class Method(Enum):
-    MARGINALS = "marginals"
-    RAP = "rap"
-    BOTH = "both"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,35 +84,32 @@ class TablePlan:
 
 def plans(task: Task) -> dict[Method, TablePlan]:
     """Every method's plan; one that cannot be carried out has an infinite error and says why."""
-    made = {}
+    by_method = {}
     for method, plan in ((Method.MARGINALS, _marginals), (Method.RAP, _rap), (Method.BOTH, _both)):
         try:
-            made[method] = plan(task)
+            by_method[method] = plan(task)
         except (QueryError, GoalError) as refused:
-            made[method] = TablePlan(method=method, error=math.inf, why=str(refused))
-    return made
+            by_method[method] = TablePlan(method=method, error=math.inf, why=str(refused))
+    return by_method
 
 
-def chosen(made: Mapping[Method, TablePlan], wanted: Method | None = None) -> TablePlan:
-    """The plan of the method that is wanted, or else the one with the least error; marginals first where equal."""
-    if wanted is not None:
-        if not made[wanted].possible:
-            raise QueryError(f"{wanted.value} cannot do this: {made[wanted].why}")
-        return made[wanted]
-    best = min(made.values(), key=lambda plan: plan.error)
-    if not best.possible:
-        raise QueryError(f"no method can do this: {best.why}")
-    return best
+def plan_from_log(task: Task) -> dict[Method, TablePlan]:
+    """A table of what is measured already; there is no bound where that does not say all of the workload."""
+    try:
+        error = _expected(task, ())
+    except QueryError:
+        error = math.inf
+    return {Method.MARGINALS: TablePlan(method=Method.MARGINALS, error=error)}
 
 
-def reasons(made: Mapping[Method, TablePlan], taken: TablePlan, task: Task) -> str:
+def reasons(by_method: Mapping[Method, TablePlan], taken: TablePlan, task: Task) -> str:
     """In words: which method, what error to expect from each, and why this one."""
     cells = sum(task.domain.cells(columns) for columns in task.sets)
     listed = "; ".join(
         f"{plan.method.value} about {plan.error:,.0f} rows" if plan.possible else f"{plan.method.value} impossible"
-        for plan in made.values()
+        for plan in by_method.values()
     )
-    best = min(made.values(), key=lambda plan: plan.error)
+    best = min(by_method.values(), key=lambda plan: plan.error)
     why = "the least of these" if taken is best else "as asked for"
     drowned = (
         " That is as many as there are rows: nothing can be seen for the noise." if taken.error >= task.about else ""
@@ -131,7 +122,12 @@ def reasons(made: Mapping[Method, TablePlan], taken: TablePlan, task: Task) -> s
 
 def _marginals(task: Task) -> TablePlan:
     purchases = marginal_purchases(task)
-    sources = [own.source for own in task.evidence]
+    return TablePlan(method=Method.MARGINALS, error=_expected(task, purchases), purchases=purchases)
+
+
+def _expected(task: Task, purchases: Sequence[MarginalPurchase]) -> float:
+    """The largest error over all cells, of what is in the log and what would be bought."""
+    sources = [evidence.source for evidence in task.evidence]
     sources += [source for purchase in purchases for source in purchase.sources]
     accuracy = MarginalAccuracy(task.domain, sources, sized=task.size is not None)
     cells = []
@@ -140,8 +136,7 @@ def _marginals(task: Task) -> TablePlan:
         if variance is None:
             raise QueryError(f"{', '.join(columns)} have too many cells together to be measured at once")
         cells.append(Cells(count=task.domain.cells(columns), variance=variance))
-    error = largest_error(cells, heavy=accuracy.heavy, beta=HALF)
-    return TablePlan(method=Method.MARGINALS, error=error, purchases=purchases)
+    return largest_error(cells, heavy=accuracy.heavy, beta=HALF)
 
 
 def marginal_purchases(task: Task) -> tuple[MarginalPurchase, ...]:
@@ -159,11 +154,11 @@ def marginal_purchases(task: Task) -> tuple[MarginalPurchase, ...]:
         alike.setdefault(round(math.log2(weights[columns])), []).append(columns)
     power = 1 / 2 if task.allowance.pure else 2 / 3
     parts = {level: len(members) * 2.0 ** (level * power) for level, members in alike.items()}
-    made = [*plan_table(task.domain, task.sets, task.allowance.part(EVENLY), size=task.size)]
+    purchases = [*plan_table(task.domain, task.sets, task.allowance.part(EVENLY), size=task.size)]
     for level, members in sorted(alike.items()):
         share = (1 - EVENLY) * parts[level] / sum(parts.values())
-        made += whole_marginals(task.domain, members, task.allowance.part(share))
-    return tuple(made)
+        purchases += whole_marginals(task.domain, members, task.allowance.part(share))
+    return tuple(purchases)
 
 
 def _rap(task: Task) -> TablePlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
 from bursar.errors import QueryError
 from bursar.synthetic.entropy import entropy
 from bursar.synthetic.plan.bought import Bought, RunProgress
-from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.projection import PATIENT, Hook, Patience, Stop, never, no_hook, project, targets
 from bursar.synthetic.rap.relaxed import Relaxed, relaxed_answers, relaxed_counts, start
@@ -40,7 +40,7 @@ class RapResult:
 
 def rap(
     workload: ThresholdWorkload,
-    buyer: Buyer,
+    verbs: Verbs,
     *,
     rounds: int,
     picks: int,
@@ -51,6 +51,7 @@ def rap(
     records: Sequence[Record] = (),
     patience: Patience = PATIENT,
     on_step: Hook = no_hook,
+    on_round: Callable[[int], None] | None = None,
     stop: Stop = never,
 ) -> RapResult:
     """T = `rounds` times: pick K = `picks` queries on which the relaxed rows are worst, measure them, project.
@@ -73,20 +74,30 @@ def rap(
         raise QueryError("RAP needs at least one round and at least one query in each")
     rng = entropy() if rng is None else rng
     if size is None:
-        size, spend = _measured_size(workload, buyer, spend.part(SIZE_SHARE), records), spend.part(1 - SIZE_SHARE)
-    run = _Run(workload=workload, buyer=buyer, size=max(size, 1), picks=picks, patience=patience, rng=rng, stop=stop)
+        size, spend = _measured_size(workload, verbs, spend.part(SIZE_SHARE), records), spend.part(1 - SIZE_SHARE)
+    run = _Run(
+        workload=workload,
+        verbs=verbs,
+        size=max(size, 1),
+        picks=picks,
+        patience=patience,
+        rng=rng,
+        stop=stop,
+        on_round=on_round,
+    )
     return run.go(start(workload, rows=rows, rng=rng), rounds, spend, RunProgress.of(workload, records), on_step)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Run:
     workload: ThresholdWorkload
-    buyer: Buyer
+    verbs: Verbs
     size: float
     picks: int
     patience: Patience
     rng: Generator
     stop: Stop
+    on_round: Callable[[int], None] | None  # hears the number of a round when its queries are picked
 
     def go(self, relaxed: Relaxed, rounds: int, spend: Spend, progress: RunProgress, on_step: Hook) -> RapResult:
         everything, portions = self.picks >= self.workload.queries, self.workload.portions
@@ -119,7 +130,7 @@ class _Run:
     def _all(self, queries: range, portion: LinearMap, spend: Spend) -> Bought:
         """RAP, Alg. 1 lines 4-6: every query by itself, with an equal part."""
         noise = spend.noise(self.workload.queries)
-        return Bought.of(queries, self.buyer.measure(portion, noise), noise)
+        return Bought.of(queries, self.verbs.measure(portion, noise), noise)
 
     def _worst(self, relaxed: Relaxed, spend: Spend, rounds: int, progress: RunProgress) -> Bought:
         """RAP, Alg. 4, one-shot adaptive selection."""
@@ -127,18 +138,20 @@ class _Run:
         if picked is None:
             barred = progress.queries
             left = min(self.picks, self.workload.queries - len(barred))
-            picked = self.buyer.select(
+            picked = self.verbs.select(
                 self.workload.candidates,
                 relaxed_counts(self.workload, relaxed, size=self.size),
                 count=left,
                 scale=Round.of(spend, rounds, left).scale,
                 barred=barred,
             ).values
+            if self.on_round is not None:
+                self.on_round(len(progress.rounds) + 1)
         noise = Round.of(spend, rounds, len(picked)).noise
-        return Bought.of(np.sort(picked), self.buyer.measure(self.workload.taken(picked), noise), noise)
+        return Bought.of(np.sort(picked), self.verbs.measure(self.workload.taken(picked), noise), noise)
 
 
-def _measured_size(workload: ThresholdWorkload, buyer: Buyer, spend: Spend, records: Sequence[Record]) -> int:
+def _measured_size(workload: ThresholdWorkload, verbs: Verbs, spend: Spend, records: Sequence[Record]) -> int:
     """The number of all rows with noise, bought unless it is among the records."""
     recorded = recorded_total(workload, records)
-    return int(buyer.measure(total_query(workload), spend.noise(1)).values[0]) if recorded is None else recorded
+    return int(verbs.measure(total_query(workload), spend.noise(1)).values[0]) if recorded is None else recorded

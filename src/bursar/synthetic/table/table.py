@@ -18,6 +18,7 @@ from numpy.random import Generator
 
 from bursar.arrays import Codes, Integers, Reals
 from bursar.core.domain import Domain
+from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.limits import MOST_ROWS
 from bursar.errors import QueryError
@@ -36,7 +37,6 @@ from bursar.synthetic.marginals.answers import (
 )
 from bursar.synthetic.marginals.evidence import Names
 from bursar.synthetic.plan.bought import Bought, RunProgress
-from bursar.synthetic.plan.buyer import Buyer
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.rounds import Adaptivity, Round
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
@@ -131,7 +131,7 @@ def pairs_within(sets: Sequence[Names]) -> list[Names]:
 
 def synthesize(
     sets: Sets,
-    buyer: Buyer,
+    verbs: Verbs,
     domain: Domain,
     *,
     budget: Allowance,
@@ -150,7 +150,7 @@ def synthesize(
     """
     ordered = ordered_sets(domain, sets)
     plan = plan_table(domain, ordered, budget, size=size)
-    logged = buy(plan, buyer, records, on_step=on_step, stop=stop)
+    logged = buy(plan, verbs, records, on_step=on_step, stop=stop)
     return table_from(logged, ordered, domain, size=size, rows=rows, rng=rng, on_sweep=on_sweep, stop=stop)
 
 
@@ -267,7 +267,7 @@ Stop = Callable[[], bool]
 def corrected(
     table: SyntheticTable,
     workload: ThresholdWorkload,
-    buyer: Buyer,
+    verbs: Verbs,
     *,
     spend: Spend,
     setting: Adaptivity,
@@ -294,7 +294,7 @@ def corrected(
             if left < 1 or (stop is not None and stop()):
                 break
             estimates = np.rint(_answers(table, workload, weights)).astype(np.int64)
-            progress = progress.plus(_round(workload, buyer, Round.of(spend, rounds, left), estimates, progress))
+            progress = progress.plus(_round(workload, verbs, Round.of(spend, rounds, left), estimates, progress))
         if on_step is not None:
             on_step(number + 1, rounds)
         targets = _round_targets(table, workload, progress.rounds, weights)
@@ -304,15 +304,15 @@ def corrected(
 
 
 def _round(
-    workload: ThresholdWorkload, buyer: Buyer, planned: Round, estimates: Integers, progress: RunProgress
+    workload: ThresholdWorkload, verbs: Verbs, planned: Round, estimates: Integers, progress: RunProgress
 ) -> Bought:
     picked, barred = progress.picked, progress.queries
     if picked is None:
-        picked = buyer.select(
+        picked = verbs.select(
             workload.candidates, estimates, count=planned.count, scale=planned.scale, barred=barred
         ).values
     noise = replace(planned, count=len(picked)).noise
-    return Bought.of(np.sort(picked), buyer.measure(workload.taken(picked), noise), noise)
+    return Bought.of(np.sort(picked), verbs.measure(workload.taken(picked), noise), noise)
 
 
 def _answers(table: SyntheticTable, workload: ThresholdWorkload, weights: Reals) -> Reals:
