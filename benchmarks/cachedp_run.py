@@ -115,7 +115,7 @@ class Bench:
         """`Engine.ask` without the parts that are about keys, bytes and other processes."""
         offer = self.planner.choose(request)
         events, at_most = offer.price.events, offer.price.at_most
-        with Grant(self.kernel, request.analyst, request.text, events, at_most) as grant:
+        with Grant(self.kernel, request.analyst, request.text, events, at_most, proposer=offer.proposer) as grant:
             return offer, offer.run(grant)
 
 

@@ -27,7 +27,7 @@ from bursar.core.noise.system import Randomness
 from bursar.core.source.source import Source
 from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.estimation.estimate import Estimate
-from bursar.goal import Goal
+from bursar.goal import Goal, Horizon
 from bursar.planner.balance import planning_request
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
@@ -38,6 +38,7 @@ from bursar.report.status import OWNER, payment
 from bursar.rewrite.suggest import suggest
 from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
+from bursar.views.baseline import MemoryNotes, QuestionNotes
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
@@ -55,8 +56,10 @@ class Engine:
         randomness: Randomness,
         analyst: str = OWNER,
         preset: Preset = presets.default,
+        notes: QuestionNotes | None = None,
     ) -> None:
         self.config, self.ledger, self.analyst = config, ledger, analyst
+        self.notes: QuestionNotes = MemoryNotes() if notes is None else notes
         self.open_source, self.randomness = open_source, randomness
         self.kernel = Kernel(
             domain=config.domain,
@@ -80,6 +83,8 @@ class Engine:
                 analyst=analyst,
                 synthetic=self.sight.synthetic_rows,
                 promised=guarantee_of(config.analysts, config.budget),
+                notes=self.notes,
+                horizon=config.horizon,
             )
         )
         self._compiled = CompileCache(config.domain, config.table, config.levels)
@@ -173,6 +178,7 @@ class Engine:
             explain=explain,
             wait=wait,
             ticket=ticket,
+            horizon=None if wanted.horizon is None else Horizon.of(wanted.horizon),
             synthetic=wanted.synthetic,
         )
         return planning_request(asked, in_counts(asked.goal, self.config.public_size, self.planner.measured_size))
@@ -185,9 +191,10 @@ class Engine:
         return None if body is None else Answer.from_bytes(body)
 
     def close(self) -> None:
-        """Forget the exact counts, and close source and ledger."""
+        """Forget the exact counts, and close source, ledger and notes."""
         self.kernel.close()
         self.ledger.close()
+        self.notes.close()
 
     def _grant(self, request: Request, offer: Offer) -> Grant:
         analyst, key = request.analyst, request.key

@@ -14,12 +14,38 @@ LARGEST_AMOUNT = 2.0**100
 """Amounts beyond this, or below its inverse, mean nothing to anybody, and their squares would soon overflow."""
 
 
+FEW_QUESTIONS, MANY_QUESTIONS = 3, 100
+"""Up to which number of questions rows for later ones do not pay off, and from which on they surely do."""
+
+
 class GoalKind(Enum):
     """What the amount of a goal measures."""
 
     ERROR = "error"  # Pr[max_i |error_i| >= amount] <= 1 - confidence
     RMSE = "rmse"  # root of the mean expected squared error over the queries <= amount
     SPEND = "spend"  # the best answer for at most this price
+
+
+class Horizon(Enum):
+    """How many more questions like this one are expected: what may be bought for later ones depends on it."""
+
+    ONE_OFF = "one-off"  # nothing is bought for later questions
+    SOME = "some"  # as much as the cap of `planner/investing.py` allows
+    MANY = "many"  # whatever is expected to pay off
+
+    @staticmethod
+    def of(given: str | int) -> Horizon:
+        """From one of the words, or a number of questions."""
+        if isinstance(given, bool) or (isinstance(given, int) and given < 1):
+            raise GoalError("a horizon in questions is a whole number from 1 on")
+        if isinstance(given, int):
+            return (
+                Horizon.ONE_OFF if given <= FEW_QUESTIONS else Horizon.SOME if given < MANY_QUESTIONS else Horizon.MANY
+            )
+        words = {horizon.value: horizon for horizon in Horizon}
+        if given not in words:
+            raise GoalError(f"a horizon is one of {', '.join(map(repr, words))}, or a number of questions")
+        return words[given]
 
 
 class Contract(Enum):

@@ -29,6 +29,7 @@ class Owner:
         cost, stay in the log. Answers stored under a key keep their question."""
         if self._engine.analyst != OWNER:
             raise AnalystError("only the data owner may erase the texts of questions")
+        self._engine.notes.erase()
         return self._ledger.erase_texts()
 
     def declare_version(self, *, same_rows: bool = False) -> int:

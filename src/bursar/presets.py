@@ -54,6 +54,7 @@ default = Preset(
         Direct(),
         Synthetic(),
     ),
+    plain=Direct(),
 )
 
 cachedp = cachedp_paper.preset
@@ -97,4 +98,4 @@ def _simultaneous(family: Family, preset: Preset) -> Preset:
     buying = [proposer for proposer in preset.proposers if not isinstance(proposer, kinds)]
     buying = [Invest(theta=THETA, top_up=False) if isinstance(proposer, Invest) else proposer for proposer in buying]
     proposers: tuple[Proposer, ...] = (Reuse(estimators), *(OnePurchase(proposer, estimators) for proposer in buying))
-    return replace(preset, name=f"{preset.name}, simultaneous", proposers=proposers, family=family)
+    return replace(preset, name=f"{preset.name}, simultaneous", proposers=proposers, family=family, plain=None)

@@ -36,10 +36,10 @@ from bursar.planner.batch import Batch
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
-from bursar.report.savings import reader, saved_of
 from bursar.report.spending import Spending, spending_of
 from bursar.report.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
 from bursar.synthetic.session import Prepared, Synthesis
+from bursar.views.baseline import QuestionNotes, SqliteNotes
 
 if TYPE_CHECKING:
     from bursar.synthetic.table.synthetic_data import SyntheticData
@@ -52,8 +52,10 @@ class Bursar:
     """A data set behind a budget. Ask with `query` and `batch`, look ahead with `explain` and back with `log`.
 
     A goal is given by one of `within` (the largest error, 50 or "2%", with a `confidence`), `rmse`, `epsilon` and `rho`
-    (what may be spent), or in the SQL itself. `max_cost` refuses what would cost more. A `key` names a question for
-    good: asked again under it, the same bytes come back, and nothing is charged.
+    (what may be spent), or in the SQL itself. `max_cost` refuses what would cost more. `horizon` says how many more
+    such questions are expected, "one-off", "some", "many" or a number: rows that later ones can use are bought
+    accordingly. A `key` names a question for good: asked again under it, the same bytes come back, and nothing is
+    charged.
 
     `engine` has the parts behind it, for whoever extends or measures them.
     """
@@ -67,9 +69,11 @@ class Bursar:
         randomness: Randomness,
         analyst: str = OWNER,
         preset: Preset = presets.default,
+        notes: QuestionNotes | None = None,
     ) -> None:
+        """`notes` are of the questions that were asked; without them, those of this session count."""
         self.engine = Engine(
-            config, ledger, open_source=open_source, randomness=randomness, analyst=analyst, preset=preset
+            config, ledger, open_source=open_source, randomness=randomness, analyst=analyst, preset=preset, notes=notes
         )
         self.config, self.ledger, self.kernel, self.analyst = config, ledger, self.engine.kernel, analyst
         self.owner = Owner(self.engine)
@@ -87,6 +91,7 @@ class Bursar:
         epsilon: float | None = None,
         rho: float | None = None,
         max_cost: float | None = None,
+        horizon: str | int | None = None,
         synthetic: bool = False,
         key: str | None = None,
         wait: bool = True,
@@ -99,7 +104,7 @@ class Bursar:
         """
         goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
-            synthetic=synthetic,
+            horizon=horizon, synthetic=synthetic,
         )  # fmt: skip
         answer = self.run(sql, goal, key=key, wait=wait, ticket=ticket)
         if isinstance(answer, Explanation):
@@ -125,12 +130,13 @@ class Bursar:
         epsilon: float | None = None,
         rho: float | None = None,
         max_cost: float | None = None,
+        horizon: str | int | None = None,
         synthetic: bool = False,
     ) -> Explanation:
         """Every way to answer, with its price and error. Free."""
         goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
-            synthetic=synthetic,
+            horizon=horizon, synthetic=synthetic,
         )  # fmt: skip
         return self.engine.planner.explain(self.engine.prepare(sql, goal))
 
@@ -318,20 +324,13 @@ class Bursar:
         """What may be spent, what is spent, what is left: of the data set, and of the own share."""
         return budget_of(self.kernel, self.analyst, promised=self.engine.planner.promised)
 
-    def spending(self, *, saved: bool = False, progress: Progress = silent) -> Spending:
+    def spending(self, *, saved: bool = False) -> Spending:
         """What it was spent on and whose budget is used most; an analyst sees the own part.
 
-        With `saved`, also what remembering has saved: the log is played again, which takes a while where that is long;
-        `progress` hears how far it has come.
+        With `saved`, also what plain noise would have spent on the same questions.
         """
-        config = self.config
-        spending = spending_of(self.kernel, self.analyst, domain=config.domain)
-        if not saved:
-            return spending
-        read = reader(config.domain, config.table, config.levels)
-        own_rows = config.analysts.policy != "shared"
-        spared = saved_of(self.kernel, self.analyst, read, domain=config.domain, own_rows=own_rows, progress=progress)
-        return replace(spending, saved=spared)
+        spending = spending_of(self.kernel, self.analyst, domain=self.config.domain)
+        return replace(spending, saved=self.engine.planner.comparison(self.analyst)) if saved else spending
 
     def log(self, last: int | None = None) -> list[LogLine]:
         """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""
@@ -396,7 +395,8 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
     ledger = SqliteLedger.create(config.ledger_path, config.charter)
     last = -1 if config.sealing.growing else config.domain.partitions - 1
     declare_version(ledger, source, randomness, axis=PartitionAxis.of(config.domain, config.unit), through=last)
-    bursar = Bursar(config, ledger, open_source=source, randomness=randomness)
+    notes = SqliteNotes(config.notes_path)
+    bursar = Bursar(config, ledger, open_source=source, randomness=randomness, notes=notes)
     bursar.owner.declare_shares()
     bursar.owner.seal_due()
     return bursar
@@ -406,7 +406,8 @@ def _opened(config: Config, analyst: str, data: object | None, expect: tuple[int
     if analyst == EVERYONE:
         raise AnalystError(f'nobody can ask as "{EVERYONE}": it is the account that all analysts have in common')
     ledger = SqliteLedger.open(config.ledger_path, config.charter, expect=expect)
-    return Bursar(config, ledger, open_source=_source(config, data), randomness=SystemRandomness(), analyst=analyst)
+    source, notes = _source(config, data), SqliteNotes(config.notes_path)
+    return Bursar(config, ledger, open_source=source, randomness=SystemRandomness(), analyst=analyst, notes=notes)
 
 
 def _source(config: Config, data: object | None) -> Callable[[bytes], Source]:

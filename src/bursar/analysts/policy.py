@@ -19,12 +19,14 @@ from bursar.core.domain import Domain
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, Record
 from bursar.errors import ConfigError
+from bursar.goal import Horizon
 from bursar.papers.multi_analyst.seeded_cache import Phases, SeededCachePlanner
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import SyntheticRows, Views
 from bursar.planner.planner import Planner, Prices, Promised
 from bursar.planner.request import PlanningRequest
+from bursar.views.baseline import QuestionNotes
 
 Records = Callable[[int], Sequence[Record]]
 Table = Callable[[], SyntheticRows | None]
@@ -43,6 +45,8 @@ class PlannerParts:
     analyst: str
     synthetic: Table = lambda: None
     promised: Promised | None = None
+    notes: QuestionNotes | None = None
+    horizon: Horizon = Horizon.SOME
 
 
 class Policy(Protocol):
@@ -136,6 +140,8 @@ def _planner(kind: type[Planner], parts: PlannerParts, records: Records) -> Plan
         records,
         synthetic=parts.synthetic,
         promised=parts.promised,
+        notes=parts.notes,
+        horizon=parts.horizon,
     )
 
 

@@ -61,6 +61,15 @@ Expect = Annotated[
     ),
 ]
 MaxCost = Annotated[float | None, typer.Option(metavar="0.1", help="Refuse if the answer would cost more than this.")]
+Expected = Annotated[
+    str | None,
+    typer.Option(
+        "--horizon",
+        metavar="some",
+        help="How many more such questions you expect: one-off, some, many, or a number. More of them justify buying "
+        "rows that later ones can use.",
+    ),
+]
 Key = Annotated[
     str | None,
     typer.Option(
@@ -109,6 +118,11 @@ def _options(
     pass
 
 
+def expected(horizon: str | None) -> str | int | None:
+    """A horizon as it was typed: a number of questions, or a word."""
+    return int(horizon) if horizon is not None and horizon.isdecimal() else horizon
+
+
 @app.command()
 def query(
     sql: Sql,
@@ -119,6 +133,7 @@ def query(
     epsilon: Epsilon = None,
     rho: Rho = None,
     max_cost: MaxCost = None,
+    horizon: Expected = None,
     key: Key = None,
     no_wait: NoWait = False,
     ticket: Ticket = None,
@@ -145,7 +160,7 @@ def query(
 
     goal = Wanted(
         within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
-        synthetic=synthetic,
+        horizon=expected(horizon), synthetic=synthetic,
     )  # fmt: skip
     with opened(data, analyst) as bursar, show.ticket(as_json=json):
         with Watch(bursar).over(text), working("at work"):
@@ -217,6 +232,7 @@ def explain(
     epsilon: Epsilon = None,
     rho: Rho = None,
     max_cost: MaxCost = None,
+    horizon: Expected = None,
     analyst: Analyst = "owner",
     json: Json = False,
 ) -> None:
@@ -224,7 +240,14 @@ def explain(
     text = read(sql)
     with opened(data, analyst) as bursar:
         explanation = bursar.explain(
-            text, within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost
+            text,
+            within=within,
+            confidence=confidence,
+            rmse=rmse,
+            epsilon=epsilon,
+            rho=rho,
+            max_cost=max_cost,
+            horizon=expected(horizon),
         )
         show.result(explanation, as_json=json)
 
@@ -258,7 +281,9 @@ def shell(
 def budget(
     data: Data = CONFIG,
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a picture, a PNG file.")] = None,
-    saved: Annotated[bool, typer.Option("--saved", help="Also work out what remembering has saved.")] = False,
+    saved: Annotated[
+        bool, typer.Option("--saved", help="Also compare with what plain noise would have spent on the same questions.")
+    ] = False,
     analyst: Reader = "owner",
     json: Json = False,
 ) -> None:
@@ -268,7 +293,7 @@ def budget(
     """
     show.check(png, (".png",))
     with opened(data, analyst) as bursar:
-        spending = bursar.spending(saved=saved, progress=progress)
+        spending = bursar.spending(saved=saved)
         show.budget(bursar.budget(), spending, as_json=json, png=png)
 
 

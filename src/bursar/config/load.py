@@ -23,7 +23,7 @@ from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Charter
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
-from bursar.goal import Contract, Goal
+from bursar.goal import Contract, Goal, Horizon
 
 LARGEST_FILE = 16 * 2**20
 LARGEST_ROWS = 10**12
@@ -53,6 +53,7 @@ class Config:
     view: str | None = None  # the SELECT over tables of a DuckDB file that gives the rows
     public_size: int | None = None
     goal: Goal | None = None  # for questions that name none
+    horizon: Horizon = Horizon.SOME  # how many more such questions are expected, where a question does not say
     family: Family | None = None  # the questions that the simultaneous contract covers; None: per-query
     groups: Groups = ()  # columns that histograms keep together; none: those that are asked about together
     sealing: Sealing = field(default_factory=Sealing)  # when partitions of the data are complete
@@ -76,6 +77,11 @@ class Config:
         return charter_of(
             dataset=self.dataset, domain=self.domain, unit=self.unit, budget=self.budget, max_rows=self.max_rows
         )
+
+    @property
+    def notes_path(self) -> Path:
+        """What was asked, for the planner, beside the ledger."""
+        return self.ledger_path.with_name("questions.sqlite")
 
     @property
     def ledger_path(self) -> Path:
@@ -146,6 +152,7 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
         max_rows=max_rows,
         public_size=public_size,
         goal=goal,
+        horizon=sections.horizon(top),
         family=family,
         groups=groups(top, domain, family),
         sealing=sealing,

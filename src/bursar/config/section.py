@@ -285,7 +285,7 @@ KEYS = {
     "source": ("path", "table", "view", "max_rows", "public_size", "confirmed"),
     "privacy": ("unit", "max_contributions", "neighbours", "pace", "confirmed"),
     "budget": ("epsilon", "delta", "rho", "accountant", "order", "confirmed"),
-    "goal": ("error", "rmse", "confidence", "contract", "family"),
+    "goal": ("error", "rmse", "confidence", "horizon", "contract", "family"),
     "histograms": ("groups",),
     "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed"),
     "columns.*": (

@@ -16,7 +16,7 @@ from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
 from bursar.core.queries.product import MOST_COLUMNS
 from bursar.errors import QueryError
 from bursar.estimation.simultaneous import LARGEST_FAMILY, Family
-from bursar.goal import Contract, Goal, GoalKind
+from bursar.goal import Contract, Goal, GoalKind, Horizon
 from bursar.views.histograms import MOST_BINS
 
 PARTITION_EXAMPLE = '[partition]\ncolumn = "joined"\nseal = "calendar"'
@@ -233,6 +233,19 @@ def goal(top: Section, domain: Domain, *, public_size: int | None) -> tuple[Goal
     confidence = _confidence(section) if "confidence" in section else 0.95
     with section.located(key):
         return Goal(kind=kinds[0], amount=amount, percent=percent, confidence=confidence), declared
+
+
+def horizon(top: Section) -> Horizon:
+    """How many more questions like one that is asked are expected."""
+    section = top.section("goal") if "goal" in top else None
+    if section is None or "horizon" not in section:
+        return Horizon.SOME
+    value = section.entries["horizon"]
+    if not isinstance(value, str | int):
+        hint = 'horizon = "one-off", "some", "many", or a number of questions'
+        section.refuse("horizon", reason=f"goal.horizon must be a word or a number, not {shown(value)}", hint=hint)
+    with section.located("horizon"):
+        return Horizon.of(value)
 
 
 def _amount(section: Section, key: str) -> tuple[float, bool]:

@@ -36,6 +36,7 @@ class Preset:
     name: str
     proposers: tuple[Proposer, ...]
     sequential: bool = False  # charged by the sum of each purchase's largest loss, as published systems are
+    plain: Proposer | None = None  # plain noise, which rows for later questions are held against; None: no limit
     family: Family | None = None  # the questions that the simultaneous contract covers, where that is in force
 
     @property

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from bursar.core.accounting import from_units, left_of
+from bursar.core.noise.law import UNIT_BITS
 from bursar.estimation.estimate import meets
 from bursar.goal import Goal
 from bursar.planner.choose import Preset, best, offers, within_cap
-from bursar.planner.offer import PricedPlan, Views
+from bursar.planner.offer import Offer, PricedPlan, Views
 from bursar.planner.request import PlanningRequest
 
 
@@ -25,6 +27,7 @@ class OfferLine:
     reuses: int
     buys: int
     note: str
+    bid: float = 0.0  # what it competes with: below the price where later questions are expected to gain
     total: float | None = None  # what the data set would be charged, where an account pays
 
     @staticmethod
@@ -39,6 +42,7 @@ class OfferLine:
             reuses=offer.reuses,
             buys=offer.buys,
             note=offer.note,
+            bid=offer.bid / 2**UNIT_BITS,
         )
 
 
@@ -55,6 +59,7 @@ class Explanation:
     left: float  # of whoever pays
     analyst: str | None = None  # whose account pays; None where the data set's budget does
     total_left: float | None = None  # of the data set
+    why: str = ""  # where something dearer than the cheapest way is taken
     sharing: str = ""  # what analysts can rely on, in one line, where there are shares
 
     charged: ClassVar[str] = "exactly what would be charged now"
@@ -64,9 +69,20 @@ class Explanation:
         """What the question would cost now; infinite where nothing meets the goal."""
         return math.inf if self.chosen is None else self.offers[self.chosen].price
 
-    def to_json(self) -> dict[str, object]:
-        offers = [{**asdict(line), "error": line.error if math.isfinite(line.error) else None} for line in self.offers]
+    def to_dict(self) -> dict[str, object]:
+        """Everything as plain values; an error without a bound is None."""
+        offers = [
+            {
+                **{key: value for key, value in asdict(line).items() if key != "meets"},
+                "error": line.error if math.isfinite(line.error) else None,
+                "meets_goal": line.meets,
+                "taken": place == self.chosen,
+            }
+            for place, line in enumerate(self.offers)
+        ]
         return {**asdict(self), "offers": offers}
+
+    to_json = to_dict
 
     def _repr_html_(self) -> str:
         from bursar.report.exports import page
@@ -104,6 +120,7 @@ class Explanation:
             left += f" of the share of {self.analyst}, {self.total_left:.6g} of the data set's budget"
         return [
             *(["nothing meets the goal for what may be spent"] if self.chosen is None else []),
+            *([self.why] if self.why else []),
             f"left: {left}; the price shown is {self.charged}",
             *([self.sharing] if self.sharing else []),
         ]
@@ -127,10 +144,25 @@ def explain(preset: Preset, request: PlanningRequest, views: Views) -> Explanati
             for offer, fit in zip(every, met, strict=True)
         ),
         chosen=None if winner is None else every.index(winner),
+        why="" if winner is None else _why(winner, [o for o, fit in zip(every, good, strict=True) if fit], views),
         left=left_of(views.left),
         analyst=views.analyst,
         total_left=left_of(views.left if views.analyst is None else views.total_left),
     )
+
+
+def _why(winner: Offer, offers: Sequence[Offer], views: Views) -> str:
+    """Why more is paid than the cheapest way asks for."""
+    cheapest = min(offers, key=lambda offer: offer.price.at_most)
+    more = winner.price.at_most - cheapest.price.at_most
+    if more <= 0 or winner.credit <= 0:
+        return ""
+    told = f"{winner.proposer} costs {from_units(more):.3g} more than {cheapest.proposer}, for later questions"
+    if views.investing is None:
+        return f"{told}; many are expected"
+    room = views.investing.room
+    spent, plain = from_units(room.spent + winner.price.at_most), from_units(room.plain)
+    return f"{told}: spent would be {spent:.3g}, at most {room.cap:g} times the {plain:.3g} of plain noise"
 
 
 def _error(error: float) -> str:

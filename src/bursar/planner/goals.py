@@ -20,6 +20,7 @@ class Wanted:
     epsilon: float | None = None
     rho: float | None = None
     max_cost: float | None = None
+    horizon: str | int | None = None  # how many more such questions are expected; None: as the config says
     synthetic: bool = False  # the answer of the synthetic table, whatever is known about its error
 
     def goal(self) -> Goal | None:

@@ -16,6 +16,7 @@ from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
 from bursar.estimation.estimate import ErrorLaw, Estimate, error_bars
 from bursar.goal import Goal
+from bursar.planner.investing import Investing
 from bursar.planner.request import PlanningRequest
 from bursar.views.learner import Histograms
 from bursar.views.measurements import Measurements, Reconstructions, Rents
@@ -109,6 +110,7 @@ class Views:
     total: Callable[[tuple[Event, ...]], int] | None = None  # what the data set would be charged, where an account pays
     synthetic: Callable[[], SyntheticRows | None] = lambda: None  # the synthetic table that is kept, if there is one
     sealed: int = 0  # how many partitions can be asked about, where the data have any
+    investing: Investing | None = None  # what may be bought for later questions; None where anything may
     remembered: dict[tuple[object, ...], object] = field(default_factory=dict)  # by what was computed of this very log
 
     def slack(self, events: tuple[Event, ...], more: tuple[Event, ...]) -> bool:
@@ -122,6 +124,10 @@ class Views:
         if key not in self.remembered:
             self.remembered[key] = compute()
         return cast(Remembered, self.remembered[key])
+
+    def credit(self, price: int, credit: int) -> int:
+        """What an offer may bid below its price: nothing, where so much may not be spent for later questions."""
+        return credit if self.investing is None or self.investing.allows(price) else 0
 
     def payable(self, offer: PricedPlan[object]) -> bool:
         """Whether what is left can pay for an offer: of the account, and of the data set."""

@@ -6,19 +6,23 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Protocol, TypeVar
 
-from bursar.core.accounting import Book, Event, Mode
+from bursar.core.accounting import Book, Event, Measured, Mode, from_units
 from bursar.core.accounts import Account, Charge
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
 from bursar.errors import GoalError
+from bursar.goal import Goal, Horizon
 from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose, refusal
 from bursar.planner.explain import Explanation, explain
+from bursar.planner.investing import Investing
 from bursar.planner.offer import Offer, SyntheticRows, Views
 from bursar.planner.request import PlanningRequest
 from bursar.threads import one_thread
+from bursar.views.baseline import AskedQuestion, Baseline, Comparison, MemoryNotes, QuestionNotes
 from bursar.views.learner import Histograms
 from bursar.views.measurements import Measurements, Reconstructions, Rents, measured_size
 from bursar.views.nodes import Nodes
@@ -69,9 +73,11 @@ class Planner:
         *,
         synthetic: Callable[[], SyntheticRows | None] = lambda: None,
         promised: Promised | None = None,
+        notes: QuestionNotes | None = None,
+        horizon: Horizon = Horizon.SOME,
     ) -> None:
         """`synthetic` looks for the table that is kept; `promised` is what analysts can rely on where there are
-        shares, for EXPLAIN."""
+        shares, for EXPLAIN; `notes` are of all questions that were asked; `horizon` is for requests that name none."""
         self.preset, self.promised, self._synthetic = preset, promised, synthetic
         self._domain, self._mode, self._prices, self._records = domain, mode, prices, records
         self._measurements = Measurements(domain)
@@ -80,6 +86,10 @@ class Planner:
         self._nodes = Nodes(domain)
         self._histograms = Histograms()
         self._shelves = PartitionViews(domain, prices.empty_book)
+        self._notes: QuestionNotes = MemoryNotes() if notes is None else notes
+        self._horizon = horizon
+        self._baselines: dict[str | None, Baseline] = {}  # by who pays
+        self._noted: set[tuple[str, str, Goal]] = set()  # questions of this process, which need not be noted again
         self._position = 0
         self._remembered: dict[tuple[object, ...], object] = {}
         self._views: dict[tuple[str, int], Views] = {}  # of the log as it is, by analyst and what is left
@@ -90,10 +100,11 @@ class Planner:
         """The offer to take; raises the refusal, which names a goal that would fit, where there is none."""
         admit(self.preset.family, request)
         with self._lock:
-            views = self.views(request.analyst)
+            views = self._views_for(request)
             offer = choose(self.preset, request, views)
             if offer is None or not views.payable(offer):
                 raise refusal(self.preset, request, views, offer)
+            self._note(request, views)
             return offer
 
     @one_thread()
@@ -112,7 +123,18 @@ class Planner:
             return plan(self.views(analyst))
 
     def _explained(self, request: PlanningRequest) -> Explanation:
-        return explain(self.preset, request, self.views(request.analyst))
+        return explain(self.preset, request, self._views_for(request))
+
+    def comparison(self, analyst: str) -> Comparison:
+        """What is spent by whoever pays for the analyst's questions, and what plain noise would have spent on them."""
+        with self._lock:
+            baseline, spent = self._baseline(analyst), self._prices.account(analyst).spent
+            return Comparison(
+                questions=baseline.questions,
+                spent=from_units(spent),
+                plain=from_units(baseline.apart),
+                cached=from_units(baseline.spent()),
+            )
 
     @one_thread()
     def measured_size(self, beta: float) -> float | None:
@@ -131,6 +153,52 @@ class Planner:
         if key not in self._views:
             self._views[key] = self._new_views(*key)
         return self._views[key]
+
+    def _views_for(self, request: PlanningRequest) -> Views:
+        """The views with what may be bought for later questions, if this one is asked now."""
+        views = self.views(request.analyst)
+        horizon = self._horizon if request.asked.horizon is None else request.asked.horizon
+        if self.preset.plain is None or horizon is Horizon.MANY:
+            return views
+        investing = Investing(
+            baseline=partial(self._baseline, request.analyst),
+            question=partial(self._plainly, request, views),
+            spent=lambda: self._prices.account(request.analyst).spent,
+            one_off=horizon is Horizon.ONE_OFF,
+        )
+        return replace(views, investing=investing)
+
+    def _plainly(self, request: PlanningRequest, views: Views, baseline: Baseline) -> AskedQuestion:
+        """The question as plain noise would measure it."""
+        ways: list[tuple[Measured, ...]] = []
+        for offer in () if self.preset.plain is None else self.preset.plain.offers(request, views):
+            ways.append(tuple(event for event in offer.price.events if isinstance(event, Measured)))
+        return AskedQuestion(
+            analyst=request.analyst,
+            columns=self._domain.ordered(request.workload.map.attrs),
+            plain=min(ways, key=baseline.price, default=()),
+            position=self._position,
+        )
+
+    def _note(self, request: PlanningRequest, views: Views) -> None:
+        """Note a question that is answered, if plain noise would have measured anything for it."""
+        identity = (request.analyst, request.workload.map.digest, request.goal)
+        if self.preset.plain is None or identity in self._noted:
+            return
+        baseline = self._baseline(request.analyst)
+        question = self._plainly(request, views, baseline)
+        if baseline.missing(question.plain):
+            self._notes.add(question)
+        self._noted.add(identity)
+
+    def _baseline(self, analyst: str) -> Baseline:
+        """The baseline of whoever pays for what the analyst asks: an account, or the data set."""
+        payer = analyst if self._prices.shares() else None
+        if payer not in self._baselines:
+            names = frozenset(proposer.name for proposer in self.preset.proposers)
+            self._baselines[payer] = Baseline(self._prices.empty_book, names, payer)
+        self._baselines[payer].catch_up(self._notes, self._records)
+        return self._baselines[payer]
 
     def _new_views(self, analyst: str, left: int) -> Views:
         prices = self._prices

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from bursar.answer import QuestionFacts
 from bursar.compile.workload import Labels, Workload
-from bursar.goal import Goal
+from bursar.goal import Goal, Horizon
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,6 +24,7 @@ class Request:
     explain: bool = False
     wait: bool = True  # whether to stand in line until the turn comes
     ticket: int | None = None  # the place in line, from a call that would not wait
+    horizon: Horizon | None = None  # how many more such questions the asker expects; None: as the config says
     synthetic: bool = False  # whether the asker wants the synthetic table's answer and no other
 
     @cached_property

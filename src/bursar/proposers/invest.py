@@ -6,8 +6,10 @@ and theta = 1 that costs at most twice the better of always renting and buying a
 
 Nodes are an investment themselves where there is one column: few of them make up any range of it, so they are no rent.
 Over several columns a box takes the product of as many, which hardly another box shares: there they are rent like
-everything else. A strategy for some of the columns is rent on all of them, so R + p > theta P is asked with its price
-as p: where that holds, it would not be the last purchase, and the larger strategy is bought at once.
+everything else where anything may be bought. Under the cap of `planner/investing.py` they wait for a second question
+about the same columns, and are no rent either. A strategy for some of the columns is rent on all of them, so
+R + p > theta P is asked with its price as p: where that holds, it would not be the last purchase, and the larger
+strategy is bought at once.
 """
 
 from __future__ import annotations
@@ -219,9 +221,8 @@ class Invest(Proposer):
         plan = self._plan(views.domain, columns, views.mode)
         if plan is None:
             return None
-        rent = views.rents.since(
-            columns, self.name, partial(_is, plan.product.digest), all_nodes if len(columns) == 1 else None
-        )
+        shared = all_nodes if len(columns) == 1 or views.investing is not None else None
+        rent = views.rents.since(columns, self.name, partial(_is, plan.product.digest), shared)
         if rent == 0:
             return None
         theta = self._theta[views.mode]
@@ -239,7 +240,7 @@ class Invest(Proposer):
             run=investment.run,
             buys=plan.product.rows,
             note=_note(columns, rent, theta * from_units(price.at_most), views),
-            credit=price.at_most - math.ceil(theta * price.at_most) + rent,
+            credit=views.credit(price.at_most, price.at_most - math.ceil(theta * price.at_most) + rent),
         )
 
     def _investment(

@@ -421,7 +421,7 @@ def _bypass(calibration: Calibrated, workload: LinearMap, learner: Learner, view
         run=partial(_buy, events, law),
         buys=sum(event.strategy.rows for event in events),
         note=f"{described(calibration.bypass)}, for a histogram to learn from",
-        credit=at_most - alone,
+        credit=views.credit(at_most, at_most - alone),
     )
 
 
@@ -451,7 +451,7 @@ def _tested(calibration: Calibrated, tests: Tests, workload: LinearMap, learner:
         run=partial(_test, opened if live is None else live, tests, bought, law),
         buys=workload.rows,
         note=note if calibration.claimed is None else f"{note}; fails with up to {calibration.honest:.2g}",
-        credit=max(price.at_most - math.ceil(missed * (opening + answer)), 0),
+        credit=views.credit(price.at_most, max(price.at_most - math.ceil(missed * (opening + answer)), 0)),
     )
 
 

@@ -13,7 +13,7 @@ from itertools import product as combinations
 import numpy as np
 
 from bursar.arrays import Reals
-from bursar.core.accounting import Mode, from_units
+from bursar.core.accounting import Mode
 from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import BudgetError
@@ -56,15 +56,11 @@ class Tree(Proposer):
         problem = None if candidates is None else PurchaseProblem.of(candidates, request, views)
         if problem is None:
             return []
-        theta = self._theta[views.mode]
-        rent = views.rents.since(columns, self.name, all_nodes) if theta < 1 else 0
-        purchase = problem.cheapest() if _worthwhile(problem, rent, theta) else None
-        offer = None if purchase is None else self._offer(problem, purchase, columns, rent, theta)
+        purchase = problem.cheapest() if self._worthwhile(problem, columns) else None
+        offer = None if purchase is None else self._offer(problem, purchase, columns)
         return [] if offer is None else [offer]
 
-    def _offer(
-        self, problem: PurchaseProblem, purchase: LevelledPurchase, columns: Columns, rent: int, theta: float
-    ) -> Offer | None:
+    def _offer(self, problem: PurchaseProblem, purchase: LevelledPurchase, columns: Columns) -> Offer | None:
         views, price = problem.views, problem.price(purchase)
         if price is None:
             return None
@@ -76,18 +72,28 @@ class Tree(Proposer):
         note = f"{len(problem.candidates.nodes)} nodes of a tree"
         if more:
             note += f", {sum(event.strategy.rows for event in more)} more at no cost"
-        if rent and views.analyst is None:  # under shares the rent would tell what other analysts have asked
-            note += f"; rent so far {from_units(rent):.3g}"
-        credit = price - math.ceil(theta * price) + rent
-        return purchase.offer(self.name, price, more=more, note=note, credit=credit)
+        return purchase.offer(self.name, price, more=more, note=note, credit=self._credit(price, columns, views))
 
+    def _credit(self, price: int, columns: Columns, views: Views) -> int:
+        """What nodes bid below their price: all of it, where so much may be spent for later questions.
 
-def _worthwhile(problem: PurchaseProblem, rent: int, theta: float) -> bool:
-    """Whether the nodes could win at about their least price, before time is spent on finding the exact one."""
-    if problem.least is None:
-        return False
-    others = [offer.price.at_most for offer in Direct().offers(problem.request, problem.views)]
-    return not others or math.floor(EXACT_PRICE_SHARE * theta * problem.least) - rent <= min(others)
+        Where anything may be bought, it is the rule of ski rental: the share that `theta` leaves, and the rent so far.
+        Nodes over several columns help questions about the same ones only, so they wait for the second one.
+        """
+        theta = self._theta[views.mode]
+        if theta >= 1:
+            return 0
+        if views.investing is None:
+            return price - math.ceil(theta * price) + views.rents.since(columns, self.name, all_nodes)
+        return views.credit(price, price) if len(columns) == 1 or views.investing.room.repeated else 0
+
+    def _worthwhile(self, problem: PurchaseProblem, columns: Columns) -> bool:
+        """Whether the nodes could win at about their least price, before time is spent on finding the exact one."""
+        if problem.least is None:
+            return False
+        least = math.floor(EXACT_PRICE_SHARE * problem.least)
+        others = [offer.price.at_most for offer in Direct().offers(problem.request, problem.views)]
+        return not others or least - self._credit(least, columns, problem.views) <= min(others)
 
 
 def candidate_nodes(workload: LinearMap, columns: Columns, views: Views) -> CandidateRows | None:

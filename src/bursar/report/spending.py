@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from bursar.arrays import Integers
 from bursar.core.accounting import (
     AddRemove,
+    Allotted,
     Book,
     Measured,
     Opened,
@@ -24,7 +25,9 @@ from bursar.core.accounting import (
     Profile,
     Refined,
     ReplaceOne,
+    Sealed,
     Selected,
+    Versioned,
     from_units,
 )
 from bursar.core.accounting.profile import Grid, added
@@ -34,11 +37,20 @@ from bursar.core.ledger import Record
 from bursar.report.columns import library
 from bursar.report.files import written
 from bursar.report.plots import plain
-from bursar.report.savings import Books, Entries, Saved, own_entries, paid_by
-from bursar.report.status import ERASED, OWNER, BudgetStatus
+from bursar.report.status import ERASED, OWNER, BudgetStatus, Money
+from bursar.views.baseline import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Entries = Sequence[tuple[Record, Charge]]
+
+
+class Books(Money, Protocol):
+    """What is asked of the kernel."""
+
+    def empty_book(self) -> Book: ...
+
 
 SHOWN = 3
 """How many values are named per column."""
@@ -159,7 +171,7 @@ class Spending:
     by_question: tuple[Portion, ...]  # texts that were erased are one portion
     by_analyst: tuple[Portion, ...]  # for the data owner
     people: tuple[Used, ...]
-    saved: Saved | None = None  # where it was asked for
+    saved: Comparison | None = None  # where it was asked for
 
     def to_json(self) -> dict[str, object]:
         """All of it as plain JSON values."""
@@ -216,15 +228,22 @@ class Spending:
         saved = self.saved
         if saved is None or saved.questions == 0:
             return []
-        questions = f"{saved.questions} question{'s' if saved.questions != 1 else ''}"
-        told = [
-            f"saved   {questions} cost {self.unit} {saved.paid:.6g}; "
-            "each measured by itself, as exactly on average, they",
-            f"        would have cost {saved.direct:.6g}. Free answers are not in the log, and not counted here.",
+        questions = f"{saved.questions} different question{'s' if saved.questions != 1 else ''}"
+        return [
+            f"saved   {questions}, free ones included: {self.unit} {saved.spent:.6g} is spent in all.",
+            f"        Plain noise for each: {saved.plain:.6g} added up, {saved.cached:.6g} counted by person.",
         ]
-        if saved.left_out:
-            told.append(f"        ({saved.left_out} more purchases could not be compared)")
-        return told
+
+
+def own_entries(history: Entries, analyst: str) -> Entries:
+    """The part of the log that somebody may look back at: the own records, and declarations, which everybody knows."""
+    declared = Versioned | Allotted | Sealed
+    return [entry for entry in history if analyst in (OWNER, entry[0].analyst) or isinstance(entry[0].event, declared)]
+
+
+def paid_by(analyst: str) -> Callable[[Charge], int]:
+    """Whose money counts: the data set's for the data owner, the own account's for others."""
+    return lambda charge: charge.total if analyst == OWNER else charge.account
 
 
 def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
@@ -316,7 +335,8 @@ def draw_spending(status: BudgetStatus, spending: Spending, path: Path) -> None:
     if saved is None:
         _bars(panels[last], "by question", [(p.name, p.charge) for p in spending.by_question[:MOST_QUESTIONS]])
     else:
-        _bars(panels[last], f"{saved.questions} questions", [("as paid", saved.paid), ("one by one", saved.direct)])
+        bars = [("as paid", saved.spent), ("plain noise", saved.plain), ("the same, by person", saved.cached)]
+        _bars(panels[last], f"{saved.questions} questions", bars)
     with written(path):
         figure.savefig(path, dpi=120)
 

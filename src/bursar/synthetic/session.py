@@ -17,12 +17,12 @@ from bursar.core.accounting import from_units, left_of, to_units
 from bursar.core.grant import Grant
 from bursar.core.ledger import Record
 from bursar.engine import Engine
-from bursar.errors import AnalystError, BudgetError, LedgerError, QueryError, Stale
+from bursar.errors import AnalystError, BudgetError, BursarError, LedgerError, QueryError, Stale
 from bursar.pace import paced
 from bursar.planner.explain import OfferLine
 from bursar.planner.goals import Wanted
-from bursar.report.savings import reader
 from bursar.report.status import OWNER, budget_of
+from bursar.sql.tokens import questions_of
 from bursar.synthetic.alone import Turn, alone
 
 if TYPE_CHECKING:
@@ -331,8 +331,8 @@ class Synthesis:
         return tuple(dict.fromkeys(columns for request in requests for columns in sets_in(request.asked.workload.map)))
 
     def _read(self, text: str) -> list[tuple[str, ...]]:
-        from bursar.synthetic.plan.workload import sets_in
-
-        config = self.config
-        request = reader(config.domain, config.table, config.levels)(text, self.kernel.sealed() or 0)
-        return [] if request is None else sets_in(request.asked.workload.map)
+        """The column sets that a text of the log is about: one question, or several that were asked as one."""
+        try:
+            return list(self._sets_of(questions_of(text)))
+        except BursarError:
+            return []

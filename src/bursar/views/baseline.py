@@ -1,0 +1,220 @@
+"""The baseline: what an exact cache in front of plain noise would have spent on the questions that were asked.
+
+It is a function of the questions and their goals, never of the data or of noise. Questions that were answered for
+nothing leave no record in the ledger, so they are noted beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from bursar.core.accounting import Book, Event, Measured, Noise, NoiseKind, Paid, Versioned
+from bursar.core.ledger import Record
+from bursar.core.ledger.record_codec import decode_strategy, encode_strategy
+from bursar.errors import BursarError
+
+Columns = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedQuestion:
+    """A question of an analyst, as the measurements that plain noise needs for it."""
+
+    analyst: str
+    columns: Columns  # that it is about, in the order of the domain
+    plain: tuple[Measured, ...]
+    position: int  # of the last record of the log when it was asked
+
+
+class QuestionNotes(Protocol):
+    """Questions in the order in which they were asked. Advice for the planner: no promise rests on them."""
+
+    def after(self, number: int) -> Sequence[AskedQuestion]:
+        """All but the first so many."""
+
+    def add(self, question: AskedQuestion) -> None:
+        """Note one more."""
+
+    def erase(self) -> None:
+        """Forget all of them."""
+
+    def close(self) -> None:
+        """Nothing will be noted any more."""
+
+
+class MemoryNotes:
+    """Notes that go with the process."""
+
+    def __init__(self) -> None:
+        self._questions: list[AskedQuestion] = []
+
+    def after(self, number: int) -> Sequence[AskedQuestion]:
+        return self._questions[number:]
+
+    def add(self, question: AskedQuestion) -> None:
+        self._questions.append(question)
+
+    def erase(self) -> None:
+        self._questions.clear()
+
+    def close(self) -> None:
+        """They are gone with the process."""
+
+
+class SqliteNotes:
+    """Notes in a file beside the ledger, shared by all processes; where it cannot be used, questions go unnoted.
+
+    A question that is not noted makes the planner more careful, never less: so a note need not survive a power failure,
+    and no answer waits for the disk.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        with suppress(sqlite3.Error, OSError):
+            path.chmod(0o600)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = OFF")
+            self._database.execute("PRAGMA secure_delete = ON")
+            self._database.execute("CREATE TABLE IF NOT EXISTS questions (number INTEGER PRIMARY KEY, body BLOB)")
+
+    def after(self, number: int) -> Sequence[AskedQuestion]:
+        with self._lock, suppress(sqlite3.Error):
+            # Numbers count from 1 without gaps: nothing is ever deleted but everything.
+            rows = self._database.execute("SELECT body FROM questions WHERE number > ? ORDER BY number", (number,))
+            return [_decoded(body) for (body,) in rows.fetchall()]
+        return []
+
+    def add(self, question: AskedQuestion) -> None:
+        with self._lock, suppress(sqlite3.Error):
+            self._database.execute("INSERT INTO questions (body) VALUES (?)", (_encoded(question),))
+
+    def erase(self) -> None:
+        with self._lock, suppress(sqlite3.Error):
+            self._database.execute("DELETE FROM questions")
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        with self._lock, suppress(sqlite3.Error):
+            self._database.close()
+
+
+def _encoded(question: AskedQuestion) -> bytes:
+    plain = [
+        [
+            event.strategy.digest,
+            base64.b64encode(encode_strategy(event.strategy)).decode(),
+            event.noise.kind.value,
+            event.noise.scale.hex(),
+            event.version,
+        ]
+        for event in question.plain
+    ]
+    return json.dumps([question.analyst, question.position, question.columns, plain]).encode()
+
+
+def _decoded(body: bytes) -> AskedQuestion:
+    """A note that cannot be read stands for a question that plain noise answers for nothing."""
+    try:
+        analyst, position, columns, plain = json.loads(body)
+        events = tuple(
+            Measured(
+                strategy=decode_strategy(digest, base64.b64decode(strategy)),
+                noise=Noise(kind=NoiseKind(kind), scale=float.fromhex(scale)),
+                version=version,
+            )
+            for digest, strategy, kind, scale, version in plain
+        )
+        return AskedQuestion(analyst=analyst, columns=tuple(columns), plain=events, position=position)
+    except (ValueError, TypeError, BursarError):
+        return AskedQuestion(analyst="", columns=(), plain=(), position=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What is spent, and what it would be without reuse."""
+
+    questions: int  # different ones; those that were free are counted
+    spent: float
+    plain: float  # plain noise for each of them, prices added up
+    cached: float  # the same with loss counted by person: the baseline
+
+
+@dataclass
+class Baseline:
+    """A book in which every question was measured directly, unless the same was measured as exactly before.
+
+    What was bought for something else than a question, such as a synthetic table, or before questions were noted, is in
+    it as it was bought.
+    """
+
+    empty_book: Callable[[], Book]
+    proposers: Set[str]  # who answers questions: what others bought is no question's
+    analyst: str | None = None  # whose questions count; None: everybody's
+    questions: int = 0
+    apart: int = 0  # what they would cost one by one, added up, in units of 2^-50
+    noted: int = 0  # how many notes were read
+    first: float = math.inf  # the position of the log when the first one was made
+    position: int = 0  # of the last record that was read
+    asked: Counter[Columns] = field(default_factory=Counter)  # questions about exactly these columns
+    variances: dict[tuple[str, int], float] = field(default_factory=dict)  # of strategies measured, by digest, version
+    _book: Book | None = None
+
+    def catch_up(self, notes: QuestionNotes, records: Callable[[int], Sequence[Record]]) -> None:
+        """Add the questions that were noted since, and what the log has beside questions."""
+        questions = notes.after(self.noted)
+        if questions and not self.noted:
+            self.first = questions[0].position
+        for record in records(self.position):
+            event, self.position = record.event, record.position
+            unnoted = record.proposer not in self.proposers or record.position <= self.first
+            bought = isinstance(event, Paid) and unnoted and self.analyst in (None, record.analyst)
+            if bought or isinstance(event, Versioned):
+                self.book.add(event)
+        for question in questions:
+            self.noted += 1
+            if self.analyst in (None, question.analyst):
+                self._add(question)
+
+    def _add(self, question: AskedQuestion) -> None:
+        self.questions += 1
+        self.apart += self.empty_book().price(question.plain)
+        self.asked[question.columns] += 1
+        for event in self.missing(question.plain):
+            self.book.add(event)
+            self.variances[event.strategy.digest, event.version] = event.noise.variance()
+
+    def missing(self, plain: Sequence[Measured]) -> list[Measured]:
+        """Which of a question's measurements are not in the exact cache."""
+        known = self.variances
+        return [
+            event
+            for event in plain
+            if known.get((event.strategy.digest, event.version), math.inf) > event.noise.variance() * (1 + 1e-9)
+        ]
+
+    def price(self, plain: Sequence[Measured]) -> int:
+        """What a question would add."""
+        return self.book.price(self.missing(plain))
+
+    def spent(self, plain: Sequence[Measured] = ()) -> int:
+        """What is spent after a question more, in units of 2^-50."""
+        events: Sequence[Event] = self.missing(plain)
+        return self.book.spent(self.book.accountant.all_footprints(events))
+
+    @property
+    def book(self) -> Book:
+        """Made when it is needed."""
+        if self._book is None:
+            self._book = self.empty_book()
+        return self._book
