@@ -71,4 +71,4 @@ def test_nothing_that_meets_the_goal(request_and_views: tuple[PlanningRequest, V
     shown = explain(preset, *request_and_views)
     assert shown.chosen is None
     assert "nothing meets the goal" in str(shown)
-    assert shown.to_json()["offers"][0]["meets"] is False
+    assert shown.to_json()["offers"][0]["meets_goal"] is False

@@ -1,0 +1,74 @@
+"""What is spent stays near the baseline, whatever is asked: the guarantee of `planner/investing.py`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bursar.core.accounting import from_units
+from bursar.goal import Horizon
+from bursar.planner.investing import CAP, FIRST_CAP, FIRST_QUESTIONS
+from bursar.session import Bursar
+from bursar.testing import EmptySource, stage
+from harness.small import config
+
+ROUNDING = 1e-9
+
+
+def questions(seed: int, number: int) -> list[tuple[str, int]]:
+    """Counts of ranges of ages, with and without the sex, grouped or not, each with an error."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for _ in range(number):
+        low, high = sorted(int(end) for end in rng.integers(0, 10, 2))
+        where = f"age BETWEEN {low} AND {high}"
+        kind = rng.integers(3)
+        where += f" AND sex = '{rng.choice(['F', 'M'])}'" if kind == 1 else ""
+        head, tail = ("sex, COUNT(*) AS n", " GROUP BY sex") if kind == 2 else ("COUNT(*) AS n", "")
+        texts.append((f"SELECT {head} FROM people WHERE {where}{tail}", int(rng.choice([50, 100, 200]))))
+    return texts
+
+
+def ratios(db: Bursar, asked: list[tuple[str, int]]) -> list[float]:
+    """Spent over the baseline after each question."""
+    seen = []
+    for sql, within in asked:
+        db.query(sql, within=within)
+        compared = db.engine.planner.comparison(db.analyst)
+        seen.append(compared.spent / compared.cached)
+    return seen
+
+
+def small(horizon: str) -> Bursar:
+    settings = config(horizon=Horizon.of(horizon))
+    return stage(settings, lambda key: EmptySource(settings.domain))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_spent_stays_below_the_cap(seed: int) -> None:
+    seen = ratios(small("some"), questions(seed, 24))
+    assert max(seen[:FIRST_QUESTIONS]) <= 1 + FIRST_CAP + ROUNDING
+    assert max(seen) <= 1 + CAP + ROUNDING
+    assert max(seen) <= 1.55  # what is seen is far below what is proved
+
+
+def test_without_a_cap_the_first_questions_are_dear() -> None:
+    """The twin: nodes bought at once cost a first question about twice as much."""
+    assert max(ratios(small("many"), questions(1, 10))) > 1.5
+
+
+def test_one_off_questions_buy_nothing_for_later_ones() -> None:
+    db = small("one-off")
+    assert max(ratios(db, questions(1, 10))) <= 1 + ROUNDING
+    assert "tree" not in {line.proposer for line in db.log() if line.charge}
+
+
+def test_where_many_are_expected_they_cost_less_in_the_end() -> None:
+    asked = questions(4, 60)
+    ends = {}
+    for horizon in ("one-off", "some", "many"):
+        db = small(horizon)
+        ratios(db, asked)
+        ends[horizon] = from_units(db.kernel.spent())
+    assert ends["some"] < ends["one-off"]
+    assert ends["many"] < ends["one-off"]
