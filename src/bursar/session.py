@@ -330,7 +330,8 @@ class Bursar:
         With `saved`, also what plain noise would have spent on the same questions.
         """
         spending = spending_of(self.kernel, self.analyst, domain=self.config.domain)
-        return replace(spending, saved=self.engine.planner.comparison(self.analyst)) if saved else spending
+        whose = None if self.analyst == OWNER else self.analyst
+        return replace(spending, saved=self.engine.planner.comparison(whose)) if saved else spending
 
     def log(self, last: int | None = None) -> list[LogLine]:
         """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""

@@ -41,6 +41,8 @@ class Prices(Protocol):
 
     def left(self) -> int: ...
 
+    def spent(self) -> int: ...
+
     def shares(self) -> Mapping[str, Fraction]: ...
 
     def account(self, analyst: str) -> Account: ...
@@ -125,13 +127,16 @@ class Planner:
     def _explained(self, request: PlanningRequest) -> Explanation:
         return explain(self.preset, request, self._views_for(request))
 
-    def comparison(self, analyst: str) -> Comparison:
-        """What is spent by whoever pays for the analyst's questions, and what plain noise would have spent on them."""
+    def comparison(self, analyst: str | None) -> Comparison:
+        """What is spent by whoever pays for the analyst's questions, and what plain noise would have spent on them.
+
+        For the data owner, None, on everybody's.
+        """
         with self._lock:
-            baseline, spent = self._baseline(analyst), self._prices.account(analyst).spent
+            baseline = self._baseline(analyst)
             return Comparison(
                 questions=baseline.questions,
-                spent=from_units(spent),
+                spent=from_units(self._spent(analyst)),
                 plain=from_units(baseline.apart),
                 cached=from_units(baseline.spent()),
             )
@@ -163,7 +168,7 @@ class Planner:
         investing = Investing(
             baseline=partial(self._baseline, request.analyst),
             question=partial(self._plainly, request, views),
-            spent=lambda: self._prices.account(request.analyst).spent,
+            spent=partial(self._spent, request.analyst),
             one_off=horizon is Horizon.ONE_OFF,
         )
         return replace(views, investing=investing)
@@ -191,7 +196,13 @@ class Planner:
             self._notes.add(question)
         self._noted.add(identity)
 
-    def _baseline(self, analyst: str) -> Baseline:
+    def _spent(self, analyst: str | None) -> int:
+        """By whoever pays for what the analyst asks, in units of 2^-50."""
+        if analyst is None or not self._prices.shares():
+            return self._prices.spent()
+        return self._prices.account(analyst).spent
+
+    def _baseline(self, analyst: str | None) -> Baseline:
         """The baseline of whoever pays for what the analyst asks: an account, or the data set."""
         payer = analyst if self._prices.shares() else None
         if payer not in self._baselines:

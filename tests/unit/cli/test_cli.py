@@ -217,7 +217,9 @@ def test_explain_is_free(ready: Path, shell: Shell) -> None:
     said = shell("explain", BY_REGION, "--within", "100")
     assert said.code == 0
     found = shell("explain", BY_REGION, "--within", "100", "--json").json
-    assert {"proposer", "price", "meets_goal", "taken", "bid", "error", "reuses", "buys", "note"} <= set(found["offers"][0])
+    assert {"proposer", "price", "meets_goal", "taken", "bid", "error", "reuses", "buys", "note"} <= set(
+        found["offers"][0]
+    )
     assert any(offer["meets_goal"] for offer in found["offers"])
     assert spent(shell) == 0
     in_front = shell("query", f"EXPLAIN {BY_REGION}", "--within", "100", "--json").json
