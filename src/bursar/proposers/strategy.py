@@ -116,7 +116,7 @@ class Strategy(Proposer):
         except BudgetError:
             return []
         plan = remembered.planned.plan
-        best = "" if plan.ratio is None else f", error within {plan.ratio:.4g} of the least possible"
+        best = "" if plan.ratio is None else f", error within {_digits(plan.ratio)} of the least possible"
         return [
             Offer(
                 proposer=self.name,
@@ -140,6 +140,11 @@ class Strategy(Proposer):
 
     def _bytes(self) -> int:
         return sum(remembered.planned.bytes for remembered in self._known.values() if remembered.planned is not None)
+
+
+def _digits(ratio: float) -> str:
+    """A ratio as people read it: 1.66, but 1.002."""
+    return f"{ratio:.3g}" if ratio >= 1.01 else f"{ratio:.4g}"
 
 
 def _measure(planned: Planned, bid: Bid, verbs: Verbs) -> Estimate:
