@@ -189,8 +189,8 @@ def hindsight(asked: Asked) -> tuple[float, float]:
     for _ in range(ROUNDS):
         found = optimum(queries.T @ (y[:, None] * queries), gap=1e-3)
         bound = max(bound, found.bound**2)
-        solved = np.linalg.solve(found.strategy.T @ found.strategy, queries.T)
-        ratios = np.einsum("ij,ji->i", queries, solved)
+        # Not by solving with X, which is singular where few ranges tell many cells apart.
+        ratios = np.square(queries @ np.linalg.pinv(found.strategy)).sum(axis=1)
         reached = min(reached, float(ratios.max()))
         y = y * np.square(ratios / ratios.max())
         y /= y.sum()

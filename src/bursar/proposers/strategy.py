@@ -90,7 +90,7 @@ class Strategy(Proposer):
     name = "strategy"
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str, Mode], RememberedPlan] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str, Mode, float | None], RememberedPlan] = OrderedDict()
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
@@ -102,7 +102,7 @@ class Strategy(Proposer):
             return []  # questions about different people are their own strategy
         if _different_values(workload) > MOST_VALUES_PER_ROW * workload.rows:
             return []
-        remembered = self._recall(workload, views.domain, views.mode)
+        remembered = self._recall(workload, views.domain, views.mode, _beta(request.goal, views.mode))
         if remembered.planned is None:
             return []
         if request.goal not in remembered.bids:
@@ -116,7 +116,7 @@ class Strategy(Proposer):
         except BudgetError:
             return []
         plan = remembered.planned.plan
-        best = "" if plan.ratio is None else f", error within {plan.ratio:.3g} of the least possible"
+        best = "" if plan.ratio is None else f", error within {_digits(plan.ratio)} of the least possible"
         return [
             Offer(
                 proposer=self.name,
@@ -128,11 +128,11 @@ class Strategy(Proposer):
             )
         ]
 
-    def _recall(self, workload: LinearMap, domain: Domain, mode: Mode) -> RememberedPlan:
+    def _recall(self, workload: LinearMap, domain: Domain, mode: Mode, beta: float | None) -> RememberedPlan:
         """The plan of a workload; None in it where no plan is known, or none that gains anything."""
-        key = (workload.digest, domain.digest, mode)
+        key = (workload.digest, domain.digest, mode, beta)
         if key not in self._known:
-            self._known[key] = RememberedPlan(_plan(workload, domain, mode))
+            self._known[key] = RememberedPlan(_plan(workload, domain, mode, beta))
             while len(self._known) > 1 and (len(self._known) > REMEMBERED_PLANS or self._bytes() > REMEMBERED_BYTES):
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
@@ -140,6 +140,11 @@ class Strategy(Proposer):
 
     def _bytes(self) -> int:
         return sum(remembered.planned.bytes for remembered in self._known.values() if remembered.planned is not None)
+
+
+def _digits(ratio: float) -> str:
+    """A ratio as people read it: 1.66, but 1.002."""
+    return f"{ratio:.3g}" if ratio >= 1.01 else f"{ratio:.4g}"
 
 
 def _measure(planned: Planned, bid: Bid, verbs: Verbs) -> Estimate:
@@ -158,9 +163,14 @@ def _different_values(workload: LinearMap) -> int:
     return max((len(np.unique(mask.steps.levels)) for mask in masks), default=0)
 
 
-def _plan(workload: LinearMap, domain: Domain, mode: Mode) -> Planned | None:
+def _beta(goal: Goal, mode: Mode) -> float | None:
+    """The chance but for which the largest error counts; None where all squared errors together do."""
+    return goal.beta if goal.kind is GoalKind.ERROR and mode is not Mode.PURE else None
+
+
+def _plan(workload: LinearMap, domain: Domain, mode: Mode, beta: float | None) -> Planned | None:
     by_sines = sines(workload, domain) if mode is not Mode.PURE else None
-    planned = listed(workload, domain, mode) if by_sines is None else by_sines
+    planned = listed(workload, domain, mode, beta) if by_sines is None else by_sines
     if planned is None:
         return None
     overlap = _overlap(workload, mode)

@@ -100,8 +100,8 @@ class StrategyPlan:
     standard deviation proportional to u.
 
     `ratio` certifies the choice: the root mean square error over the workload is at most that multiple of the best
-    strategy there is for Gaussian noise at the same L2 sensitivity. None means unknown. (For the largest variance of
-    marginals: the root of the largest variance over its least.)
+    strategy there is for Gaussian noise at the same L2 sensitivity. None means unknown. (Where the plan was made with
+    `beta`: the largest error but for that chance. For the largest variance of marginals: its root.)
     `answers` is None for a `LineWorkload` or `Marginals`, which have more queries than can be listed: ask `source`.
     """
 
@@ -156,23 +156,28 @@ RESIDUAL_BITS = 29
 
 
 @one_thread()
-def best_strategy(workload: LinearMap | LineWorkload | Marginals, mode: Mode, *, gap: float = 1e-3) -> StrategyPlan:
+def best_strategy(
+    workload: LinearMap | LineWorkload | Marginals, mode: Mode, *, gap: float = 1e-3, beta: float | None = None
+) -> StrategyPlan:
     """The strategy to measure for a workload: Gaussian noise in concentrated mode, Laplace in pure mode.
 
-    `gap` is the relative duality gap to which dense optima are sought.
+    `gap` is the relative duality gap to which dense optima are sought. With `beta` the largest error of a query but for
+    that chance is to be small, not the mean square of all errors; for Laplace noise, and for queries that are not
+    listed, no such strategies are known, and `beta` makes no difference.
     Edge cases: an all-zero workload needs nothing. A workload that no structure fits and that spans more than 4096
     merged cells is refused, and says so.
     """
+    beta = None if mode is Mode.PURE else beta
     if isinstance(workload, LineWorkload):
         return _line(workload, mode, gap)
     if isinstance(workload, Marginals):
         return _marginals(workload, mode)
     if isinstance(workload, Product):
-        return _product(workload, mode, gap)
+        return _product(workload, mode, gap, beta)
     if isinstance(workload, Stack):
         products = [part for part in workload.parts if isinstance(part, Product)]
         if len(products) == len(workload.parts):
-            return _stack(products, mode, gap)
+            return _stack(products, mode, gap, beta)
     raise QueryError("no strategy is sought for a strategy")
 
 
@@ -180,11 +185,11 @@ def _power(mode: Mode) -> int:
     return 1 if mode is Mode.PURE else 2
 
 
-def _product(product: Product, mode: Mode, gap: float) -> StrategyPlan:
+def _product(product: Product, mode: Mode, gap: float, beta: float | None = None) -> StrategyPlan:
     if product.rows == 0 or product.largest() == 0:
         return _nothing(mode, product.rows)
     factors = [mask if is_disjoint(mask) else merged_mask(mask) for mask in product.masks]
-    return _kronecker("product", kronecker(factors, power=_power(mode), gap=gap), mode)
+    return _kronecker("product", kronecker(factors, power=_power(mode), gap=gap, beta=beta), mode)
 
 
 def _kronecker(kind: str, strategy: KroneckerStrategy, mode: Mode) -> StrategyPlan:
@@ -264,16 +269,16 @@ def _residual(kind: str, plan: ResidualPlan, mode: Mode, ratio: float | None, an
 # -- several products one below the other ------------------------------------------------------------------------
 
 
-def _stack(products: Sequence[Product], mode: Mode, gap: float) -> StrategyPlan:
+def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | None) -> StrategyPlan:
     nonempty = [product for product in products if product.rows]
     if not any(product.largest() for product in nonempty):
         return _nothing(mode, sum(product.rows for product in nonempty))
     seen = _per_column(nonempty)
     if seen is not None and all(_identity(mask.steps) for mask in seen.values()):
-        return _stacked_tables(nonempty, seen, mode)
+        return _stacked_tables(nonempty, seen, mode, beta)
     if seen is not None and mode is not Mode.PURE and _joint_cells(seen) > SMALL_JOINT:
-        return _stacked_residuals(nonempty, seen, mode, gap)
-    return _kronecker("joint", kronecker([merged_products(nonempty)], power=_power(mode), gap=gap), mode)
+        return _stacked_residuals(nonempty, seen, gap, beta)
+    return _kronecker("joint", kronecker([merged_products(nonempty)], power=_power(mode), gap=gap, beta=beta), mode)
 
 
 def _per_column(products: Sequence[Product]) -> dict[str, Mask] | None:
@@ -294,7 +299,7 @@ def _joint_cells(seen: dict[str, Mask]) -> int:
     return math.prod(len(mask.steps.breaks()) for mask in seen.values())
 
 
-def _stacked_tables(products: Sequence[Product], seen: dict[str, Mask], mode: Mode) -> StrategyPlan:
+def _stacked_tables(products: Sequence[Product], seen: dict[str, Mask], mode: Mode, beta: float | None) -> StrategyPlan:
     names = tuple(seen)
     sizes = tuple(seen[name].steps.size for name in names)
     sets = [_members(product, names) for product in products]
@@ -313,12 +318,13 @@ def _stacked_tables(products: Sequence[Product], seen: dict[str, Mask], mode: Mo
                 ),
             ),
         )
-    return _by_residuals(
-        "marginals", [every_value(n, s) for n, s in zip(names, sizes, strict=True)], products, names, 1.0
-    )
+    columns = [every_value(n, s) for n, s in zip(names, sizes, strict=True)]
+    return _by_residuals("marginals", columns, products, names, beta)
 
 
-def _stacked_residuals(products: Sequence[Product], seen: dict[str, Mask], mode: Mode, gap: float) -> StrategyPlan:
+def _stacked_residuals(
+    products: Sequence[Product], seen: dict[str, Mask], gap: float, beta: float | None
+) -> StrategyPlan:
     names = tuple(seen)
     widest = max(len(_members(product, names)) for product in products)
     bits = min(RESIDUAL_BITS // max(widest, 1), 16)
@@ -328,7 +334,7 @@ def _stacked_residuals(products: Sequence[Product], seen: dict[str, Mask], mode:
         else some_queries(*merged_mask(mask), bits=bits, gap=gap)
         for name, mask in seen.items()
     ]
-    return _by_residuals("range-marginals", columns, products, names, None)
+    return _by_residuals("range-marginals", columns, products, names, beta)
 
 
 def _by_residuals(
@@ -336,10 +342,13 @@ def _by_residuals(
     columns: Sequence[ResidualColumn],
     products: Sequence[Product],
     names: tuple[str, ...],
-    ratio: float | None,
+    beta: float | None,
 ) -> StrategyPlan:
     sets = [_members(product, names) for product in products]
-    plan = residuals(columns, sets).least_total()
+    parts = residuals(columns, sets)
+    plan = parts.least_total() if beta is None else parts.least_largest_error(beta)
+    # Only for plain marginals the residual basis is the best there is.
+    ratio = (1.0 if beta is None else math.sqrt(1 + plan.gap)) if kind == "marginals" else None
 
     def variances() -> Reals:
         return _joined(_in_order(plan.variances(A), p, names) for A, p in zip(sets, products, strict=True))

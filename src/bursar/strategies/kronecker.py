@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike
 from bursar.arrays import Reals
 from bursar.core.queries import Mask, Product
 from bursar.strategies.cells import MergedCells
+from bursar.strategies.largest_error import error_at, integer_largest_error, least_error
 from bursar.strategies.optimal import Remembered, integer_laplace, integer_optimum
 
 NORM_BITS = 58
@@ -29,7 +31,8 @@ class WorkloadFactor:
 
     mask: Mask  # the strategy
     weights: Reals | None  # the workload's rows as combinations of the strategy's, W A^+; None where they are the same
-    bound: float  # no strategy of sensitivity one has a smaller error (`rms_error`)
+    bound: float  # no strategy of sensitivity one has a smaller error (`rms_error`), queries counted by importance
+    importance: Reals  # ones; or weights of sum one, where the largest error is to be small
 
     @property
     def variances(self) -> Reals:
@@ -46,6 +49,7 @@ class KroneckerStrategy:
 
     factors: tuple[WorkloadFactor, ...]
     power: int  # 2 for Gaussian noise, 1 for Laplace
+    beta: float | None = None  # the chance but for which the largest error was to be small; None for the total
 
     @cached_property
     def product(self) -> Product:
@@ -60,16 +64,21 @@ class KroneckerStrategy:
     @cached_property
     def variances(self) -> Reals:
         """Of each query of the workload, in the order of its product, at noise of variance one."""
-        result = np.ones(1)
-        for factor in self.factors:
-            result = np.multiply.outer(result, factor.variances).ravel()
-        return result
+        return _outer([factor.variances for factor in self.factors])
 
     @property
     def ratio(self) -> float:
-        """At most how many times the error of the best strategy for Gaussian noise; 1 for a workload of zeros."""
+        """At most how many times the error of the best strategy for Gaussian noise; 1 for a workload of zeros.
+
+        The bounds of factors multiply, as their weights do: also where the error is the largest one.
+        """
         bound = math.prod(factor.bound for factor in self.factors)
-        return self.sensitivity * math.sqrt(float(self.variances.sum())) / bound if bound > 0 else 1.0
+        if bound == 0:
+            return 1.0
+        if self.beta is None:
+            return self.sensitivity * math.sqrt(float(self.variances.sum())) / bound
+        least = least_error(_outer([factor.importance for factor in self.factors]), bound**2, self.beta)
+        return self.sensitivity * error_at(self.variances, self.beta) / least
 
     def estimate(self, values: ArrayLike) -> Reals:
         """The workload's answers from the measured ones, by least squares."""
@@ -83,38 +92,69 @@ class KroneckerStrategy:
 Asked = Mask | tuple[MergedCells, Reals]
 
 
-def kronecker(factors: Sequence[Asked], *, power: int = 2, gap: float = 1e-3, loss: float = 1e-4) -> KroneckerStrategy:
+def kronecker(
+    factors: Sequence[Asked], *, power: int = 2, gap: float = 1e-3, loss: float = 1e-4, beta: float | None = None
+) -> KroneckerStrategy:
     """The product of each factor's optimum (power 2), or of its best strategy for Laplace noise (power 1).
 
     A factor is given as its merged cells and its rows over them; or as a mask whose rows share no cell, which is its
     own best strategy. `loss` is what rounding to whole numbers may cost in error where there is room for it: norms
-    multiply, and many factors leave few bits to each.
+    multiply, and many factors leave few bits to each. With `beta`, which needs power 2, the largest error but for that
+    chance is to be small, not the total: every row of a factor is asked once for each combination of the others' rows.
     """
-    sought = [factor for factor in factors if not isinstance(factor, Mask)]
-    strategies = iter(_whole([queries.T @ queries for _, queries in sought], power, gap, loss))
-    chosen = [_itself(factor) if isinstance(factor, Mask) else _factor(*factor, next(strategies)) for factor in factors]
-    return KroneckerStrategy(factors=tuple(chosen), power=power)
+    all_rows = math.prod(factor.rows if isinstance(factor, Mask) else len(factor[1]) for factor in factors)
+    sought = [factor[1] for factor in factors if not isinstance(factor, Mask)]
+    finders = [
+        _finder(queries, power, gap, None if beta is None else beta * len(queries) / all_rows) for queries in sought
+    ]
+    strategies = iter(_whole(finders, power, loss))
+    chosen = [
+        _itself(factor, beta is not None) if isinstance(factor, Mask) else _factor(*factor, next(strategies))
+        for factor in factors
+    ]
+    return KroneckerStrategy(factors=tuple(chosen), power=power, beta=beta)
 
 
-def _itself(mask: Mask) -> WorkloadFactor:
-    return WorkloadFactor(mask=mask, weights=None, bound=math.sqrt(mask.rows))
+def _outer(vectors: Sequence[Reals]) -> Reals:
+    result = np.ones(1)
+    for vector in vectors:
+        result = np.multiply.outer(result, vector).ravel()
+    return result
+
+
+def _itself(mask: Mask, of_sum_one: bool) -> WorkloadFactor:
+    share = 1 / mask.rows if of_sum_one else 1.0
+    bound = math.sqrt(mask.rows * share)
+    return WorkloadFactor(mask=mask, weights=None, bound=bound, importance=np.full(mask.rows, share))
 
 
 def _factor(cells: MergedCells, queries: Reals, strategy: Remembered) -> WorkloadFactor:
     weights = queries @ np.linalg.pinv(strategy.rows.astype(np.float64))
-    return WorkloadFactor(mask=cells.mask(strategy.rows), weights=weights, bound=strategy.bound)
+    importance = np.ones(len(queries)) if strategy.weights is None else strategy.weights
+    return WorkloadFactor(mask=cells.mask(strategy.rows), weights=weights, bound=strategy.bound, importance=importance)
 
 
-def _whole(grams: Sequence[Reals], power: int, gap: float, loss: float) -> list[Remembered]:
-    """A strategy for each Gram matrix; coarser ones where the product of all norms would be too large."""
-    made_of = integer_optimum if power == 2 else integer_laplace
-    share = loss / max(len(grams), 1)
-    whole = [made_of(V, gap=gap, loss=share) for V in grams]
+class Finder(Protocol):
+    """The strategy for a factor, in whole numbers: on a grid of at most 2^bits where bits are given."""
+
+    def __call__(self, *, bits: int | None = None, loss: float = 1e-4) -> Remembered: ...
+
+
+def _finder(queries: Reals, power: int, gap: float, beta: float | None) -> Finder:
+    if beta is not None:
+        return partial(integer_largest_error, queries, beta=beta)
+    return partial(integer_optimum if power == 2 else integer_laplace, queries.T @ queries, gap=gap)
+
+
+def _whole(finders: Sequence[Finder], power: int, loss: float) -> list[Remembered]:
+    """A strategy for each factor; coarser ones where the product of all norms would be too large."""
+    share = loss / max(len(finders), 1)
+    whole = [find(loss=share) for find in finders]
     if sum(_bits(w, power) for w in whole) <= NORM_BITS:
         return whole
     room = NORM_BITS - sum(_bits(w, power) for w in whole if w.bits == 0)
     coarse = max(room // (power * sum(w.bits > 0 for w in whole)), 1)
-    return [w if w.bits <= coarse else made_of(V, gap=gap, bits=coarse) for w, V in zip(whole, grams, strict=True)]
+    return [w if w.bits <= coarse else find(bits=coarse) for w, find in zip(whole, finders, strict=True)]
 
 
 def _bits(whole: Remembered, power: int) -> int:

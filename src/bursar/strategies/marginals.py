@@ -26,6 +26,7 @@ from bursar.arrays import Integers, Reals
 from bursar.core.queries import Mask, Product, Steps
 from bursar.errors import QueryError
 from bursar.strategies.cells import MergedCells
+from bursar.strategies.largest_error import QueryWeights, error_at
 from bursar.strategies.optimal import integer_optimum
 
 Set = tuple[int, ...]
@@ -35,6 +36,8 @@ MOST_PAIRS = 2**24
 
 NORM_BITS = 58
 MOST_STEPS = 2000
+MOST_STEPS_OF_QUERIES = 60
+"""Steps of weighing every query by itself."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,6 +181,42 @@ class Residuals:
         assert best is not None
         return ResidualPlan(residuals=self, noise=best.noise, gap=least / bound - 1)
 
+    def least_largest_error(self, beta: float, gap: float = 1e-3) -> ResidualPlan:
+        """The least largest error of a query but for a chance of beta, to a relative gap of its square.
+
+        The variance of a query is linear in the noise of the parts, and for each weighting of queries the least mean is
+        known in closed form, T^2: a bound for all plans over these parts. For plain marginals, whose queries are alike
+        and so are their weights, it is a bound for all strategies.
+        """
+        each = self._variances_by_part()
+        weights = QueryWeights.even(each, beta)
+        least, bound, noise = math.inf, 0.0, np.ones(len(self.parts))
+        for _ in range(MOST_STEPS_OF_QUERIES):
+            v = each.T @ weights.shares
+            T = float(np.sqrt(self.prices * v).sum())
+            tried = _noise(self.prices, v, T)
+            variances = each @ tried
+            error = error_at(variances, beta)
+            if error < least:
+                least, noise = error, tried
+            bound = max(bound, weights.least_error(T * T))
+            if least**2 <= (1 + gap) * bound**2:
+                break
+            weights.move(variances, error)
+        return ResidualPlan(residuals=self, noise=noise, gap=(least / bound) ** 2 - 1)
+
+    def _variances_by_part(self) -> Reals:
+        """The variance of every query of every marginal, one below the other, per variance of each part."""
+        numbers = {part: number for number, part in enumerate(self.parts)}
+        blocks = []
+        for A in self.marginals:
+            block = np.zeros((math.prod(self.columns[i].queries for i in A), len(self.parts)))
+            for S in _subsets(A):
+                if S in numbers:
+                    block[:, numbers[S]] = _part_variances(self.columns, A, S)
+            blocks.append(block)
+        return np.concatenate(blocks)
+
     def _closed_form(self, weights: Reals) -> tuple[Reals, float]:
         v = np.asarray(self.coefficients.T @ weights)
         return v, float(np.sqrt(self.prices * v).sum())
@@ -214,15 +253,11 @@ class ResidualPlan:
 
     def variances(self, marginal: Set) -> Reals:
         """The variance of every query of a marginal, the last column running fastest."""
-        result = np.zeros([self.residuals.columns[i].queries for i in marginal])
+        result = np.zeros(math.prod(self.residuals.columns[i].queries for i in marginal))
         for S in _subsets(marginal):
             if S in self.numbers:
-                part = np.array(self.noise[self.numbers[S]])
-                for i in marginal:
-                    column = self.residuals.columns[i]
-                    part = np.multiply.outer(part, _own_variance(column) if i in S else np.square(column.shares))
-                result = result + part
-        return result.ravel()
+                result += self.noise[self.numbers[S]] * _part_variances(self.residuals.columns, marginal, S)
+        return result
 
     def estimate(self, marginal: Set, values: Mapping[Set, Reals | Integers]) -> Reals:
         """The answers of a marginal (any subset of a planned one) from the measured parts."""
@@ -300,6 +335,15 @@ def _numbered(keys: Integers, columns: int) -> tuple[Integers, Integers]:
 def _subsets(members: Set) -> list[Set]:
     chosen = range(2 ** len(members))
     return [tuple(i for place, i in enumerate(members) if bits >> place & 1) for bits in chosen]
+
+
+def _part_variances(columns: Sequence[ResidualColumn], marginal: Set, part: Set) -> Reals:
+    """What one part adds to the variance of every query of a marginal, at noise of variance one."""
+    result = np.ones(1)
+    for i in marginal:
+        of_column = _own_variance(columns[i]) if i in part else np.square(columns[i].shares)
+        result = np.multiply.outer(result, of_column).ravel()
+    return result
 
 
 def _own_variance(column: ResidualColumn) -> Reals:

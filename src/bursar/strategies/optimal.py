@@ -213,7 +213,7 @@ def _full_rank(values: Reals, vectors: Reals, v: Reals) -> _Iterate:
     root = np.sqrt(np.maximum(values, values[-1] * SMALLEST_WEIGHT**2))
     rows = np.sqrt(root)[:, None] * (vectors.T / np.sqrt(v))
     inverse = (vectors * np.sqrt(v)[:, None]) / np.sqrt(root)
-    return _Iterate(rows=rows, inverse=inverse, trace=float(root.sum()), bound=_bound(values, v))
+    return _Iterate(rows=rows, inverse=inverse, trace=float(root.sum()), bound=weighted_bound(values, v))
 
 
 def _low_rank(factor: Reals, v: Reals) -> _Iterate:
@@ -221,10 +221,10 @@ def _low_rank(factor: Reals, v: Reals) -> _Iterate:
     values, vectors = scipy.linalg.eigh((factor * v) @ factor.T, driver="evd", check_finite=False)
     root = np.sqrt(np.maximum(values, values[-1] * SMALLEST_WEIGHT**2))
     rows = (vectors / np.sqrt(root)).T @ factor
-    return _Iterate(rows=rows, inverse=None, trace=float(root.sum()), bound=_bound(values, v))
+    return _Iterate(rows=rows, inverse=None, trace=float(root.sum()), bound=weighted_bound(values, v))
 
 
-def _bound(values: Reals, v: Reals) -> float:
+def weighted_bound(values: Reals, v: Reals) -> float:
     """(tr (D^1/2 V D^1/2)^1/2)^2 / sum v, without the eigenvalues that may be rounding: a bound stays one."""
     sure = values[values > len(values) * ROUNDING * values[-1]]
     return float(np.sqrt(sure).sum()) ** 2 / float(v.sum())
@@ -239,12 +239,13 @@ REMEMBERED_BYTES = 256 * 2**20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Remembered:
-    """Whole-number rows over merged cells, and the error that no strategy of sensitivity one is below."""
+    """Whole-number rows over merged cells, and the error (`rms_error`) that no strategy of sensitivity one is below."""
 
     rows: NDArray[np.int64]
     bits: int  # of the grid they were rounded to; 0 for a strategy of whole numbers
     loss: float  # relative growth of the error by rounding
     bound: float
+    weights: Reals | None = None  # of the queries, where the error that the bound is for is a weighted one
 
 
 class Memory:
@@ -279,9 +280,9 @@ def integer_optimum(V: Reals, *, gap: float, bits: int | None = None, loss: floa
 
     def make() -> Remembered:
         best = optimum(V, gap=gap)
-        return _rounded(best.strategy, V, 2, bits, loss, best.bound)
+        return rounded(best.strategy, V, power=2, bits=bits, loss=loss, bound=best.bound)
 
-    return MEMORY.recall(_key(V, 2, gap, bits, loss), make)
+    return recall(make, V, 2, gap, bits, loss)
 
 
 def integer_laplace(V: Reals, *, gap: float, bits: int | None = None, loss: float = 1e-4) -> Remembered:
@@ -289,27 +290,44 @@ def integer_laplace(V: Reals, *, gap: float, bits: int | None = None, loss: floa
 
     An L1 norm is at least the L2 norm, so the error at L1 sensitivity one is at least that at L2 sensitivity one.
     """
-    key = _key(V, 1, gap, bits, loss)
-    return MEMORY.recall(key, lambda: _rounded(for_laplace(V), V, 1, bits, loss, svd_bound(V)))
+
+    def make() -> Remembered:
+        return rounded(for_laplace(V), V, power=1, bits=bits, loss=loss, bound=svd_bound(V))
+
+    return recall(make, V, 1, gap, bits, loss)
 
 
-def _rounded(strategy: Reals, V: Reals, power: int, bits: int | None, loss: float, bound: float) -> Remembered:
+def rounded(
+    strategy: Reals,
+    V: Reals,
+    *,
+    power: int,
+    bits: int | None,
+    loss: float,
+    bound: float,
+    weights: Reals | None = None,
+) -> Remembered:
+    """A strategy in whole numbers, on a grid of at most 2^bits where `bits` is given.
+
+    Edge cases: refused where the rounded rows do not answer the workload.
+    """
     whole = to_integers(strategy, V, power=power, loss=loss)
     if bits is None or whole.bits <= bits:
-        return Remembered(rows=whole.rows, bits=whole.bits, loss=whole.loss, bound=bound)
+        return Remembered(rows=whole.rows, bits=whole.bits, loss=whole.loss, bound=bound, weights=weights)
     rows = np.rint(whole.rows * 2.0 ** (bits - whole.bits)).astype(np.int64)
     rows = rows[rows.any(axis=1)]
     error = rms_error if power == 2 else pure_error
     lost = error(V, rows) / error(V, whole.rows) * (1 + whole.loss) - 1
     if not (np.isfinite(lost) and spans(rows, V)):
         raise QueryError("this workload looks at too many columns together to find a strategy in whole numbers")
-    return Remembered(rows=rows, bits=bits, loss=float(lost), bound=bound)
+    return Remembered(rows=rows, bits=bits, loss=float(lost), bound=bound, weights=weights)
 
 
-def _key(V: Reals, *settings: object) -> str:
-    hashed = hashlib.blake2b(repr((V.shape, settings)).encode(), digest_size=16)
-    hashed.update(np.ascontiguousarray(V).tobytes())
-    return hashed.hexdigest()
+def recall(make: Callable[[], Remembered], matrix: Reals, *settings: object) -> Remembered:
+    """What was made for this matrix with these settings, or what `make` makes now."""
+    hashed = hashlib.blake2b(repr((matrix.shape, settings)).encode(), digest_size=16)
+    hashed.update(np.ascontiguousarray(matrix).tobytes())
+    return MEMORY.recall(hashed.hexdigest(), make)
 
 
 COMPLETE_WITHIN = 1e-12

@@ -22,3 +22,15 @@ def test_ranges_with_a_gap_between_them_are_about_different_people() -> None:
 
 def test_a_gap_changes_nothing_for_ranges_that_overlap() -> None:
     assert hindsight(asked((0, 10), (5, 15), (20, 30))) == pytest.approx(hindsight(asked((0, 2), (1, 3))), rel=1e-2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_ranges_with_gaps_are_solved_although_they_leave_directions_open(seed: int) -> None:
+    """Two cells in three told apart by nobody: X is singular."""
+    rng = np.random.default_rng(seed)
+    lows = rng.integers(0, 900, 12)
+    ranges = Asked(lows=lows, highs=lows + rng.integers(1, 60, 12), variances=rng.uniform(50, 500, 12))
+    reached, bound = hindsight(ranges)
+    assert bound <= reached * (1 + 1e-9)
+    assert reached <= 1.01 * bound
+    assert bound >= 1 / (2 * ranges.variances.min()) * (1 - 1e-9)  # the tightest range alone

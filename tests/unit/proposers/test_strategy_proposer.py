@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Noise
+from bursar.core.accounting import Mode, Noise
 from bursar.core.budget import Budget
 from bursar.core.grant import Grant
 from bursar.estimation.estimate import WeightedRows, meets
 from bursar.planner.goals import Wanted
+from bursar.proposers import strategy as proposer
 from bursar.proposers.direct import Direct
 from bursar.proposers.strategy import Strategy
 from bursar.strategies import optimal as memory
+from bursar.strategies.best import best_strategy
 from harness.cases import few
 from harness.small import config, counts, engine
 
@@ -29,6 +33,34 @@ def test_it_beats_measuring_overlapping_questions_directly(budget: Budget, goal:
     direct = min(o.bid for o in Direct().offers(request, db.engine.planner.views()))
     assert offer.bid < 0.5 * direct
     assert meets(offer.law, request.goal)
+
+
+PARTS = "SELECT COUNT(*) AS n, " + ", ".join(f"COUNT(*) FILTER (WHERE age = {i}) AS a{i}" for i in range(10))
+CUBE = "SELECT sex, age, COUNT(*) FROM people GROUP BY CUBE (sex, age)"
+
+
+@pytest.mark.parametrize(("sql", "rho"), [(f"{PARTS} FROM people", 0.00253), (CUBE, 0.00427)], ids=["parts", "cube"])
+def test_a_goal_on_the_error_is_planned_for_the_largest_error(
+    sql: str, rho: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wrong twin plans for the total: it is dearer by 15 % or more, or no better than the questions themselves."""
+    db = engine(settings=config(budget=Budget.of(rho=900.0)))
+    request = db.engine.prepare(sql, Wanted(within=50), None)
+    views = db.engine.planner.views()
+    (offer,) = Strategy().offers(request, views)
+    assert meets(offer.law, request.goal)
+    assert offer.price.at_most / 2**50 == pytest.approx(rho, rel=0.01)
+    assert re.search(r"error within 1\.00\d of the least possible$|error within 1 of the least possible$", offer.note)
+    monkeypatch.setattr(proposer, "_beta", lambda goal, mode: None)
+    assert all(twin.bid > 1.15 * offer.bid for twin in Strategy().offers(request, views))
+
+
+def test_goals_on_the_mean_square_keep_the_total() -> None:
+    db = engine(settings=config(budget=Budget.of(rho=900.0)))
+    request = db.engine.prepare(f"{PARTS} FROM people", Wanted(rmse=20), None)
+    (offer,) = Strategy().offers(request, db.engine.planner.views())
+    total = best_strategy(request.workload.map, Mode.CONCENTRATED)
+    assert [event.strategy.digest for event in offer.price.events] == [part.map.digest for part in total.parts]
 
 
 def test_a_price_as_goal_is_kept() -> None:

@@ -96,12 +96,12 @@ class ExplicitPlan:
         return np.asarray(np.abs(self.weights).max(axis=0, initial=0) > 0)
 
 
-def listed(workload: LinearMap, domain: Domain, mode: Mode) -> ExplicitPlan | None:
-    """The best strategy for the queries; None where none is known."""
+def listed(workload: LinearMap, domain: Domain, mode: Mode, beta: float | None = None) -> ExplicitPlan | None:
+    """The best strategy for the queries, with `beta` for their largest error; None where none is known."""
     from bursar.strategies.best import best_strategy  # linear algebra takes a while to load, and few questions need it
 
     try:
-        plan = best_strategy(workload, mode)
+        plan = best_strategy(workload, mode, beta=beta)
     except QueryError:
         return None
     if plan.answers is None or not plan.parts:
