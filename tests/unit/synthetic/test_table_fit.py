@@ -99,3 +99,24 @@ def test_resampled_rows_are_as_many_as_their_weights_say() -> None:
     found = np.bincount(cell_numbers(DOMAIN, rows, ("a", "b")), minlength=6)
     np.testing.assert_allclose(found, 100 * weights, atol=1)
     assert len(resample(CODES[:6], weights, rows=1, rng=np.random.default_rng(2))) == 1
+
+
+def test_rounding_keeps_marginals() -> None:
+    """20,000 weights below one: the errors of two marginals together, against those of plain sampling, the twin."""
+    rng = np.random.default_rng(6)
+    codes = np.stack([rng.integers(0, 40, 20_000), rng.integers(0, 30, 20_000)], axis=1).astype(np.int32)
+    weights = rng.gamma(0.5, 0.4, 20_000)
+    marginals = [codes[:, 1].astype(np.int64), (7 * codes[:, 0] + codes[:, 1] % 7).astype(np.int64)]
+    rows = 4_000
+
+    def squares(table: np.ndarray) -> float:
+        held = [table[:, 1], 7 * table[:, 0] + table[:, 1] % 7]
+        return sum(
+            float(np.square(np.bincount(made) - np.bincount(cells, weights) * (rows / weights.sum())).sum())
+            for made, cells in zip(held, marginals, strict=True)
+        )
+
+    kept = resample(codes, weights, rows=rows, rng=np.random.default_rng(7), marginals=marginals)
+    plain = resample(codes, weights, rows=rows, rng=np.random.default_rng(7))
+    assert len(kept) == len(plain) == rows
+    assert squares(kept) < squares(plain) / 3

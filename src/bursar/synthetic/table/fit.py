@@ -282,10 +282,53 @@ def cell_numbers(domain: Domain, codes: Codes, columns: Names) -> NDArray[np.int
     return cells
 
 
-def resample(codes: Codes, weights: Reals, *, rows: int, rng: Generator) -> Codes:
-    """A table of `rows` rows, each as often as its weight says up to one: systematic sampling of the sorted rows."""
+ROUNDING_STEPS = 60
+SWAPPED_SHARE = 0.3
+"""Of the rows that should be swapped, how many are at first; half of that whenever so many hinder each other."""
+
+
+def resample(
+    codes: Codes,
+    weights: Reals,
+    *,
+    rows: int,
+    rng: Generator,
+    marginals: Sequence[NDArray[np.int64]] = (),
+) -> Codes:
+    """A table of `rows` rows, each as often as its weight says up to one: systematic sampling of the sorted rows.
+
+    `marginals` has the cell of every row for each marginal that the table is to keep (controlled rounding): rows from
+    cells that got too many are swapped for rows in cells that got too few, while that brings all marginals together
+    nearer to the weights.
+    """
     order = np.lexsort(codes.T[::-1])
     ends = np.cumsum(weights[order])
     at = (np.arange(rows) + rng.random()) * (ends[-1] / rows)
     picked = order[np.minimum(np.searchsorted(ends, at, side="right"), len(codes) - 1)]
-    return codes[rng.permutation(picked)]
+    counts = np.bincount(picked, minlength=len(codes))
+    off = counts - weights * (rows / ends[-1])
+    surplus = [np.bincount(cells, off) for cells in marginals]
+    share = SWAPPED_SHARE
+    for _ in range(ROUNDING_STEPS if marginals else 0):
+        slope = np.zeros(len(codes))
+        for cells, too_many in zip(marginals, surplus, strict=True):
+            slope += too_many[cells]
+        out = np.flatnonzero((counts > 0) & (2 * slope > len(marginals)))
+        into = np.flatnonzero((weights > 0) & (2 * slope < -len(marginals)))
+        swapped = int(share * min(len(out), len(into)))
+        if swapped < 1:
+            break
+        out, into = rng.choice(out, swapped, replace=False), rng.choice(into, swapped, replace=False)
+        tried = [
+            too_many
+            + np.bincount(cells[into], minlength=len(too_many))
+            - np.bincount(cells[out], minlength=len(too_many))
+            for cells, too_many in zip(marginals, surplus, strict=True)
+        ]
+        if sum(float(new @ new) for new in tried) < sum(float(old @ old) for old in surplus):
+            surplus = tried
+            counts[out] -= 1
+            counts[into] += 1
+        else:
+            share /= 2
+    return codes[rng.permutation(np.repeat(np.arange(len(codes)), counts))]

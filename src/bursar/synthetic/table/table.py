@@ -43,6 +43,7 @@ from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.rounds import Adaptivity, Round
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 from bursar.synthetic.table.fit import (
+    CACHED_CELL_NUMBERS,
     FitProgress,
     Target,
     cell_numbers,
@@ -214,7 +215,9 @@ def table_from(
         targets = [_target(consistent, columns, codes, weights) for columns in known if len(columns) == ways]
         noticed = [target for target in targets if target is not None]
         weights = fit_weights(domain, codes, weights, [*exact, *noticed], on_step=on_sweep, stop=stop)
-    return SyntheticTable(domain=domain, codes=resample(codes, weights, rows=rows, rng=rng), answers=answers)
+    kept = [cell_numbers(domain, codes, columns) for columns in answers.sets[: CACHED_CELL_NUMBERS // len(codes)]]
+    made = resample(codes, weights, rows=rows, rng=rng, marginals=kept)
+    return SyntheticTable(domain=domain, codes=made, answers=answers)
 
 
 def _known_sets(answers: MarginalAnswers) -> list[Names]:
