@@ -239,7 +239,7 @@ def fit_weights(
             if place % 16 == 0 and stop is not None and stop():
                 return _scaled(fitted, total)
             cells = cell_numbers(domain, codes, target.columns) if numbers is None else numbers[place]
-            held = np.bincount(cells, fitted, minlength=target.counts.size)
+            held: Reals = np.bincount(cells, fitted, minlength=target.counts.size).astype(np.float64)
             step = _best_step(held, target, thetas[place])
             thetas[place] += step
             moved += float(np.abs(held * np.expm1(step)).sum())
@@ -331,4 +331,5 @@ def resample(
             counts[into] += 1
         else:
             share /= 2
-    return codes[rng.permutation(np.repeat(np.arange(len(codes)), counts))]
+    table: Codes = codes[rng.permutation(np.repeat(np.arange(len(codes)), counts))]
+    return table

@@ -102,7 +102,12 @@ class SyntheticTable:
 
 
 def plan_table(
-    domain: Domain, sets: Sequence[Names], allowance: Allowance, *, size: int | None = None
+    domain: Domain,
+    sets: Sequence[Names],
+    allowance: Allowance,
+    *,
+    size: int | None = None,
+    about: int | None = None,
 ) -> tuple[MarginalPurchase, ...]:
     """Whole marginals: every column, every pair inside a set, other pairs, and the sets themselves.
 
@@ -111,19 +116,24 @@ def plan_table(
     Guarantees: the purchases cost the allowance together, at most. The data are not looked at.
     Edge cases: sets and pairs are left out that have more cells than can be measured at once, and all pairs where noise
     would drown any count that `size` rows can give, or inside a single set: pairs tie sets to each other, and those of
-    one set are sums of its cells. What is left out goes to the others.
+    one set are sums of its cells. Other pairs are left out where their noise would be more than all rows, of which
+    there are `about` so many where the number is not public. What is left out goes to the others.
     """
     measurable = [columns for columns in sets if 1 < domain.cells(columns) <= MOST_ROWS]
     columns = [(name,) for name in domain.names if domain[name].size > 1 and (name,) not in measurable]
     tied = () if len(sets) == len(measurable) == 1 else pairs_within(sets)
     inside = [pair for pair in tied if pair not in measurable and 1 < domain.cells(pair) <= MOST_ROWS]
-    others = _other_pairs(domain, sets)
+    if inside and size is not None:
+        noise = allowance.part(SUPPORT_SHARE / len(inside)).noise(allowance.cells_price)
+        if threshold(noise.variance(), min(map(domain.cells, inside)), heavy=allowance.pure) > size:
+            inside = []
+    others = _other_pairs(domain, sets, allowance.part(SUPPORT_SHARE), size if about is None else about)
     kinds = [
         (marginals, share, aim)
         for marginals, share, aim in (
             (columns, SUPPORT_SHARE, Aim.TOTAL),
-            (_audible(domain, inside, allowance.part(SUPPORT_SHARE), size), SUPPORT_SHARE, Aim.LARGEST),
-            (_audible(domain, others, allowance.part(SUPPORT_SHARE), size), SUPPORT_SHARE, Aim.LARGEST),
+            (inside, SUPPORT_SHARE, Aim.LARGEST),
+            (others, SUPPORT_SHARE, Aim.LARGEST),
             (measurable, WORKLOAD_SHARE, Aim.LARGEST),
         )
         if marginals
@@ -133,22 +143,21 @@ def plan_table(
     return tuple(purchase for plan in plans for purchase in plan)
 
 
-def _other_pairs(domain: Domain, sets: Sequence[Names]) -> list[Names]:
-    """Pairs that no set contains, the smallest first, as many as may be measured."""
+def _other_pairs(domain: Domain, sets: Sequence[Names], allowance: Allowance, rows: int | None) -> list[Names]:
+    """Pairs that no set contains, the smallest first: as many as can be told from noise if they share the allowance.
+
+    The more of them, the less each gets; they end where the noise in all cells of the last would be more than all rows.
+    """
     varying = [name for name in domain.names if domain[name].size > 1]
     inside = set(pairs_within(sets))
-    pairs = sorted((pair for pair in combinations(varying, 2) if pair not in inside), key=domain.cells)
-    fitting = np.cumsum([domain.cells(pair) for pair in pairs]) <= MOST_OTHER_PAIR_CELLS
-    return pairs[: int(fitting.sum())]
-
-
-def _audible(domain: Domain, pairs: list[Names], allowance: Allowance, size: int | None) -> list[Names]:
-    """The pairs, or none where noise would drown any count that so many rows can give."""
-    if not pairs or size is None:
-        return pairs
-    noise = allowance.part(1 / len(pairs)).noise(allowance.cells_price)
-    drowned = threshold(noise.variance(), min(map(domain.cells, pairs)), heavy=allowance.pure) > size
-    return [] if drowned else pairs
+    pairs: list[Names] = [pair for pair in combinations(varying, 2) if pair not in inside]
+    cells = 0
+    for number, pair in enumerate(pairs := sorted(pairs, key=domain.cells)):
+        cells += domain.cells(pair)
+        deviation = math.sqrt(allowance.part(1 / (number + 1)).noise(allowance.cells_price).variance())
+        if cells > MOST_OTHER_PAIR_CELLS or (rows is not None and domain.cells(pair) * deviation > rows):
+            return pairs[:number]
+    return pairs
 
 
 def pairs_within(sets: Sequence[Names]) -> list[Names]:
@@ -258,7 +267,8 @@ def _target(consistent: Consistent, columns: Names, codes: Codes, weights: Reals
     estimate, variance = consistent.estimate(columns), consistent.variance(columns)
     assert estimate is not None
     assert variance is not None
-    expected = np.bincount(cell_numbers(consistent.domain, codes, columns), weights, minlength=estimate.size)
+    cells = cell_numbers(consistent.domain, codes, columns)
+    expected: Reals = np.bincount(cells, weights, minlength=estimate.size).astype(np.float64)
     return penalised_target(columns, estimate.ravel(), expected, variance)
 
 
