@@ -29,12 +29,16 @@ MINUTES_TO_INSTALL = 10
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """A library that answers. The scripts are named after it; `wants` is what pip installs, nothing for Bursar."""
+    """A library that answers. The scripts are named after it; `wants` is what pip installs, nothing for Bursar.
+
+    `alone` is installed beside that without what it requires itself.
+    """
 
     name: str
     package: str
     module: str
     wants: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
 
     @property
     def shown(self) -> tuple[Path, ...]:
@@ -72,13 +76,15 @@ def install(system: System) -> Installed | str:
     if not system.wants:
         return Installed(system=system, python=Path(sys.executable), version=bursar.__version__)
     home = _cache() / system.package
-    stamp, wanted = home / "installed.txt", "\n".join([sys.version.split()[0], *system.wants])
+    stamp, wanted = home / "installed.txt", "\n".join([sys.version.split()[0], *system.wants, *system.alone])
     python = home / "bin" / "python"
     try:
         if not stamp.is_file() or stamp.read_text() != wanted:
             shutil.rmtree(home, ignore_errors=True)
             _quiet(sys.executable, "-m", "venv", str(home))
             _quiet(str(python), "-m", "pip", "install", "--quiet", *system.wants)
+            if system.alone:
+                _quiet(str(python), "-m", "pip", "install", "--quiet", "--no-deps", *system.alone)
             stamp.write_text(wanted)
         asked = f"import importlib.metadata as m, {system.module}; print(m.version({system.package!r}))"
         return Installed(system=system, python=python, version=_quiet(str(python), "-c", asked).strip())

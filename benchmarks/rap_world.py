@@ -1,6 +1,6 @@
 """The coded table behind a real kernel, in memory: what the systems of RAP's evaluation buy from.
 
-Neighbours replace one row, and the number of rows is public, as in the paper; noise is real.
+Neighbours replace one row, and the number of rows is public, as in the paper, unless said otherwise; noise is real.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class CodedSource:
 class World:
     """A kernel over the table, with a budget that is there for one run."""
 
-    def __init__(self, data: Coded, budget: Budget, *, sequential: bool) -> None:
+    def __init__(self, data: Coded, budget: Budget, *, sequential: bool, neighbours: Neighbours = NEIGHBOURS) -> None:
         columns = zip(data.names, data.sizes, strict=True)
         self.data, self.budget, source = data, budget, CodedSource(data)
         self.domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=size - 1, null=0) for name, size in columns))
         self.ledger, self.kernel = memory_kernel(
             dataset=data.name,
             domain=self.domain,
-            unit=Unit(neighbours=NEIGHBOURS),
+            unit=Unit(neighbours=neighbours),
             budget=budget,
             max_rows=data.rows,
             open_source=lambda key: source,

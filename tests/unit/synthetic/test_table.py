@@ -11,7 +11,7 @@ from bursar.core.domain import Categories, Domain, Neighbours, Unit
 from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.errors import QueryError
-from bursar.synthetic.marginals.answers import Allowance
+from bursar.synthetic.marginals.answers import Allowance, buy, marginals_from
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.table.fit import FitProgress
 from bursar.synthetic.table.table import SyntheticTable, pairs_within, plan_table, synthesize, table_errors, table_from
@@ -129,6 +129,32 @@ def test_a_stopped_run_goes_on_from_the_log() -> None:
     assert variation(table, ("a", "b", "c")) < 0.03
 
 
+def test_a_table_is_nearer_to_the_data_than_what_it_was_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of the table over those of the unbiased estimates; the wrong twin believes every noisy count.
+
+    Of single runs the ratio is .77 with a standard deviation of .045, the twin's .955 with .023 (60 runs): a mean of
+    eight is on the wrong side of .87 once in 10^9 times.
+    """
+    budget = Allowance(spend=Spend.rho(0.005), neighbours=Neighbours.REPLACE_ONE)
+    runs = []
+    for _ in range(8):
+        own = kernel(Neighbours.REPLACE_ONE)
+        runs.append(buy(plan_table(DOMAIN, SETS, budget, size=SIZE), grant(own)))
+
+    def mean_ratio() -> float:
+        ratios = []
+        for records in runs:
+            table = table_from(records, SETS, DOMAIN, size=SIZE)
+            estimates = marginals_from(records, SETS, DOMAIN, size=SIZE)
+            noise = sum(np.abs(estimates.counts(c) - true_counts(c).squeeze()).sum() / (2 * SIZE) for c in SETS)
+            ratios.append(sum(variation(table, columns) for columns in SETS) / noise)
+        return float(np.mean(ratios))
+
+    assert mean_ratio() < 0.87
+    monkeypatch.setattr("bursar.synthetic.table.fit.dispersion", lambda difference, expected, variance: 1e6)
+    assert mean_ratio() > 0.87
+
+
 def test_an_empty_log_makes_a_table_of_equal_shares() -> None:
     table = table_from([], SETS, DOMAIN, rows=600)
     assert set(np.bincount(table.codes[:, 0])) <= set(range(90, 111))
@@ -147,7 +173,7 @@ def test_no_rows_at_all() -> None:
 
 
 def test_what_a_table_buys() -> None:
-    """Columns, pairs and sets; pairs only where they can be measured, stand out from their noise, and tie sets."""
+    """Columns, pairs and sets; pairs only where they can be measured, stand out from their noise, and tie columns."""
 
     def bought(domain: Domain, sets: list[tuple[str, ...]], rho: float, size: int) -> set[tuple[str, ...]]:
         budget = Allowance(spend=Spend.rho(rho), neighbours=Neighbours.REPLACE_ONE)
@@ -158,7 +184,7 @@ def test_what_a_table_buys() -> None:
     assert pairs_within(SETS) == [("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d"), ("a", "d")]
     assert bought(DOMAIN, SETS, 0.5, SIZE) == singles | set(pairs_within(SETS)) | set(SETS)
     assert bought(DOMAIN, SETS, 1e-9, 100) == singles | set(SETS)
-    assert bought(DOMAIN, SETS[:1], 0.5, SIZE) == singles | set(SETS[:1])
+    assert bought(DOMAIN, SETS[:1], 0.5, SIZE) == singles | set(SETS[:1]) | {("a", "d"), ("b", "d"), ("c", "d")}
     wide = Domain(
         tuple(
             Categories(name=n, values=tuple(f"{n}{i}" for i in range(size)), outside=0, null=0)

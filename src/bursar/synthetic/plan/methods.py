@@ -148,13 +148,14 @@ def marginal_purchases(task: Task) -> tuple[MarginalPurchase, ...]:
     """
     weights = task.weights
     if weights is None or len({weights[columns] for columns in task.sets}) <= 1:
-        return plan_table(task.domain, task.sets, task.allowance, size=task.size)
+        return plan_table(task.domain, task.sets, task.allowance, size=task.size, about=task.about)
     alike: dict[int, list[Names]] = {}
     for columns in task.sets:
         alike.setdefault(round(math.log2(weights[columns])), []).append(columns)
     power = 1 / 2 if task.allowance.pure else 2 / 3
     parts = {level: len(members) * 2.0 ** (level * power) for level, members in alike.items()}
-    purchases = [*plan_table(task.domain, task.sets, task.allowance.part(EVENLY), size=task.size)]
+    evenly = task.allowance.part(EVENLY)
+    purchases = [*plan_table(task.domain, task.sets, evenly, size=task.size, about=task.about)]
     for level, members in sorted(alike.items()):
         share = (1 - EVENLY) * parts[level] / sum(parts.values())
         purchases += whole_marginals(task.domain, members, task.allowance.part(share))
@@ -171,7 +172,7 @@ def _rap(task: Task) -> TablePlan:
 def _both(task: Task) -> TablePlan:
     _check_picking(task)
     pairs = tuple(pair for pair in pairs_within(task.sets) if task.domain.cells(pair) <= MOST_ROWS)
-    purchases = plan_table(task.domain, pairs, task.allowance.part(FIRST), size=task.size)
+    purchases = plan_table(task.domain, pairs, task.allowance.part(FIRST), size=task.size, about=task.about)
     spend = task.spend.part(1 - FIRST)
     full = adaptivity(task.workload, spend, size=task.about)
     setting = Adaptivity(

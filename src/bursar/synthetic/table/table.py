@@ -1,15 +1,16 @@
 """A table of synthetic rows whose marginals are near those of the data, from noisy counts alone; and its errors.
 
-Columns by themselves, pairs of columns and the workload's own marginals are measured. The table starts as a tree of
-dependent pairs; its rows are then weighted until they meet every marginal beyond its noise, and drawn by weight. Where
-a workload is too large for that, the weights are corrected in rounds of picking and measuring, as in RAP; but what is
+Columns by themselves, pairs of columns and the workload's own marginals are measured. The table starts with every joint
+cell, or with a tree of dependent pairs where these are too many; its rows are then weighted until they follow first the
+pairs, then the larger marginals, each as far as it stands out from the ones before; and drawn by weight. Where a
+workload is too large for that, the weights are corrected in rounds of picking and measuring, as in RAP; but what is
 corrected are rows that already follow every column and pair, not relaxed rows that begin at random.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -35,26 +36,37 @@ from bursar.synthetic.marginals.answers import (
     ordered_sets,
     whole_marginals,
 )
+from bursar.synthetic.marginals.estimates import Consistent
 from bursar.synthetic.marginals.evidence import Names
 from bursar.synthetic.plan.bought import Bought, RunProgress
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.rounds import Adaptivity, Round
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 from bursar.synthetic.table.fit import (
+    CACHED_CELL_NUMBERS,
     FitProgress,
     Target,
     cell_numbers,
     column_shares,
+    dispersion,
     fit_weights,
     pair_shares,
+    penalised_target,
     resample,
     sample_tree,
     threshold,
 )
 from bursar.tails.marginals import Cells, largest_error
 
-WORKLOAD_SHARE = 0.6
-"""Of the budget, for the workload's own marginals: they fix the largest error. Columns and pairs share the rest."""
+WORKLOAD_SHARE, SUPPORT_SHARE = 0.7, 0.1
+"""Of the budget, for the workload's own marginals, which fix the largest error; and for columns, for pairs inside the
+workload's sets and for all other pairs, each of the three. A table is used beyond its workload, and pairs carry far."""
+
+MOST_OTHER_PAIR_CELLS = 2**18
+"""Pairs beyond the workload are measured from the smallest on, up to this number of cells together."""
+
+MOST_JOINT_CELLS = 2**20
+"""Most joint cells of all columns that are all weighted; of more, some are drawn."""
 
 SUPPORT_FACTOR = 4
 """Rows that are weighted, for each row of the data."""
@@ -90,31 +102,38 @@ class SyntheticTable:
 
 
 def plan_table(
-    domain: Domain, sets: Sequence[Names], allowance: Allowance, *, size: int | None = None
+    domain: Domain,
+    sets: Sequence[Names],
+    allowance: Allowance,
+    *,
+    size: int | None = None,
+    about: int | None = None,
 ) -> tuple[MarginalPurchase, ...]:
-    """Whole marginals of three kinds: every column, every pair inside a set, and the sets themselves.
+    """Whole marginals: every column, every pair inside a set, other pairs, and the sets themselves.
 
     Columns aim at total variation; of the others only cells count that stand out, so they aim at the largest error.
 
     Guarantees: the purchases cost the allowance together, at most. The data are not looked at.
     Edge cases: sets and pairs are left out that have more cells than can be measured at once, and all pairs where noise
-    would drown any count that `size` rows can give, or where a single set is measured: pairs tie sets to each other,
-    and those of one set are sums of its cells. What is left out goes to the others.
+    would drown any count that `size` rows can give, or inside a single set: pairs tie sets to each other, and those of
+    one set are sums of its cells. Other pairs are left out where their noise would be more than all rows, of which
+    there are `about` so many where the number is not public. What is left out goes to the others.
     """
     measurable = [columns for columns in sets if 1 < domain.cells(columns) <= MOST_ROWS]
     columns = [(name,) for name in domain.names if domain[name].size > 1 and (name,) not in measurable]
     tied = () if len(sets) == len(measurable) == 1 else pairs_within(sets)
-    pairs = [pair for pair in tied if pair not in measurable and 1 < domain.cells(pair) <= MOST_ROWS]
-    support_share = (1 - WORKLOAD_SHARE) / 2
-    if pairs and size is not None:
-        noise = allowance.part(support_share / len(pairs)).noise(allowance.cells_price)
-        if threshold(noise.variance(), min(map(domain.cells, pairs)), heavy=allowance.pure) > size:
-            pairs = []
+    inside = [pair for pair in tied if pair not in measurable and 1 < domain.cells(pair) <= MOST_ROWS]
+    if inside and size is not None:
+        noise = allowance.part(SUPPORT_SHARE / len(inside)).noise(allowance.cells_price)
+        if threshold(noise.variance(), min(map(domain.cells, inside)), heavy=allowance.pure) > size:
+            inside = []
+    others = _other_pairs(domain, sets, allowance.part(SUPPORT_SHARE), size if about is None else about)
     kinds = [
         (marginals, share, aim)
         for marginals, share, aim in (
-            (columns, support_share, Aim.TOTAL),
-            (pairs, support_share, Aim.LARGEST),
+            (columns, SUPPORT_SHARE, Aim.TOTAL),
+            (inside, SUPPORT_SHARE, Aim.LARGEST),
+            (others, SUPPORT_SHARE, Aim.LARGEST),
             (measurable, WORKLOAD_SHARE, Aim.LARGEST),
         )
         if marginals
@@ -122,6 +141,23 @@ def plan_table(
     total = sum(share for _, share, _ in kinds)
     plans = [whole_marginals(domain, marginals, allowance.part(share / total), aim) for marginals, share, aim in kinds]
     return tuple(purchase for plan in plans for purchase in plan)
+
+
+def _other_pairs(domain: Domain, sets: Sequence[Names], allowance: Allowance, rows: int | None) -> list[Names]:
+    """Pairs that no set contains, the smallest first: as many as can be told from noise if they share the allowance.
+
+    The more of them, the less each gets; they end where the noise in all cells of the last would be more than all rows.
+    """
+    varying = [name for name in domain.names if domain[name].size > 1]
+    inside = set(pairs_within(sets))
+    pairs: list[Names] = [pair for pair in combinations(varying, 2) if pair not in inside]
+    cells = 0
+    for number, pair in enumerate(pairs := sorted(pairs, key=domain.cells)):
+        cells += domain.cells(pair)
+        deviation = math.sqrt(allowance.part(1 / (number + 1)).noise(allowance.cells_price).variance())
+        if cells > MOST_OTHER_PAIR_CELLS or (rows is not None and domain.cells(pair) * deviation > rows):
+            return pairs[:number]
+    return pairs
 
 
 def pairs_within(sets: Sequence[Names]) -> list[Names]:
@@ -178,40 +214,62 @@ def table_from(
     if rows < 1:
         raise QueryError("a synthetic table has at least one row")
     singles = column_shares(consistent)
-    pairs = pairs_within(answers.sets)
-    fitting = [pair for pair in pairs if domain.cells(pair) <= MOST_ROWS]
+    known = _known_sets(answers)
+    codes, weights = _start(consistent, singles, known, rng)
+    exact = [
+        Target(columns=(name,), counts=(total * shares).astype(np.float32), penalty=0.0)
+        for name, shares in singles.items()
+    ]
+    for ways in sorted({len(columns) for columns in known}):  # what pairs say already, larger sets need not
+        targets = [_target(consistent, columns, codes, weights) for columns in known if len(columns) == ways]
+        noticed = [target for target in targets if target is not None]
+        weights = fit_weights(domain, codes, weights, [*exact, *noticed], on_step=on_sweep, stop=stop)
+    kept = [cell_numbers(domain, codes, columns) for columns in answers.sets[: CACHED_CELL_NUMBERS // len(codes)]]
+    made = resample(codes, weights, rows=rows, rng=rng, marginals=kept)
+    return SyntheticTable(domain=domain, codes=made, answers=answers)
+
+
+def _known_sets(answers: MarginalAnswers) -> list[Names]:
+    """Pairs of all columns and the workload's sets, as far as something is known of them."""
+    consistent = answers.consistent
+    pairs = [pair for pair in combinations(consistent.domain.names, 2) if consistent.domain.cells(pair) <= MOST_ROWS]
+    listed = dict.fromkeys((*pairs, *answers.sets))
+    return [columns for columns in listed if len(columns) > 1 and consistent.variance(columns) is not None]
+
+
+def _start(
+    consistent: Consistent, singles: Mapping[str, Reals], known: Sequence[Names], rng: Generator
+) -> tuple[Codes, Reals]:
+    """All joint cells with independent columns, or rows of a tree and a few independent ones; and their weights."""
+    domain, total = consistent.domain, consistent.total()
+    sizes = domain.sizes(domain.names)
+    if math.prod(sizes) <= MOST_JOINT_CELLS:
+        grid: Codes = np.stack(np.unravel_index(np.arange(math.prod(sizes)), sizes), axis=1).astype(np.int32)
+        shares = np.full(len(grid), total)
+        for place, name in enumerate(domain.names):
+            shares *= singles[name][grid[:, place]]
+        return grid[shares > 0], shares[shares > 0]
     support = min(max(SUPPORT_FACTOR * math.ceil(total), FEWEST_SUPPORT_ROWS), MOST_SUPPORT_ROWS)
     free = math.ceil(INDEPENDENT_SHARE * support)
-    dependent = pair_shares(consistent, fitting, singles)
+    dependent = pair_shares(consistent, [columns for columns in known if len(columns) == 2], singles)
     codes = np.concatenate(
         [
             sample_tree(domain, singles, dependent, rows=support - free, rng=rng),
             sample_tree(domain, singles, (), rows=free, rng=rng),
         ]
     )
-    dependent_weight = 1 - INDEPENDENT_WEIGHT
-    weights = np.repeat(
-        [dependent_weight * total / (support - free), (1 - dependent_weight) * total / free], [support - free, free]
-    )
-    targets = _targets(answers, singles, fitting)
-    weights = fit_weights(domain, codes, weights, targets, on_step=on_sweep, stop=stop)
-    return SyntheticTable(domain=domain, codes=resample(codes, weights, rows=rows, rng=rng), answers=answers)
+    each = [(1 - INDEPENDENT_WEIGHT) * total / (support - free), INDEPENDENT_WEIGHT * total / free]
+    return codes, np.repeat(each, [support - free, free])
 
 
-def _targets(answers: MarginalAnswers, singles: dict[str, Reals], pairs: Sequence[Names]) -> list[Target]:
-    """Columns as they were made to sum to the total, then pairs and the workload, within their noise."""
-    consistent = answers.consistent
-    total = consistent.total()
-    targets = [
-        Target(columns=(name,), counts=(total * shares).astype(np.float32), least=0.0)
-        for name, shares in singles.items()
-    ]
-    for columns in dict.fromkeys((*pairs, *answers.sets)):
-        estimate, variance = consistent.estimate(columns), consistent.variance(columns)
-        if estimate is not None and variance is not None and len(columns) > 1:
-            least = threshold(variance, estimate.size, heavy=consistent.heavy)
-            targets.append(Target(columns=columns, counts=estimate.ravel().astype(np.float32), least=least))
-    return targets
+def _target(consistent: Consistent, columns: Names, codes: Codes, weights: Reals) -> Target | None:
+    """A marginal, believed as far as it stands out from what the weighted rows say."""
+    estimate, variance = consistent.estimate(columns), consistent.variance(columns)
+    assert estimate is not None
+    assert variance is not None
+    cells = cell_numbers(consistent.domain, codes, columns)
+    expected: Reals = np.bincount(cells, weights, minlength=estimate.size).astype(np.float64)
+    return penalised_target(columns, estimate.ravel(), expected, variance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +344,8 @@ def corrected(
     """
     domain, total = table.domain, table.answers.consistent.total()
     codes = np.asfortranarray(table.codes)
-    weights = np.full(len(codes), total / len(codes))
+    uniform = np.full(len(codes), total / len(codes))
+    weights = uniform
     progress, rounds = RunProgress.of(workload, records), setting.rounds
     for number in range(rounds):
         if number >= len(progress.rounds):
@@ -297,8 +356,8 @@ def corrected(
             progress = progress.plus(_round(workload, verbs, Round.of(spend, rounds, left), estimates, progress))
         if on_step is not None:
             on_step(number + 1, rounds)
-        targets = _round_targets(table, workload, progress.rounds, weights)
-        weights = fit_weights(domain, codes, weights, targets, stop=stop)
+        targets = _round_targets(table, workload, progress.rounds, uniform)
+        weights = fit_weights(domain, codes, uniform, targets, stop=stop)
     done = len(progress.rounds) >= rounds or len(progress.queries) >= workload.queries
     return resample(codes, weights, rows=rows, rng=rng), done
 
@@ -328,20 +387,21 @@ def _held(table: SyntheticTable, names: tuple[str, ...], weights: Reals) -> Real
 def _round_targets(
     table: SyntheticTable, workload: ThresholdWorkload, rounds: Sequence[Bought], weights: Reals
 ) -> list[Target]:
-    """Columns as they are; and each set with measured cells as it is but for those, which count beyond their noise."""
+    """Columns as they are; and each set with measured cells, which are believed as far as all of them stand out."""
     domain, names = table.domain, workload.names
     targets = [
-        Target(columns=(name,), counts=_held(table, (name,), weights).astype(np.float32), least=0.0) for name in names
+        Target(columns=(name,), counts=_held(table, (name,), weights).astype(np.float32), penalty=0.0) for name in names
     ]
     queries = np.concatenate([bought.queries for bought in rounds])
     counts = np.concatenate([bought.counts for bought in rounds]).astype(np.float64)
     variance = max(bought.variance for bought in rounds)
-    least = threshold(variance, len(queries), heavy=table.answers.consistent.heavy)
+    expected = _answers(table, workload, weights)[queries]
+    spread = dispersion(counts - expected, expected, variance)
     owner = np.searchsorted(workload.starts, queries, side="right") - 1
-    for number in np.unique(owner).tolist():
+    for number in np.unique(owner).tolist() if spread > 0 else []:
         members, columns = owner == number, workload.sets[number]
-        goal = _held(table, columns, weights)
         inside = queries[members] - int(workload.starts[number])
-        goal[inside] = counts[members]
-        targets.append(Target(columns=domain.ordered(columns), counts=goal.astype(np.float32), least=least))
+        goal, penalty = np.zeros(domain.cells(columns)), np.full(domain.cells(columns), np.inf)
+        goal[inside], penalty[inside] = counts[members], variance / spread
+        targets.append(Target(columns=domain.ordered(columns), counts=goal.astype(np.float32), penalty=penalty))
     return targets

@@ -1,0 +1,47 @@
+"""The comparison of synthesizers: what a classifier is worth, and peers that are left out with a word."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from benchmarks import rap_synthesizers
+from benchmarks.rap_bench import Bench
+from benchmarks.rap_data import ADULT, Coded, stand_in
+from benchmarks.rap_grids import Grid
+from benchmarks.rap_store import Runs
+from benchmarks.rap_synthesizers import auc, six_columns, synthesizers
+
+ROWS = 3_000
+
+
+def adult_stand_in() -> Coded:
+    codes = stand_in(ADULT.values(), ROWS)
+    return Coded(name="adult", names=tuple(ADULT), sizes=tuple(ADULT.values()), codes=codes, real=False)
+
+
+def test_auc_of_a_label_that_follows_a_column_and_of_one_that_does_not() -> None:
+    data = six_columns(adult_stand_in())
+    codes = data.codes.copy()
+    codes[:, -1] = codes[:, -2]
+    told = Coded(name="adult", names=data.names, sizes=data.sizes, codes=codes, real=False)
+    assert auc(told, codes) == 1.0
+    rng = np.random.default_rng(3)
+    random = codes.copy()
+    random[:, -1] = rng.permutation(random[:, -1])
+    blind = Coded(name="adult", names=data.names, sizes=data.sizes, codes=random, real=False)
+    assert auc(blind, random) == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(("seconds", "word"), [(10.0, "seconds of CPU"), (math.inf, "no network")])
+def test_peers_are_left_out_with_a_word(
+    seconds: float, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(rap_synthesizers, "DATA", {"adult": adult_stand_in})
+    monkeypatch.setattr(rap_synthesizers, "install", lambda system: "no network")
+    bench = Bench(data="adult", grid=Grid(sizes=(1,)), seeds=(0,), out=None, runs=Runs(None, "adult"), seconds=seconds)
+    figures = synthesizers(bench)
+    assert set(figures) == {"six columns default", "six columns real"}
+    assert 0 < figures["six columns default"]["tv"] < 0.5
+    assert next(line for line in capsys.readouterr().out.splitlines() if word in line).startswith("mst is left out")
