@@ -84,6 +84,10 @@ class Player:
         self.overtake: Callable[[], None] | None = None
         self.lose = self.fail = False
 
+    @property
+    def in_verb(self) -> bool:
+        return self._call is not None
+
     def draw(self, noise: Noise, size: int) -> Numbers:
         if self._call is not None and self._call.verb in ("open", "test"):
             return self._for_sparse_vector(self._call, noise, size)
@@ -201,9 +205,7 @@ class WatchedLedger(MemoryLedger):
         self.player = player
 
     def commit(self, work: Callable[[Transaction], Any]) -> Any:
-        if work.__qualname__.startswith(
-            ("Kernel.measure", "Kernel.refine", "Kernel.select", "Kernel.open", "Kernel.test")
-        ):  # and not the secrets that are read before it
+        if self.player.in_verb and not work.__qualname__.startswith("Kernel._secrets"):  # which are read before it
             overtake, self.player.overtake = self.player.overtake, None
             if overtake is not None:
                 overtake()

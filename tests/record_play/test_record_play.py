@@ -51,7 +51,7 @@ from harness.questions import KINDS, Scene, scene
 from harness.record_play import faults
 from harness.small import TableSource, config
 from harness.stage import AS_IT_IS, Under, play
-from harness.steps import Ask, Declare
+from harness.steps import Ask, Choose, Declare, Overtake, Refine, Try
 from harness.twins import GroupsFromTheData, PricesAddRemove, clipped, drawing, drawn_again, exact, sparing
 
 QUICK, FOUND_WITHIN = 25, 50
@@ -236,6 +236,28 @@ def test_a_new_row_may_take_the_place_of_a_counted_one(source: MakeSource) -> No
     assert [faults(pair, steps, Under(source=source)) for pair in pairs] == [[]] * 3
     with patch.object(Book, "add", every_added_row_shares):
         assert any(faults(pair, steps, Under(source=source)) for pair in pairs)
+
+
+WOMEN = (("sex", (1, 0, 0)),)
+OVERTAKEN: dict[str, Ask | Refine | Try | Choose] = {
+    "measure": Ask(sql="SELECT COUNT(*) FROM people", wanted={"within": 9}),
+    "refine": Refine(block=0),
+    "open": Try(scope=WOMEN, query=WOMEN, estimate=0, anew=True),
+    "test": Try(scope=WOMEN, query=WOMEN, estimate=0),
+    "select": Choose(sets=(WOMEN,), estimates=(0,), count=1, scale=8.0),
+}
+
+
+@pytest.mark.parametrize("verb", OVERTAKEN)
+def test_every_verb_can_be_overtaken(verb: str) -> None:
+    """Else no scene would show what becomes of a verb whose data are replaced before it commits."""
+    settings = config(domain=DOMAIN, unit=Unit(column="person"), budget=Budget.of(epsilon=50.0), max_rows=1000)
+    pair = Pair(seed="overtaken", settings=settings, left=((), ()), right=((), ()))
+    measured = Ask(sql="SELECT COUNT(*) FROM people WHERE sex = 'F'", wanted={"within": 9})
+    opened = Try(scope=WOMEN, query=WOMEN, estimate=0)
+    run = play(pair, pair.left, [measured, opened, Overtake(step=Declare(same_rows=False)), OVERTAKEN[verb]])
+    refusals = [call.ended[1] for call in run.calls if call.verb == verb and call.ended[0] == "refused"]
+    assert refusals == ["Stale"]
 
 
 # -------------------------------------------------------------------------------------------------- planted faults

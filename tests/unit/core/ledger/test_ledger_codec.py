@@ -356,6 +356,11 @@ def test_a_record_that_is_not_understood_is_refused(body: bytes) -> None:
         codec.decode_record(5, body, strategies)
 
 
+def test_a_kind_of_event_that_is_not_known_yet_is_refused() -> None:
+    with pytest.raises(LedgerError, match="written by a newer release"):
+        codec.decode_record(5, changed(kind="forgotten"), strategies)
+
+
 @given(body=st.binary(max_size=300))
 def test_junk_is_one_kind_of_error(body: bytes) -> None:
     for decode in (
