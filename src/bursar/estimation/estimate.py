@@ -24,7 +24,7 @@ class ErrorLaw(Protocol):
     """How far the estimates of a workload's rows can be off. Depends on strategies and noises, never on data."""
 
     def tail(self, alpha: float, enough: float) -> float:
-        """A bound on Pr[max_i |error_i| >= alpha]; where it exceeds `enough`, only that it does is promised."""
+        """A bound on Pr[max_i |error_i| > alpha]; where it exceeds `enough`, only that it does is promised."""
 
     def half_widths(self, beta: float) -> Reals:
         """One h_i per row: with probability at least 1 - beta, |error_i| <= h_i for all i together."""

@@ -57,7 +57,7 @@ TINY = sys.float_info.min
 
 
 def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: float = 0.0) -> float:
-    """At least Pr[max_i |S_i| >= alpha] over the rows of a matrix of weights: the union bound over the rows.
+    """At least Pr[max_i |S_i| > alpha] over the rows of a matrix of weights: the union bound over the rows.
 
     S_i is the sum of `weights[i, j]` times a draw of `noises[j]`; a list of weights is one row.
 
@@ -65,7 +65,7 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     inverted, until the sum is at most `enough` or cannot be.
 
     Guarantees: at least the truth. If it is above `enough`, so is the sum of the tight bounds of all rows.
-    Edge cases: 1 for alpha <= 0 (if there is a row); 0 for alpha > 0 and no weight but zero; one term is as good as
+    Edge cases: 1 for alpha < 0 (if there is a row); 0 for alpha >= 0 and no weight but zero; one term is as good as
     `single_tail`.
     """
     matrix = _matrix(np.atleast_2d(np.asarray(weights, dtype=np.float64)), noises)
@@ -154,7 +154,7 @@ class _Rows:
         return np.sqrt(self.noises.variances)
 
     def tail(self, i: int, alpha: float, chernoff: float) -> float:
-        """The tightest bound on Pr[|S_i| >= alpha]."""
+        """The tightest bound on Pr[|S_i| > alpha]; Chernoff's is one on Pr[|S_i| >= alpha]."""
         weights = self.matrix[i]
         if np.count_nonzero(weights) > 1:
             if chernoff < CHERNOFF_ONLY_BELOW:
@@ -180,7 +180,7 @@ class _Rows:
 
 
 def _sum_tail(weights: Reals, noises: Noises, alpha: float) -> float:
-    """The tightest bound on Pr[|S| >= alpha] for one sum with a weight that is not zero."""
+    """The tightest bound on Pr[|S| > alpha] for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
     return (_tail_of if len(terms) <= REMEMBERED_TERMS else _tail_of.__wrapped__)(terms, alpha)
 
