@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -31,6 +31,14 @@ class ErrorLaw(Protocol):
 
     def mean_square(self) -> float:
         """The mean over the rows of the expected squared error."""
+
+
+@runtime_checkable
+class JointLaw(Protocol):
+    """An error law that knows how the errors of different rows belong together."""
+
+    def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        """Combinations of the rows, one for each line of the matrix, as weights of independent draws of noise."""
 
 
 def meets(law: ErrorLaw, goal: Goal) -> bool:
@@ -69,6 +77,9 @@ class IndependentRows:
 
     def mean_square(self) -> float:
         return self.noise.variance()
+
+    def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        return combinations, [self.noise] * self.rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +126,9 @@ class WeightedRows:
 
     def mean_square(self) -> float:
         return float(self.variances.mean()) if len(self.variances) else 0.0
+
+    def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        return combinations @ self.weights, self.noises
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -197,6 +197,9 @@ class SeveralNoises:
     def mean_square(self) -> float:
         return float(np.mean([times**2 * noise.variance() for noise, times in self.rows]))
 
+    def as_draws(self, combinations: NDArray[np.float64]) -> tuple[NDArray[np.float64], Sequence[Noise]]:
+        return combinations * [times for _, times in self.rows], [noise for noise, _ in self.rows]
+
 
 @dataclass(frozen=True, eq=False)
 class PartwisePlan:
