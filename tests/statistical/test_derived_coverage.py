@@ -128,11 +128,8 @@ def test_errors_of_their_own_hold_together(louder: float) -> None:
     assert louder > 1 or good <= binom.ppf(1 - ALPHA, TRIALS, 0.85)  # nothing is thrown away
 
 
-RATIOS = ["average", "fraction", "ratio of counts", "ratio of sums"]
-
-
 @pytest.mark.parametrize("louder", [1.0, 1.3], ids=["right", "30 % too loud"])
-@pytest.mark.parametrize("name", few(RATIOS, 2))
+@pytest.mark.parametrize("name", ["fraction", "ratio of sums"])
 def test_ratios_miss_as_often_as_they_may(name: str, louder: float) -> None:
     """By the joint law they use up most of what they may miss, and 30 % more noise than they know of is found out."""
     sql, within = QUESTIONS[name]
