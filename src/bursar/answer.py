@@ -116,7 +116,7 @@ class Answer(Shown):
     def of(workload: Workload, estimate: Estimate, *, wanted: Goal, **facts: Unpack[AnswerFacts]) -> Answer:
         """The answer to a workload: labels, values and error bars that hold together with the goal's confidence."""
         values, widths = estimate.values, error_bars(estimate.law, wanted)
-        numbers = workload.derive(values, values - widths, values + widths)
+        numbers = workload.derive(values, values - widths, values + widths, estimate.law, wanted.beta)
         return Answer(**lines_of(workload, numbers, wanted.confidence), **facts)
 
     @property

@@ -21,7 +21,7 @@ FEW_QUESTIONS, MANY_QUESTIONS = 3, 100
 class GoalKind(Enum):
     """What the amount of a goal measures."""
 
-    ERROR = "error"  # Pr[max_i |error_i| >= amount] <= 1 - confidence
+    ERROR = "error"  # Pr[max_i |error_i| > amount] <= 1 - confidence
     RMSE = "rmse"  # root of the mean expected squared error over the queries <= amount
     SPEND = "spend"  # the best answer for at most this price
 

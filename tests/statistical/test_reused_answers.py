@@ -41,7 +41,7 @@ def misses(randomness: Randomness) -> dict[int, int]:
             answer = db.query(
                 "SELECT COUNT(*) FROM people WHERE age BETWEEN 10 AND 40", within=error, confidence=CONFIDENCE
             )
-            found[error] += abs(answer.values[0][0] - TABLE[10:41].sum()) >= error
+            found[error] += abs(answer.values[0][0] - TABLE[10:41].sum()) > error
     return found
 
 

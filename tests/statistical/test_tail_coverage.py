@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.tails import half_width, half_widths, single_tail, tail
+from bursar.tails import half_width, half_widths, scale_for, single_tail, tail
 
 ALPHA = 1e-6
 SLACK = 1.02  # what a bound may be above the truth
@@ -52,7 +52,7 @@ def test_single_draws(kind: NoiseKind, scale: float) -> None:
     bound = single_tail(noise, alpha)
 
     def failures(drawn: Noise) -> int:
-        return int(np.sum(np.abs(draws(drawn, (trials,), rng)) >= alpha))
+        return int(np.sum(np.abs(draws(drawn, (trials,), rng)) > alpha))
 
     assert not too_many(failures(noise), trials, bound)
     assert not too_few(failures(noise), trials, bound)
@@ -72,7 +72,7 @@ def test_sums(kind: NoiseKind, weights: str, times: float, trials: int) -> None:
 
     def failures(factor: float) -> int:
         drawn = np.stack([draws(scaled(noise, factor), (trials,), rng) for noise in noises], axis=1)
-        return int(np.sum(np.abs(drawn @ w) >= alpha))
+        return int(np.sum(np.abs(drawn @ w) > alpha))
 
     assert not too_many(failures(1.0), trials, bound)
     assert not too_few(failures(1.0), trials, bound)
@@ -94,3 +94,25 @@ def test_intervals_cover_together(kind: NoiseKind) -> None:
 
     assert not too_many(failures(1.0), trials, beta)
     assert too_many(failures(1.15), trials, beta)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("goal", [1, 3, 50])
+def test_an_error_of_exactly_the_goal_is_within_it(goal: int, kind: NoiseKind) -> None:
+    """Larger errors use up the allowance; the wrong twin, which counts those of exactly the goal too, finds more."""
+    trials, beta, rng = 1_000_000, 0.05, np.random.default_rng(14)
+    errors = np.abs(draws(Noise(kind=kind, scale=scale_for(kind, goal, beta)), (trials,), rng))
+    assert not too_many(int(np.sum(errors > goal)), trials, beta)
+    assert not too_few(int(np.sum(errors > goal)), trials, beta)
+    assert too_many(int(np.sum(errors >= goal)), trials, beta)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sum_of_exactly_the_goal_is_within_it(kind: NoiseKind) -> None:
+    trials, rng = 200_000, np.random.default_rng(15)
+    noise, weights, goal = Noise(kind=kind, scale=2.0), np.array([1.0, 0.5, 0.5]), 6.0
+    bound = tail(weights, [noise] * 3, goal)
+    errors = np.abs(draws(noise, (trials, 3), rng) @ weights)
+    assert not too_many(int(np.sum(errors > goal)), trials, bound)
+    assert not too_few(int(np.sum(errors > goal)), trials, bound)
+    assert too_many(int(np.sum(errors >= goal)), trials, bound)

@@ -30,7 +30,9 @@ from numpy.typing import DTypeLike, NDArray
 from bursar.arrays import Reals
 from bursar.core.domain import Value
 from bursar.core.queries import LinearMap
-from bursar.estimation.derived import Box, Derived, Form, single
+from bursar.estimation.derived import Box, Derived, Form, Ratio, single
+from bursar.estimation.estimate import ErrorLaw, JointLaw
+from bursar.estimation.joint_ratios import MOST_JOINT_NUMBERS, JointRows, joint_ends
 from bursar.sql import TRUE, And, AtLeast, Between, Compare, Condition, Constant, IsTrue, Not, Op, Or
 from bursar.sql.query import Leaf, leaves
 from bursar.sql.render import render_condition
@@ -346,9 +348,20 @@ class Workload:
         """Whether outputs are other things than counts, so that no one error is for all of them."""
         return not self.plain or max(self.largest, default=1) > 1
 
-    def derive(self, values: Reals, low: Reals, high: Reals) -> list[Derived]:
-        """Every output from estimates of the rows and the ends of their bars."""
+    def derive(
+        self, values: Reals, low: Reals, high: Reals, law: ErrorLaw | None = None, beta: float = 0.0
+    ) -> list[Derived]:
+        """Every output from estimates of the rows and the ends of their bars, which hold together but for beta.
+
+        Where all outputs are ratios and the law of the rows is a joint one, the ends of the ratios follow from that.
+        """
         scale = np.append(np.ones(len(values)) if self.times is None else self.times, 1.0)
         values, low, high = ((np.append(part, 0.0) / scale)[self.index] for part in (values, low, high))
         box = Box(values, low, high)
+        ratios = [form for form in self.forms if isinstance(form, Ratio)]
+        if isinstance(law, JointLaw) and len(ratios) == len(self.forms) and self.index.size <= MOST_JOINT_NUMBERS:
+            each = beta / max(len(ratios), 1)
+            ends = [joint_ends(ratio, values, JointRows(law, self.index, scale), each) for ratio in ratios]
+            numbers = [ratio.of(box, end) for ratio, end in zip(ratios, ends, strict=True)]
+            return [replace(number, sure=form.sure(box)) for number, form in zip(numbers, ratios, strict=True)]
         return [replace(form.of(box), sure=form.sure(box)) for form in self.forms]

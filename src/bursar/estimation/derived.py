@@ -3,7 +3,8 @@
 Every output is computed from columns of numbers that are each known within a bar; the bars hold together with the
 stated confidence. The interval of an output is the range of its formula over all numbers within the bars that rows can
 have. So the intervals hold whenever the bars do, all of them together, whatever the formula is, and small counts make
-them wide: up to all values that are possible by what is public. Where a formula may have no value (an average of no
+them wide: up to all values that are possible by what is public. (Ratios have shorter ones where they are the only
+outputs: `joint_ratios.py`.) Where a formula may have no value (an average of no
 rows, which is NULL in SQL) nothing is claimed of that. Where the bars leave no row for it, its value is NULL, which is
 NaN here, and its ends are those of all values that are possible.
 """
@@ -136,10 +137,12 @@ class Ratio:
     def steps(self) -> tuple[float, ...]:
         return self.above.steps
 
-    def of(self, box: Box) -> Derived:
+    def of(self, box: Box, ends: tuple[Reals, Reals] | None = None) -> Derived:
+        """From the bars, or with ends that were found otherwise (`joint_ratios`)."""
         inputs = box.columns(self.columns).at_least(np.array(self.least))
         sure = self._below(inputs) > 0
-        low, high = (np.clip(end, self.lowest, self.highest) for end in self._ends(inputs, sure))
+        ends = self._ends(inputs, sure) if ends is None else ends
+        low, high = (np.clip(end, self.lowest, self.highest) for end in ends)
         middle = _middle(low, high)
         value = np.divide(self.above.at(inputs.values), self.below.at(inputs.values), where=sure, out=middle)
         return _null(self._nothing(box), Derived(np.clip(value, low, high), low, high), self.lowest, self.highest)

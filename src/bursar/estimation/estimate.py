@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,13 +24,21 @@ class ErrorLaw(Protocol):
     """How far the estimates of a workload's rows can be off. Depends on strategies and noises, never on data."""
 
     def tail(self, alpha: float, enough: float) -> float:
-        """A bound on Pr[max_i |error_i| >= alpha]; where it exceeds `enough`, only that it does is promised."""
+        """A bound on Pr[max_i |error_i| > alpha]; where it exceeds `enough`, only that it does is promised."""
 
     def half_widths(self, beta: float) -> Reals:
         """One h_i per row: with probability at least 1 - beta, |error_i| <= h_i for all i together."""
 
     def mean_square(self) -> float:
         """The mean over the rows of the expected squared error."""
+
+
+@runtime_checkable
+class JointLaw(Protocol):
+    """An error law that knows how the errors of different rows belong together."""
+
+    def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        """Combinations of the rows, one for each line of the matrix, as weights of independent draws of noise."""
 
 
 def meets(law: ErrorLaw, goal: Goal) -> bool:
@@ -69,6 +77,9 @@ class IndependentRows:
 
     def mean_square(self) -> float:
         return self.noise.variance()
+
+    def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        return combinations, [self.noise] * self.rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +126,9 @@ class WeightedRows:
 
     def mean_square(self) -> float:
         return float(self.variances.mean()) if len(self.variances) else 0.0
+
+    def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        return combinations @ self.weights, self.noises
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -405,6 +405,9 @@ class LaterRows:
     def mean_square(self) -> float:
         return self._mean
 
+    def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        return self.rows.as_draws(combinations)
+
     @cached_property
     def _mean(self) -> float:
         return float(self.variances.mean()) if len(self.variances) else 0.0

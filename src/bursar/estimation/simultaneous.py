@@ -120,10 +120,10 @@ class EveryQuestion:
     times: float  # questions that the purchase can determine, over its share
 
     def tail(self, alpha: float, enough: float) -> float:
-        """`enough` where the bars at beta = enough lie below alpha, else 1: more is not asked of a tail."""
+        """`enough` where no bar at beta = enough exceeds alpha, else 1: more is not asked of a tail."""
         if self.law.mean_square() > alpha**2:
             return 1.0  # as in WeightedRows: hopeless
-        return enough if self.half_widths(enough).max(initial=0.0) < alpha else 1.0
+        return enough if self.half_widths(enough).max(initial=0.0) <= alpha else 1.0
 
     def half_widths(self, beta: float) -> Reals:
         each = BETA_LESS_ROUNDING * beta / self.times

@@ -149,7 +149,7 @@ def scale_of(kind: NoiseKind, rows: int, goal: Goal, times: int) -> float | None
     """The largest scale that meets the goal on rows that are `times` what is measured; None if none does."""
     if goal.kind is GoalKind.ERROR:
         try:
-            return scale_for(kind, goal.amount / times, each_of(BETA_LESS_ROUNDING * goal.beta, rows))
+            return scale_for(kind, goal.amount // times, each_of(BETA_LESS_ROUNDING * goal.beta, rows))
         except GoalError:
             return None
     most = (goal.amount / times) ** 2
@@ -179,12 +179,12 @@ Drawn = tuple[Noise, int]
 
 @dataclass(frozen=True, kw_only=True)
 class SeveralNoises:
-    """Every row has its own draw of a noise of its own: Pr[some |error_i| >= alpha] = 1 - prod_i (1 - p_i)."""
+    """Every row has its own draw of a noise of its own: Pr[some |error_i| > alpha] = 1 - prod_i (1 - p_i)."""
 
     rows: tuple[Drawn, ...]
 
     def tail(self, alpha: float, enough: float) -> float:
-        each = {(noise, times): single_tail(noise, alpha / times) for noise, times in set(self.rows)}
+        each = {(noise, times): single_tail(noise, alpha // times) for noise, times in set(self.rows)}
         if max(each.values(), default=0.0) >= 1:
             return 1.0
         return -math.expm1(sum(math.log1p(-each[row]) for row in self.rows))
@@ -196,6 +196,9 @@ class SeveralNoises:
 
     def mean_square(self) -> float:
         return float(np.mean([times**2 * noise.variance() for noise, times in self.rows]))
+
+    def as_draws(self, combinations: NDArray[np.float64]) -> tuple[NDArray[np.float64], Sequence[Noise]]:
+        return combinations * [times for _, times in self.rows], [noise for noise, _ in self.rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +258,7 @@ def _noises(records: Sequence[Record | None], fresh: Sequence[Noise] = ()) -> tu
 def _good(record: Record, goal: Goal, rows: int, times: int) -> bool:
     """Whether a record, multiplied by `times`, keeps the share of the goal that each of the rows has."""
     if goal.kind is GoalKind.ERROR:
-        return single_tail(noise_of(record), goal.amount / times) <= each_of(BETA_LESS_ROUNDING * goal.beta, rows)
+        return single_tail(noise_of(record), goal.amount // times) <= each_of(BETA_LESS_ROUNDING * goal.beta, rows)
     return goal.kind is GoalKind.RMSE and times**2 * noise_of(record).variance() <= goal.amount**2
 
 

@@ -5,8 +5,9 @@ is tested; a test that passes costs nothing, one that fails closes the sparse ve
 not, the answer is bought without a test. Either way the histogram learns from what is bought: it is a view of the log.
 
 A test passes where |q(D) - e| + Y < cut + X, with X the noise of the threshold and Y that of the test. An estimate e
-that is off by alpha or more passes with probability at most p_test = Pr[X - Y > alpha - cut]; if it does not pass, the
-answer q(D) + Z is off by alpha or more with probability p_answer. So the whole fails with at most
+that is off by more than alpha is off by k = floor(alpha) + 1 at least, as both numbers are whole, and passes with
+probability at most p_test = Pr[X - Y > k - cut]; if it does not pass, the answer q(D) + Z is off by more than alpha
+with probability p_answer. So the whole fails with at most
 
     p_test + (1 - p_test) p_answer                                                       (Lemma A.2, for whole numbers)
 
@@ -74,7 +75,7 @@ class Calibrated:
 
     @cached_property
     def honest(self) -> float:
-        """At least the probability that a tested answer is off by alpha or more."""
+        """At least the probability that a tested answer is off by more than alpha."""
         passes = passing(self.threshold, self.test, steps(self.alpha) - self.cut)
         answer = any_of(sum_tail(self.answer, self.parts, self.alpha), self.rows)
         return min(1.0, passes + (1 - passes) * answer)
@@ -110,7 +111,7 @@ class CheckedLaw:
     """
 
     calibrated: Calibrated
-    chance: float  # at least Pr[some error >= alpha], or what is claimed for it
+    chance: float  # at least Pr[some error > alpha], or what is claimed for it
     beside: float = 0.0  # the mean square of what is added to them, which is independent of them and has mean 0
 
     def tail(self, alpha: float, enough: float) -> float:
@@ -130,11 +131,11 @@ def passing(threshold: Noise, test: Noise, short: int) -> float:
     if short < 0:
         return 1.0
     closed = pair_tail(threshold, test, short + 1)
-    return tail([1.0, 1.0], [threshold, test], short + 1) / 2 if closed is None else closed
+    return tail([1.0, 1.0], [threshold, test], short) / 2 if closed is None else closed
 
 
 def sum_tail(noise: Noise, parts: int, alpha: float) -> float:
-    """At least Pr[|S| >= alpha] for the sum S of `parts` draws."""
+    """At least Pr[|S| > alpha] for the sum S of `parts` draws."""
     return single_tail(noise, alpha) if parts == 1 else tail([1.0] * parts, [noise] * parts, alpha)
 
 
@@ -157,7 +158,7 @@ def reach(kind: NoiseKind, parts: int, beta: float) -> float:
 
 
 def part_scale(kind: NoiseKind, alpha: float, beta: float, parts: int) -> float:
-    """A scale, nearly the largest, at which the sum of `parts` draws has Pr[|S| >= alpha] <= beta.
+    """A scale, nearly the largest, at which the sum of `parts` draws has Pr[|S| > alpha] <= beta.
 
     Edge cases: as for `scale_for`, which it is for one draw.
     """
@@ -168,7 +169,7 @@ def part_scale(kind: NoiseKind, alpha: float, beta: float, parts: int) -> float:
         if sum_tail(Noise(kind=kind, scale=scale), parts, alpha) <= beta:
             return scale
         scale *= SHRUNK_SCALE
-    raise GoalError(f"not even the least noise stays below an error of {alpha:g} all but {beta:g} of the time")
+    raise GoalError(f"not even the least noise stays within an error of {alpha:g} all but {beta:g} of the time")
 
 
 def _tight(alpha: float, beta: float, rows: int, kind: NoiseKind, parts: int, share: float) -> Calibrated | None:
@@ -339,7 +340,7 @@ class Pmw(Proposer):
     among the last answers that were bought: a function of the log alone.
 
     The contract is per-query, and the sparse vector is one of the rows used: a question must not depend on its noise,
-    nor therefore on which questions passed before. Of a question like that, Pr[some error >= alpha] <= beta.
+    nor therefore on which questions passed before. Of a question like that, Pr[some error > alpha] <= beta.
 
     Edge cases: only goals of the kind ERROR. Questions with negative values or about too many joint cells are never
     tested; they are bought.

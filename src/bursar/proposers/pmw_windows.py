@@ -167,7 +167,7 @@ def _buy(nodes: Sequence[Node], event: Measured | None, verbs: Verbs) -> dict[No
 class PmwWindows(Proposer):
     """PMW-Bypass over windows of partitions (Boost, Algorithm 2).
 
-    Guarantees: of a question that does not depend on the noise of sparse vectors, Pr[some error >= alpha] <= beta;
+    Guarantees: of a question that does not depend on the noise of sparse vectors, Pr[some error > alpha] <= beta;
     an offer holds its worst case, and bids what questions like it cost in the long run.
 
     The largest run of ready nodes without a gap is tested for its share of alpha, by rows, with beta/2, and the others

@@ -106,12 +106,12 @@ class Inversion:
     Poisson summation of x -> e^(sx) Pr[S >= x], s > 0, on the line z_j = s + 2 pi i j / L, says
       sum_k e^(skL) Pr[S >= alpha + kL] = (1/L) sum_j M(z_j) exp(-z_j alpha) / z_j,        M(z) = E exp(zS).
     All that stands on the left is positive and its term k = 0 is the tail: aliasing only adds.
-    Where S lives on a lattice of pitch g and L = N g, alpha is first raised to the lattice, 1/z becomes
-    g / (1 - e^(-gz)), and j runs over N values. Elsewhere a Gaussian eta of width tau makes the series converge: if
-    S >= alpha and eta >= -shift then S + eta >= alpha - shift, so
+    Where S lives on a lattice of pitch g and L = N g, alpha is first raised to the next point of the lattice, 1/z
+    becomes g / (1 - e^(-gz)), and j runs over N values. Elsewhere a Gaussian eta of width tau makes the series
+    converge: if S >= alpha and eta >= -shift then S + eta >= alpha - shift, so
       Pr[S >= alpha] <= Pr[S + eta >= alpha - shift] / Pr[eta >= -shift].
 
-    Guarantees: `upper(alpha)` is at least Pr[|S| >= alpha] for every alpha > 0: what was cut off, what was not
+    Guarantees: `upper(alpha)` is at least Pr[|S| > alpha] for every alpha >= 0: what was cut off, what was not
     multiplied out and a bound on float rounding are added to it.
     Edge cases: it is tight only for thresholds near the one that it was made for.
     """
@@ -154,7 +154,7 @@ class Inversion:
                 return inversion
 
     def upper(self, alpha: float) -> float:
-        """At least Pr[|S| >= alpha], alpha > 0."""
+        """At least Pr[|S| > alpha], alpha >= 0; off a lattice, at least Pr[|S| >= alpha]."""
         growth = min(self.log_peak - self.tilt * self.place(alpha), 700.0)
         return outward(2.0 * self.relative(alpha) * math.exp(growth) / self.covered)
 
@@ -162,7 +162,7 @@ class Inversion:
         """Where the series is summed for this threshold."""
         if self.pitch is None:
             return alpha - self.shift
-        return math.ceil(Fraction(alpha) / Fraction(self.pitch)) * self.pitch
+        return steps(alpha, self.pitch) * self.pitch
 
     def relative(self, alpha: float) -> float:
         """The series at `place(alpha)` relative to its peak, with its errors."""
@@ -388,7 +388,7 @@ class NearLattice:
         Pr[|S| >= alpha] <= Pr[|L| > alpha - d] + Pr[|D| >= d].                                                     (1)
 
     For the largest d that leaves no point of the lattice between alpha - d and alpha, the first term counts no point of
-    it that lies below alpha.
+    it that lies below alpha. A point at alpha itself counts: D carries S to either side of it.
     """
 
     pitch: float
@@ -411,11 +411,13 @@ class NearLattice:
         )
 
     def split(self, alpha: float) -> tuple[float, float]:
-        """For (1): the threshold at which L counts, and a bound on Pr[|D| >= d] for the largest d that goes with it."""
-        k = steps(alpha, self.pitch)
-        point = Fraction(self.pitch) * k
-        room = math.nextafter(float(Fraction(alpha) - point + Fraction(self.pitch)), 0.0)
-        threshold = float(point) if Fraction(float(point)) <= point else math.nextafter(float(point), 0.0)
+        """For (1): what L must exceed, and a bound on Pr[|D| >= d] for the largest d that goes with it.
+
+        L exceeds the point below alpha where it exceeds the middle between that and the next, whatever is rounded.
+        """
+        k = math.ceil(Fraction(alpha) / Fraction(self.pitch))
+        room = math.nextafter(float(Fraction(alpha) - (k - 1) * Fraction(self.pitch)), 0.0)
+        threshold = (k - 0.5) * self.pitch
         if room <= 0.0:
             return threshold, 1.0
         _, exponent = chernoff_exponent(self.remainder, np.array([room]))

@@ -13,23 +13,27 @@ from bursar.errors import GoalError
 
 FARTHEST = 2.0**400
 """A threshold beyond this one is lowered to it."""
+EXACT_BITS = 32
+"""Weights of so many binary digits or fewer are taken as meant: whole numbers, and short binary fractions."""
+ROUNDING_OF_WEIGHTS = 2.0**-40
+"""Other weights stand for numbers that differ from them by less than this part."""
 SUMMED_BELOW_SCALE = 256.0
 """Gaussian tails are summed mass by mass below this scale, and integrated with a bound on the error above."""
 
 
 def single_tail(noise: Noise, alpha: float) -> float:
-    """Pr[|X| >= alpha] for one draw X.
+    """Pr[|X| > alpha] for one draw X.
 
-    Laplace: 2 a^k / (1 + a) with a = exp(-1/scale), k = ceil(alpha); Gaussian: the sum of the masses from k on.
+    Laplace: 2 a^k / (1 + a) with a = exp(-1/scale), k = floor(alpha) + 1; Gaussian: the sum of the masses from k on.
 
     Guarantees: at least the truth; above it by less than one part in a million.
-    Edge cases: 1 for alpha <= 0; never 0, as no threshold is out of reach.
+    Edge cases: 1 for alpha < 0; never 0, as no threshold is out of reach.
     """
     return beyond(noise, steps(alpha))
 
 
 def scale_for(kind: NoiseKind, alpha: float, beta: float) -> float:
-    """The largest scale at which one draw has Pr[|X| >= alpha] <= beta.
+    """The largest scale at which one draw has Pr[|X| > alpha] <= beta.
 
     Edge cases: the largest scale there is, 2^40, if even that will do; `GoalError` if not even the smallest does.
     """
@@ -38,7 +42,7 @@ def scale_for(kind: NoiseKind, alpha: float, beta: float) -> float:
     if beyond(Noise(kind=kind, scale=high), k) <= beta:
         return high
     if beyond(Noise(kind=kind, scale=low), k) > beta:
-        raise GoalError(f"not even the least noise stays below an error of {alpha:g} all but {beta:g} of the time")
+        raise GoalError(f"not even the least noise stays within an error of {alpha:g} all but {beta:g} of the time")
     while math.nextafter(low, high) < high:
         middle = math.sqrt(low * high) if high > 2.0 * low else 0.5 * (low + high)
         if beyond(Noise(kind=kind, scale=middle), k) <= beta:
@@ -76,10 +80,19 @@ def beyond(noise: Noise, k: int) -> float:
 
 
 def steps(alpha: float, weight: float = 1.0) -> int:
-    """The least integer k >= 0 with k |weight| >= alpha: |weight X| >= alpha is |X| >= k."""
+    """The least integer k >= 0 with k |weight| > alpha: |weight X| > alpha is |X| >= k.
+
+    Guarantees: never too large. Where a multiple of the weight is alpha but for the rounding of the weight, which may
+    be on either side of it, that multiple counts as larger.
+    """
     if math.isnan(alpha):
         raise GoalError("an error threshold must be a number")
-    return math.ceil(Fraction(min(alpha, FARTHEST)) / Fraction(abs(weight))) if alpha > 0.0 else 0
+    if alpha < 0.0:
+        return 0
+    threshold, unit = Fraction(min(alpha, FARTHEST)), Fraction(abs(weight))
+    if math.ldexp(math.frexp(weight)[0], EXACT_BITS).is_integer():
+        return math.floor(threshold / unit) + 1
+    return max(math.ceil(threshold * (1 - Fraction(ROUNDING_OF_WEIGHTS)) / unit), 1)
 
 
 def check_beta(beta: float) -> None:

@@ -50,6 +50,8 @@ REMEMBERED_SUMS, REMEMBERED_TERMS = 4096, 64
 """How many bounds are remembered, each a function of its sum alone, and of how many kinds of terms at most."""
 ROUNDING_OF_SPARED_TAILS = 2.0**-40
 """For the rounding of what is spared: far more than a dozen operations can have lost."""
+MOST_EXACT_ROWS, RAISED_BITS = 64, 6
+"""How many half-widths of raised weights are found exactly at most, and the binary digits that are left of a weight."""
 LARGEST_WEIGHT = 2.0**300
 NUMBERS_AT_ONCE = 1 << 18
 """How many weights are looked at together."""
@@ -57,7 +59,7 @@ TINY = sys.float_info.min
 
 
 def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: float = 0.0) -> float:
-    """At least Pr[max_i |S_i| >= alpha] over the rows of a matrix of weights: the union bound over the rows.
+    """At least Pr[max_i |S_i| > alpha] over the rows of a matrix of weights: the union bound over the rows.
 
     S_i is the sum of `weights[i, j]` times a draw of `noises[j]`; a list of weights is one row.
 
@@ -65,7 +67,7 @@ def tail(weights: ArrayLike, noises: Sequence[Noise], alpha: float, enough: floa
     inverted, until the sum is at most `enough` or cannot be.
 
     Guarantees: at least the truth. If it is above `enough`, so is the sum of the tight bounds of all rows.
-    Edge cases: 1 for alpha <= 0 (if there is a row); 0 for alpha > 0 and no weight but zero; one term is as good as
+    Edge cases: 1 for alpha < 0 (if there is a row); 0 for alpha >= 0 and no weight but zero; one term is as good as
     `single_tail`.
     """
     matrix = _matrix(np.atleast_2d(np.asarray(weights, dtype=np.float64)), noises)
@@ -113,6 +115,37 @@ def half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: float) -> Rea
     return widths
 
 
+def covering_half_widths(weights: ArrayLike, noises: Sequence[Noise], beta: float, *, exact: bool) -> Reals:
+    """For each of the m rows w of a matrix of weights, an h with Pr[|S_v| > h] <= beta/m for every v, |v_j| <= |w_j|.
+
+    S_v is the sum of v_j X_j. Moments grow with the weights, so Chernoff's half-width of S_w is such an h. A tail does
+    not, quite: sums on a coarser lattice may jump. Let U_j be uniform on [-1/2, 1/2]: X_j + U_j has a density that is
+    symmetric with one mode, as X_j has masses like that, and so have sums of such (Wintner 1938). Of a Z like that
+    Pr[|Z + c| > s] grows with |c|, hence Pr[|sum_j w_j (X_j + U_j)| > s] with each |w_j|; and the U_j move a sum by
+    half of sum_j |w_j| at most. With W = sum_j |w_j| therefore Pr[|S_v| > s + W] <= Pr[|S_w| > s], and the half-width
+    of S_w, or of anything with larger weights, is such an h once W is added. Weights are first raised to a lattice,
+    where a half-width is soon found; the less of the two is taken.
+
+    Edge cases: Chernoff's alone unless `exact`, and where more than `MOST_EXACT_ROWS` rows are different; 0 for a row
+    without weight.
+    """
+    matrix = np.abs(_matrix(weights, noises))
+    some = np.flatnonzero(matrix.any(axis=1))
+    widths = np.zeros(len(matrix))
+    if len(some) == 0:
+        return widths
+    share = beta / len(matrix) * (1.0 - 2.0**-40)
+    check_beta(share)
+    sums = Sums.of(matrix[some], noises)
+    widths[some] = np.concatenate([chernoff_width(sums.rows(block), share) for block in _blocks(sums)])
+    pitch = np.exp2(np.floor(np.log2(matrix[some].max(axis=1))) - RAISED_BITS)[:, None]
+    raised = pitch * np.ceil(matrix[some] / pitch)
+    if exact and len(np.unique(raised, axis=0)) <= MOST_EXACT_ROWS:
+        least = half_widths(raised, noises, share * len(some)) + (1.0 + 2.0**-40) * raised.sum(axis=1)
+        widths[some] = np.minimum(widths[some], least)
+    return widths
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Rows:
     """The distinct sums of a workload: rows with equal sizes of weights on equal noises have one law."""
@@ -154,7 +187,7 @@ class _Rows:
         return np.sqrt(self.noises.variances)
 
     def tail(self, i: int, alpha: float, chernoff: float) -> float:
-        """The tightest bound on Pr[|S_i| >= alpha]."""
+        """The tightest bound on Pr[|S_i| > alpha]; Chernoff's is one on Pr[|S_i| >= alpha]."""
         weights = self.matrix[i]
         if np.count_nonzero(weights) > 1:
             if chernoff < CHERNOFF_ONLY_BELOW:
@@ -180,7 +213,7 @@ class _Rows:
 
 
 def _sum_tail(weights: Reals, noises: Noises, alpha: float) -> float:
-    """The tightest bound on Pr[|S| >= alpha] for one sum with a weight that is not zero."""
+    """The tightest bound on Pr[|S| > alpha] for one sum with a weight that is not zero."""
     terms = _terms(weights, noises)
     return (_tail_of if len(terms) <= REMEMBERED_TERMS else _tail_of.__wrapped__)(terms, alpha)
 

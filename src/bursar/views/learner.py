@@ -164,7 +164,7 @@ class Learner:
         default_factory=lambda: deque(maxlen=RECENT_ANSWERS)
     )  # |R - n q(h)|, R's noise
     openings: dict[Hashable, Opening] = field(default_factory=dict)  # of a planner, forgotten when the log grows
-    misses: dict[float, float] = field(default_factory=dict)  # what `missed` has found, forgotten likewise
+    misses: dict[int, float] = field(default_factory=dict)  # what `missed` has found, forgotten likewise
     grids: Grids = field(default_factory=dict)  # where the bins of queries are found; nodes of a tree share them
     _size_noise: Noise | None = None
     _waiting: list[_Answer] = field(default_factory=list)
@@ -220,7 +220,7 @@ class Learner:
         if factor is not None and isinstance(query, Product):
             self.learning.heuristic.failed(factor.histogram, factor.bins(query))
 
-    def missed(self, error: float) -> float:
+    def missed(self, error: int) -> float:
         """How often an estimate is off by `error` or more, going by the last answers that were bought; never 0 or 1.
 
         Of the k answers, with m of them so far from their estimates: (1 + (m - e)/(1 - e/k)) / (2 + k), with e the
@@ -228,7 +228,7 @@ class Learner:
         """
         if error not in self.misses:
             count = len(self.recent)
-            alone = sum(single_tail(noise, error) for _, noise in self.recent)
+            alone = sum(single_tail(noise, error - 1) for _, noise in self.recent)
             beyond = sum(gap >= error for gap, _ in self.recent)
             excess = max(beyond - alone, 0.0) / (1 - alone / count) if alone < count else 0.0
             self.misses[error] = (1 + excess) / (2 + count)

@@ -361,7 +361,9 @@ class PurchaseProblem:
         ):  # on a lattice a tail falls in steps: about its value half a step on
             pitch = pitches(weights, spreads)
             on = (pitch > 0) & (other_spread <= OFF_LATTICE_SHARE * pitch)
-            reached[on] = pitch[on] * (np.maximum(np.ceil(amount / pitch[on] - OFF_LATTICE_SHARE), 1.0) - 0.5)
+            pitch = pitch[on]
+            first = np.maximum(np.ceil(amount / pitch - OFF_LATTICE_SHARE), 1.0)  # point of the lattice beyond the goal
+            reached[on] = pitch * (np.where(amount % pitch == 0.0, amount / pitch + 1.0, first) - 0.5)
         kind = NoiseKind.LAPLACE if laplace else NoiseKind.GAUSSIAN
         each = float(near_tails(scales, kind, reached).mean())
         aim = self.request.goal.beta / len(weights)

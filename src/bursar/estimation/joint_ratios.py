@@ -1,0 +1,95 @@
+"""Intervals of ratios from the joint law of numerator and denominator.
+
+Let r = A/B be the true ratio, a and b the estimates of A and B. A - r B is 0, so a - r b is the error of one
+combination of rows, with the weights w(r) = u - r v where u and v are the weights of A and B. Let h(w) be the least
+number that the error with weights w exceeds with probability at most beta. As r is a fixed number, whatever the noise,
+
+    Pr[|a - r b| <= h(w(r))] >= 1 - beta,                                                                        (1)
+
+which is Fieller's test (1940), with the exact law in place of the normal one. The interval is a set that holds every t
+with |a - t b| <= h(w(t)). Suppose that all such t lie in R = [p, q]. A weight u_j - t v_j is linear in t, so within R
+it is no larger than m_j, the larger of its sizes at p and at q, and h(w(t)) <= H(R), the half-width that covers all
+weights up to m (`covering_half_widths`). So all such t also satisfy |a - t b| <= H(R), and lie between (a - H(R))/b and
+(a + H(R))/b: a smaller R. This begins with what the ratio can be by what is public, and is repeated; every step follows
+from the same event (1), so no failure probability is spent on any.
+
+Where nothing public bounds the ratio: for |t| >= c > 0 the weights w(t)/|t| are no larger than |u_j|/c + |v_j|, so
+|a - t b| <= |t| H for the H that covers those. If |b| > H, then |t| is at most c or |a|/(|b| - H), whichever is larger;
+the least of this over a few c is taken. If no c will do, R has no ends: the denominator may be 0.
+
+Guarantees: with probability at least 1 - beta the true ratios of all lines lie within their ends together; beta is
+shared out evenly among the lines. A line whose true denominator is 0 has no ratio, and nothing is claimed of it.
+Edge cases: an R that would become empty, which (1) excludes, stays as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bursar.arrays import Integers, Reals
+from bursar.estimation.derived import ROUNDING_OF_ENDS, Combination, Ratio
+from bursar.estimation.estimate import JointLaw
+from bursar.tails import covering_half_widths
+
+CHERNOFF_ROUNDS = 6
+"""Steps with half-widths that are soon found; the last one is exact."""
+
+TIMES_THE_RATIO = (4.0, 64.0)
+"""Where a ratio that nothing public bounds is first looked for, in multiples of what it may be; and its least size."""
+LEAST_RATIO = 2.0**-100
+
+MOST_JOINT_NUMBERS = 512
+"""Lines times columns of an answer for which joint laws are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointRows:
+    """The rows that columns are made of, and the joint law of their errors."""
+
+    law: JointLaw
+    index: Integers  # (lines, columns) -> row, -1 where the number is 0 by definition
+    scale: Reals  # what each row is a multiple of, and 1 for the number that is 0
+
+    def combinations(self, side: Combination) -> Reals:
+        """The weights of the rows in a combination of columns, one line for each line of the answer."""
+        rows = self.index[:, list(side.columns)]
+        weights = np.zeros((len(rows), len(self.scale)))
+        lines = np.arange(len(rows))[:, None]
+        np.add.at(weights, (lines, rows), np.array(side.weights) / self.scale[rows])
+        return weights[:, :-1]
+
+
+def joint_ends(ratio: Ratio, columns: Reals, rows: JointRows, beta: float) -> tuple[Reals, Reals]:
+    """The ends of a ratio on every line, from estimates of the columns."""
+    inputs = columns[:, list(ratio.columns)]
+    above, below = ratio.above.at(inputs), ratio.below.at(inputs)
+    above_weights, noises = rows.law.as_draws(rows.combinations(ratio.above))
+    below_weights, _ = rows.law.as_draws(rows.combinations(ratio.below))
+    low, high = np.full(len(inputs), ratio.lowest), np.full(len(inputs), ratio.highest)
+    if not (math.isfinite(ratio.lowest) and math.isfinite(ratio.highest)):
+        most = np.full(len(inputs), np.inf)
+        largest = np.abs(above) + covering_half_widths(above_weights, noises, beta, exact=False)
+        about = np.maximum(largest / np.where(below == 0, 1.0, np.abs(below)), LEAST_RATIO)
+        for c in (about * times for times in TIMES_THE_RATIO):
+            weights = np.abs(above_weights) / c[:, None] + np.abs(below_weights)
+            left = np.abs(below) - covering_half_widths(weights, noises, beta, exact=True)
+            found = np.maximum(np.abs(above) / np.where(left > 0, left, 1.0), c) * (1 + ROUNDING_OF_ENDS)
+            most = np.minimum(most, np.where(left > 0, found, np.inf))
+        low, high = -most, most
+    bounded = np.isfinite(low) & np.isfinite(high) & (below != 0)
+    divisor = np.where(bounded, below, 1.0)
+    for step in range(CHERNOFF_ROUNDS + 1):
+        first, last = (np.where(bounded, end, 0.0)[:, None] for end in (low, high))
+        weights = np.maximum(
+            np.abs(above_weights - first * below_weights), np.abs(above_weights - last * below_weights)
+        )
+        width = covering_half_widths(weights, noises, beta, exact=step == CHERNOFF_ROUNDS)
+        middle, reach = above / divisor, width / np.abs(divisor)
+        reach += ROUNDING_OF_ENDS * (np.abs(middle) + reach)
+        narrower = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
+        kept = bounded & (narrower[0] <= narrower[1])
+        low, high = np.where(kept, narrower[0], low), np.where(kept, narrower[1], high)
+    return low, high
