@@ -58,7 +58,7 @@ def contents(folder: Path) -> tuple[int, int, int]:
 @pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
 def test_a_death_at_any_step_leaves_all_or_nothing(tmp_path: Path, behind: bool) -> None:
     place = store(tmp_path)
-    place.found()
+    place.create()
     place.take_in(csv(tmp_path, "first.csv", 1), sealed=1)
     taken = 1
     died = set()
@@ -84,7 +84,7 @@ def test_a_death_at_any_step_leaves_all_or_nothing(tmp_path: Path, behind: bool)
 
 def test_a_broken_write_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = store(tmp_path)
-    place.found()
+    place.create()
     place.take_in(csv(tmp_path, "first.csv", 1), sealed=1)
     before = contents(tmp_path)
     real = Store._run

@@ -169,7 +169,15 @@ def test_only_sealed_partitions_are_measured(stored: Stored) -> None:
 def test_without_partitions_nothing_is_sealed() -> None:
     settings = config()
     ledger = MemoryLedger(charter(settings))
-    kernel = Kernel(**settings.facts, ledger=ledger, open_source=TableSource, randomness=Silence())
+    kernel = Kernel(
+        domain=settings.domain,
+        unit=settings.unit,
+        budget=settings.budget,
+        max_rows=settings.max_rows,
+        ledger=ledger,
+        open_source=TableSource,
+        randomness=Silence(),
+    )
     assert kernel.sealed() is None
     assert kernel.sizes() == ()
     assert kernel.spent_by_partition() == [0]

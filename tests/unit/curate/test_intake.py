@@ -26,7 +26,7 @@ def store(tmp_path: Path, partition: Attribute = WEEK, **changes: object) -> Sto
     domain = Domain((partition, KIND), partition=partition.name)
     facts = {"path": tmp_path / "data.duckdb", "table": "people", "domain": domain, "unit": Unit(), "max_rows": 100}
     made = Store(**{**facts, **changes})
-    made.found()
+    made.create()
     return made
 
 
@@ -175,10 +175,10 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
 def test_a_store_is_made_once(tmp_path: Path) -> None:
     made = store(tmp_path)
     made.take_in(csv(tmp_path, [(1, "a")]), sealed=0)
-    made.found()
+    made.create()
     assert rows_of(made) == [(1, "a")]
     with pytest.raises(SourceError, match="cannot be made"):
-        replace(made, path=tmp_path / "nowhere" / "data.duckdb").found()
+        replace(made, path=tmp_path / "nowhere" / "data.duckdb").create()
 
 
 def test_tables_that_do_not_fit(tmp_path: Path) -> None:

@@ -273,9 +273,11 @@ def table_from_log(request: PlannedTable, measured: Sequence[Sequence[str]]) -> 
 def _impossible(by_method: Mapping[Method, TablePlan], method: Method | None, views: Views) -> QueryError:
     """Why a method cannot make the table, or none can where None is named."""
     plan = by_method[Method.MARGINALS if method is None else method]
-    unsealed = f"this looks at partitions of {views.domain.partition} that are not sealed yet"
-    refused = "no method can" if method is None else f"{method.value} cannot"
-    return QueryError(unsealed if plan.possible else f"{refused} do this: {plan.why}")
+    if plan.possible:
+        return QueryError(f"this looks at partitions of {views.domain.partition} that are not sealed yet")
+    if method is None:
+        return QueryError(f"no method can do this: {plan.why}")
+    return QueryError(f"{method.value} cannot do this: {plan.why}")
 
 
 def _refusal(offer: TableOffer, views: Views) -> BudgetError:
