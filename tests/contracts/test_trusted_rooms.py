@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "bursar"
 
-CEILINGS = {"core": 3500, "core/extensions": 1733}
+CEILINGS = {"core": 3500, "core/extensions": 1735}
 """Most lines of code of the trusted core, which is the whole path of `measure`, and of its extensions.
 
 A number is raised only together with an argument in a proof.

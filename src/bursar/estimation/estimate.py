@@ -100,10 +100,15 @@ class Certain:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightedRows:
-    """Row i is sum_j weights[i, j] times measured row j; errors of different rows may depend on each other."""
+    """Row i is sum_j weights[i, j] times measured row j; errors of different rows may depend on each other.
+
+    `chance` bounds the probability that a number which was taken to be exact is not: an exact total has noise that is
+    zero but for 4e-28. It is added to every tail.
+    """
 
     weights: Reals
     noises: Sequence[Noise]
+    chance: float = 0.0
     tails: dict[tuple[float, float], float] = field(default_factory=dict, repr=False)  # found before: not cheap
     widths: dict[float, Reals] = field(default_factory=dict, repr=False)
 
@@ -116,12 +121,12 @@ class WeightedRows:
         if len(self.variances) and self.variances.max() > alpha**2:
             return 1.0  # hopeless at any sensible confidence, and not worth an inversion
         if (alpha, enough) not in self.tails:
-            self.tails[alpha, enough] = tail(self.weights, self.noises, alpha, enough)
+            self.tails[alpha, enough] = self.chance + tail(self.weights, self.noises, alpha, enough)
         return self.tails[alpha, enough]
 
     def half_widths(self, beta: float) -> Reals:
         if beta not in self.widths:
-            self.widths[beta] = half_widths(self.weights, self.noises, beta)
+            self.widths[beta] = half_widths(self.weights, self.noises, beta - self.chance)
         return self.widths[beta]
 
     def mean_square(self) -> float:

@@ -8,6 +8,7 @@ pseudo-inverse. Many rows cost as much each, but in products of matrices, which 
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -115,6 +116,17 @@ class GaussianState:
             self._add_inside(rows[some], values[some], variances[some])
         self.information = self.information + (rows.T / variances) @ rows
 
+    def given(self, row: Reals, value: float) -> GaussianState:
+        """What is known where a row has no noise at all: the limit of a variance that falls to zero, taken by itself.
+
+        Such a row comes last, after all that have noise, and nothing is taken in after it: what remains of the
+        covariance along it is zero, which no information stands for.
+        """
+        twin = copy.copy(self)
+        outside = np.zeros_like(row) if self.complete else self._open(row)
+        twin._add_one(row, value, 0.0, outside)
+        return twin
+
     def _take_orthogonal(self, rows: Reals, values: Reals, variance: float) -> bool:
         """All rows at once where no two share a cell and all are orthogonal to what is known, as a histogram is."""
         lengths = np.square(rows).sum(axis=1)
@@ -210,11 +222,13 @@ class GaussianState:
     def _take_one(self, row: Reals, value: float, variance: float) -> None:
         if not np.any(row):
             return
+        self.information = self.information + _square(row, 1 / variance)
+        self._add_one(row, value, variance, np.zeros_like(row) if self.complete else self._open(row))
+
+    def _add_one(self, row: Reals, value: float, variance: float, outside: Reals) -> None:
         gain = self.covariance @ row
         surprise = value - float(row @ self.estimate)
         spread = variance + float(row @ gain)
-        self.information = self.information + _square(row, 1 / variance)
-        outside = np.zeros_like(row) if self.complete else self._open(row)
         if self._settled(row, outside):
             self.estimate = self.estimate + gain * (surprise / spread)
             self.covariance = self.covariance - _square(gain, 1 / spread)
@@ -277,7 +291,7 @@ class PrefixSums:
             return None
         pairs = self._covariance[place[:, None], place]
         variance = float(jump @ pairs @ jump)
-        doubt = CANCELLATION_SHARE * float(np.square(jump) @ pairs.diagonal())
+        doubt = CANCELLATION_SHARE * float(np.square(jump) @ np.abs(pairs.diagonal()))
         return float(jump @ self._estimate[place]), max(variance, 0.0) + doubt
 
     def _whole(self, at: Integers, jump: Integers) -> bool:

@@ -14,14 +14,16 @@ from functools import cached_property
 from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
-from bursar.core.accounting import Noise
+from bursar.core.accounting import Noise, NoiseKind
 from bursar.core.domain import Domain
+from bursar.core.noise.law import SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Mask, Product, Stack
 from bursar.estimation.estimate import Estimate, WeightedRows
 from bursar.estimation.gaussian_state import GaussianState, PrefixSums
-from bursar.tails import Noises
+from bursar.tails import Noises, single_tail
 
 Classes = dict[str, Integers]
 """Per column, in the order of the domain: the class of each of its cells."""
@@ -116,6 +118,17 @@ SMALLEST_WEIGHT_SHARE = 1e-12
 """Weights below this share of a query's largest one are rounding, and are left out of estimate and error law alike."""
 
 
+EXACT_TOTAL = Noise(kind=NoiseKind.LAPLACE, scale=SMALLEST_SCALE)
+EXACT_TOTAL_GAUSSIAN = Noise(kind=NoiseKind.GAUSSIAN, scale=2 * SMALLEST_SCALE)
+"""A count of all rows with one of these noises is a constraint: as one more row it would drown the others by rounding.
+
+The least that has a price: under a budget in rho that is the second.
+"""
+
+EXACT_TOTAL_FAILS = max(single_tail(noise, 1.0) for noise in (EXACT_TOTAL, EXACT_TOTAL_GAUSSIAN))
+"""How likely it is that such noise is not zero: 4e-28, which laws count in."""
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """One measurement as the reconstruction sees it."""
@@ -125,6 +138,12 @@ class Block:
     noise: Noise
     position: int = 0  # of its record in the log
     first: int = 0  # the row of the record that is the product's first
+
+    @property
+    def exact_total(self) -> bool:
+        """Whether it is a count of all rows with next to no noise, as is free where the number of rows is public."""
+        exact = self.noise in (EXACT_TOTAL, EXACT_TOTAL_GAUSSIAN)
+        return exact and not self.product.attrs and self.product.rows == 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +162,9 @@ class Reconstruction:
 
     Coordinates are merged cells scaled to unit length (a cell of k original cells stands for their sum over sqrt k),
     which keeps splitting an isometry.
+
+    An exact total is one of the rows, since answers weigh it like the others. But it is kept out of the state and its
+    information: what is known is the state, given the total.
     """
 
     domain: Domain
@@ -151,11 +173,13 @@ class Reconstruction:
     question_classes: Classes = field(init=False)  # the same, of measurements with few rows
     rows: Reals = field(init=False)
     values: Reals = field(init=False)
-    precisions: Reals = field(init=False)  # of the rows: one over the variance
+    precisions: Reals = field(init=False)  # of the rows: one over the variance; 0 for the exact total, a constraint
+    total: int | None = None  # the row that is the exact total
     coarsest: float = math.inf  # the least precision that any row ever had: what rounding is relative to
     noises: Noises = field(default_factory=lambda: Noises.of(()))
     places: dict[tuple[int, int], Integers] = field(default_factory=dict)  # of each block: (position, first row)
-    state: GaussianState = field(init=False)
+    state: GaussianState = field(init=False)  # what the rows with noise say
+    constrained: GaussianState | None = None  # the present state, given the exact total
     sums: PrefixSums | None = None  # of the present state
     snapshot: Reconstruction | None = None  # a copy of the present state, which laws refer to
     answers: dict[str, Estimate | None] = field(default_factory=dict)  # to questions asked of the present state
@@ -180,6 +204,8 @@ class Reconstruction:
         if not self.split_by(block.product, rows=block.product.rows):
             return False
         rows, variance = self.coordinates(block.product), block.noise.variance()
+        if block.exact_total:
+            return self._constrain(rows, block)
         self.state.take(rows, block.values.astype(float), variance)
         self.rows = np.concatenate([self.rows, rows])
         self.values = np.concatenate([self.values, block.values.astype(float)])
@@ -191,6 +217,38 @@ class Reconstruction:
         if block.product.rows <= FEW_ROWS:
             self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
         return True
+
+    def _constrain(self, row: Reals, block: Block) -> bool:
+        """Take the exact total in. A second one tells nothing new."""
+        if self.total is None and np.any(row):
+            self.total = len(self.rows)
+            self.rows = np.concatenate([self.rows, row])
+            self.values = np.concatenate([self.values, block.values.astype(float)])
+            self.precisions = np.append(self.precisions, 0.0)
+            self.noises = self.noises.plus(block.noise, 1)
+            self._forget()
+        return True
+
+    @property
+    def known(self) -> GaussianState:
+        """What all rows say, the exact total included. Not to be added to: that is done to `state`."""
+        if self.total is None:
+            return self.state
+        if self.constrained is None:
+            self.constrained = self.state.given(self.rows[self.total], float(self.values[self.total]))
+        return self.constrained
+
+    @property
+    def noisy(self) -> NDArray[np.bool_]:
+        """Which rows have noise: all but an exact total, which costs no cell anything."""
+        return self.precisions > 0
+
+    def free_of_total(self, queries: Reals) -> Reals:
+        """Queries, with an entry for each merged cell, over all cells but the last, which is the total less the others.
+
+        Edge cases: as they are where the total is not known.
+        """
+        return queries if self.total is None else queries[..., :-1] - queries[..., -1:]
 
     def take(self, news: Iterable[Block | Finer]) -> None:
         """Take in what the log has next; what does not fit is left out."""
@@ -239,9 +297,12 @@ class Reconstruction:
         return standing_at
 
     def law_of(self, weights: Reals) -> WeightedRows:
-        """The law of estimates that weigh all rows like this."""
+        """The law of estimates that weigh all rows like this. An exact total counts as the chance that it is not."""
         used = np.abs(weights).max(axis=0, initial=0) > 0
-        return WeightedRows(weights=weights[:, used], noises=self.noises.take(used))
+        exact = self.total is not None and bool(used[self.total])
+        used &= self.noisy
+        chance = EXACT_TOTAL_FAILS if exact else 0.0
+        return WeightedRows(weights=weights[:, used], noises=self.noises.take(used), chance=chance)
 
     def split_by(self, product: Product, *, rows: int = 0) -> bool:
         """Split merged cells so that no row of the product cuts through one; False where that needs too many cells.
@@ -271,7 +332,7 @@ class Reconstruction:
         return self.answers[queries.digest]
 
     def _forget(self) -> None:
-        self.sums, self.snapshot, self.answers = None, None, {}
+        self.sums, self.snapshot, self.constrained, self.answers = None, None, None, {}
 
     def answer(self, queries: LinearMap) -> Estimate | None:
         """The best linear estimate of the queries, or None where the rows do not determine them."""
@@ -292,7 +353,7 @@ class Reconstruction:
         if self.sums is None or self.snapshot is None:
             self.snapshot = self.copy()
             self.snapshot.answers = {}  # these refer to it: a circle
-            self.sums = PrefixSums(state=self.snapshot.state, labels=self.classes[self.columns[0]])
+            self.sums = PrefixSums(state=self.snapshot.known, labels=self.classes[self.columns[0]])
         estimates = self.sums.look_up(queries.masks[0].steps)
         if estimates is None:
             return None
@@ -309,7 +370,7 @@ class Reconstruction:
                 return None
             coordinates.append(self.coordinates(part))
         matrix = np.concatenate(coordinates)
-        if not self.state.spans(matrix):
+        if not self.known.spans(matrix):
             return None
         weights = self._adding_up_to(matrix)
         weights[np.abs(weights) < SMALLEST_WEIGHT_SHARE * np.abs(weights).max(axis=1, keepdims=True, initial=0)] = 0.0
@@ -324,16 +385,32 @@ class Reconstruction:
         A covariance that went from 10^14 down to 1 is wrong by a hundredth, and rows weighed by it do not add up to the
         query: counts in the millions would shine through. So what is left unsaid is weighed again, until nothing is.
         """
-        weights: Reals = np.zeros((len(queries), len(self.rows)))
+        covariance, weights = self.known.covariance, np.zeros((len(queries), len(self.rows)))
         unsaid, most = queries, LARGEST_RESIDUAL * np.abs(queries / self.roots).max(axis=1, keepdims=True, initial=0)
         for _ in range(RESIDUAL_ROUNDS):
-            weights = weights + (unsaid @ self.state.covariance) @ self.rows.T * self.precisions
+            weights = self._with_total(weights + (unsaid @ covariance) @ self.rows.T * self.precisions, queries)
             unsaid = queries - weights @ self.rows
             if np.all(np.abs(unsaid / self.roots) <= most):
                 return weights
         loud = np.sqrt(self.precisions)
-        solution = np.linalg.lstsq((self.rows * loud[:, None]).T, queries.T, rcond=None)[0].T * loud
-        return np.asarray(solution, np.float64)
+        rows, open_queries = self._besides_total(self.rows * loud[:, None]), self._besides_total(queries)
+        solution = np.linalg.lstsq(rows.T, open_queries.T, rcond=None)[0].T * loud
+        return self._with_total(np.asarray(solution, np.float64), queries)
+
+    def _besides_total(self, queries: Reals) -> Reals:
+        """The part of each query that is orthogonal to an exact total."""
+        if self.total is None:
+            return queries
+        total = self.rows[self.total]
+        return queries - np.outer(queries @ total / float(total @ total), total)
+
+    def _with_total(self, weights: Reals, queries: Reals) -> Reals:
+        """The weights with that of an exact total, which has no noise that it could be weighed by: what is left along
+        it."""
+        if self.total is not None:
+            total = self.rows[self.total]
+            weights[:, self.total] += (queries - weights @ self.rows) @ total / float(total @ total)
+        return weights
 
     def _refine(self, finer: Classes) -> None:
         old = [self.classes[name] for name in self.columns]

@@ -14,12 +14,14 @@ from bursar.core.domain import Domain
 from bursar.core.extensions.partitions import looked_at
 from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap
+from bursar.errors import BudgetError
 from bursar.estimation.estimate import ErrorLaw, Estimate, error_bars
+from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_GAUSSIAN
 from bursar.goal import Goal
 from bursar.planner.investing import Investing
 from bursar.planner.request import PlanningRequest
 from bursar.views.learner import Histograms
-from bursar.views.measurements import Measurements, Reconstructions, Rents
+from bursar.views.measurements import ALL_ROWS, Measurements, Reconstructions, Rents
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
 
@@ -118,6 +120,25 @@ class Views:
         both = (*events, *more)
         spare = self.total is None or self.total(both) <= self.total(events)
         return spare and self.price(both) <= self.price(events)
+
+    def free_total(self) -> Measured | None:
+        """The exact number of rows as a purchase, where it is public and so costs nothing; None elsewhere.
+
+        The kernel's price decides: it is zero where rows are replaced, and epsilon 64 or rho 512 where they are not.
+        Edge cases: None where the log has it already, and where partitions hide it.
+        """
+        return self.remember((Views.free_total, self.analyst), self._free_total)
+
+    def _free_total(self) -> Measured | None:
+        if self.measurements.total is not None or self.domain.partition is not None:
+            return None
+        noise = EXACT_TOTAL if self.mode is Mode.PURE else EXACT_TOTAL_GAUSSIAN
+        event = Measured(strategy=ALL_ROWS, noise=noise, version=self.version)
+        try:
+            free = self.price((event,)) == 0 and (self.total is None or self.total((event,)) == 0)
+        except BudgetError:  # dearer than any budget, so by no means free
+            return None
+        return event if free else None
 
     def remember(self, key: tuple[object, ...], compute: Callable[[], Remembered]) -> Remembered:
         """What was computed of this very log under the same key before, or else what is computed now."""

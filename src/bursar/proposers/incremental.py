@@ -27,6 +27,7 @@ from bursar.core.grant import Verbs
 from bursar.core.queries import LARGEST_JOINT, LinearMap, Mask, Product, Steps
 from bursar.errors import BudgetError, GoalError, QueryError
 from bursar.estimation.estimate import Estimate, WeightedRows, meets
+from bursar.estimation.gaussian_state import GaussianState
 from bursar.estimation.least_squares import FEW_ROWS, Block, Classes, Reconstruction, count, first_cells, told_apart
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
@@ -242,9 +243,7 @@ class Rehearsal:
 
     def variance(self, query: Product) -> float:
         """The variance of a query of one row; infinite where the rows do not determine it."""
-        w = self.reconstruction.coordinates(query)[0]
-        state = self.reconstruction.state
-        return float(w @ state.covariance @ w) if state.spans(w[None]) else math.inf
+        return _variance_in(self.reconstruction.known, self.reconstruction.coordinates(query)[0])
 
     def scale(self, query: Product, row: Reals, variance: float) -> float | None:
         """The largest standard deviation of noise on a row (over merged cells) at which the query has the variance.
@@ -252,7 +251,7 @@ class Rehearsal:
         With S the covariance, w^T S w - (w^T S r)^2 / (s^2 + r^T S r) where the query is determined already; otherwise
         the query is a multiple m of the row plus something known, and the variance m^2 s^2 + that of the rest.
         """
-        state = self.reconstruction.state
+        state = self.reconstruction.known
         w, r = self.reconstruction.coordinates(query)[0], row * np.sqrt(state.cells)
         if state.spans(w[None]):
             gain = state.covariance @ r
@@ -268,7 +267,7 @@ class Rehearsal:
 
     def losses(self) -> Reals:
         """Twice the loss of each merged cell, per row of a unit: the sum of q^2 / scale^2 over all rows."""
-        weights = np.array([1 / noise.scale**2 for noise in self.reconstruction.noises])
+        weights = self.reconstruction.noisy / np.array([noise.scale**2 for noise in self.reconstruction.noises])
         result: Reals = weights @ np.square(self.reconstruction.rows) / self.reconstruction.state.cells
         return result
 
@@ -315,6 +314,10 @@ class Rehearsal:
         inverse = np.linalg.inv(sums)
         result: Reals = (inverse + inverse.T) / 2
         return result
+
+
+def _variance_in(state: GaussianState, query: Reals) -> float:
+    return float(query @ state.covariance @ query) if state.spans(query[None]) else math.inf
 
 
 def _summed(matrix: Reals, member: Integers, size: int) -> Reals:
@@ -467,7 +470,8 @@ def _row(rehearsal: Rehearsal, query: Product, variance: float) -> _Row | None:
     groups = rehearsal.groups(query, MOST_GROUPS)
     if groups is None:
         return None
-    before = rehearsal.variance(query)
+    # The row is chosen as if the total were not known: what it is worth beside the total, its noise is set by.
+    before = _variance_in(rehearsal.reconstruction.state, rehearsal.reconstruction.coordinates(query)[0])
     blend = best_row(groups.information, groups.query, variance, before=before, losses=groups.losses).blend
     alone = _multiple(blend, groups.query)
     whole, rounding = (groups.query, 0.0) if alone else _whole(rehearsal, groups, blend)
@@ -493,9 +497,9 @@ def _multiple(blend: Reals, query: Reals) -> bool:
 
 def _whole(rehearsal: Rehearsal, groups: MergedGroups, blend: Reals) -> tuple[Reals | None, float]:
     """The row on a grid, towards zero, so that no cell's loss grows by rounding; and how much that moved it."""
-    state = rehearsal.reconstruction.state
+    state = rehearsal.reconstruction.known
     grid = math.ceil(LARGEST_COEFFICIENT / np.abs(blend).max())
-    rank, touched = round(float(np.trace(state.span))), state.information.diagonal() > 0
+    rank, touched = round(float(np.trace(state.span))), np.any(rehearsal.reconstruction.rows, axis=0)
     if rank == np.count_nonzero(touched):
         whole = towards_zero(grid * blend)
     elif len(touched) > MOST_CELLS_WITH_UNKNOWN:

@@ -23,7 +23,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.arrays import Reals
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, from_units
 from bursar.core.domain import Domain
 from bursar.core.grant import Verbs
@@ -31,13 +31,14 @@ from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate, WeightedRows, meets
-from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_FAILS, Block, Reconstruction
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
+from bursar.proposers.buying.public_total import PublicTotal
 from bursar.proposers.tree import all_nodes
 from bursar.strategies.universal import Universal, universal
-from bursar.views.measurements import noise_of, products_of
+from bursar.views.measurements import ALL_ROWS, noise_of, products_of
 
 MOST_CELLS = 1024
 """Most merged cells over which what is known and what is bought are put together beforehand."""
@@ -55,22 +56,48 @@ class Investment:
     noise: Noise
     law: ErrorLaw
     run: Callable[[Verbs], Estimate]
+    total: PublicTotal | None = None
 
 
-def by_itself(plan: Universal, noise: Noise, workload: LinearMap) -> Investment:
-    """The question is answered from the strategy alone."""
-    law = WeightedRows(weights=plan.weights(workload), noises=(noise,) * plan.product.rows)
-    return Investment(noise=noise, law=law, run=partial(_alone, plan, law, noise))
+def by_itself(plan: Universal, noise: Noise, workload: LinearMap, total: PublicTotal | None) -> Investment:
+    """The question is answered from the strategy alone, and from the number of rows where that is public."""
+    answers = _Answers.of(plan, noise, workload, beside=total is not None)
+    return Investment(noise=noise, law=answers.law, run=partial(_alone, plan, answers, noise, total), total=total)
 
 
-def on_top(plan: Universal, reconstruction: Reconstruction, workload: LinearMap, goal: Goal) -> Investment | None:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Answers:
+    """Weights of a question on the rows of a strategy, which are the law's, and on the total where it takes part."""
+
+    law: WeightedRows
+    share: Reals | None
+
+    @staticmethod
+    def of(plan: Universal, noise: Noise, workload: LinearMap, *, beside: bool) -> _Answers:
+        weights, noises = plan.weights(workload), (noise,) * plan.product.rows
+        if not beside:
+            return _Answers(law=WeightedRows(weights=weights, noises=noises), share=None)
+        weights, share = plan.beside_total(weights)
+        return _Answers(law=WeightedRows(weights=weights, noises=noises, chance=EXACT_TOTAL_FAILS), share=share)
+
+    def estimate(self, values: Integers, total: int) -> Estimate:
+        estimates = self.law.weights @ values.astype(float)
+        return Estimate(values=estimates if self.share is None else estimates + self.share * total, law=self.law)
+
+
+def on_top(
+    plan: Universal, reconstruction: Reconstruction, workload: LinearMap, goal: Goal, total: PublicTotal | None
+) -> Investment | None:
     """As little of the strategy as the question needs beside what is known: Gaussian precisions add up.
 
     With M the information there is and p G that of the strategy at noise of precision p, a question w has the variance
     w^T (M + p G)^-1 w. With G^-1 = L L^T and L^T M L = U diag(m) U^T that is the sum of (U^T L^T w)^2 / (m + p).
+    Where the total is known, cells are those that it leaves free.
     None where question and log tell too many cells apart.
     """
     reconstruction = reconstruction.copy()
+    if total is not None:
+        reconstruction.add(Block(ALL_ROWS, np.zeros(1, np.int64), EXACT_TOTAL))
     if (
         not all(reconstruction.split_by(part) for part in products_of(workload))
         or len(reconstruction.state.cells) > MOST_CELLS
@@ -83,17 +110,30 @@ def on_top(plan: Universal, reconstruction: Reconstruction, workload: LinearMap,
         into = (labels[:, None] == np.arange(int(labels.max()) + 1)).astype(np.float64)
         rows = into.T if column.inverse is None else into.T @ column.inverse
         covariance = np.kron(covariance, rows @ rows.T)
-    lower = np.linalg.cholesky(covariance)
-    strengths, turn = np.linalg.eigh(lower.T @ (reconstruction.state.information / np.outer(root, root)) @ lower)
+    information = reconstruction.state.information / np.outer(root, root)
     queries = np.concatenate([reconstruction.coordinates(part) for part in products_of(workload)]) / root
+    if total is not None:
+        everybody = covariance.sum(axis=1)
+        covariance = (covariance - np.outer(everybody, everybody) / everybody.sum())[:-1, :-1]
+        queries = reconstruction.free_of_total(queries)
+        information = reconstruction.free_of_total(reconstruction.free_of_total(information).T)
+        if not np.any(queries):
+            return None
+    lower = np.linalg.cholesky(covariance)
+    strengths, turn = np.linalg.eigh(lower.T @ information @ lower)
     energy = np.square(queries @ lower @ turn)
     precision = _needed(energy, np.maximum(strengths, 0.0), goal)
     noise = Noise(kind=NoiseKind.GAUSSIAN, scale=1 / math.sqrt(precision))
     variances = energy @ (1 / (np.maximum(strengths, 0.0) + precision))
     law = TopUpLaw(
-        reconstruction=reconstruction, plan=plan, noise=noise, workload=workload, variances=np.asarray(variances)
+        reconstruction=reconstruction,
+        plan=plan,
+        noise=noise,
+        workload=workload,
+        variances=np.asarray(variances),
+        total=total,
     )
-    return Investment(noise=noise, law=law, run=law.run)
+    return Investment(noise=noise, law=law, run=law.run, total=total)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,6 +145,7 @@ class TopUpLaw:
     noise: Noise
     workload: LinearMap
     variances: Reals
+    total: PublicTotal | None
 
     def tail(self, alpha: float, enough: float) -> float:
         if self.variances.max(initial=0.0) > alpha**2:
@@ -119,7 +160,10 @@ class TopUpLaw:
 
     def run(self, verbs: Verbs) -> Estimate:
         values = verbs.measure(self.plan.product, self.noise).values
-        estimate = self._after(values).answer(self.workload)
+        after = self._after(values)
+        if self.total is not None:
+            after.values[after.total] = self.total.values(verbs)[0]
+        estimate = after.answer(self.workload)
         assert estimate is not None  # the strategy determines every question on its columns
         return estimate
 
@@ -152,8 +196,9 @@ def _needed(energy: Reals, strengths: Reals, goal: Goal) -> float:
     return high
 
 
-def _alone(plan: Universal, law: WeightedRows, noise: Noise, verbs: Verbs) -> Estimate:
-    return Estimate(values=law.weights @ verbs.measure(plan.product, noise).values.astype(float), law=law)
+def _alone(plan: Universal, answers: _Answers, noise: Noise, total: PublicTotal | None, verbs: Verbs) -> Estimate:
+    values = verbs.measure(plan.product, noise).values
+    return answers.estimate(values, 0 if total is None else int(total.values(verbs)[0]))
 
 
 MOST_ROWS = 2048
@@ -187,7 +232,7 @@ class Invest(Proposer):
     def __init__(self, *, theta: dict[Mode, float], top_up: bool = True) -> None:
         self._theta, self._top_up = theta, top_up
         self._plans: dict[tuple[str, tuple[str, ...], Mode], Universal | None] = {}
-        self._reaches: dict[tuple[str, tuple[str, ...], Mode, float], float] = {}
+        self._reaches: dict[tuple[str, tuple[str, ...], Mode, float, bool], float] = {}
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
@@ -212,9 +257,10 @@ class Invest(Proposer):
             record = None if plan is None else views.measurements.finest.get(plan.product.digest)
             if plan is None or record is None:
                 continue
-            law = by_itself(plan, noise_of(record), workload).law
-            if isinstance(law, WeightedRows) and meets(law, request.goal):
-                return _free(record, law)
+            total = views.measurements.total
+            answers = _Answers.of(plan, noise_of(record), workload, beside=total is not None)
+            if meets(answers.law, request.goal):
+                return _free(record, answers.estimate(record.values, total or 0))
         return None
 
     def _offer(self, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> Offer | None:
@@ -228,7 +274,7 @@ class Invest(Proposer):
         theta = self._theta[views.mode]
         try:
             investment = self._investment(plan, columns, request, views, least=RENT_WORTH_PLANNING * rent / theta)
-            price = None if investment is None else _price(plan, investment.noise, views)
+            price = None if investment is None else _price(plan, investment.noise, views, investment.total)
         except (BudgetError, GoalError):
             return None
         if investment is None or price is None:
@@ -250,16 +296,17 @@ class Invest(Proposer):
 
         Laplace noise is dear to top up, so the whole is bought at once. None where the whole is far from being due.
         """
-        scale = self._unit(plan, columns, request, views) * plan.sensitivity
+        total = PublicTotal.of(views) if self._top_up else None
+        scale = self._unit(plan, columns, request, views, beside=total is not None) * plan.sensitivity
         workload = request.workload.map
         if views.mode is Mode.PURE or not self._top_up:
             kind = NoiseKind.LAPLACE if views.mode is Mode.PURE else NoiseKind.GAUSSIAN
-            return by_itself(plan, Noise(kind=kind, scale=scale), workload)
+            return by_itself(plan, Noise(kind=kind, scale=scale), workload, total)
         whole = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
         if _price(plan, whole, views).at_most > least:
             return None
-        return on_top(plan, views.reconstructions.on(columns), workload, request.goal) or by_itself(
-            plan, whole, workload
+        return on_top(plan, views.reconstructions.on(columns), workload, request.goal, total) or by_itself(
+            plan, whole, workload, total
         )
 
     def _plan(self, domain: Domain, columns: tuple[str, ...], mode: Mode) -> Universal | None:
@@ -268,16 +315,24 @@ class Invest(Proposer):
             self._plans[key] = universal(domain, columns, mode)
         return self._plans[key]
 
-    def _unit(self, plan: Universal, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> float:
-        """The noise per sensitivity at which the worst question of the family keeps the request's goal."""
+    def _unit(
+        self, plan: Universal, columns: tuple[str, ...], request: PlanningRequest, views: Views, *, beside: bool
+    ) -> float:
+        """The noise per sensitivity at which the worst question of the family keeps the request's goal.
+
+        `beside` a known total, that is another question.
+        """
         goal = request.goal
+        worst = plan.worst_beside_total if beside else plan.worst[None]
+        if not np.any(worst):
+            raise GoalError("the total tells everything")
         if goal.kind is GoalKind.RMSE:
             each = 2.0 if views.mode is Mode.PURE else 1.0
-            return goal.amount / math.sqrt(each * float(np.square(plan.sensitivity * plan.worst).sum()))
+            return goal.amount / math.sqrt(each * float(np.square(plan.sensitivity * worst).sum(axis=1).max()))
         beta = goal.beta / request.workload.map.rows
-        key = (views.domain.digest, columns, views.mode, beta)
+        key = (views.domain.digest, columns, views.mode, beta, beside)
         if key not in self._reaches:
-            self._reaches[key] = _reach(plan, beta)
+            self._reaches[key] = max(_reach(row, plan.mode, beta) for row in worst)
         amount = max(goal.amount - 0.5, goal.amount / 2)  # whole numbers reach an error half a step sooner
         return SHARE_OF_REFERENCE * amount * REFERENCE_SCALE / (self._reaches[key] * plan.sensitivity)
 
@@ -296,11 +351,14 @@ class Invested(Proposer):
         return [] if offer is None else [offer]
 
 
-def _free(record: Record, law: WeightedRows) -> Offer:
-    estimate = Estimate(values=law.weights @ record.values.astype(float), law=law)
-    note = f"the strategy that was measured before, record {record.position}"
-    reuses = len(record.values)
-    return Offer(proposer=Invest.name, price=Price(), law=law, run=lambda verbs: estimate, reuses=reuses, note=note)
+def _free(record: Record, estimate: Estimate) -> Offer:
+    note, reuses = f"the strategy that was measured before, record {record.position}", len(record.values)
+    run = partial(_given, estimate)
+    return Offer(proposer=Invest.name, price=Price(), law=estimate.law, run=run, reuses=reuses, note=note)
+
+
+def _given(estimate: Estimate, verbs: Verbs) -> Estimate:
+    return estimate
 
 
 def _note(columns: tuple[str, ...], rent: int, due: float, views: Views) -> str:
@@ -322,10 +380,10 @@ def _candidates(request: PlanningRequest, views: Views) -> list[tuple[str, ...]]
     return [views.domain.ordered(columns) for columns in sets][:MOST_COLUMN_SETS]
 
 
-def _reach(plan: Universal, beta: float) -> float:
-    """How far the worst question's error reaches, with probability beta, at noise of the reference scale."""
-    kind = NoiseKind.LAPLACE if plan.mode is Mode.PURE else NoiseKind.GAUSSIAN
-    weights = plan.worst[np.abs(plan.worst) > 0][None]
+def _reach(question: Reals, mode: Mode, beta: float) -> float:
+    """How far a question's error reaches, with probability beta, at noise of the reference scale."""
+    kind = NoiseKind.LAPLACE if mode is Mode.PURE else NoiseKind.GAUSSIAN
+    weights = question[np.abs(question) > 0][None]
     law = WeightedRows(weights=weights, noises=(Noise(kind=kind, scale=REFERENCE_SCALE),) * weights.shape[1])
     spread = math.sqrt(law.mean_square())
     low, high = spread, 64 * spread
@@ -340,6 +398,7 @@ def _is(digest: str, strategy: LinearMap) -> bool:
     return strategy.digest == digest
 
 
-def _price(plan: Universal, noise: Noise, views: Views) -> Price:
+def _price(plan: Universal, noise: Noise, views: Views, total: PublicTotal | None = None) -> Price:
     event = Measured(strategy=plan.product, noise=noise, version=views.version)
-    return Price(events=(event,), at_most=views.price((event,)))
+    events = (event, *(() if total is None else total.events))
+    return Price(events=events, at_most=views.price(events))

@@ -489,14 +489,9 @@ def _bought_law(calibration: Calibrated, noise: Noise) -> ErrorLaw:
 
 def _size(calibration: Calibrated, views: Views) -> Measured:
     """The number of rows: as exact as can be where it costs nothing, as under replace-one."""
-    exact = Measured(
-        strategy=ALL_ROWS, noise=Noise(kind=NoiseKind.LAPLACE, scale=SMALLEST_SCALE), version=views.version
-    )
-    try:
-        if views.price((exact,)) == 0:
-            return exact
-    except BudgetError:
-        pass  # dearer than any budget, so by no means free
+    exact = views.free_total()
+    if exact is not None:
+        return exact
     scale = min(SIZE_NOISE * calibration.bypass.scale, LARGEST_SCALE)
     return Measured(strategy=ALL_ROWS, noise=Noise(kind=calibration.bypass.kind, scale=scale), version=views.version)
 

@@ -11,17 +11,26 @@ from functools import partial
 
 import numpy as np
 
-from bursar.core.accounting import Mode
+from bursar.arrays import Reals
+from bursar.core.accounting import Measured, Mode
 from bursar.core.grant import Verbs
 from bursar.core.queries import LinearMap, Predicate
-from bursar.estimation.estimate import Certain, Estimate, IndependentRows, NearlyNormal, WeightedRows
-from bursar.estimation.least_squares import LaterRows
+from bursar.estimation.estimate import (
+    Certain,
+    ErrorLaw,
+    Estimate,
+    IndependentRows,
+    NearlyNormal,
+    WeightedRows,
+    meets,
+)
+from bursar.estimation.least_squares import Block, LaterRows
 from bursar.estimation.sine_columns import answers
 from bursar.goal import GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.purchase import CandidateRows, PurchaseProblem
-from bursar.views.measurements import noise_of, products_of
+from bursar.views.measurements import ALL_ROWS, noise_of, products_of
 from bursar.views.nodes import Node, boxes_of
 
 
@@ -60,7 +69,42 @@ class Reconstruct(Proposer):
     name = "reconstruct"
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
-        """The reconstruction with the least mean squared error, if any determines the question."""
+        """The reconstruction with the least mean squared error, if any determines the question.
+
+        Where that does not do and the number of rows is public, it is taken in, with the first question that it helps.
+        """
+        offers = self._offers(request, views)
+        total = views.free_total()
+        if total is None or any(meets(offer.law, request.goal) for offer in offers):
+            return offers
+        return [*offers, *self._with_total(total, request, views)]
+
+    def _with_total(self, total: Measured, request: PlanningRequest, views: Views) -> list[Offer]:
+        workload = request.workload.map
+        if workload.rows == 0 or not products_of(workload):
+            return []
+        offers: list[Offer] = []
+        for reconstruction in views.reconstructions.over(workload):
+            twin = reconstruction.copy()
+            twin.add(Block(ALL_ROWS, np.zeros(1, np.int64), total.noise))  # the last row
+            weights = twin.weights_of(workload)
+            if weights is None or not np.any(weights[:, -1]):
+                continue
+            law, rows = twin.law_of(weights), len(reconstruction.values)
+            offers.append(
+                Offer(
+                    proposer=self.name,
+                    price=Price(events=(total,)),
+                    law=law,
+                    run=partial(_with_public_total, weights, law, reconstruction.values, total),
+                    reuses=rows,
+                    buys=1,
+                    note=f"least squares over {rows} measured rows and the number of all rows, which is public",
+                )
+            )
+        return sorted(offers, key=lambda offer: offer.law.mean_square())[:1]
+
+    def _offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
         if workload.rows == 0 or isinstance(workload, Predicate):
             return []
@@ -92,6 +136,11 @@ def _origin(estimate: Estimate) -> tuple[int, str]:
         return estimate.law.draws, "inverse sine transform"
     assert isinstance(estimate.law, WeightedRows | LaterRows)
     return len(estimate.law.noises), "least squares"
+
+
+def _with_public_total(weights: Reals, law: ErrorLaw, values: Reals, total: Measured, verbs: Verbs) -> Estimate:
+    everybody = verbs.measure(total.strategy, total.noise).values
+    return Estimate(values=weights @ np.concatenate([values, everybody]), law=law)
 
 
 def _given(estimate: Estimate, verbs: Verbs) -> Estimate:

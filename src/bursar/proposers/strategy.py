@@ -7,9 +7,9 @@ them together, and the answers are consistent with each other.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -26,7 +26,8 @@ from bursar.goal import Goal, GoalKind
 from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
-from bursar.proposers.buying.strategy_plans import listed, sines
+from bursar.proposers.buying.public_total import PublicTotal
+from bursar.proposers.buying.strategy_plans import ExplicitPlan, listed, sines
 from bursar.views.measurements import products_of
 
 if TYPE_CHECKING:
@@ -76,12 +77,21 @@ class Bid:
     law: ErrorLaw
 
 
+Bids = dict[Goal, Bid | None]
+
+
 @dataclass(frozen=True, eq=False)
 class RememberedPlan:
     """A plan that was made before, and what it came to for goals that were asked before: a function of these alone."""
 
     planned: Planned | None
-    bids: dict[Goal, Bid | None] = field(default_factory=dict)
+    beside: Callable[[], Planned | None]  # makes the plan for where the number of all rows is public
+    bids: Bids = field(default_factory=dict)
+    bids_beside: Bids = field(default_factory=dict)
+
+    @cached_property
+    def beside_total(self) -> Planned | None:
+        return self.beside()
 
 
 class Strategy(Proposer):
@@ -103,36 +113,46 @@ class Strategy(Proposer):
         if _different_values(workload) > MOST_VALUES_PER_ROW * workload.rows:
             return []
         remembered = self._recall(workload, views.domain, views.mode, _beta(request.goal, views.mode))
-        if remembered.planned is None:
-            return []
-        if request.goal not in remembered.bids:
-            remembered.bids[request.goal] = _bid(remembered.planned, request.goal)
-        bid = remembered.bids[request.goal]
+        total = PublicTotal.of(views)
+        offers = [self._offer(remembered.planned, remembered.bids, None, request.goal, views)]
+        if total is not None:
+            offers.append(self._offer(remembered.beside_total, remembered.bids_beside, total, request.goal, views))
+        return [offer for offer in offers if offer is not None]
+
+    def _offer(
+        self, planned: Planned | None, bids: Bids, total: PublicTotal | None, goal: Goal, views: Views
+    ) -> Offer | None:
+        if planned is None:
+            return None
+        if goal not in bids:
+            bids[goal] = _bid(planned, goal)
+        bid = bids[goal]
         if bid is None:
-            return []
+            return None
         events = tuple(Measured(strategy=part, noise=noise, version=views.version) for part, noise in bid.measured)
+        events += () if total is None else total.events
         try:
             price = Price(events=events, at_most=views.price(events))
         except BudgetError:
-            return []
-        plan = remembered.planned.plan
+            return None
+        plan = planned.plan
         best = "" if plan.ratio is None else f", error within {_digits(plan.ratio)} of the least possible"
-        return [
-            Offer(
-                proposer=self.name,
-                price=price,
-                law=bid.law,
-                run=partial(_measure, remembered.planned, bid),
-                buys=sum(part.rows for part, _ in bid.measured),
-                note=f"{plan.kind} strategy, {plan.noise_kind.value} noise{best}",
-            )
-        ]
+        beside = "" if total is None else ", beside the number of all rows, which is public"
+        return Offer(
+            proposer=self.name,
+            price=price,
+            law=bid.law,
+            run=partial(_measure, planned, bid, total),
+            buys=sum(part.rows for part, _ in bid.measured),
+            note=f"{plan.kind} strategy, {plan.noise_kind.value} noise{best}{beside}",
+        )
 
     def _recall(self, workload: LinearMap, domain: Domain, mode: Mode, beta: float | None) -> RememberedPlan:
         """The plan of a workload; None in it where no plan is known, or none that gains anything."""
         key = (workload.digest, domain.digest, mode, beta)
         if key not in self._known:
-            self._known[key] = RememberedPlan(_plan(workload, domain, mode, beta))
+            planned = _plan(workload, domain, mode, beta)
+            self._known[key] = RememberedPlan(planned, partial(_beside_total, planned, workload, domain))
             while len(self._known) > 1 and (len(self._known) > REMEMBERED_PLANS or self._bytes() > REMEMBERED_BYTES):
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
@@ -147,8 +167,13 @@ def _digits(ratio: float) -> str:
     return f"{ratio:.3g}" if ratio >= 1.01 else f"{ratio:.4g}"
 
 
-def _measure(planned: Planned, bid: Bid, verbs: Verbs) -> Estimate:
+def _beside_total(planned: Planned | None, workload: LinearMap, domain: Domain) -> Planned | None:
+    return planned.beside_total(workload, domain) if isinstance(planned, ExplicitPlan) else None
+
+
+def _measure(planned: Planned, bid: Bid, total: PublicTotal | None, verbs: Verbs) -> Estimate:
     values = [verbs.measure(part, noise).values for part, noise in bid.measured]
+    values += [] if total is None else [total.values(verbs)]
     return Estimate(values=planned.estimate(values, bid.unit), law=bid.law)
 
 

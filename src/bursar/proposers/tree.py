@@ -219,5 +219,5 @@ def _in_steps(losses: Reals, level: float) -> Reals:
 
 def _losses(after: Reconstruction) -> Reals:
     """The loss of each merged cell, from everything known on its columns."""
-    each = np.array([1 / noise.scale for noise in after.noises])
+    each = after.noisy / np.array([noise.scale for noise in after.noises])
     return np.asarray(each @ np.abs(after.rows / np.sqrt(after.state.cells)))

@@ -2,8 +2,9 @@
 
     product          a Kronecker product of masks: the product of the factors' optima (`kronecker`)
     joint            a few products over at most 4096 merged joint cells: the optimum (`optimal`)
-    marginals        tables over any number of columns: the residual basis (`marginals`), or weighted tables (Laplace)
+    marginals        tables over any number of columns: the residual basis (`marginals`), or tables (Laplace)
     range-marginals  the same queries per column wherever it is used, over a large domain: the residual basis
+    apart            other products over more cells: each by its own optimum
     sines            all ranges or prefix sums of a long column: the sine transform (`ranges`)
     nothing          queries that are zero everywhere: no strategy is needed
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -164,8 +165,8 @@ def best_strategy(
     `gap` is the relative duality gap to which dense optima are sought. With `beta` the largest error of a query but for
     that chance is to be small, not the mean square of all errors; for Laplace noise, and for queries that are not
     listed, no such strategies are known, and `beta` makes no difference.
-    Edge cases: an all-zero workload needs nothing. A workload that no structure fits and that spans more than 4096
-    merged cells is refused, and says so.
+    Edge cases: an all-zero workload needs nothing. A product with more than 4096 merged cells in one column is
+    refused, and says so.
     """
     beta = None if mode is Mode.PURE else beta
     if isinstance(workload, LineWorkload):
@@ -277,8 +278,44 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     if seen is not None and all(_identity(mask.steps) for mask in seen.values()):
         return _stacked_tables(nonempty, seen, mode, beta)
     if seen is not None and mode is not Mode.PURE and _joint_cells(seen) > SMALL_JOINT:
-        return _stacked_residuals(nonempty, seen, gap, beta)
-    return _kronecker("joint", kronecker([merged_products(nonempty)], power=_power(mode), gap=gap, beta=beta), mode)
+        plans = [_stacked_residuals(nonempty, seen, gap, beta), _apart(nonempty, mode, gap)]
+        return min(plans, key=lambda plan: plan.variances(1.0).sum() if beta is None else plan.variances(1.0).max())
+    try:
+        merged = merged_products(nonempty)
+    except QueryError:  # too many cells for one matrix
+        return _apart(nonempty, mode, gap)
+    return _kronecker("joint", kronecker([merged], power=_power(mode), gap=gap, beta=beta), mode)
+
+
+def _apart(products: Sequence[Product], mode: Mode, gap: float) -> StrategyPlan:
+    """Every product by its own strategy, with the shares of the budget that make the sum of variances least.
+
+    With t the sums of variances at a unit of one, that is a share in proportion to t^(1/3) (pure), or to t^(1/2)
+    (concentrated, where shares of the squared sensitivity add up).
+    """
+    plans = [_product(product, mode, gap) for product in products]
+    each = [np.zeros(0) if plan.answers is None else plan.answers.variances() for plan in plans]
+    sums = np.array([variances.sum() for variances in each])
+    shares = np.cbrt(sums) if mode is Mode.PURE else np.sqrt(sums)
+    shares = shares / shares.sum()
+    widened = 1 / np.where(shares > 0, shares if mode is Mode.PURE else np.sqrt(shares), 1.0)
+    parts = tuple(
+        StrategyPart(map=part.map, scale=part.scale * factor)
+        for plan, factor in zip(plans, widened.tolist(), strict=True)
+        for part in plan.parts
+    )
+
+    def estimate(values: Sequence[Integers]) -> Reals:
+        left = iter(values)
+        return _joined(
+            plan.answers.estimate([next(left) for _ in plan.parts]) for plan in plans if plan.answers is not None
+        )
+
+    answers = Answers(
+        variances=lambda: _joined(own * factor**2 for own, factor in zip(each, widened.tolist(), strict=True)),
+        estimate=estimate,
+    )
+    return StrategyPlan(kind="apart", mode=mode, parts=parts, ratio=None, source=None, answers=answers)
 
 
 def _per_column(products: Sequence[Product]) -> dict[str, Mask] | None:
@@ -310,16 +347,18 @@ def _stacked_tables(products: Sequence[Product], seen: dict[str, Mask], mode: Mo
                 variances=lambda: _joined(
                     np.full(product.rows, made.variance(number)) for number, product in enumerate(products)
                 ),
-                estimate=lambda values: _joined(
-                    _in_order(
-                        made.estimate(number, np.asarray(values[made.source[number]], np.float64)), product, names
-                    )
-                    for number, product in enumerate(products)
-                ),
+                estimate=partial(_from_tables, made, products, names),
             ),
         )
     columns = [every_value(n, s) for n, s in zip(names, sizes, strict=True)]
     return _by_residuals("marginals", columns, products, names, beta)
+
+
+def _from_tables(
+    tables: MeasuredTables, products: Sequence[Product], names: tuple[str, ...], values: Sequence[Integers]
+) -> Reals:
+    parts = tables.parts(values)
+    return _joined(_in_order(tables.estimate(n, parts), product, names) for n, product in enumerate(products))
 
 
 def _stacked_residuals(

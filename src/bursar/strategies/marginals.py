@@ -14,6 +14,7 @@ With Laplace noise tables are measured themselves (`laplace_marginals`).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -357,59 +358,185 @@ def _own_variance(column: ResidualColumn) -> Reals:
 COVERED_SETS = 2000
 """Most marginals among which larger ones are sought to answer smaller ones."""
 
+LARGEST_TABLE = 2**20
+"""Most cells of a table that nobody asked for."""
+
+MOST_JOINED = 12
+"""Most tables of which pairs are tried as one: each pair takes a search of a millisecond or two."""
+
+TABLE_STEPS, TABLE_GAP = 200, 1e-5
+"""Most steps of the search for scales, and the relative gain below which it ends."""
+
+NEGLIGIBLE_TABLE = 1e-3
+"""A table with less than this share of another's budget is not measured: larger ones tell what it does."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeasuredTables:
-    """Tables, their scales at sum 1/b = 1, and the table that answers each marginal."""
+    """Tables, their scales at sum 1/b = 1, and least squares over all of them.
+
+    The cells of a table have independent noise of one variance, so its projections onto the residuals of different sets
+    of columns are independent: least squares weighs, for each set S by itself, the tables B that have the columns of S,
+    each by its precision there, 1 / (b^2 times the number of cells of B for one of S).
+    """
 
     sizes: tuple[int, ...]
     marginals: tuple[Set, ...]
     tables: tuple[Set, ...]
     scales: Reals
-    source: tuple[int, ...]
 
     def variance(self, marginal: int) -> float:
-        """Of each count of a marginal, over the variance of a draw of scale one: cells added up, times b^2."""
-        table = self.source[marginal]
-        added = math.prod(self.sizes[i] for i in self.tables[table] if i not in self.marginals[marginal])
-        return added * float(self.scales[table]) ** 2
+        """Of each count of a marginal, over the variance of a draw of scale one: the sum of its residuals' parts."""
+        members = self.marginals[marginal]
+        cells = _cells(self.sizes, members)
+        parts = [
+            math.prod(self.sizes[i] - 1 for i in S) / (self._precisions[S] * (cells / _cells(self.sizes, S)))
+            for S in _subsets(members)
+        ]
+        return sum(parts) / cells
 
-    def estimate(self, marginal: int, values: Reals) -> Reals:
-        """The counts of a marginal from the values of its table."""
-        table = self.tables[self.source[marginal]]
-        gone = tuple(axis for axis, i in enumerate(table) if i not in self.marginals[marginal])
-        counts: Reals = values.reshape([self.sizes[i] for i in table]).sum(axis=gone)
-        return counts.ravel()
+    def parts(self, values: Sequence[Reals | Integers]) -> dict[Set, Reals]:
+        """What all tables say about the counts over each set of columns, of which only the residual will be used."""
+        said: dict[Set, Reals] = {}
+        for table, scale, numbers in zip(self.tables, self.scales.tolist(), values, strict=True):
+            grid = np.asarray(numbers, np.float64).reshape([self.sizes[i] for i in table])
+            for S in _subsets(table):
+                counts = grid.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in S))
+                weight = 1 / (scale**2 * (grid.size / counts.size) * self._precisions[S])
+                said[S] = said.get(S, 0.0) + weight * counts
+        return said
+
+    def estimate(self, marginal: int, parts: Mapping[Set, Reals]) -> Reals:
+        """The counts of a marginal from the `parts` of the measured values."""
+        members = self.marginals[marginal]
+        result = np.zeros([self.sizes[i] for i in members])
+        for S in _subsets(members):
+            part = parts[S]
+            for axis in range(part.ndim):
+                part = part - part.mean(axis=axis, keepdims=True)
+            spread = part.reshape([self.sizes[i] if i in S else 1 for i in members])
+            result += spread * (part.size / result.size)
+        return result.ravel()
 
     def total(self) -> float:
-        cells = [math.prod(self.sizes[i] for i in A) for A in self.marginals]
+        """The sum of the variances of all counts, over that of a draw of scale one."""
+        cells = [_cells(self.sizes, A) for A in self.marginals]
         return sum(count * self.variance(number) for number, count in enumerate(cells))
+
+    @cached_property
+    def _precisions(self) -> dict[Set, float]:
+        found: dict[Set, float] = {}
+        for table, scale in zip(self.tables, self.scales.tolist(), strict=True):
+            for S in _subsets(table):
+                more = 1 / (scale**2 * (_cells(self.sizes, table) / _cells(self.sizes, S)))
+                found[S] = found.get(S, 0.0) + more
+        return found
+
+
+def _cells(sizes: Sequence[int], members: Set) -> int:
+    return math.prod(sizes[i] for i in members)
 
 
 def laplace_marginals(sizes: Sequence[int], marginals: Sequence[Set]) -> MeasuredTables:
-    """The better of measuring every marginal and measuring only those that are contained in no other.
+    """Tables to measure for marginals, with the least sum of all counts' variances that is found.
 
-    Every row of data falls into one cell of each table, so tables with scales b_B cost sum 1/b_B. For given tables and
-    given numbers of answers c_B taken from each, sum c_B b_B^2 is least for b_B proportional to c_B^(-1/3).
+    Every row of data falls into one cell of each table, so tables with scales b_B cost sum 1/b_B. The search begins
+    with all marginals, with those that are contained in no other, and with the one table of all columns, and goes on
+    by joining two tables or leaving one out.
+
+    Guarantees: no worse than counting every cell, where these are few enough to count.
     """
+    search = _TableSearch(tuple(sizes), tuple(marginals))
     listed = tuple(dict.fromkeys(marginals))
-    choices = [_measured(tuple(sizes), tuple(marginals), listed)]
+    choices = [search.best(listed)]
     if len(listed) <= COVERED_SETS:
         largest = tuple(A for A in listed if not any(set(A) < set(B) for B in listed))
-        if len(largest) < len(listed):
-            choices.append(_measured(tuple(sizes), tuple(marginals), largest))
-    return min(choices, key=MeasuredTables.total)
+        choices += [search.best(largest)] if len(largest) < len(listed) else []
+    every = tuple(sorted({i for A in listed for i in A}))
+    if _cells(sizes, every) <= LARGEST_TABLE:
+        choices.append(search.best((every,)))
+    _, tables, u = min((search.improved(*choice) for choice in choices), key=lambda choice: choice[0])
+    return MeasuredTables(sizes=search.sizes, marginals=search.marginals, tables=tables, scales=1 / u)
 
 
-def _measured(sizes: tuple[int, ...], marginals: tuple[Set, ...], tables: tuple[Set, ...]) -> MeasuredTables:
-    place = {table: number for number, table in enumerate(tables)}
-    cells = [math.prod(sizes[i] for i in table) for table in tables]
-    source = []
-    for A in marginals:
-        above = [place[A]] if A in place else [n for n, B in enumerate(tables) if set(A) <= set(B)]
-        source.append(min(above, key=lambda n: cells[n]))
-    answers = np.bincount(source, minlength=len(tables)) * np.array(cells, np.float64)
-    shares = np.cbrt(answers)
-    return MeasuredTables(
-        sizes=sizes, marginals=marginals, tables=tables, scales=shares.sum() / shares, source=tuple(source)
-    )
+Choice = tuple[float, tuple[Set, ...], Reals]
+"""The sum of variances, the tables, and one over the scale of each."""
+
+
+class _TableSearch:
+    """Scales for given tables: the sum of variances is sum_S c_S / p_S over the residual sets S of the marginals.
+
+    With u_B = 1/b_B, p_S = sum over B with S <= B of u_B^2 / n_(B - S), and c_S = sum over A with S <= A of
+    prod_S (n_i - 1) / n_(A - S).
+    """
+
+    def __init__(self, sizes: tuple[int, ...], marginals: tuple[Set, ...]) -> None:
+        self.sizes, self.marginals = sizes, marginals
+        self.amounts: dict[Set, float] = {}
+        for A in marginals:
+            for S in _subsets(A):
+                share = math.prod(sizes[i] - 1 for i in S) / (_cells(sizes, A) / _cells(sizes, S))
+                self.amounts[S] = self.amounts.get(S, 0.0) + share
+        self.place = {S: number for number, S in enumerate(self.amounts)}
+        self.tried: dict[tuple[Set, ...], Choice] = {}
+
+    def best(self, tables: tuple[Set, ...]) -> Choice:
+        """The scales with the least sum of variances that is found for the tables, or for those that are worth it.
+
+        At the least sum u_B g_B is the same for all tables, g_B = sum_S c_S / (p_S^2 n_(B - S)). For tables with no set
+        in common that is u_B^-3 times a constant, so u_B (u_B g_B)^(1/3) is the solution; for others it is a step.
+        """
+        tables = tuple(sorted(set(tables)))
+        if tables not in self.tried:
+            found, (least, u) = tables, self._scales(tables, np.ones(len(tables)))
+            kept = u > NEGLIGIBLE_TABLE * u.max()
+            if not kept.all():
+                found = tuple(itertools.compress(tables, kept))
+                least, u = self._scales(found, u[kept])
+            self.tried[tables] = least, found, u
+        return self.tried[tables]
+
+    def _scales(self, tables: tuple[Set, ...], start: Reals) -> tuple[float, Reals]:
+        shares, amounts = self._shares(tables), np.array(list(self.amounts.values()))
+        u = start / start.sum()
+        least, best = math.inf, u
+        for _ in range(TABLE_STEPS):
+            precisions = np.asarray(shares.T @ np.square(u))
+            total = float((amounts / precisions).sum())
+            if total >= least * (1 - TABLE_GAP):
+                break
+            least, best = total, u
+            u = u * np.cbrt(u * (shares @ (amounts / np.square(precisions))))
+            u = u / u.sum()
+        return least, best
+
+    def improved(self, least: float, tables: tuple[Set, ...], u: Reals) -> Choice:
+        """The best that joining two tables into one, or leaving one out, leads to."""
+        while 1 < len(tables) <= MOST_JOINED:
+            options = [
+                tuple(sorted({*(C for C in tables if C not in gone), *new}))
+                for A, B in itertools.combinations(tables, 2)
+                for joined in [tuple(sorted({*A, *B}))]
+                if _cells(self.sizes, joined) <= LARGEST_TABLE
+                for gone, new in [((A, B), (joined,)), ((), (joined,)), ((A,), (joined,)), ((B,), (joined,))]
+            ]
+            options += [tuple(C for C in tables if C != A) for A in tables]
+            found = min((self.best(option) for option in options if self._cover(option)), key=lambda each: each[0])
+            if found[0] >= least * (1 - TABLE_GAP):
+                break
+            least, tables, u = found
+        return least, tables, u
+
+    def _cover(self, tables: tuple[Set, ...]) -> bool:
+        return all(any(set(A) <= set(B) for B in tables) for A in self.marginals)
+
+    def _shares(self, tables: tuple[Set, ...]) -> scipy.sparse.csr_array:
+        """1 / n_(B - S) for each table and each residual set that it has."""
+        entries = [
+            (number, self.place[S], _cells(self.sizes, S) / _cells(self.sizes, table))
+            for number, table in enumerate(tables)
+            for S in _subsets(table)
+            if S in self.place
+        ]
+        rows, places, shares = zip(*entries, strict=True)
+        return scipy.sparse.csr_array((shares, (rows, places)), shape=(len(tables), len(self.place)))

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.arrays import Reals
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Mode
 from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
@@ -34,6 +34,9 @@ MOST_SOUGHT = 64
 
 BRANCHINGS = (4, 8, 16)
 
+NEAR_WORST, MOST_WORST = 0.5, 16
+"""Beside a known total, questions of this share of the largest variance may be the worst; so many of them are tried."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneColumn:
@@ -46,6 +49,44 @@ class OneColumn:
     def weighed(self, queries: Reals) -> Reals:
         """Queries over the cells (on the last axis) as weights on the rows."""
         return queries if self.inverse is None else queries @ self.inverse
+
+    @cached_property
+    def parts(self) -> ColumnParts:
+        """What a question may ask of the column, as far as it can be the worst beside a known total."""
+        size = self.mask.sizes[0]
+        if self.inverse is None:  # any set of values: how many there are is all that matters
+            highs = np.arange(1, size + 1)
+            return ColumnParts(size, np.zeros_like(highs), highs, highs.astype(float), highs / size)
+        covariance = self.inverse @ self.inverse.T
+        corner = np.pad(covariance.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+        lows, highs = np.triu_indices(size + 1, 1)
+        spread = corner.diagonal()[highs] + corner.diagonal()[lows] - 2 * corner[lows, highs]
+        shared = np.square(corner[-1][highs] - corner[-1][lows]) / (spread * corner[-1, -1])
+        best = _frontier(spread, shared)
+        return ColumnParts(size, lows[best], highs[best], spread[best], np.minimum(shared[best], 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnParts:
+    """Ranges of a column, with their variances and how much of each the column's total explains."""
+
+    size: int
+    lows: Integers
+    highs: Integers
+    spread: Reals
+    shared: Reals
+
+    def queries(self, picked: Integers) -> Reals:
+        cells = np.arange(self.size)
+        inside = (self.lows[picked][:, None] <= cells) & (cells < self.highs[picked][:, None])
+        return inside.astype(np.float64)
+
+
+def _frontier(spread: Reals, shared: Reals) -> Integers:
+    """Which entries no other one has both a larger spread and a smaller share than."""
+    order = np.lexsort((shared, -spread))
+    least = np.minimum.accumulate(np.append(np.inf, shared[order]))[:-1]
+    return order[shared[order] < least]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,6 +113,45 @@ class Universal:
         for column in self.columns:
             result = np.multiply.outer(result, column.worst).ravel()
         return result
+
+    def beside_total(self, weights: Reals) -> tuple[Reals, Reals]:
+        """The weights on the rows and on the total, where the number of rows is known exactly.
+
+        With x the cells as the rows give them and C their covariance, w.x + b (total - 1.x) has the least variance for
+        b = w C 1 / 1 C 1. As A^+ A^+T = C, both are products of weights on the rows.
+        """
+        everybody = self._weights(Product(()))[0]
+        share = weights @ everybody / float(everybody @ everybody)
+        return weights - np.multiply.outer(share, everybody), np.asarray(share)
+
+    @cached_property
+    def worst_beside_total(self) -> Reals:
+        """Questions of the family, as weights on the rows, of which one is about the worst where the total is known.
+
+        Each column's part of a question has a variance s and a covariance t with the column's total, whose variance is
+        v. Variances and covariances multiply, so the question has the variance prod s (1 - prod r), r = t^2/(s v): the
+        largest is among products of parts that no other has a larger s and a smaller r than. Noise that is not normal
+        makes some question near the largest variance the worst.
+        Edge cases: none where the total tells everything.
+        """
+        spread, shared, picked = np.ones(1), np.ones(1), np.zeros((1, 0), np.int64)
+        parts = [column.parts for column in self.columns]
+        for part in parts:
+            spread = np.multiply.outer(spread, part.spread).ravel()
+            shared = np.multiply.outer(shared, part.shared).ravel()
+            before, here = np.divmod(np.arange(len(spread)), len(part.spread))
+            picked = np.column_stack([picked[before], here])
+            best = _frontier(spread, shared)
+            spread, shared, picked = spread[best], shared[best], picked[best]
+        variances = spread * (1 - shared)
+        order = np.argsort(-variances, kind="stable")
+        near = order[variances[order] > NEAR_WORST * variances.max()]
+        chosen = near[np.unique(np.linspace(0, len(near) - 1, MOST_WORST).astype(np.int64))] if len(near) else near
+        rows = [np.ones((len(chosen), 1))]
+        for column, part, own in zip(self.columns, parts, picked[chosen].T, strict=True):
+            own_rows = column.weighed(part.queries(own))
+            rows.append((rows[-1][:, :, None] * own_rows[:, None, :]).reshape(len(chosen), -1))
+        return self.beside_total(rows[-1])[0]
 
     def weights(self, queries: LinearMap) -> Reals:
         """How least squares weighs the measured rows for each query; every query on these columns is determined."""

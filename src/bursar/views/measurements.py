@@ -87,6 +87,13 @@ class Measurements:
                 self.blocks[self.domain.ordered(product.attrs)].append(finer)
             start += product.rows
 
+    @property
+    def total(self) -> int | None:
+        """The number of rows, where the log has it with next to no noise."""
+        record = self.finest.get(ALL_ROWS.digest)
+        exact = record is not None and Block(ALL_ROWS, record.values, noise_of(record)).exact_total
+        return int(record.values[0]) if record is not None and exact else None
+
     def sets_above(self, columns: Columns) -> list[Columns]:
         """Column sets whose joint cells could determine a question on `columns`, the smallest domain first."""
         if columns not in self.above:

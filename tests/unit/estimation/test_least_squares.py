@@ -291,3 +291,71 @@ def answered(known: Reconstruction, queries: Product) -> np.ndarray:
     assert estimate is not None
     assert isinstance(estimate.law, WeightedRows)
     return np.array([estimate.values, estimate.law.variances])
+
+
+EXACT = Noise(kind=NoiseKind.LAPLACE, scale=2.0**-6)
+
+
+def given_total(rows: np.ndarray, variances: np.ndarray, queries: np.ndarray) -> np.ndarray | None:
+    """Variances of the best estimates where the sum of all cells is known, over all cells but the last."""
+    rows, queries = rows[:, :-1] - rows[:, -1:], queries[:, :-1] - queries[:, -1:]
+    if np.linalg.matrix_rank(np.concatenate([rows, queries]), tol=1e-9) > np.linalg.matrix_rank(rows, tol=1e-9):
+        return None
+    information = np.linalg.pinv((rows.T / variances) @ rows, rcond=1e-12)
+    return np.einsum("ij,jk,ik->i", queries, information, queries)
+
+
+@quick
+@given(
+    st.lists(st.tuples(products(DOMAIN), noises), min_size=0, max_size=5),
+    maps(DOMAIN),
+    st.integers(0, 2**20),
+    st.integers(0, 5),
+)
+def test_an_exact_total_is_a_constraint(measured: Measured, queries: LinearMap, seed: int, place: int) -> None:
+    """Wherever it comes in the log, answers are exact without noise, and have the least variance that it allows."""
+    cells = np.random.default_rng(seed).integers(0, 1000, 12)
+    log = list(measured)
+    log.insert(place, (Product(()), EXACT))
+    found = learnt(log, [(spelt(product) @ cells).astype(np.int64) for product, _ in log])
+    rows = np.concatenate([np.zeros((0, 12)), *(spelt(product) for product, _ in measured)])
+    variances = np.concatenate([np.zeros(0), *(np.full(p.rows, noise.variance()) for p, noise in measured)])
+    least, estimate = given_total(rows, variances, spelt(queries)), found.answer(queries)
+    if estimate is None:
+        return  # a row of zeros may cut through merged cells
+    assert least is not None
+    assert isinstance(estimate.law, WeightedRows)
+    np.testing.assert_allclose(estimate.values, spelt(queries) @ cells, atol=1e-6)
+    np.testing.assert_allclose(estimate.law.variances, least, atol=1e-7 * (1 + least.max(initial=0)))
+    quickly = found.answered(queries)
+    assert quickly is not None
+    np.testing.assert_allclose(quickly.values, estimate.values, atol=1e-6)
+
+
+def test_half_of_the_cells_has_the_variance_of_a_quarter_of_them() -> None:
+    domain = domain_of(x=128)
+    cells = np.arange(128) ** 2
+    found = Reconstruction(domain, ("x",))
+    found.add(Block(Product((Mask(("x",), (128,), Steps.identity(128)),)), cells, NOISE))
+    found.add(Block(Product(()), np.array([cells.sum()]), EXACT))
+    for size, variance in ((64, 32), (128, 0), (1, 127 / 128), (127, 127 / 128), (32, 24)):
+        query = Product((Mask(("x",), (128,), Steps.ranges(np.array([0]), np.array([size]), 128)),))
+        for estimate in (found.answer(query), found.quick(query)):
+            assert estimate is not None
+            assert estimate.values[0] == pytest.approx(cells[:size].sum())
+            assert estimate.law.mean_square() == pytest.approx(variance * NOISE.variance(), abs=1e-6)
+
+
+def test_the_noise_of_an_exact_total_is_in_the_law() -> None:
+    """Beside a noise of its own it would change no tail that can be computed; as a chance it is counted in."""
+    found = Reconstruction(domain_of(x=6), ("x",))
+    found.add(Block(Product((Mask(("x",), (6,), Steps.identity(6)),)), np.zeros(6, np.int64), NOISE))
+    found.add(Block(Product(()), np.zeros(1, np.int64), EXACT))
+    query = Product((Mask(("x",), (6,), Steps.ranges(np.array([0]), np.array([2]), 6)),))
+    weights = found.weights_of(query)
+    assert weights is not None
+    law, beside = found.law_of(weights), WeightedRows(weights=weights, noises=list(found.noises))
+    assert law.chance >= 2 * np.exp(-64) / (1 + np.exp(-64))
+    for alpha in (3.0, 9.0, 20.0):
+        assert law.tail(alpha, 0.0) == pytest.approx(beside.tail(alpha, 0.0), rel=1e-6)
+    np.testing.assert_allclose(law.half_widths(0.01), beside.half_widths(0.01), rtol=1e-6)

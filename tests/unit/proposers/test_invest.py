@@ -64,7 +64,9 @@ def test_an_investment_on_top_has_the_law_it_says() -> None:
     request = db.engine.prepare("SELECT COUNT(*) FROM people WHERE age BETWEEN 2 AND 8", Wanted(rmse=6), None)
     plan = universal(DOMAIN, ("age",), Mode.CONCENTRATED)
     assert plan is not None
-    made = on_top(plan, db.engine.planner.views().reconstructions.on(("age",)), request.workload.map, request.goal)
+    made = on_top(
+        plan, db.engine.planner.views().reconstructions.on(("age",)), request.workload.map, request.goal, None
+    )
     assert made is not None
     assert isinstance(made.law, TopUpLaw)
     assert made.law.mean_square() == pytest.approx(36, rel=1e-3)

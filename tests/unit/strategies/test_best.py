@@ -197,22 +197,9 @@ TOO_LARGE: dict[str, tuple[LinearMap | LineWorkload, Mode]] = {
         Product((Mask(("a",), (5001,), Steps.ranges(np.arange(5000), np.arange(2, 5002), 5001)),)),
         Mode.CONCENTRATED,
     ),
-    "many cells together": (
-        Stack((Product((all_ranges("a", 100), values("b", 100))), Product((values("a", 100),)))),
-        Mode.CONCENTRATED,
-    ),
     "a long column under Laplace": (
         LineWorkload(family=RangeFamily.RANGES, column="a", cells=5000, max_rows=10),
         Mode.PURE,
-    ),
-    "a billion cells in one query": (
-        Stack(
-            (
-                Product(tuple(Mask((n,), (1000,), Steps.ranges([1], [500], 1000)) for n in "abc")),
-                Product((Mask(("a",), (1000,), Steps.ranges([7], [900], 1000)),)),
-            )
-        ),
-        Mode.CONCENTRATED,
     ),
 }
 
@@ -222,6 +209,39 @@ def test_what_is_too_large_is_refused_in_words(name: str) -> None:
     workload, mode = TOO_LARGE[name]
     with pytest.raises(QueryError, match=r"are possible|computed for|too many"):
         best_strategy(workload, mode)
+
+
+APART: dict[str, Stack] = {
+    "ranges of one column beside its values": Stack(
+        (Product((all_ranges("a", 100), values("b", 100))), Product((values("a", 100),)))
+    ),
+    "a billion cells in one query": Stack(
+        (
+            Product(tuple(Mask((n,), (1000,), Steps.ranges([1], [500], 1000)) for n in "abc")),
+            Product((Mask(("a",), (1000,), Steps.ranges([7], [900], 1000)),)),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+@pytest.mark.parametrize("name", APART)
+def test_products_over_too_many_cells_together_are_measured_apart(name: str, mode: Mode) -> None:
+    """The budget is shared out exactly, so that the sum of variances is least: an even split is worse."""
+    workload = APART[name]
+    plan = best_strategy(workload, mode)
+    assert plan.kind == "apart"
+    alone = [best_strategy(part, mode) for part in workload.parts]
+    power = 1 if mode is Mode.PURE else 2
+    shares = [own.parts[0].scale / part.scale for own, part in zip(alone, plan.parts, strict=True)]
+    assert sum(share**power for share in shares) == pytest.approx(1)
+    sums = np.array([own.variances(1.0).sum() for own in alone])
+    assert plan.variances(1.0).sum() == pytest.approx((sums / np.square(shares)).sum())
+    assert plan.variances(1.0).sum() <= (1 + 1e-9) * sums.sum() * len(sums) ** (2 / power)
+    assert plan.answers is not None
+    counts = [np.arange(part.map.rows) for part in plan.parts]
+    expected = [own.answers.estimate([each]) for own, each in zip(alone, counts, strict=True) if own.answers]
+    np.testing.assert_allclose(plan.answers.estimate(counts), np.concatenate(expected))
 
 
 def test_a_strategy_has_no_strategy() -> None:

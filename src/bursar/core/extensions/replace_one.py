@@ -46,7 +46,7 @@ class ReplaceOne:
 
     def add(self, footprints: Iterable[Footprint]) -> None:
         listed = list(footprints)
-        self.around.add(listed)
+        self.around.add(filter(self._tells, listed))
         self.parts, self.factor = self._with(listed), self._factor(listed)
 
     def copy(self) -> ReplaceOne:
@@ -60,11 +60,15 @@ class ReplaceOne:
         parts, factor = self._with(listed), self._factor(listed)
         spent = [0] * self.domain.partitions
         wide = any(pairs.joint is None for pairs in parts.values())
-        around = self.around.spent_by_partition(listed) if wide else spent
+        around = self.around.spent_by_partition(filter(self._tells, listed)) if wide else spent
         for place, pairs in parts.items():
             bound = min(factor * around[place], pairs.by_set)
             spent[place] = bound if pairs.joint is None else pairs.joint
         return spent
+
+    def _tells(self, footprint: Footprint) -> bool:
+        """Whether two cells can be told apart at all: not by the count of all rows, which adds to no bound."""
+        return any(footprint.norm.columns) or any(each.largest for each, _ in self._changes(footprint, self.domain))
 
     def _factor(self, footprints: list[Footprint]) -> int:
         return max([self.factor, *(footprint.norm.pair_factor for footprint in footprints)])

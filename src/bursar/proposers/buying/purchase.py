@@ -277,12 +277,14 @@ class PurchaseProblem:
         if not all(reconstruction.split_by(part) for part in parts) or len(reconstruction.state.cells) > MOST_CELLS:
             return None
         root = np.sqrt(reconstruction.state.cells)
+        free, information = reconstruction.free_of_total, reconstruction.state.information / np.outer(root, root)
         search = PrecisionSearch(
             mode=views.mode,
-            information=reconstruction.state.information / np.outer(root, root),
-            questions=np.concatenate([reconstruction.coordinates(part) for part in products_of(workload)]) / root,
-            candidates=np.concatenate([reconstruction.coordinates(part) for part in products_of(candidates.rows)])
-            / root,
+            information=free(free(information).T),
+            questions=free(np.concatenate([reconstruction.coordinates(part) for part in products_of(workload)]) / root),
+            candidates=free(
+                np.concatenate([reconstruction.coordinates(part) for part in products_of(candidates.rows)]) / root
+            ),
             present=candidates.losses(views.mode),
         )
         return PurchaseProblem(

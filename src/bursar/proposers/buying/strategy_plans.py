@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Reals
-from bursar.core.accounting import Mode, Noise
+from bursar.core.accounting import Mode, Noise, NoiseKind
 from bursar.core.domain import Domain
 from bursar.core.extensions.transform import LARGEST_ROWS
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Product, Steps
 from bursar.errors import GoalError, QueryError
 from bursar.estimation.estimate import NearlyNormal, WeightedRows, meets
-from bursar.estimation.least_squares import Block, Reconstruction
+from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_FAILS, Block, Reconstruction
 from bursar.estimation.sine_columns import SineColumn, law_of, rows_on, within
 from bursar.goal import Goal
 from bursar.tails import near_threshold
-from bursar.views.measurements import products_of
+from bursar.views.measurements import ALL_ROWS, products_of
 
 if TYPE_CHECKING:
     from bursar.strategies.best import StrategyPlan
@@ -43,10 +43,14 @@ TRIAL_UNIT = 2.0**16
 
 @dataclass(frozen=True, eq=False)
 class ExplicitPlan:
-    """A plan whose queries are listed: every answer is a weighted sum of measured rows, with explicit weights."""
+    """A plan whose queries are listed: every answer is a weighted sum of measured rows, with explicit weights.
+
+    With `total` the last row is the exact number of all rows, which is public and no part of the plan.
+    """
 
     plan: StrategyPlan
     weights: Reals  # (queries, measured rows)
+    total: bool = False
 
     @property
     def bytes(self) -> int:
@@ -56,19 +60,22 @@ class ExplicitPlan:
     @property
     def largest_variance(self) -> float:
         """Of a query, at unit one."""
-        return float(self.plan.variances(1.0).max())
+        return float(self._variances.max())
 
     def law(self, unit: float) -> WeightedRows:
         each = [noise for part, noise in self.plan.noises(unit) for _ in range(part.rows)]
-        noises = tuple(noise for noise, keep in zip(each, self._used, strict=True) if keep)
-        return WeightedRows(weights=self.weights[:, self._used], noises=noises)
+        noises = tuple(noise for noise, keep in zip(each, self._used[: len(each)], strict=True) if keep)
+        chance = EXACT_TOTAL_FAILS if self.total else 0.0
+        return WeightedRows(weights=self.weights[:, self._used], noises=noises, chance=chance)
 
     def estimate(self, values: Sequence[NDArray[np.int64]], unit: float) -> Reals:
         result: Reals = self.weights @ np.concatenate(values).astype(np.float64)
         return result
 
     def unit_for_rmse(self, amount: float) -> float:
-        return float(self.plan.unit_for(mean_variance=amount**2)) * (1 - 1e-9)
+        if not self.total:
+            return float(self.plan.unit_for(mean_variance=amount**2)) * (1 - 1e-9)
+        return amount / math.sqrt(float(self._variances.mean())) * (1 - 1e-9)
 
     def unit_for_error(self, goal: Goal) -> float | None:
         """The largest unit of noise that keeps the goal, but for about one per cent.
@@ -76,12 +83,11 @@ class ExplicitPlan:
         Every trial is an exact bound on the tails of all rows, which takes long; so the trials begin next to the unit
         that the saddlepoint approximation gives, and usually end there.
         """
-        scales = np.array([part.scale for part in self.plan.parts for _ in range(part.map.rows)])
-        near = near_threshold(np.abs(self.weights * scales), self.plan.noise_kind, goal.beta)
+        near = near_threshold(np.abs(self.weights * self._scales), self.plan.noise_kind, goal.beta)
         if near == 0:
             return None  # nothing is uncertain, so nothing is bought
         about = goal.amount / near
-        coarse = about * scales[self._used].min() < DISCRETE_BELOW_SCALE
+        coarse = about * self._scales[self._used].min() < DISCRETE_BELOW_SCALE
         tried = (about * share for share in ((*SHARES_ABOVE_UNIT, *SHARES_OF_UNIT) if coarse else SHARES_OF_UNIT))
         return next((unit for unit in tried if self._keeps(unit, goal)), None)
 
@@ -93,7 +99,27 @@ class ExplicitPlan:
 
     @cached_property
     def _used(self) -> NDArray[np.bool_]:
-        return np.asarray(np.abs(self.weights).max(axis=0, initial=0) > 0)
+        return np.asarray(np.abs(self.weights * self._scales).max(axis=0, initial=0) > 0)
+
+    @cached_property
+    def _scales(self) -> Reals:
+        """Of each row's noise at unit one; 0 for the total."""
+        scales = [part.scale for part in self.plan.parts for _ in range(part.map.rows)]
+        return np.array([*scales, 0.0] if self.total else scales)
+
+    @cached_property
+    def _variances(self) -> Reals:
+        """Of each query, at unit one."""
+        if not self.total:
+            return np.asarray(self.plan.variances(1.0))
+        each = 2.0 if self.plan.noise_kind is NoiseKind.LAPLACE else 1.0
+        return np.asarray(each * np.square(self.weights * self._scales).sum(axis=1))
+
+    def beside_total(self, workload: LinearMap, domain: Domain) -> ExplicitPlan | None:
+        """The same rows where the number of all rows is public; None where that does not help."""
+        weights = _weights(self.plan, workload, domain, total=True)
+        helps = weights is not None and np.any(weights[:, -1])
+        return ExplicitPlan(self.plan, weights, total=True) if weights is not None and helps else None
 
 
 def listed(workload: LinearMap, domain: Domain, mode: Mode, beta: float | None = None) -> ExplicitPlan | None:
@@ -110,8 +136,11 @@ def listed(workload: LinearMap, domain: Domain, mode: Mode, beta: float | None =
     return None if weights is None else ExplicitPlan(plan, weights)
 
 
-def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain) -> Reals | None:
-    """How least squares weighs the plan's rows; found by reconstructing from rows that all came out as zero."""
+def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain, *, total: bool = False) -> Reals | None:
+    """How least squares weighs the plan's rows, and with `total` the exact number of all rows, which comes last.
+
+    Found by reconstructing from rows that all came out as zero.
+    """
     columns = domain.ordered([*workload.attrs, *(name for part in plan.parts for name in part.map.attrs)])
     rehearsal = Reconstruction(domain, columns)
     unit = _trial_unit(plan)
@@ -123,6 +152,8 @@ def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain) -> Reals |
             return None  # a map that least squares does not know
         if not all(rehearsal.add(_zeros(product, noise)) for product in products):
             return None
+    if total:
+        rehearsal.add(_zeros(ALL_ROWS, EXACT_TOTAL))
     return rehearsal.weights_of(workload)
 
 

@@ -48,6 +48,13 @@ def test_sizes_are_public() -> None:
     assert spent(everybody, FIRST) == 5
 
 
+def test_public_sizes_widen_no_bound() -> None:
+    """Over too many joint cells for pairs, twice the add-remove profile is the bound: the total takes no part in it."""
+    everybody = Footprint(norm=Product(()).norms(1)[0], units=10**6, version=1)
+    many = footprint({"x": np.eye(3000, dtype=int)[:1500]}, 5), footprint({"a": [[1, 1, 0, 0]]}, 3)
+    assert spent(*many) == spent(everybody, *many) < 100
+
+
 def test_a_histogram_costs_twice_and_disjoint_people_add_up() -> None:
     assert spent(EYE) == 10
     assert spent(FIRST) == 5
