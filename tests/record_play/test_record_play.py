@@ -55,8 +55,8 @@ from harness.steps import Ask, Choose, Declare, Overtake, Refine, Try
 from harness.twins import GroupsFromTheData, PricesAddRemove, clipped, drawing, drawn_again, exact, sparing
 
 QUICK, FOUND_WITHIN = 25, 50
-HEAVY = int(os.environ.get("BURSAR_SCENES", "10"))
-"""Scenes of each kind in the heavy test. A thousand take the better part of an hour: BURSAR_SCENES=1000."""
+MANY = int(os.environ.get("BURSAR_SCENES", "10"))
+"""Scenes of each kind in the soak test. A thousand take the better part of an hour: BURSAR_SCENES=1000."""
 
 ALIKE = 12
 """Quick scenes of each of the many kinds that all come down to `measure`, where every fault that is planted below shows
@@ -116,10 +116,10 @@ def test_more_neighbours_look_the_same(kind: str) -> None:
     check(kind, range(few(kind), quick(kind)))
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_neighbours_look_the_same(kind: str) -> None:
-    check(kind, range(quick(kind), quick(kind) + HEAVY))
+    check(kind, range(quick(kind), quick(kind) + MANY))
 
 
 @pytest.mark.heavy

@@ -15,7 +15,7 @@ from harness.record_play import faults
 from harness.stage import Under, play
 from harness.steps import Allot, Overtake, Step
 
-FEW, QUICK, HEAVY = 3, 8, 8
+FEW, QUICK, MANY = 3, 8, 8
 SHARES = tuple(
     tuple((name, Fraction(share, 8)) for name, share in (("ann", ann), ("bob", bob)) if share)
     for ann, bob in ((4, 4), (6, 2), (2, 6), (1, 7), (8, 0), (0, 8))
@@ -53,10 +53,10 @@ def test_more_neighbours_look_the_same_under_shares(kind: str) -> None:
     check(kind, range(QUICK))
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "stored"])
 def test_many_neighbours_look_the_same_under_shares(kind: str) -> None:
-    check(kind, range(QUICK, QUICK + HEAVY))
+    check(kind, range(QUICK, QUICK + MANY))
 
 
 @pytest.mark.heavy

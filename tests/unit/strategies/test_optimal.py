@@ -97,8 +97,13 @@ FIGURES = {
 }
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("name", FIGURES)
+ALIKE = {"ranges 64x32", "ranges 16x16x8", "2-way range marginals"}
+"""Long ones, of the same kinds of workload as others."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak if name in ALIKE else pytest.mark.heavy) for name in FIGURES]
+)
 def test_the_figures_at_2048_cells(name: str) -> None:
     make, most, eigen = FIGURES[name]
     V = make()
