@@ -143,14 +143,16 @@ class Bursar:
     @overload
     def batch(
         self, questions: Sequence[str], *, within: Amount = None, confidence: Amount = None, rmse: float | None = None,
-        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None, synthetic: bool = False,
+        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None,
+        horizon: str | int | None = None, synthetic: bool = False,
         key: str | None = None, wait: bool = True, ticket: int | None = None, progress: Progress = silent,
     ) -> Batch: ...  # fmt: skip
 
     @overload
     def batch(
         self, questions: None = None, *, within: Amount = None, confidence: Amount = None, rmse: float | None = None,
-        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None, synthetic: bool = False,
+        epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None,
+        horizon: str | int | None = None, synthetic: bool = False,
         key: str | None = None, wait: bool = True, ticket: int | None = None, progress: Progress = silent,
     ) -> OpenBatch: ...  # fmt: skip
 
@@ -164,6 +166,7 @@ class Bursar:
         epsilon: float | None = None,
         rho: float | None = None,
         max_cost: float | None = None,
+        horizon: str | int | None = None,
         synthetic: bool = False,
         key: str | None = None,
         wait: bool = True,
@@ -177,7 +180,7 @@ class Bursar:
         """
         goal = Wanted(
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
-            synthetic=synthetic,
+            horizon=horizon, synthetic=synthetic,
         )  # fmt: skip
         collected = OpenBatch(self.engine, goal, key=key, wait=wait, ticket=ticket, progress=progress)
         if questions is None:
