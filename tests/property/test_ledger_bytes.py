@@ -183,8 +183,8 @@ def test_without_a_directory_a_vanished_secret_would_go_unnoticed(
     assert sample.read(files, verify=False)["secrets"] != sample.expected["secrets"]
 
 
-@pytest.mark.heavy
-def test_every_used_byte_of_the_file(sample: Sample) -> None:
-    used = [int(n) for n in np.flatnonzero(np.frombuffer(sample.closed["ledger.sqlite"], np.uint8))]
+@pytest.mark.parametrize("every", [pytest.param(7, marks=pytest.mark.heavy), pytest.param(1, marks=pytest.mark.soak)])
+def test_the_used_bytes_of_the_file(sample: Sample, every: int) -> None:
+    used = [int(n) for n in np.flatnonzero(np.frombuffer(sample.closed["ledger.sqlite"], np.uint8))[::every]]
     found_out = sum(not sample.survives(sample.closed, "ledger.sqlite", n, 1 << n % 8) for n in used)
     assert found_out > 0.9 * len(used)
