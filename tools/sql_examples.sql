@@ -56,7 +56,7 @@ SELECT QUANTILE(age, 0.25) AS quarter FROM people
 
 -- # Arithmetic
 -- On counts, sums, averages and constants: sums, differences, multiples, and one ratio. The error follows from the errors
--- of the parts.
+-- of the parts; that of a ratio from their joint law, where an answer has no other outputs.
 
 -- a share, here in percent; NULLIF is not needed and does no harm
 SELECT 100.0 * COUNT(*) FILTER (WHERE member = TRUE) / NULLIF(COUNT(*), 0) AS percent FROM people

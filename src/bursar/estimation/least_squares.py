@@ -125,7 +125,7 @@ EXACT_TOTAL_GAUSSIAN = Noise(kind=NoiseKind.GAUSSIAN, scale=2 * SMALLEST_SCALE)
 The least that has a price: under a budget in rho that is the second.
 """
 
-EXACT_TOTAL_FAILS = max(single_tail(noise, 1.0) for noise in (EXACT_TOTAL, EXACT_TOTAL_GAUSSIAN))
+EXACT_TOTAL_FAILS = max(single_tail(noise, 0.0) for noise in (EXACT_TOTAL, EXACT_TOTAL_GAUSSIAN))
 """How likely it is that such noise is not zero: 4e-28, which laws count in."""
 
 
