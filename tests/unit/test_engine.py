@@ -84,7 +84,7 @@ def test_explain_has_the_same_kind_of_error_for_every_way() -> None:
     assert "~" not in str(shown)
     again = db.explain(BY_SEX, within=20)
     bars = {line.proposer: line.error for line in again.offers}
-    assert bars["exact"] == bars["direct"] == 20 - 1  # not half of it, as if there were one group
+    assert bars["exact"] == bars["direct"] == 20  # not half of it, as if there were one group
 
 
 def test_a_notebook_shows_an_explanation() -> None:
