@@ -23,6 +23,7 @@ COMMANDS = (
     ("boost", "--workload", "citibike"),
     ("rap",),
     ("peers",),
+    ("sessions",),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results
