@@ -46,15 +46,15 @@ def test_few_cases_stay_and_the_others_are_heavy() -> None:
 def test_of_a_sampled_test_every_nth_case_stays() -> None:
     class Item:
         def __init__(self, nodeid: str, *marks: pytest.Mark) -> None:
-            self.nodeid, self.marks, self.heavy = nodeid, marks, False
+            self.nodeid, self.marks, self.when = nodeid, marks, "always"
 
         def get_closest_marker(self, name: str) -> pytest.Mark | None:
             return next((mark for mark in self.marks if mark.name == name), None)
 
         def add_marker(self, name: str) -> None:
-            self.heavy = name == "heavy"
+            self.when = name
 
     third = pytest.mark.sampled(3).mark
     items = [Item(f"test_a[{number}]", third) for number in range(5)] + [Item("test_b[0]", third), Item("test_c[0]")]
     mark_what_is_sampled(items)  # type: ignore[arg-type]
-    assert [item.heavy for item in items] == [False, True, True, False, True, False, False]
+    assert [item.when for item in items] == ["always", "heavy", "soak", "always", "heavy", "always", "always"]
