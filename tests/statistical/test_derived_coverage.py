@@ -128,6 +128,7 @@ def test_errors_of_their_own_hold_together(louder: float) -> None:
     assert louder > 1 or good <= binom.ppf(1 - ALPHA, TRIALS, 0.85)  # nothing is thrown away
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("louder", [1.0, 1.3], ids=["right", "30 % too loud"])
 @pytest.mark.parametrize("name", ["fraction", "ratio of sums"])
 def test_ratios_miss_as_often_as_they_may(name: str, louder: float) -> None:
@@ -138,6 +139,7 @@ def test_ratios_miss_as_often_as_they_may(name: str, louder: float) -> None:
     assert good <= binom.ppf(1 - ALPHA, TRIALS, 1 - 0.65 * BETA)
 
 
+@pytest.mark.heavy
 def test_ratios_from_bars_alone_would_hardly_ever_miss() -> None:
     """The wrong twin of the test above: intervals as wide as all that is within the bars."""
     sql, within = QUESTIONS["ratio of sums"]
