@@ -58,7 +58,7 @@ QUICK, FOUND_WITHIN = 25, 50
 MANY = int(os.environ.get("BURSAR_SCENES", "10"))
 """Scenes of each kind in the soak test. A thousand take the better part of an hour: BURSAR_SCENES=1000."""
 
-ALIKE = 12
+ALIKE = 6
 """Quick scenes of each of the many kinds that all come down to `measure`, where every fault that is planted below shows
 within five pairs. Faults that only one kind can show take up to eighteen: such a kind has `QUICK` of them."""
 

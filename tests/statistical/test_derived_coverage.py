@@ -128,9 +128,10 @@ def test_errors_of_their_own_hold_together(louder: float) -> None:
     assert louder > 1 or good <= binom.ppf(1 - ALPHA, TRIALS, 0.85)  # nothing is thrown away
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("louder", [1.0, 1.3], ids=["right", "30 % too loud"])
-@pytest.mark.parametrize("name", ["fraction", "ratio of sums"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("fraction", marks=pytest.mark.heavy), pytest.param("ratio of sums", marks=pytest.mark.soak)]
+)
 def test_ratios_miss_as_often_as_they_may(name: str, louder: float) -> None:
     """By the joint law they use up most of what they may miss, and 30 % more noise than they know of is found out."""
     sql, within = QUESTIONS[name]
@@ -139,7 +140,7 @@ def test_ratios_miss_as_often_as_they_may(name: str, louder: float) -> None:
     assert good <= binom.ppf(1 - ALPHA, TRIALS, 1 - 0.65 * BETA)
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_ratios_from_bars_alone_would_hardly_ever_miss() -> None:
     """The wrong twin of the test above: intervals as wide as all that is within the bars."""
     sql, within = QUESTIONS["ratio of sums"]
