@@ -58,8 +58,8 @@ def sampled(cases: Iterable[Any], stays: Callable[[int, Any], bool]) -> list[Any
 
 
 def mark_what_is_sampled(items: Iterable[pytest.Item]) -> None:
-    """Of the cases of a test marked `sampled(n)`, every nth from the first on stays as it is, the one after it is heavy,
-    and the others are for `make soak`."""
+    """Of the cases of a test marked `sampled(n)`, every nth from the first on stays as it is, the one after it is
+    heavy, and the others are for `make soak`."""
     seen: Counter[str] = Counter()
     for item in items:
         if (mark := item.get_closest_marker("sampled")) is not None:
