@@ -190,10 +190,10 @@ def check_meaning(data: st.DataObject, domain: Domain, named: bool, seed: int) -
             return
         text = refusal.rewrite
         workload = compile(parse(text), domain, "people")  # a rewrite works
-        if "'other'" in text and not all(shows_other(a, named) or a.ordered for a in domain.attributes):
-            return  # the view of this example does not read 'other'
     else:
         event("accepted")
+    if "'other'" in text and not all(shows_other(a, named) or a.ordered for a in domain.attributes):
+        return  # the view of this example does not read 'other'
     check_rows(workload)
     compare(View(domain, named=named, seed=seed), text, workload)
 

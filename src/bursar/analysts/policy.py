@@ -82,7 +82,8 @@ class OwnPlanner(Planner):
         return replace(super().views(analyst), total=None)
 
     def _explained(self, request: PlanningRequest) -> Explanation:
-        return explain(self.preset, request, super().views(request.analyst))
+        total = super().views(request.analyst).total  # shown, and no part of the choice
+        return explain(self.preset, request, replace(self._views_for(request), total=total))
 
 
 class Independent:

@@ -82,7 +82,7 @@ class Explanation:
         ]
         return {**asdict(self), "offers": offers}
 
-    to_json = to_dict
+    to_json = to_dict  # the name that everything has that a command prints as JSON
 
     def _repr_html_(self) -> str:
         from bursar.report.exports import page

@@ -45,9 +45,12 @@ class Direct(Proposer):
     any_map = True
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
-        """What others compare themselves with, and so made once for each request, as long as the views are the same."""
+        """What others compare themselves with, and so made once for each request while log and prices are the same.
+
+        The same request is looked at with what may be bought for later questions, and without.
+        """
         seen, offers = _MADE.get(request, (None, []))
-        if seen is not views:
+        if seen is None or (seen.position, seen.price) != (views.position, views.price):
             offers = self._offers(request, views)
             _MADE[request] = views, offers
         return offers

@@ -80,9 +80,13 @@ class SqliteNotes:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
-        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-        with suppress(sqlite3.Error, OSError):
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        except sqlite3.Error:  # a folder that cannot be written to: what is asked in this process counts
+            self._database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        with suppress(OSError):
             path.chmod(0o600)
+        with suppress(sqlite3.Error):
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = OFF")
             self._database.execute("PRAGMA secure_delete = ON")

@@ -46,6 +46,12 @@ def test_processes_share_the_file_and_nobody_else_reads_it(tmp_path: Path) -> No
     assert path.stat().st_mode & 0o077 == 0
 
 
+def test_where_no_file_can_be_made_the_process_keeps_the_notes(tmp_path: Path) -> None:
+    notes = SqliteNotes(tmp_path / "nowhere" / "questions.sqlite")
+    notes.add(asked(8.0))
+    assert len(notes.after(0)) == 1
+
+
 def test_a_note_that_cannot_be_read_is_no_question_of_anybody(tmp_path: Path) -> None:
     notes = SqliteNotes(tmp_path / "questions.sqlite")
     notes._database.execute("INSERT INTO questions (body) VALUES (?)", (b"[1, 2]",))
