@@ -19,6 +19,7 @@ from bursar.arrays import Reals
 from bursar.core.queries import Mask, Product
 from bursar.strategies.cells import MergedCells
 from bursar.strategies.largest_error import error_at, integer_largest_error, least_error
+from bursar.strategies.measure import weights_on
 from bursar.strategies.optimal import Remembered, integer_laplace, integer_optimum
 
 NORM_BITS = 58
@@ -129,7 +130,7 @@ def _itself(mask: Mask, of_sum_one: bool) -> WorkloadFactor:
 
 
 def _factor(cells: MergedCells, queries: Reals, strategy: Remembered) -> WorkloadFactor:
-    weights = queries @ np.linalg.pinv(strategy.rows.astype(np.float64))
+    weights = weights_on(strategy.rows.astype(np.float64), queries)
     importance = np.ones(len(queries)) if strategy.weights is None else strategy.weights
     return WorkloadFactor(mask=cells.mask(strategy.rows), weights=weights, bound=strategy.bound, importance=importance)
 
