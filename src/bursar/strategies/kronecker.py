@@ -20,7 +20,7 @@ from bursar.core.queries import Mask, Product
 from bursar.strategies.cells import MergedCells
 from bursar.strategies.largest_error import error_at, integer_largest_error, least_error
 from bursar.strategies.measure import weights_on
-from bursar.strategies.optimal import Remembered, integer_laplace, integer_optimum
+from bursar.strategies.optimal import GAP_OF_MANY, MANY_CELLS, Remembered, integer_laplace, integer_optimum
 
 NORM_BITS = 58
 """Largest norm of a product's column, as a power of two; the kernel's limit is two bits more."""
@@ -142,6 +142,8 @@ class Finder(Protocol):
 
 
 def _finder(queries: Reals, power: int, gap: float, beta: float | None) -> Finder:
+    if queries.shape[1] > MANY_CELLS:
+        gap = max(gap, GAP_OF_MANY)
     if beta is not None:
         return partial(integer_largest_error, queries, beta=beta)
     return partial(integer_optimum if power == 2 else integer_laplace, queries.T @ queries, gap=gap)

@@ -61,11 +61,11 @@ def checked_gram(gram: ArrayLike) -> Reals:
 def spectrum(gram: Reals) -> tuple[Reals, Reals]:
     """The nonzero eigenvalues of a positive semidefinite matrix and their eigenvectors, as columns."""
     values, vectors = scipy.linalg.eigh(gram, driver="evd", check_finite=False)
-    positive = _positive(values)
+    positive = is_positive(values)
     return values[positive], vectors[:, positive]
 
 
-def _positive(values: Reals) -> NDArray[np.bool_]:
+def is_positive(values: Reals) -> NDArray[np.bool_]:
     """Which eigenvalues, in increasing order, are more than rounding."""
     return np.asarray(values > len(values) * ROUNDING * max(values[-1], 0.0))
 
@@ -90,7 +90,8 @@ def weights_on(rows: Reals, queries: Reals) -> Reals:
 
 def sensitivity(strategy: ArrayLike, power: int = 2) -> float:
     """||A||_2, the largest L2 norm of a column (Eigen-Design, Prop. 1); the largest L1 norm for power 1."""
-    sums = (np.abs(np.asarray(strategy, np.float64)) ** power).sum(axis=0)
+    A = np.asarray(strategy, np.float64)
+    sums = np.abs(A).sum(axis=0) if power == 1 else np.einsum("ij,ij->j", A, A)
     return math.pow(float(sums.max(initial=0.0)), 1 / power)
 
 
@@ -131,7 +132,7 @@ def svd_bound(gram: ArrayLike) -> float:
     """(sqrt s_1 + ... + sqrt s_n) / sqrt n, s the eigenvalues of V: no strategy has a smaller `rms_error` (Thm. 2)."""
     V = checked_gram(gram)
     values = scipy.linalg.eigvalsh(V, check_finite=False)
-    return float(np.sqrt(values[_positive(values)]).sum()) / math.sqrt(len(V))
+    return float(np.sqrt(values[is_positive(values)]).sum()) / math.sqrt(len(V))
 
 
 def ratio(gram: ArrayLike, strategy: ArrayLike) -> float:

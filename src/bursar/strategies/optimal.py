@@ -26,7 +26,7 @@ from bursar.errors import QueryError
 from bursar.strategies.cells import merge_gram
 from bursar.strategies.hierarchical import best_tree, identity, tree
 from bursar.strategies.integers import spans, to_integers
-from bursar.strategies.measure import ROUNDING, checked_gram, pure_error, rms_error, spectrum, svd_bound
+from bursar.strategies.measure import ROUNDING, checked_gram, is_positive, pure_error, rms_error, svd_bound
 from bursar.strategies.p_identity import BlockGram, block_width, overlapping_nodes, p_identity, with_identity
 from bursar.threads import one_thread
 
@@ -67,6 +67,13 @@ MOST_STEPS, MOST_FULL_STEPS = 500, 60
 """Steps for workloads of low rank, which are cheap, and of full rank, an eigendecomposition over all cells each."""
 
 
+MANY_CELLS, GAP_OF_MANY = 1024, 1e-2
+"""From so many cells on, strategies are sought to this gap of the squared error at most: one per cent of rho."""
+
+NEARLY_FULL = 0.75
+"""With many cells, a workload whose rank is this share of them, or more, is solved over all cells: in fewer steps."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Optimum:
     """A strategy of sensitivity one, its error, and a number that the error of no strategy can be below."""
@@ -88,7 +95,7 @@ class _Iterate:
 
     rows: Reals
     inverse: Reals | None  # of B, where V has full rank
-    trace: float  # tr(V X^+) = tr (D^1/2 V D^1/2)^1/2
+    trace: float  # tr(V X^+) = tr (D^1/2 V D^1/2)^1/2, or a little more
     bound: float
 
     @property
@@ -106,7 +113,8 @@ def optimum(gram: ArrayLike, *, gap: float = 1e-3, most_steps: int | None = None
     dividing by the largest diagonal element and completing columns (Program 2, steps 4 and 5).
     Guarantees: `bound <= error of every strategy`, whatever the number of steps; `error` is that of `strategy`.
     Edge cases: an all-zero workload has the strategy without rows and error 0. A workload of low rank is solved in
-    its own row space, in time that falls with the rank. After `most_steps` the best so far is returned, with its gap.
+    its own row space, in time that falls with the rank, unless there are many cells and hardly fewer dimensions. After
+    `most_steps` the best so far is returned, with its gap.
     """
     merging = merge_gram(gram)
     if merging.cells == 0:
@@ -120,21 +128,22 @@ def optimum(gram: ArrayLike, *, gap: float = 1e-3, most_steps: int | None = None
 
 
 def _solve(V: Reals, gap: float, most_steps: int | None) -> Optimum:
-    values, vectors = spectrum(V)
-    full = len(values) == len(V)
+    values, vectors = scipy.linalg.eigh(V, driver="evd", check_finite=False)
+    positive = is_positive(values)
+    full = solved_over_all_cells(int(positive.sum()), len(V))
     most = most_steps if most_steps is not None else MOST_FULL_STEPS if full else MOST_STEPS
-    factor = np.sqrt(values)[:, None] * vectors.T  # V = F^T F
+    factor = np.sqrt(values[positive])[:, None] * vectors[:, positive].T  # V = F^T F
     v = np.ones(len(V))
     bound, least, best, steps = 0.0, math.inf, factor, 0
     while steps < most and least > (1 + gap) * bound:
         if not full:
             now = _low_rank(factor, v)
         elif steps == 0:
-            now = _full_rank(values, vectors, v)
+            now = _full_rank(values, vectors, v, gap)
         else:
             root = np.sqrt(v)
             values, vectors = scipy.linalg.eigh(V * np.outer(root, root), driver="evd", check_finite=False)
-            now = _full_rank(values, vectors, v)
+            now = _full_rank(values, vectors, v, gap)
         steps += 1
         bound = max(bound, now.bound)
         diagonal = now.diagonal
@@ -159,9 +168,26 @@ def _feasible(V: Reals, now: _Iterate, diagonal: Reals) -> list[tuple[Reals, flo
     return strategies
 
 
-def _full_rank(values: Reals, vectors: Reals, v: Reals) -> _Iterate:
+def solved_over_all_cells(rank: int, cells: int) -> bool:
+    """Whether a strategy is sought over all cells, rather than in the row space of the workload."""
+    return rank == cells or (cells > MANY_CELLS and rank >= NEARLY_FULL * cells)
+
+
+def raised(values: Reals, gap: float) -> Reals:
+    """Eigenvalues of D^1/2 V D^1/2, in increasing order, none of them zero.
+
+    Directions that no query looks at get a little, so that X can be scaled to unit diagonal: together a quarter of the
+    gap of tr X^1/2, which is what is lost.
+    """
+    positive = is_positive(values)
+    missing = len(values) - int(positive.sum())
+    least = (gap / 4 * float(np.sqrt(values[positive]).sum()) / missing) ** 2 if missing else 0.0
+    return np.maximum(values, max(least, values[-1] * SMALLEST_WEIGHT**2))
+
+
+def _full_rank(values: Reals, vectors: Reals, v: Reals, gap: float) -> _Iterate:
     """From the eigenvalues and eigenvectors of D^1/2 V D^1/2."""
-    root = np.sqrt(np.maximum(values, values[-1] * SMALLEST_WEIGHT**2))
+    root = np.sqrt(raised(values, gap))
     rows = np.sqrt(root)[:, None] * (vectors.T / np.sqrt(v))
     inverse = (vectors * np.sqrt(v)[:, None]) / np.sqrt(root)
     return _Iterate(rows=rows, inverse=inverse, trace=float(root.sum()), bound=weighted_bound(values, v))
@@ -231,7 +257,7 @@ def integer_optimum(V: Reals, *, gap: float, bits: int | None = None, loss: floa
 
     def make() -> Remembered:
         best = optimum(V, gap=gap)
-        return rounded(best.strategy, V, power=2, bits=bits, loss=loss, bound=best.bound)
+        return rounded(best.strategy, V, power=2, bits=bits, loss=loss, bound=best.bound, before=best.error)
 
     return recall(make, V, 2, gap, bits, loss)
 
@@ -257,12 +283,13 @@ def rounded(
     loss: float,
     bound: float,
     weights: Reals | None = None,
+    before: float | None = None,
 ) -> Remembered:
     """A strategy in whole numbers, on a grid of at most 2^bits where `bits` is given.
 
     Edge cases: refused where the rounded rows do not answer the workload.
     """
-    whole = to_integers(strategy, V, power=power, loss=loss)
+    whole = to_integers(strategy, V, power=power, loss=loss, before=before)
     if bits is None or whole.bits <= bits:
         return Remembered(rows=whole.rows, bits=whole.bits, loss=whole.loss, bound=bound, weights=weights)
     rows = np.rint(whole.rows * 2.0 ** (bits - whole.bits)).astype(np.int64)

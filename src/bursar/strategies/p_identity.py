@@ -67,7 +67,7 @@ class BlockGram:
 
     def search(self, start: Reals, *, steps: int, within: float) -> Reals:
         """T >= 0 of locally least trace, found from a start."""
-        from scipy.optimize import minimize  # only here, and slow to import
+        from scipy.optimize import Bounds, minimize  # only here, and slow to import
 
         scale = float(self.diagonal.sum())
         unit = FIRST_STEP * math.sqrt(start.size)  # the first step of the search has length one
@@ -81,7 +81,7 @@ class BlockGram:
             start.ravel() / unit,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(0.0, None)] * start.size,
+            bounds=Bounds(0.0, np.inf),
             options={"maxiter": steps, "ftol": within},
         )
         return np.asarray(unit * found.x).reshape(start.shape)
