@@ -68,6 +68,14 @@ class KroneckerStrategy:
         return _outer([factor.variances for factor in self.factors])
 
     @property
+    def weights(self) -> Reals:
+        """The workload's queries as combinations of the measured rows."""
+        result = np.ones((1, 1))
+        for factor in self.factors:
+            result = np.kron(result, np.eye(factor.mask.rows) if factor.weights is None else factor.weights)
+        return result
+
+    @property
     def ratio(self) -> float:
         """At most how many times the error of the best strategy for Gaussian noise; 1 for a workload of zeros.
 
