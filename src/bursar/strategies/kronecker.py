@@ -70,9 +70,10 @@ class KroneckerStrategy:
     @property
     def weights(self) -> Reals:
         """The workload's queries as combinations of the measured rows."""
-        result = np.ones((1, 1))
+        result: Reals = np.ones((1, 1))
         for factor in self.factors:
-            result = np.kron(result, np.eye(factor.mask.rows) if factor.weights is None else factor.weights)
+            weights = np.eye(factor.mask.rows) if factor.weights is None else factor.weights
+            result = np.asarray(np.kron(result, weights), np.float64)
         return result
 
     @property

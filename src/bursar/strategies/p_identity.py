@@ -119,7 +119,7 @@ def overlapping_nodes(blocks: BlockGram) -> Reals:
 def with_identity(T: Reals, width: int, cells: int) -> Reals:
     """[I; T] diag(1 / s) over cells, from T over blocks."""
     over_cells = np.repeat(T, block_sizes(cells, width), axis=1)
-    return np.concatenate([np.eye(cells), over_cells]) / (1 + over_cells.sum(axis=0))
+    return np.asarray(np.concatenate([np.eye(cells), over_cells]) / (1 + over_cells.sum(axis=0)))
 
 
 def p_identity(gram: ArrayLike, *, extra: int | None = None) -> Reals:
