@@ -233,7 +233,9 @@ def _long(mask: Mask, mode: Mode, gap: float) -> StrategyPlan:
             source=strategy,
             answers=Answers(
                 variances=lambda: strategy.variances * strategy.sensitivity**2,
-                estimate=lambda values: strategy.estimate(values[0], values[1] if len(values) > 1 else np.zeros(0)),
+                estimate=lambda values: strategy.estimate(
+                    values[0], values[1] if len(values) > 1 else np.zeros(0, np.int64)
+                ),
             ),
         )
     if mask.rows * mask.steps.size > MOST_SINE_WORK:
