@@ -7,9 +7,11 @@ A synthetic table goes the same way in `synthetic/session.py`: request, choose, 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 
 from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
@@ -33,6 +35,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
+from bursar.planner.planner import Planner
 from bursar.planner.request import PlanningRequest, Request
 from bursar.report.status import OWNER, payment
 from bursar.rewrite.suggest import suggest
@@ -72,22 +75,42 @@ class Engine:
             sequential=preset.sequential,
         )
         self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
+        self._preset = presets.under(config.family, preset, config.domain, config.groups)
+        self._compiled = CompileCache(config.domain, config.table, config.levels)
         self.sight = TableSight(config, ledger, analyst)
-        self.planner = self.policy.planner(
+        self.planner = self._planner(self.sight, analyst)
+        self._planners = {analyst: self.planner}
+        self._others = threading.Lock()
+
+    def _planner(self, sight: TableSight, analyst: str) -> Planner:
+        return self.policy.planner(
             PlannerParts(
-                domain=config.domain,
-                mode=config.budget.mode,
-                preset=presets.under(config.family, preset, config.domain, config.groups),
+                domain=self.config.domain,
+                mode=self.config.budget.mode,
+                preset=self._preset,
                 prices=self.kernel,
-                ledger=ledger,
+                ledger=self.ledger,
                 analyst=analyst,
-                synthetic=self.sight.synthetic_rows,
-                promised=guarantee_of(config.analysts, config.budget),
+                synthetic=sight.synthetic_rows,
+                promised=guarantee_of(self.config.analysts, self.config.budget),
                 notes=self.notes,
-                horizon=config.horizon,
+                horizon=self.config.horizon,
             )
         )
-        self._compiled = CompileCache(config.domain, config.table, config.levels)
+
+    def as_analyst(self, analyst: str) -> Engine:
+        """The same open data set for another analyst: one kernel and one ledger, and one planner for all who share.
+
+        Whoever shares nothing has a planner of their own, which is kept, since it has read the log.
+        """
+        other = copy(self)
+        other.analyst, other.sight = analyst, TableSight(self.config, self.ledger, analyst)
+        with self._others:
+            if analyst not in self._planners:
+                shared = self.config.analysts.policy == "shared"
+                self._planners[analyst] = self.planner if shared else self._planner(other.sight, analyst)
+            other.planner = self._planners[analyst]
+        return other
 
     def ask(
         self,

@@ -45,6 +45,7 @@ ORDER = (
     ("simulate",),
     ("curate",),
     ("report.text",),
+    ("service",),
     ("cli",),
 )
 """Lower never imports higher. Rooms of one line may import each other only if that makes no circle."""
