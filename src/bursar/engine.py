@@ -43,6 +43,7 @@ from bursar.rewrite.suggest import suggest
 from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
 from bursar.views.baseline import MemoryNotes, QuestionNotes
+from bursar.views.log import SharedLog
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
@@ -78,10 +79,11 @@ class Engine:
         self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
         self._preset = presets.under(config.family, preset, config.domain, config.groups)
         self._compiled = CompileCache(config.domain, config.table, config.levels)
-        self.sight = TableSight(config, ledger, analyst)
+        self.records = SharedLog(ledger.records)
+        self.sight = TableSight(config, ledger, analyst, self.records)
         self.planner = self._planner(self.sight, analyst)
         self._planners = {analyst: self.planner}
-        self._free = FreeAnswers(ledger)
+        self._free = FreeAnswers(self.records)
         self._others = threading.Lock()
 
     def _planner(self, sight: TableSight, analyst: str) -> Planner:
@@ -92,6 +94,7 @@ class Engine:
                 preset=self._preset,
                 prices=self.kernel,
                 ledger=self.ledger,
+                records=self.records,
                 analyst=analyst,
                 synthetic=sight.synthetic_rows,
                 promised=guarantee_of(self.config.analysts, self.config.budget),
@@ -106,7 +109,7 @@ class Engine:
         Whoever shares nothing has a planner of their own, which is kept, since it has read the log.
         """
         other = copy(self)
-        other.analyst, other.sight = analyst, TableSight(self.config, self.ledger, analyst)
+        other.analyst, other.sight = analyst, TableSight(self.config, self.ledger, analyst, self.records)
         with self._others:
             if analyst not in self._planners:
                 shared = self.config.analysts.policy == "shared"

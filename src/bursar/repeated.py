@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bursar.answer import Answer
-from bursar.core.ledger import Ledger
+from bursar.core.ledger import Record
 from bursar.planner.goals import Wanted
 
 MOST_LINES = 2**20
@@ -27,8 +28,8 @@ class FreeAnswers:
     questions wait for turns, or have a key, the engine does not look here.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, records: Callable[[int], Sequence[Record]]) -> None:
+        self._records = records
         self._lock = threading.Lock()
         self._position, self._lines = 0, 0
         self._answers: dict[Asked, Answer] = {}
@@ -36,7 +37,7 @@ class FreeAnswers:
     def repeats(self, question: str, wanted: Wanted | None, analyst: str) -> Repeat:
         """What is known of a question now."""
         with self._lock:
-            if records := self._ledger.records(self._position):
+            if records := self._records(self._position):
                 self._position, self._lines = records[-1].position, 0
                 self._answers.clear()
             asked = (question, wanted, analyst)
