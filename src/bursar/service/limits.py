@@ -5,6 +5,7 @@ Used by all doors of a process, in its one event loop. Where a server has severa
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
@@ -95,4 +96,4 @@ class _Buckets:
         self._left[name] = (left - 1 if taken else left, now)
         if len(self._left) > MOST_KEPT:
             self._left.popitem(last=False)
-        return 0 if taken else max(1, round((1 - left) * 60 / self._size + 0.5))
+        return 0 if taken else math.ceil((1 - left) * 60 / self._size)

@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import math
 import multiprocessing
+import os
 import shutil
 import signal
 import socket
@@ -145,11 +146,11 @@ async def _run(
 
     rounds = [(REFRESH_SECONDS, refresh), (SHARE_SECONDS, share), *([(SEAL_SECONDS, seal)] if place == 0 else [])]
     tasks = [asyncio.create_task(_again(seconds, what, journal)) for seconds, what in rounds]
-    journal.write("started", workers=plan.workers)
+    journal.write("started", pid=os.getpid())
     await _Server(config, ready, app.state.closing).serve([listening])
     for task in tasks:
         task.cancel()
-    journal.write("ended")
+    journal.write("ended", pid=os.getpid())
 
 
 class _Server(uvicorn.Server):
@@ -192,7 +193,6 @@ class _Crew:
         part = replace(
             plan.settings,
             requests=math.ceil(plan.settings.requests / plan.workers),
-            concurrent=math.ceil(plan.settings.concurrent / plan.workers),
             failures=math.ceil(plan.settings.failures / plan.workers),
         )
         self._plan, self._listening, self._shared = replace(plan, settings=part), listening, shared
