@@ -17,12 +17,16 @@ from numpy.typing import ArrayLike
 
 from bursar.arrays import Reals
 from bursar.core.queries import Mask, Product
+from bursar.strategies import low_rank
 from bursar.strategies.cells import MergedCells
 from bursar.strategies.largest_error import error_at, integer_largest_error, least_error
 from bursar.strategies.optimal import Remembered, integer_laplace, integer_optimum
 
 NORM_BITS = 58
 """Largest norm of a product's column, as a power of two; the kernel's limit is two bits more."""
+
+ROUNDING_OF_WEIGHTS = 1e-13
+"""Weights below this share of the largest are zeros that rounding has moved."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,6 +84,14 @@ class KroneckerStrategy:
         least = least_error(_outer([factor.importance for factor in self.factors]), bound**2, self.beta)
         return self.sensitivity * error_at(self.variances, self.beta) / least
 
+    @property
+    def weights(self) -> Reals:
+        """Of the measured answers in each of the workload's."""
+        result = np.ones((1, 1))
+        for factor in self.factors:
+            result = np.kron(result, np.eye(factor.mask.rows) if factor.weights is None else factor.weights)
+        return result
+
     def estimate(self, values: ArrayLike) -> Reals:
         """The workload's answers from the measured ones, by least squares."""
         table = np.asarray(values, np.float64).reshape([factor.mask.rows for factor in self.factors])
@@ -130,6 +142,7 @@ def _itself(mask: Mask, of_sum_one: bool) -> WorkloadFactor:
 
 def _factor(cells: MergedCells, queries: Reals, strategy: Remembered) -> WorkloadFactor:
     weights = queries @ np.linalg.pinv(strategy.rows.astype(np.float64))
+    weights[np.abs(weights) < ROUNDING_OF_WEIGHTS * np.abs(weights).max(initial=0.0)] = 0.0
     importance = np.ones(len(queries)) if strategy.weights is None else strategy.weights
     return WorkloadFactor(mask=cells.mask(strategy.rows), weights=weights, bound=strategy.bound, importance=importance)
 
@@ -143,6 +156,8 @@ class Finder(Protocol):
 def _finder(queries: Reals, power: int, gap: float, beta: float | None) -> Finder:
     if beta is not None:
         return partial(integer_largest_error, queries, beta=beta)
+    if power == 1 and low_rank.applies(queries):
+        return partial(low_rank.integer_low_rank, queries, gap=gap)
     return partial(integer_optimum if power == 2 else integer_laplace, queries.T @ queries, gap=gap)
 
 
