@@ -1,7 +1,7 @@
 """Few queries over many cells, with Laplace noise: as many rows as there are queries, mixed so that they weigh least.
 
-A count and a sum of values from -1 to 1 move by up to 2 together. Measured as the sums of (1 + x)/2 and (1 - x)/2, which
-every person moves by 1, they follow with half the variance. In general the strategy is A = M W for an invertible M, and
+A count and a sum of values from -1 to 1 move by up to 2 together. Measured as the sums of (1 + x)/2 and (1 - x)/2,
+which each person moves by 1, they follow with half the variance. In general the strategy is A = M W, M invertible, and
 
     error = max_j |M w_j|_1  ||M^-1||_F,    w_j the columns of W                                                 (1)
 
