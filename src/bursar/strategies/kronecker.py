@@ -87,7 +87,7 @@ class KroneckerStrategy:
     @property
     def weights(self) -> Reals:
         """Of the measured answers in each of the workload's."""
-        result = np.ones((1, 1))
+        result: Reals = np.ones((1, 1))
         for factor in self.factors:
             result = np.kron(result, np.eye(factor.mask.rows) if factor.weights is None else factor.weights)
         return result

@@ -107,9 +107,10 @@ def mix(W: Reals, units: Reals) -> tuple[Reals, float]:
     """
     cells = _largest_volume(W)
     basis = W[:, cells]
-    mixture, volume = np.linalg.inv(basis), abs(float(np.linalg.det(basis)))
+    mixture: Reals = np.linalg.inv(basis)
+    volume = abs(float(np.linalg.det(basis)))
     if np.abs(mixture @ W).sum(axis=0).max() > 1 + WITHIN:  # else every cell is a mixture of these: nothing is better
-        starts = (mixture, np.diag(1 / np.abs(W).max(axis=1)))
+        starts: list[Reals] = [mixture, np.diag(1 / np.abs(W).max(axis=1))]
         mixture = min((_polished(start, W, units) for start in starts), key=lambda each: _cost(each, W, units))
     return mixture / np.abs(mixture @ W).sum(axis=0).max(), volume
 
