@@ -74,7 +74,8 @@ class JointRows:
         """The weights of the rows in several combinations of columns on one line of the answer."""
         rows = self.index[line, list(columns)]
         weights = np.zeros((len(combinations), len(self.scale)))
-        np.add.at(weights, (slice(None), rows), combinations / self.scale[rows])
+        each = np.arange(len(combinations))[:, None]
+        np.add.at(weights, (each, rows), combinations / self.scale[rows])
         return weights[:, :-1]
 
 

@@ -89,7 +89,8 @@ class KroneckerStrategy:
         """Of the measured answers in each of the workload's."""
         result: Reals = np.ones((1, 1))
         for factor in self.factors:
-            result = np.kron(result, np.eye(factor.mask.rows) if factor.weights is None else factor.weights)
+            own = np.eye(factor.mask.rows) if factor.weights is None else factor.weights
+            result = np.asarray(np.kron(result, own), np.float64)
         return result
 
     def estimate(self, values: ArrayLike) -> Reals:

@@ -107,7 +107,7 @@ def mix(W: Reals, units: Reals) -> tuple[Reals, float]:
     """
     cells = _largest_volume(W)
     basis = W[:, cells]
-    mixture: Reals = np.linalg.inv(basis)
+    mixture = np.asarray(np.linalg.inv(basis), np.float64)
     volume = abs(float(np.linalg.det(basis)))
     if np.abs(mixture @ W).sum(axis=0).max() > 1 + WITHIN:  # else every cell is a mixture of these: nothing is better
         starts: list[Reals] = [mixture, np.diag(1 / np.abs(W).max(axis=1))]
