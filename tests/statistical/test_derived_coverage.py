@@ -28,7 +28,7 @@ from harness.public import COUNTS, DOMAIN
 from harness.small import TableSource, config, engine
 
 TRIALS = 2_000
-FEW_TRIALS = 300
+FEW_TRIALS = 150
 """Enough to reject bars of a tenth of their width; looking for exact ends takes some milliseconds each time."""
 BETA = 0.2
 ALPHA = 1e-6
