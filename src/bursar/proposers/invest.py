@@ -264,6 +264,8 @@ class Invest(Proposer):
         return None
 
     def _offer(self, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> Offer | None:
+        if len(columns) == 1 and views.mode is Mode.PURE and views.investing is not None:
+            return None  # nodes of one column are bought for all questions about it: a strategy beside them pays twice
         plan = self._plan(views.domain, columns, views.mode)
         if plan is None:
             return None
