@@ -147,7 +147,7 @@ class ByPartition(Proposer):
             reuses=purchase.reuses,
             buys=purchase.buys,
             note=_note(way.columns, way.window, rent, due, views),
-            credit=views.credit(price, price - due + rent),
+            credit=price - due + rent,
         )
 
     def _costs(self, way: WindowStrategy, partition: int, scale: float, views: Views) -> bool:
