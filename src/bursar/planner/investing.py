@@ -37,6 +37,7 @@ class Room:
     cap: float  # how many times that may be spent
     spent: int  # by whoever pays
     repeated: bool  # whether exactly the same columns were asked about before
+    early: bool  # whether it is one of the first questions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,12 +54,13 @@ class Investing:
         """What may be spent, and against what."""
         baseline = self.baseline()
         question = self.question(baseline)
-        number = baseline.questions + bool(baseline.missing(question.plain))
+        early = baseline.questions + bool(baseline.missing(question.plain)) <= FIRST_QUESTIONS
         return Room(
             plain=baseline.spent(question.plain),
-            cap=FIRST_CAP if number <= FIRST_QUESTIONS else CAP,
+            cap=FIRST_CAP if early else CAP,
             spent=self.spent(),
             repeated=baseline.asked[question.columns] > 0,
+            early=early,
         )
 
     def allows(self, price: int) -> bool:
