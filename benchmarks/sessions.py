@@ -50,7 +50,7 @@ Curves = Mapping[str, list[float]]
 """What is spent after each question, by system."""
 
 EPSILON, RHO = Budget.of(epsilon=1000.0), Budget.of(rho=1000.0)
-GENERATED, QUICK_GENERATED = 100, 8
+GENERATED, QUICK_GENERATED = 100, 4
 HORIZONS = {"default": Horizon.SOME, "one-off": Horizon.ONE_OFF, "many": Horizon.MANY}
 GROUPED = (14, 30, 60, 100, 200)
 """After how many GROUP BYs what is spent is shown."""
@@ -180,6 +180,7 @@ def generated(seed: int, number: int = 30) -> list[Question]:
 
 def named(seed: int, *, quick: bool) -> dict[str, Session]:
     """Sessions of their own, by name."""
+    number = 10 if quick else 20
     made: dict[str, Callable[[], list[Question]]] = {
         "14 one-off": lambda: one_off(seed),
         "2 ranges": lambda: ranges(seed, 2),
@@ -189,10 +190,10 @@ def named(seed: int, *, quick: bool) -> dict[str, Session]:
         "tightening": lambda: tightening(seed),
         "120 tiny groups": lambda: tiny(seed),
         "many groups": lambda: many_groups(seed),
-        "60 ranges, age": lambda: ranges(seed, 60),
-        "40 ranges, pair": lambda: pair(seed, 40),
+        "ranges, age": lambda: ranges(seed, 3 * number),
+        "ranges, pair": lambda: pair(seed, 2 * number),
     }
-    by_rho = {"60 ranges, age": ranges(seed, 60), "40 ranges, pair": pair(seed, 40), "mixed": generated(seed)}
+    by_rho = {"ranges, age": made["ranges, age"](), "ranges, pair": made["ranges, pair"](), "mixed": generated(seed)}
     sessions = {name: Session(make()) for name, make in made.items()}
     return sessions | {f"{name} (rho)": Session(asked, RHO) for name, asked in by_rho.items()}
 

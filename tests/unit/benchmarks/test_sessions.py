@@ -39,7 +39,7 @@ def test_generated_sessions_are_judged_by_the_worst_of_them() -> None:
 
 def test_sessions_follow_from_their_seed() -> None:
     assert named(0, quick=True) == named(0, quick=True)
-    assert named(0, quick=True)["60 ranges, age"] != named(1, quick=True)["60 ranges, age"]
+    assert named(0, quick=True)["ranges, age"] != named(1, quick=True)["ranges, age"]
     assert len(named(0, quick=True)) == 13
     assert len({sql for sql, _ in demo(0)}) == 12
     assert generated(0) == generated(0) != generated(1)
