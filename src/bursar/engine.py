@@ -7,9 +7,11 @@ A synthetic table goes the same way in `synthetic/session.py`: request, choose, 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 
 from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
@@ -33,12 +35,15 @@ from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
+from bursar.planner.planner import Planner
 from bursar.planner.request import PlanningRequest, Request
+from bursar.repeated import FreeAnswers
 from bursar.report.status import OWNER, payment
 from bursar.rewrite.suggest import suggest
 from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
 from bursar.views.baseline import MemoryNotes, QuestionNotes
+from bursar.views.log import SharedLog
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
@@ -72,22 +77,45 @@ class Engine:
             sequential=preset.sequential,
         )
         self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
-        self.sight = TableSight(config, ledger, analyst)
-        self.planner = self.policy.planner(
+        self._preset = presets.under(config.family, preset, config.domain, config.groups)
+        self._compiled = CompileCache(config.domain, config.table, config.levels)
+        self.records = SharedLog(ledger.records)
+        self.sight = TableSight(config, ledger, analyst, self.records)
+        self.planner = self._planner(self.sight, analyst)
+        self._planners = {analyst: self.planner}
+        self._free = FreeAnswers(self.records)
+        self._others = threading.Lock()
+
+    def _planner(self, sight: TableSight, analyst: str) -> Planner:
+        return self.policy.planner(
             PlannerParts(
-                domain=config.domain,
-                mode=config.budget.mode,
-                preset=presets.under(config.family, preset, config.domain, config.groups),
+                domain=self.config.domain,
+                mode=self.config.budget.mode,
+                preset=self._preset,
                 prices=self.kernel,
-                ledger=ledger,
+                ledger=self.ledger,
+                records=self.records,
                 analyst=analyst,
-                synthetic=self.sight.synthetic_rows,
-                promised=guarantee_of(config.analysts, config.budget),
+                synthetic=sight.synthetic_rows,
+                promised=guarantee_of(self.config.analysts, self.config.budget),
                 notes=self.notes,
-                horizon=config.horizon,
+                horizon=self.config.horizon,
             )
         )
-        self._compiled = CompileCache(config.domain, config.table, config.levels)
+
+    def as_analyst(self, analyst: str) -> Engine:
+        """The same open data set for another analyst: one kernel and one ledger, and one planner for all who share.
+
+        Whoever shares nothing has a planner of their own, which is kept, since it has read the log.
+        """
+        other = copy(self)
+        other.analyst, other.sight = analyst, TableSight(self.config, self.ledger, analyst, self.records)
+        with self._others:
+            if analyst not in self._planners:
+                shared = self.config.analysts.policy == "shared"
+                self._planners[analyst] = self.planner if shared else self._planner(other.sight, analyst)
+            other.planner = self._planners[analyst]
+        return other
 
     def ask(
         self,
@@ -102,9 +130,14 @@ class Engine:
 
         A batch and a set of thresholds, which are not made of one text, come as a request that was prepared before.
         """
+        repeats = None
         if isinstance(question, PlanningRequest):
             request = question
         else:
+            if key is None and ticket is None and self.config.analysts.scheduler == "none":
+                repeats = self._free.repeats(question, wanted, self.analyst)
+                if repeats.answer is not None:
+                    return repeats.answer
             sealed = self.kernel.sealed()
             with self._refusing(question, sealed):
                 query = self._compiled.parse(question)  # text -> Query
@@ -127,8 +160,11 @@ class Engine:
                     offer = self.planner.choose(request)  # Workload -> Offer
                     with self._grant(request.asked, offer) as grant, one_thread():
                         estimate = offer.run(grant)  # Offer -> records -> Estimate
-                        answer = self._answer(request, offer, estimate, grant.charged)
-                        return Answer.from_bytes(grant.store(answer))
+                        body = self._answer(request, offer, estimate, grant.charged)
+                        answer = Answer.from_bytes(grant.store(body))
+                    if repeats is not None:
+                        repeats.keep(answer)
+                    return answer
                 except Stale:
                     continue  # overtaken by another commit: plan again on the longer log
                 except Busy:

@@ -10,6 +10,7 @@ db.owner.seal()  # the data owner's side
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 Amount = float | str | None
 """A number, or a text such as "2%"; None where it is not given."""
 
+NOBODY = f'nobody can ask as "{EVERYONE}": it is the account that all analysts have in common'
+
 
 class Bursar:
     """A data set behind a budget. Ask with `query` and `batch`, look ahead with `explain` and back with `log`.
@@ -78,6 +81,18 @@ class Bursar:
         self.config, self.ledger, self.kernel, self.analyst = config, ledger, self.engine.kernel, analyst
         self.owner = Owner(self.engine)
         self._synthesis = Synthesis(self.engine)
+
+    def as_analyst(self, analyst: str) -> Bursar:
+        """The same open data set for another analyst; data and ledger are opened once, however many people ask.
+
+        It is for servers: who an analyst is has to be known by other means. Closing one closes the data set for all.
+        """
+        if analyst == EVERYONE:
+            raise AnalystError(NOBODY)
+        other = copy(self)
+        other.engine, other.analyst = self.engine.as_analyst(analyst), analyst
+        other.owner, other._synthesis = Owner(other.engine), Synthesis(other.engine)
+        return other
 
     # -- asking --------------------------------------------------------------------------------------------------
 
@@ -408,7 +423,7 @@ def create(path: str | Path = "bursar.toml", *, data: object | None = None) -> B
 
 def _opened(config: Config, analyst: str, data: object | None, expect: tuple[int, str] | None) -> Bursar:
     if analyst == EVERYONE:
-        raise AnalystError(f'nobody can ask as "{EVERYONE}": it is the account that all analysts have in common')
+        raise AnalystError(NOBODY)
     ledger = SqliteLedger.open(config.ledger_path, config.charter, expect=expect)
     source, notes = _source(config, data), SqliteNotes(config.notes_path)
     return Bursar(config, ledger, open_source=source, randomness=SystemRandomness(), analyst=analyst, notes=notes)

@@ -35,7 +35,7 @@ ORDER = (
     ("papers.rap",),
     ("config",),
     ("report.spending", "report.savings"),
-    ("synthetic.sight",),
+    ("synthetic.sight", "repeated"),
     ("engine",),
     ("curate.intake", "curate.ingest"),
     ("batch", "owner", "synthetic.session", "synthetic.alone"),
@@ -45,6 +45,7 @@ ORDER = (
     ("simulate",),
     ("curate",),
     ("report.text",),
+    ("service",),
     ("cli",),
 )
 """Lower never imports higher. Rooms of one line may import each other only if that makes no circle."""

@@ -10,6 +10,7 @@ import typer
 
 from bursar import __version__
 from bursar.cli.opened import ANALYST, CONFIG, Analyst, Data, Json, Watch, opened, progress, read, read_file, working
+from bursar.cli.people import user
 from bursar.cli.setup import check, confirm, init
 from bursar.cli.synth import synth
 from bursar.errors import ConfigError
@@ -342,6 +343,7 @@ app.command()(synth)
 app.command()(init)
 app.command()(confirm)
 app.command()(check)
+app.add_typer(user, name="user")
 
 
 @app.command()

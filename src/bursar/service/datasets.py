@@ -1,0 +1,126 @@
+"""The data sets that a process serves: each is opened once, and everybody asks through the same planner and views."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bursar.config import Config, load
+from bursar.errors import ConfigError, LedgerError
+from bursar.report.status import OWNER
+from bursar.service.people import People, Person
+from bursar.session import Bursar, open
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+"""What can stand in a URL and be the name of a PostgreSQL database as it is."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One data set that is served."""
+
+    name: str
+    bursar: Bursar  # of the data owner
+    people: People
+
+    @property
+    def config(self) -> Config:
+        """What is public about it."""
+        return self.bursar.config
+
+    def session(self, person: Person) -> Bursar:
+        """The data set as one person asks it, under their name."""
+        return self.bursar.as_analyst(person.name)
+
+
+@dataclass(frozen=True)
+class Guest:
+    """Somebody whose token is good, the data set it is for, and its public id."""
+
+    person: Person
+    data: DataSet
+    token: str
+
+
+class DataSets(Mapping[str, DataSet]):
+    """All data sets of a server, by name. Closed with the block."""
+
+    def __init__(self, opened: Sequence[DataSet]) -> None:
+        self._by_name = {data.name: data for data in opened}
+
+    @staticmethod
+    def open(places: Sequence[str | Path]) -> DataSets:
+        """Open configs, or folders with a bursar.toml. Refuses what others on this machine could read."""
+        opened: list[DataSet] = []
+        try:
+            for place in places:
+                data = _opened(config_at(place))
+                opened.append(data)
+                if sum(data.name == other.name for other in opened) > 1:
+                    raise ConfigError(f'two data sets are called "{data.name}"', str(data.config.path))
+        except BaseException:
+            DataSets(opened).close()
+            raise
+        return DataSets(opened)
+
+    def guest(self, token: str) -> Guest | None:
+        """Who comes with a token; None where it is nobody's."""
+        for data in self.values():
+            if (found := data.people.holder(token)) is not None:
+                return Guest(found[0], data, found[1])
+        return None
+
+    def close(self) -> None:
+        """Close all of them."""
+        for data in self.values():
+            data.people.close()
+            data.bursar.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __getitem__(self, name: str) -> DataSet:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+def config_at(place: str | Path) -> Path:
+    """The config that a path means: the file itself, or bursar.toml in a folder."""
+    path = Path(place)
+    return path / "bursar.toml" if path.is_dir() else path
+
+
+def people_of(config: Config) -> People:
+    """Who may ask about a data set, beside its ledger."""
+    if not config.ledger_path.exists():
+        raise LedgerError(f"{config.path} has no ledger yet\ntry: bursar create -d {config.path}")
+    return People(config.ledger_path.with_name("people.sqlite"))
+
+
+def _opened(path: Path) -> DataSet:
+    config = load(path)
+    if not _NAME.fullmatch(config.dataset):
+        raise ConfigError(
+            f'"{config.dataset}" cannot be part of a URL: a data set that is served has a name of letters, digits and '
+            "_.-, at most 63, which begins with a letter or digit\nthe name is bound to the ledger, and cannot be "
+            "changed where one exists",
+            str(path),
+        )
+    people = people_of(config)
+    for file in (config.ledger_path, people.path):
+        if file.stat().st_mode & 0o077:
+            people.close()
+            raise LedgerError(f"others on this machine can read {file}\ntry: chmod 600 {file}")
+    return DataSet(config.dataset, open(path, analyst=OWNER), people)

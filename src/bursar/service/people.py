@@ -1,0 +1,182 @@
+"""Who may ask a server about a data set: people, their roles, and their tokens, in a file beside the ledger.
+
+A token is 256 random bits behind a public id. It is shown once, when it is made; what is kept is its SHA-256 (a slow
+hash is for passwords, which can be guessed), and what SCRAM-SHA-256 needs to take it for a PostgreSQL password. All
+tokens of a person have one salt, because SCRAM sends the salt before it can know which of them is meant.
+
+Every look goes to the file: whoever is revoked is out with the next request, in every process.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import sqlite3
+import threading
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from bursar.analysts.shares import EVERYONE, check_analyst
+from bursar.errors import AnalystError
+from bursar.report.status import OWNER
+
+PREFIX = "bursar"
+DAYS = 90
+"""How long a token is good for, unless told."""
+
+ITERATIONS = 4096
+"""Of SCRAM. More would only slow clients down: nobody can try 2^256 tokens."""
+
+DAY_SECONDS = 86_400
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS people (name TEXT PRIMARY KEY, role TEXT NOT NULL, salt BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS tokens (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL REFERENCES people, digest BLOB NOT NULL,
+    stored_key BLOB NOT NULL, server_key BLOB NOT NULL, made REAL NOT NULL, expires REAL NOT NULL
+);
+"""
+
+
+class Role(StrEnum):
+    """What a person may do: ask, or look after the data set as well."""
+
+    ANALYST = "analyst"
+    OWNER = "owner"
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody who may ask about a data set, under this name."""
+
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True)
+class Token:
+    """What may be known of a token: its public id, whose it is, and for how long."""
+
+    id: str
+    name: str
+    made: float  # seconds since 1970, as `expires`
+    expires: float
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """What proves to a server that a client knows a token, and the other way round (RFC 5802)."""
+
+    token: str  # its id
+    stored_key: bytes
+    server_key: bytes
+
+
+class People:
+    """The people of one data set. Safe to use from several threads and processes."""
+
+    def __init__(self, path: Path) -> None:
+        """The file is made if there is none; nobody but its owner can read it."""
+        path.touch(mode=0o600)
+        self.path = path
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+        for pragma in ("journal_mode = WAL", "secure_delete = ON", "foreign_keys = ON"):
+            self._database.execute(f"PRAGMA {pragma}")
+        self._database.executescript(_TABLES)
+
+    def add(self, name: str, role: Role) -> Person:
+        """Let somebody in; a person who is there already gets the role."""
+        check_analyst(name)
+        if name == EVERYONE or (name == OWNER and role is not Role.OWNER):
+            raise AnalystError(f'"{name}" cannot be the name of an analyst: the log uses it for something else')
+        self._run(
+            "INSERT INTO people VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET role = excluded.role",
+            (name, role.value, secrets.token_bytes(16)),
+        )
+        return Person(name, role)
+
+    def remove(self, name: str) -> None:
+        """Let somebody in no more; all tokens of theirs are gone. What they asked stays in the log."""
+        self._known(name)
+        self._run("DELETE FROM tokens WHERE name = ?", (name,))
+        self._run("DELETE FROM people WHERE name = ?", (name,))
+
+    def everybody(self) -> list[Person]:
+        """All people, by name."""
+        return [Person(name, Role(role)) for name, role in self._run("SELECT name, role FROM people ORDER BY name")]
+
+    def make_token(self, name: str, *, days: float = DAYS) -> str:
+        """A new token, which nobody can see again."""
+        salt = self._known(name)
+        if not 0 < days <= 3650:
+            raise AnalystError(f"a token is good for some days, at most 3650, not for {days:g}")
+        token_id, now = secrets.token_hex(6), time.time()
+        token = f"{PREFIX}_{token_id}_{base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip('=')}"
+        salted = hashlib.pbkdf2_hmac("sha256", token.encode(), salt, ITERATIONS)
+        stored_key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+        server_key = hmac.digest(salted, b"Server Key", "sha256")
+        row = (token_id, name, _digest(token), stored_key, server_key, now, now + days * DAY_SECONDS)
+        self._run("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        return token
+
+    def tokens(self) -> list[Token]:
+        """All tokens that were not revoked, those that have expired included."""
+        return [Token(*row) for row in self._run("SELECT id, name, made, expires FROM tokens ORDER BY name, made")]
+
+    def revoke(self, whose: str) -> int:
+        """Take back one token, by its id, or all of a person; says how many."""
+        gone = self._run("DELETE FROM tokens WHERE id = ? OR name = ? RETURNING id", (whose, whose))
+        if not gone:
+            raise AnalystError(f'no token has the id "{whose}", and nobody of that name has one')
+        return len(gone)
+
+    def holder(self, token: str) -> tuple[Person, str] | None:
+        """Whose token it is, and its id; None where it is nobody's, or has expired."""
+        prefix, _, rest = token.partition("_")
+        token_id, _, secret = rest.partition("_")
+        if prefix != PREFIX or not secret:
+            return None
+        found = self._run(
+            "SELECT digest, name, role FROM tokens NATURAL JOIN people WHERE id = ? AND expires > ?",
+            (token_id, time.time()),
+        )
+        if not found or not hmac.compare_digest(found[0][0], _digest(token)):
+            return None
+        return Person(found[0][1], Role(found[0][2])), token_id
+
+    def verifiers(self, name: str) -> tuple[bytes, list[Verifier]] | None:
+        """The salt of a person, and what verifies each of the tokens that are good now."""
+        salts = self._run("SELECT salt FROM people WHERE name = ?", (name,))
+        rows = self._run(
+            "SELECT id, stored_key, server_key FROM tokens WHERE name = ? AND expires > ?", (name, time.time())
+        )
+        return (salts[0][0], [Verifier(*row) for row in rows]) if salts else None
+
+    def person(self, name: str) -> Person | None:
+        """Somebody by name."""
+        found = self._run("SELECT role FROM people WHERE name = ?", (name,))
+        return Person(name, Role(found[0][0])) if found else None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _known(self, name: str) -> bytes:
+        found = self._run("SELECT salt FROM people WHERE name = ?", (name,))
+        if not found:
+            raise AnalystError(f'nobody of the name "{name}" was let in\ntry: bursar user add {name}')
+        salt: bytes = found[0][0]
+        return salt
+
+    def _run(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple]:  # type: ignore[type-arg]
+        with self._lock:
+            return self._database.execute(sql, values).fetchall()
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
