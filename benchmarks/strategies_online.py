@@ -137,7 +137,8 @@ def engine_run(preset: Preset, asked: Asked) -> Run:
         request = _request(int(asked.lows[number]), int(asked.highs[number]), float(asked.variances[number]))
         start = time.process_time()
         offer = db.engine.planner.choose(request)
-        with Grant(db.kernel, "analyst", "", offer.price.events, offer.price.at_most) as grant:
+        events, at_most = offer.price.events, offer.price.at_most
+        with Grant(db.kernel, "analyst", "", events, at_most, proposer=offer.proposer) as grant:
             offer.run(grant)
         run.cpu += time.process_time() - start
         run.failures += offer.law.mean_square() > asked.variances[number] * (1 + 1e-9)  # the goal is its square root

@@ -138,6 +138,7 @@ class Block:
     noise: Noise
     position: int = 0  # of its record in the log
     first: int = 0  # the row of the record that is the product's first
+    for_many: bool = False  # whether it was bought for questions to come, of which it tells nothing
 
     @property
     def exact_total(self) -> bool:
@@ -229,7 +230,7 @@ class Reconstruction:
         self.state.take(rows, block.values.astype(float), variance)
         self._append(rows, block, 1 / variance)
         self.coarsest = min(self.coarsest, 1 / variance)
-        if block.product.rows <= FEW_ROWS:
+        if block.product.rows <= FEW_ROWS and not block.for_many:
             self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
         return True
 

@@ -272,10 +272,16 @@ class Rehearsal:
         return result
 
     def groups(self, query: Product, most: int) -> MergedGroups | None:
-        """The cells that questions with few rows have told apart, this one included; only this one if they are many."""
+        """The cells that questions with few rows have told apart, this one included; only this one if they are many.
+
+        Where measurements leave something open, those that any of them told apart, if these are not many: what is known
+        must not cut through a group.
+        """
+        known = self.reconstruction
         for before in (
-            self.reconstruction.question_classes,
-            {name: np.zeros_like(c) for name, c in self.reconstruction.question_classes.items()},
+            known.question_classes if known.state.complete else known.classes,
+            known.question_classes,
+            {name: np.zeros_like(c) for name, c in known.question_classes.items()},
         ):
             classes = told_apart(before, query)
             if classes is not None and math.prod(count(labels) for labels in classes.values()) <= most:

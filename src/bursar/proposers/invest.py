@@ -6,6 +6,9 @@ and theta = 1 that costs at most twice the better of always renting and buying a
 
 Nodes are an investment themselves where there is one column: few of them make up any range of it, so they are no rent,
 and under the cap of `planner/investing.py` with Laplace noise they are the only one.
+With Gaussian noise, the strategy for one ordered column is for ranges like those that were bought (`nearby_ranges`),
+and what is known is filled up to it. Rent is then by how much single purchases raised what is spent: many rows fit into
+the slack of others, and their loss, counted as rent, would invest too soon.
 Over several columns a box takes the product of as many, which hardly another box shares: there they are rent like
 everything else where anything may be bought. Under the cap they wait for a second question about the same columns, and
 are no rent either. A strategy for some of the columns is rent on all of them, so
@@ -22,6 +25,7 @@ from functools import cached_property, partial
 from statistics import NormalDist
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers, Reals
@@ -29,17 +33,26 @@ from bursar.core.accounting import Measured, Mode, Noise, NoiseKind, from_units
 from bursar.core.domain import Domain
 from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
-from bursar.core.queries import LinearMap
+from bursar.core.queries import LinearMap, Mask, Product, Steps
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate, WeightedRows, meets
-from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_FAILS, Block, Reconstruction
+from bursar.estimation.least_squares import (
+    EXACT_TOTAL,
+    EXACT_TOTAL_FAILS,
+    Block,
+    Classes,
+    Reconstruction,
+    first_cells,
+    told_apart,
+)
 from bursar.goal import Goal, GoalKind
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.public_total import PublicTotal
 from bursar.proposers.tree import all_nodes
+from bursar.strategies.nearby_ranges import nearby, ranges_between
 from bursar.strategies.universal import Universal, universal
-from bursar.views.measurements import ALL_ROWS, noise_of, products_of
+from bursar.views.measurements import ALL_ROWS, INVESTS, noise_of, products_of
 
 MOST_CELLS = 1024
 """Most merged cells over which what is known and what is bought are put together beforehand."""
@@ -52,8 +65,9 @@ BISECTION_STEPS = 60
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Investment:
-    """The noise to measure the strategy with, and what that does to the question."""
+    """What to measure, with which noise, and what that does to the question."""
 
+    product: Product
     noise: Noise
     law: ErrorLaw
     run: Callable[[Verbs], Estimate]
@@ -63,7 +77,8 @@ class Investment:
 def by_itself(plan: Universal, noise: Noise, workload: LinearMap, total: PublicTotal | None) -> Investment:
     """The question is answered from the strategy alone, and from the number of rows where that is public."""
     answers = _Answers.of(plan, noise, workload, beside=total is not None)
-    return Investment(noise=noise, law=answers.law, run=partial(_alone, plan, answers, noise, total), total=total)
+    run = partial(_alone, plan, answers, noise, total)
+    return Investment(product=plan.product, noise=noise, law=answers.law, run=run, total=total)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,13 +143,79 @@ def on_top(
     variances = energy @ (1 / (np.maximum(strengths, 0.0) + precision))
     law = TopUpLaw(
         reconstruction=reconstruction,
-        plan=plan,
+        product=plan.product,
         noise=noise,
         workload=workload,
         variances=np.asarray(variances),
         total=total,
     )
-    return Investment(noise=noise, law=law, run=law.run, total=total)
+    return Investment(product=plan.product, noise=noise, law=law, run=law.run, total=total)
+
+
+LARGEST_COEFFICIENT = 2**16
+"""The largest coefficient, in whole numbers, of rows that fill up what is known."""
+
+SHARE_OF_OTHERS = 1e-8
+"""What rows that fill up tell about cells that were told apart before and that no range nearby does."""
+
+SHARE_FOR_ROUNDING = 1e-4
+"""Precision is this much above what is needed, for what rounding of the coefficients does."""
+
+
+def filled_up(reconstruction: Reconstruction, workload: LinearMap, goal: Goal) -> Investment | None:
+    """What is known about one ordered column, filled up to a strategy for ranges like those that were bought.
+
+    With p G the information of that strategy at the precision p, M = F diag(m) F^T that there is and G = F F^T, rows
+    worth F diag(max(p - m, 0)) F^T are bought: directions in which enough is known cost nothing, and together they tell
+    at least p G. `on_top` adds p G whatever is known.
+    None where question and log tell too many cells apart, and where nothing is missing.
+    """
+    reconstruction = reconstruction.copy()
+    parts = products_of(workload)
+    (column,) = reconstruction.columns
+    asked: Classes | None = reconstruction.question_classes
+    for part in parts:
+        asked = None if asked is None else told_apart(asked, part)
+    if asked is None:
+        return None
+    size = len(asked[column])
+    ends = nearby(np.flatnonzero(np.diff(asked[column])) + 1, size)
+    from_ends = Product((Mask((column,), (size,), Steps.ranges(ends, np.full(len(ends), size), size)),))
+    if not all(reconstruction.split_by(part) for part in (*parts, from_ends)):
+        return None
+    labels, root = reconstruction.classes[column], np.sqrt(reconstruction.state.cells)
+    if len(root) > MOST_CELLS:
+        return None
+    information = reconstruction.state.information / np.outer(root, root)
+    queries = np.concatenate([reconstruction.coordinates(part) for part in parts]) / root
+    touched = np.flatnonzero(((information.diagonal() > 0) | np.any(queries, axis=0))[labels])
+    ends = np.union1d(ends, [touched[0], touched[-1] + 1])  # nothing that is known lies outside
+    inside, strategy = ranges_between(first_cells(labels).tobytes(), ends.tobytes())
+    lower = np.linalg.cholesky(strategy.T @ strategy + SHARE_OF_OTHERS * np.eye(strategy.shape[1]))
+    inverse = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True)
+    strengths, turn = np.linalg.eigh(inverse @ information[np.ix_(inside, inside)] @ inverse.T)
+    precision = _needed(np.square(queries[:, inside] @ inverse.T @ turn), np.maximum(strengths, 0.0), goal, fill=True)
+    missing = np.maximum((1 + SHARE_FOR_ROUNDING) * precision - np.maximum(strengths, 0.0), 0.0)
+    if not np.any(missing):
+        return None
+    rows = np.sqrt(missing)[:, None] * (lower @ turn).T
+    scale = LARGEST_COEFFICIENT / float(np.abs(rows).max())
+    whole = np.zeros((len(rows), len(root)), np.int64)
+    whole[:, inside] = np.rint(scale * rows)
+    whole = whole[whole.any(axis=1)]
+    noise = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
+    product = Product((Mask((column,), (size,), Steps.dense(whole[:, labels])),))
+    after = information + whole.T @ (whole / noise.variance())
+    solved = np.linalg.solve(after[np.ix_(inside, inside)], queries[:, inside].T)
+    law = TopUpLaw(
+        reconstruction=reconstruction,
+        product=product,
+        noise=noise,
+        workload=workload,
+        variances=np.einsum("ij,ji->i", queries[:, inside], solved),
+        total=None,
+    )
+    return Investment(product=product, noise=noise, law=law, run=law.run)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,7 +223,7 @@ class TopUpLaw:
     """The law of least squares over what is known and the strategy; weights are found when a tail is asked for."""
 
     reconstruction: Reconstruction
-    plan: Universal
+    product: Product
     noise: Noise
     workload: LinearMap
     variances: Reals
@@ -160,7 +241,7 @@ class TopUpLaw:
         return float(self.variances.mean())
 
     def run(self, verbs: Verbs) -> Estimate:
-        values = verbs.measure(self.plan.product, self.noise).values
+        values = verbs.measure(self.product, self.noise).values
         after = self._after(values)
         if self.total is not None:
             after.values[after.total] = self.total.values(verbs)[0]
@@ -170,19 +251,22 @@ class TopUpLaw:
 
     @cached_property
     def _rows(self) -> WeightedRows:
-        after = self._after(np.zeros(self.plan.product.rows, np.int64))
+        after = self._after(np.zeros(self.product.rows, np.int64))
         weights = after.weights_of(self.workload)
         assert weights is not None
         return after.law_of(weights)
 
     def _after(self, values: NDArray[np.int64]) -> Reconstruction:
         after = self.reconstruction.copy()
-        after.add(Block(self.plan.product, values, self.noise))
+        after.add(Block(self.product, values, self.noise))
         return after
 
 
-def _needed(energy: Reals, strengths: Reals, goal: Goal) -> float:
-    """The least precision at which the variances keep the goal, by bisection to a relative 1e-4."""
+def _needed(energy: Reals, strengths: Reals, goal: Goal, *, fill: bool = False) -> float:
+    """The least precision at which the variances keep the goal, by bisection to a relative 1e-4.
+
+    It is added to what is known in each direction; or what is known is filled up to it.
+    """
     mean = goal.kind is GoalKind.RMSE
     z = -NormalDist().inv_cdf(goal.beta / (2 * len(energy)))
     bound = goal.amount**2 * (1 - 1e-9) if mean else SHARE_OF_NORMAL_VARIANCE * (goal.amount / z) ** 2
@@ -192,7 +276,7 @@ def _needed(energy: Reals, strengths: Reals, goal: Goal) -> float:
         if high <= 1.0001 * low:
             break
         middle = math.sqrt(low * high)
-        each = energy @ (1 / (strengths + middle))
+        each = energy @ (1 / (np.maximum(strengths, middle) if fill else strengths + middle))
         low, high = (low, middle) if (each.mean() if mean else each.max()) <= bound else (middle, high)
     return high
 
@@ -228,7 +312,7 @@ class Invest(Proposer):
     Without `top_up` the strategy is bought as a whole with Gaussian noise too, and answers without other rows.
     """
 
-    name = "invest"
+    name = INVESTS
 
     def __init__(self, *, theta: dict[Mode, float], top_up: bool = True) -> None:
         self._theta, self._top_up = theta, top_up
@@ -271,13 +355,16 @@ class Invest(Proposer):
         if plan is None:
             return None
         shared = all_nodes if len(columns) == 1 or views.investing is not None else None
-        rent = views.rents.since(columns, self.name, partial(_is, plan.product.digest), shared)
+        if self._fills(plan, views):
+            rent = views.rents.risen(columns, all_nodes)
+        else:
+            rent = views.rents.since(columns, self.name, partial(_is, plan.product.digest), shared)
         if rent == 0:
             return None
         theta = self._theta[views.mode]
         try:
             investment = self._investment(plan, columns, request, views, least=RENT_WORTH_PLANNING * rent / theta)
-            price = None if investment is None else _price(plan, investment.noise, views, investment.total)
+            price = None if investment is None else _price(investment, views)
         except (BudgetError, GoalError):
             return None
         if investment is None or price is None:
@@ -287,7 +374,7 @@ class Invest(Proposer):
             price=price,
             law=investment.law,
             run=investment.run,
-            buys=plan.product.rows,
+            buys=investment.product.rows,
             note=_note(columns, rent, theta * from_units(price.at_most), views),
             credit=views.credit(price.at_most, price.at_most - math.ceil(theta * price.at_most) + rent),
         )
@@ -306,11 +393,16 @@ class Invest(Proposer):
             kind = NoiseKind.LAPLACE if views.mode is Mode.PURE else NoiseKind.GAUSSIAN
             return by_itself(plan, Noise(kind=kind, scale=scale), workload, total)
         whole = Noise(kind=NoiseKind.GAUSSIAN, scale=scale)
-        if _price(plan, whole, views).at_most > least:
+        if views.price((Measured(strategy=plan.product, noise=whole, version=views.version),)) > least:
             return None
-        return on_top(plan, views.reconstructions.on(columns), workload, request.goal, total) or by_itself(
-            plan, whole, workload, total
-        )
+        known = views.reconstructions.on(columns)
+        filled = filled_up(known, workload, request.goal) if self._fills(plan, views) else None
+        return filled or on_top(plan, known, workload, request.goal, total) or by_itself(plan, whole, workload, total)
+
+    def _fills(self, plan: Universal, views: Views) -> bool:
+        """Whether what is known is filled up to a strategy for ranges like those that were asked."""
+        gaussian = self._top_up and views.mode is not Mode.PURE
+        return gaussian and plan.ranges and PublicTotal.of(views) is None
 
     def _plan(self, domain: Domain, columns: tuple[str, ...], mode: Mode) -> Universal | None:
         key = (domain.digest, columns, mode)
@@ -401,7 +493,7 @@ def _is(digest: str, strategy: LinearMap) -> bool:
     return strategy.digest == digest
 
 
-def _price(plan: Universal, noise: Noise, views: Views, total: PublicTotal | None = None) -> Price:
-    event = Measured(strategy=plan.product, noise=noise, version=views.version)
-    events = (event, *(() if total is None else total.events))
+def _price(investment: Investment, views: Views) -> Price:
+    event = Measured(strategy=investment.product, noise=investment.noise, version=views.version)
+    events = (event, *(() if investment.total is None else investment.total.events))
     return Price(events=events, at_most=views.price(events))

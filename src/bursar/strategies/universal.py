@@ -100,6 +100,11 @@ class Universal:
     def product(self) -> Product:
         return Product(tuple(column.mask for column in self.columns))
 
+    @property
+    def ranges(self) -> bool:
+        """Whether it is for the ranges of one column."""
+        return len(self.columns) == 1 and self.columns[0].inverse is not None
+
     @cached_property
     def sensitivity(self) -> float:
         """How far one person can move the answers, in L1 (pure) or L2 (concentrated): from exact integer norms."""

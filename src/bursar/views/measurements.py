@@ -29,6 +29,9 @@ MOST_RECONSTRUCTION_BYTES = 256 * 2**20
 MOST_COLUMN_SETS = 4
 """How many column sets, the smallest first, are tried for one question."""
 
+INVESTS = "invest"
+"""The proposer whose rows are for all questions about some columns."""
+
 
 @dataclass
 class Measurements:
@@ -68,7 +71,8 @@ class Measurements:
         for product in products_of(event.strategy):
             columns = self.domain.ordered(product.attrs)
             values = record.values[start : start + product.rows]
-            self.blocks.setdefault(columns, []).append(Block(product, values, event.noise, record.position, start))
+            block = Block(product, values, event.noise, record.position, start, record.proposer == INVESTS)
+            self.blocks.setdefault(columns, []).append(block)
             start += product.rows
 
     def _refine(self, event: Refined, record: Record) -> None:
@@ -207,20 +211,22 @@ class Rents:
 
     domain: Domain
     empty_book: Callable[[], Book]
-    events: list[tuple[frozenset[str], Measured | Refined]] = field(default_factory=list)
+    events: list[tuple[frozenset[str], Measured | Refined, str]] = field(default_factory=list)  # with who bought them
     books: dict[tuple[Columns, str], tuple[int, Book]] = field(default_factory=dict)
+    rises: dict[Columns, tuple[int, Book, int]] = field(default_factory=dict)
 
     def advance(self, records: Iterable[Record]) -> None:
         for record in records:
             if isinstance(record.event, Versioned):
                 self.events.clear()  # what was bought on other data answers nothing now
                 self.books.clear()
+                self.rises.clear()
             elif isinstance(record.event, Measured | Refined):
-                self.events.append((frozenset(record.event.strategy.attrs), record.event))
+                self.events.append((frozenset(record.event.strategy.attrs), record.event, record.proposer))
 
     def sets(self) -> list[frozenset[str]]:
         """The column sets that were ever measured on this version."""
-        return list(dict.fromkeys(columns for columns, _ in self.events))
+        return list(dict.fromkeys(columns for columns, _, _ in self.events))
 
     def since(self, columns: Columns, name: str, owned: Rule, shared: Rule | None = None) -> int:
         """What was spent on the columns since rows that are `owned` were last bought on them, in units of 2^-50.
@@ -231,7 +237,7 @@ class Rents:
         """
         start, book = self.books.get((columns, name), (0, None))
         book = self.empty_book() if book is None else book
-        for measured, event in self.events[start:]:
+        for measured, event, _ in self.events[start:]:
             if not measured.issubset(columns):
                 continue
             if owned(event.strategy):
@@ -242,6 +248,24 @@ class Rents:
                 book.add(event)
         self.books[columns, name] = (len(self.events), book)
         return book.spent()
+
+    def risen(self, columns: Columns, shared: Rule) -> int:
+        """By how much single questions raised what is spent on the columns since rows for many were bought on them.
+
+        Unlike `since`, what fitted into the slack of earlier purchases is no rent.
+        """
+        start, book, rent = self.rises.get(columns) or (0, self.empty_book(), 0)
+        for measured, event, proposer in self.events[start:]:
+            if not measured.issubset(columns):
+                continue
+            before = book.spent()
+            book.add(event)
+            if proposer == INVESTS and len(measured) == len(columns):
+                rent = 0
+            elif not shared(event.strategy):
+                rent += book.spent() - before
+        self.rises[columns] = (len(self.events), book, rent)
+        return rent
 
     def _every_value(self, strategy: LinearMap) -> bool:
         """Whether a measurement has as many rows as its columns have values, or combinations, and tells all apart."""

@@ -7,15 +7,18 @@ import itertools
 import numpy as np
 import pytest
 
+from bursar import presets
 from bursar.core.accounting import Measured, Mode, from_units
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Stack, Steps
 from bursar.estimation.estimate import WeightedRows, meets
+from bursar.estimation.least_squares import Block
+from bursar.goal import Goal, GoalKind, Horizon
 from bursar.planner.choose import Preset
 from bursar.planner.goals import Wanted
 from bursar.proposers.direct import Direct
-from bursar.proposers.invest import Invest, Invested, TopUpLaw, on_top
+from bursar.proposers.invest import Invest, Invested, TopUpLaw, filled_up, on_top
 from bursar.proposers.reuse import Exact, Reconstruct
 from bursar.proposers.tree import all_nodes
 from bursar.session import Bursar
@@ -271,3 +274,51 @@ def test_the_larger_strategy_is_bought_where_the_smaller_would_make_it_due() -> 
         assert chosen.buys == (together if larger and together is not None else alone).buys
         sizes.append(chosen.buys)
     assert sizes == [10, 20]
+
+
+LONG = Domain((IntegerRange(name="age", lower=0, upper=59, null=0),))
+
+
+def ranges_asked(db: Bursar, seed: int) -> list[str]:
+    """Random ranges of 60 ages; the sources of their answers, each of which keeps its goal."""
+    rng = np.random.default_rng(seed)
+    sources = []
+    for low, high in zip(rng.integers(10, 16, 40), rng.integers(30, 40, 40), strict=True):
+        text = f"SELECT COUNT(*) FROM people WHERE age BETWEEN {low} AND {high}"
+        request = db.engine.prepare(text, Wanted(rmse=30), None)
+        offer = db.engine.planner.choose(request)
+        assert offer.law.mean_square() <= 900 * (1 + 1e-9)
+        sources.append(db.query(text, rmse=30).source)
+    return sources
+
+
+def test_what_is_known_is_filled_up_to_ranges_like_those_asked() -> None:
+    """The law is that of the rows as they are measured; what is known after them is not bought again."""
+    db = engine(
+        table=np.full(60, 100), settings=config(budget=BUDGETS[Mode.CONCENTRATED], domain=LONG), preset=presets.default
+    )
+    db.engine.planner._horizon = Horizon.MANY
+    assert "invest" in ranges_asked(db, 1)
+    known = db.engine.planner.views().reconstructions.on(("age",))
+    before = known.state.information
+    query = Product((Mask(("age",), (60,), Steps.ranges([9], [41], 60)),))
+    made = filled_up(known, query, Goal(kind=GoalKind.RMSE, amount=12.0))
+    assert made is not None
+    assert isinstance(made.law, TopUpLaw)
+    assert 0.99 * 144 <= made.law.mean_square() <= 144
+    assert made.law._rows.mean_square() == pytest.approx(made.law.mean_square(), rel=1e-6)
+    assert np.array_equal(known.state.information, before)
+    known = known.copy()
+    known.add(Block(made.product, np.zeros(made.product.rows, np.int64), made.noise, for_many=True))
+    assert filled_up(known, query, Goal(kind=GoalKind.RMSE, amount=13.0)) is None
+
+
+def test_rent_that_cost_nothing_is_no_reason_to_invest() -> None:
+    db = engine(table=np.full(60, 100), settings=config(budget=BUDGETS[Mode.CONCENTRATED], domain=LONG), preset=RENTING)
+    db.query("SELECT COUNT(*) FROM people WHERE age < 30", rmse=30)
+    rents = db.engine.planner.views().rents
+    paid = rents.risen(("age",), all_nodes)
+    assert from_units(paid) == pytest.approx(db.budget().spent)
+    assert db.query("SELECT COUNT(*) FROM people WHERE age >= 30", rmse=30).charge == 0  # other people
+    rents = db.engine.planner.views().rents
+    assert rents.risen(("age",), all_nodes) == paid
