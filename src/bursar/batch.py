@@ -108,9 +108,13 @@ class OpenBatch:
     @property
     def price(self) -> float:
         """What all questions together would cost now; infinite where nothing meets the goal. Costs nothing."""
-        joint = together(self._requests, self._key)
-        self._seen = 0.0 if self._engine.answered(joint.asked) is not None else self.explain().price
+        self._seen = 0.0 if self.answered else self.explain().price
         return self._seen
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answers are there already, under the key of the batch: then they are given again, for nothing."""
+        return self._engine.answered(together(self._requests, self._key).asked) is not None
 
     @property
     def one_by_one(self) -> float:
@@ -124,13 +128,16 @@ class OpenBatch:
         """Every way to answer all questions together, with its price and error. Costs nothing."""
         return self._engine.planner.explain(together(self._requests, self._key))
 
-    def pay(self) -> Batch:
-        """Answer all questions; the block does this by itself when it is left."""
+    def pay(self, *, at_most: float | None = None) -> Batch:
+        """Answer all questions; the block does this by itself when it is left.
+
+        `at_most` is a price that somebody has looked at elsewhere.
+        """
         if self.result is None:
             joint = together(self._requests, self._key)
             with paced(self._engine.config.pace):
                 alone = self.one_by_one
-                most = [cap for cap in (joint.goal.most, self._seen) if cap is not None]
+                most = [cap for cap in (joint.goal.most, self._seen, at_most) if cap is not None]
                 if most and min(most) < float("inf"):
                     joint = replace(joint, goal=replace(joint.goal, most=min(most)))
                 answer = self._engine.ask(joint)

@@ -17,7 +17,16 @@ from bursar.service.access import Analyst, described
 from bursar.service.answers import answered, answered_together, json_of
 from bursar.service.bodies import AskBody, BatchBody, PassBody, QuestionBody, ThresholdsBody
 from bursar.service.datasets import Guest
-from bursar.service.replies import A_BATCH, A_BUDGET, A_LOG, A_QUEUE, AN_ANSWER, AN_EXPLANATION, COLUMNS
+from bursar.service.replies import (
+    A_BATCH,
+    A_BATCH_EXPLANATION,
+    A_BUDGET,
+    A_LOG,
+    A_QUEUE,
+    AN_ANSWER,
+    AN_EXPLANATION,
+    COLUMNS,
+)
 from bursar.session import Bursar
 
 Key = Annotated[
@@ -74,15 +83,20 @@ def explain(guest: Analyst, body: QuestionBody, request: Request) -> Response:
 def batch(guest: Analyst, body: BatchBody, request: Request, accept: Accept = "", key: Key = None) -> Response:
     """Answer several questions at once: planned together, paid once, consistent with each other."""
     checked(request, *body.questions)
-    return answered_together(collected(session_of(guest), body, key).pay(), accept)
+    return answered_together(collected(session_of(guest), body, key).pay(at_most=body.at_most), accept)
 
 
-@api.post("/batch/explain", responses=AN_EXPLANATION, tags=["ask"])
-def explain_batch(guest: Analyst, body: BatchBody, request: Request) -> Response:
-    """Every way to answer several questions at once, and what they would cost one by one. Free."""
+@api.post("/batch/explain", responses=A_BATCH_EXPLANATION, tags=["ask"])
+def explain_batch(guest: Analyst, body: BatchBody, request: Request, key: Key = None) -> Response:
+    """Every way to answer several questions at once, and what they would cost one by one. Free.
+
+    The `price` is null where nothing meets the goal, and 0 where the answers are stored under the key.
+    """
     checked(request, *body.questions)
-    together = collected(session_of(guest), body, None)
-    return json_of({**together.explain().to_json(), "one_by_one": together.one_by_one})
+    together = collected(session_of(guest), body, key)
+    explanation = together.explain()
+    price = 0.0 if together.answered else explanation.price
+    return json_of({**explanation.to_json(), "price": price, "one_by_one": together.one_by_one})
 
 
 def collected(
