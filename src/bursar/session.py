@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, overload
 
 from bursar import presets
+from bursar.analysts.queue import QueueStatus
 from bursar.analysts.shares import EVERYONE, Shares
 from bursar.answer import Answer
 from bursar.batch import OpenBatch, Progress, silent, without_explain
@@ -38,7 +39,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
 from bursar.report.spending import Spending, spending_of
-from bursar.report.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
+from bursar.report.status import OWNER, BudgetStatus, LogLine, TableFacts, budget_of, log_of
 from bursar.synthetic.session import Prepared, Synthesis
 from bursar.views.baseline import QuestionNotes, SqliteNotes
 
@@ -354,6 +355,20 @@ class Bursar:
     def log(self, last: int | None = None) -> list[LogLine]:
         """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""
         return log_of(self.kernel, self.analyst, last)
+
+    def columns(self) -> TableFacts:
+        """The table, its columns and their values, as the data owner has declared them."""
+        config = self.config
+        goal = None if config.goal is None else config.goal.describe()
+        return TableFacts(table=config.table, columns=config.columns, rows=config.public_size, goal=goal)
+
+    def queue(self) -> QueueStatus:
+        """Whose turn it is, the own tickets, and how many others wait."""
+        return self.engine.queue.status(self.analyst)
+
+    def let_go(self, *, away: bool = False) -> QueueStatus:
+        """Let the present or the next turn go; all turns until the next question if `away`."""
+        return self.engine.queue.let_go(self.analyst, away=away)
 
     def close(self) -> None:
         """Close the data and the ledger."""

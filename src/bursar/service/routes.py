@@ -145,21 +145,17 @@ def log(guest: Analyst, last: Last = None) -> Response:
 @api.get("/columns", responses=COLUMNS, tags=["look"])
 def columns(guest: Analyst) -> Response:
     """The table, its columns and their values, as the data owner has declared them; nothing is read from the data."""
-    config = guest.data.config
-    goal = None if config.goal is None else config.goal.describe()
-    listed = [column.to_json() for column in config.columns.attributes]
-    return json_of({"table": config.table, "columns": listed, "rows": config.public_size, "goal": goal})
+    facts = session_of(guest).columns()
+    return json_of({**vars(facts), "columns": [column.to_json() for column in facts.columns.attributes]})
 
 
 @api.get("/queue", responses=A_QUEUE, tags=["look"])
 def queue(guest: Analyst) -> Response:
     """Whose turn it is, as far as it concerns you: your own tickets, and how many others wait."""
-    session = session_of(guest)
-    return json_of(asdict(session.engine.queue.status(session.analyst)))
+    return json_of(asdict(session_of(guest).queue()))
 
 
 @api.post("/queue/pass", responses=A_QUEUE, tags=["ask"])
 def let_go(guest: Analyst, body: PassBody) -> Response:
     """Let your turn go: the present one, or the next if it is not your turn."""
-    session = session_of(guest)
-    return json_of(asdict(session.engine.queue.let_go(session.analyst, away=body.away)))
+    return json_of(asdict(session_of(guest).let_go(away=body.away)))
