@@ -20,7 +20,7 @@ from bursar import presets
 from bursar.analysts.queue import QueueStatus
 from bursar.analysts.shares import EVERYONE, Shares
 from bursar.answer import Answer
-from bursar.batch import OpenBatch, Progress, silent, without_explain
+from bursar.batch import EngineBatch, Progress, silent, without_explain
 from bursar.compile.threshold_rows import Features, thresholds, written
 from bursar.config import Config, load
 from bursar.core.curator import declare_version
@@ -170,7 +170,7 @@ class Bursar:
         epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None,
         horizon: str | int | None = None, synthetic: bool = False,
         key: str | None = None, wait: bool = True, ticket: int | None = None, progress: Progress = silent,
-    ) -> OpenBatch: ...  # fmt: skip
+    ) -> EngineBatch: ...  # fmt: skip
 
     def batch(
         self,
@@ -188,7 +188,7 @@ class Bursar:
         wait: bool = True,
         ticket: int | None = None,
         progress: Progress = silent,
-    ) -> Batch | OpenBatch:
+    ) -> Batch | EngineBatch:
         """Many questions planned together for one price, with one goal, in one turn.
 
         With questions: a `Batch` of their answers. Without: an `OpenBatch` for a with block, to collect them, look at
@@ -198,7 +198,7 @@ class Bursar:
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             horizon=horizon, synthetic=synthetic,
         )  # fmt: skip
-        collected = OpenBatch(self.engine, goal, key=key, wait=wait, ticket=ticket, progress=progress)
+        collected = EngineBatch(self.engine, goal, key=key, wait=wait, ticket=ticket, progress=progress)
         if questions is None:
             return collected
         for sql in questions:

@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.responses import Response
 
-from bursar.batch import OpenBatch, Progress, silent
+from bursar.batch import EngineBatch, Progress, silent
 from bursar.errors import QueryError
 from bursar.service.access import Analyst, described
 from bursar.service.answers import answered, answered_together, json_of
@@ -101,7 +101,7 @@ def explain_batch(guest: Analyst, body: BatchBody, request: Request, key: Key = 
 
 def collected(
     session: Bursar, body: BatchBody, key: str | None, *, ticket: int | None = None, progress: Progress = silent
-) -> OpenBatch:
+) -> EngineBatch:
     """The questions of a body, compiled and not paid."""
     place = body.ticket if ticket is None else ticket
     together = session.batch(**body.goal, horizon=body.horizon, key=key, wait=False, ticket=place, progress=progress)
