@@ -47,12 +47,12 @@ def connected(served: Served) -> Iterator[Remote]:
         yield db
 
 
-@pytest.fixture(scope="module", params=["open", "connect"])
+@pytest.fixture(params=["open", "connect"])
 def db(request: pytest.FixtureRequest, opened: Bursar, connected: Remote) -> Bursar | Remote:
     return opened if request.param == "open" else connected
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def other(db: Bursar | Remote, opened: Bursar, connected: Remote) -> Bursar | Remote:
     """The same data set by the other way."""
     return connected if db is opened else opened
@@ -75,7 +75,7 @@ def test_a_question_is_answered_once_for_both(db: Bursar | Remote, other: Bursar
 
 
 def test_dates_and_missing_values_come_as_they_are(db: Bursar | Remote, other: Bursar | Remote) -> None:
-    text = "SELECT joined, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY joined"
+    text = "SELECT joined, COUNT(*) AS n FROM people GROUP BY joined"
     answer, again = (each.query(text, within=3_000, confidence="90%", key="dates") for each in (db, other))
     assert answer == again
     assert (str(answer), answer.to_csv()) == (str(again), again.to_csv())
@@ -150,14 +150,6 @@ def test_a_batch_costs_no_more_than_was_shown(db: Bursar | Remote, opened: Bursa
     assert again.pay().answers == batch.pay().answers
 
 
-def test_thresholds(db: Bursar | Remote, other: Bursar | Remote) -> None:
-    options = {"k": 2, "r": 1, "features": ["sex", "region"], "within": 900}
-    told = db.thresholds(**options, explain=True)
-    assert told == other.thresholds(**options, explain=True)
-    answer = db.thresholds(**options, key="thresholds")
-    assert list(answer.rows) == list(other.thresholds(**options, key="thresholds").rows)
-
-
 def test_looking_back(db: Bursar | Remote, other: Bursar | Remote) -> None:
     db.query(BY_SEX, within=80)
     assert db.budget() == other.budget()
@@ -171,6 +163,19 @@ def test_looking_back(db: Bursar | Remote, other: Bursar | Remote) -> None:
     facts, others = db.columns(), other.columns()
     assert facts.columns.digest == others.columns.digest  # a month may be named by any of its days
     assert facts == replace(others, columns=facts.columns)
+
+
+def test_who_has_no_token_is_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"{served.url}/demo-people"
+    monkeypatch.delenv("BURSAR_TOKEN", raising=False)
+    assert type(refusal(bursar.connect, url)) is AnalystError
+    monkeypatch.setenv("BURSAR_TOKEN", served.tokens["olga"])
+    with bursar.connect(url) as olga:
+        assert olga.budget().total == 1
+    with bursar.connect(url, token="bursar_x_y") as guess:
+        error = refusal(guess.budget)
+    assert type(error) is AnalystError
+    assert "bursar_x_y" not in f"{error} {guess!r}"
 
 
 def test_a_synthetic_table(db: Bursar | Remote, tmp_path: Path) -> None:
@@ -188,14 +193,9 @@ def test_a_synthetic_table(db: Bursar | Remote, tmp_path: Path) -> None:
     assert asdict(table.report.lines[0]).keys() == {"columns", "cells", "asked", "measured", "noise"}
 
 
-def test_who_has_no_token_is_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = f"{served.url}/demo-people"
-    monkeypatch.delenv("BURSAR_TOKEN", raising=False)
-    assert type(refusal(bursar.connect, url)) is AnalystError
-    monkeypatch.setenv("BURSAR_TOKEN", served.tokens["olga"])
-    with bursar.connect(url) as olga:
-        assert olga.budget().total == 1
-    with bursar.connect(url, token="bursar_x_y") as guess:
-        error = refusal(guess.budget)
-    assert type(error) is AnalystError
-    assert "bursar_x_y" not in f"{error} {guess!r}"
+def test_thresholds(db: Bursar | Remote, other: Bursar | Remote) -> None:
+    options = {"k": 2, "r": 1, "features": ["sex", "region"], "within": 900}
+    told = db.thresholds(**options, explain=True)
+    assert told == other.thresholds(**options, explain=True)
+    answer = db.thresholds(**options, key="thresholds")
+    assert list(answer.rows) == list(other.thresholds(**options, key="thresholds").rows)
