@@ -13,6 +13,7 @@ import secrets
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
 from functools import cache
@@ -56,6 +57,9 @@ TIMEOUT_SECONDS = 300.0
 
 TURN_SECONDS = 1.0
 """How often somebody who waits for a turn looks whether it has come."""
+
+MOST_AT_ONCE = 50
+"""Questions that a server answers in one reply; more of them are a job."""
 
 STORED = "application/vnd.bursar.answer+json"
 STORED_BATCH = "application/vnd.bursar.batch+json"
@@ -195,6 +199,10 @@ class Remote:
 
         def pay(asked: Sequence[str], at_most: float | None) -> Batch:
             body = {"questions": list(asked), "at_most": at_most, **options}
+            if wait and ticket is None and len(asked) > MOST_AT_ONCE:
+                begun = self._link.send("POST", "/release", body, key=once() if key is None else key)
+                _follow(self._link, name := json.loads(begun)["id"], progress)
+                return Batch.from_bytes(self._link.send("GET", f"/jobs/{name}/result", accept=STORED_BATCH))
             reply = self._ask("/batch", body, STORED_BATCH, key=key, wait=wait, ticket=ticket)
             progress(len(asked), len(asked))
             return Batch.from_bytes(reply)
@@ -390,24 +398,24 @@ class RemotePrepared:
         """Nothing: the server refuses what cannot be paid when the table is made, before anything is."""
 
     def make(self, *, progress: Progress = silent, seconds: float | None = None) -> SyntheticData:
-        """Have the table made, and fetch it. Leaving by Ctrl-C stops the job; what it has paid for is kept."""
+        """Have the table made, as a job, and fetch it."""
         limit = {} if seconds is None else {"seconds": seconds}
         name = json.loads(self._link.send("POST", "/synth", {**self._body, **limit}, key=once()))["id"]
-        try:
-            self._follow(name, progress)
-        except KeyboardInterrupt:
-            self._link.send("DELETE", f"/jobs/{name}")
-            raise
+        _follow(self._link, name, progress)
         report = self._link.send("GET", f"/jobs/{name}/report")
         return _table(self._remote.columns().columns, self._link.send("GET", f"/jobs/{name}/result"), report)
 
-    def _follow(self, name: str, progress: Progress) -> None:
-        """Listen until the job has ended. A stream that breaks off is taken up again: the job goes on without it."""
-        pauses = iter(PAUSES)
-        while True:
-            state = ""
-            try:
-                for line in self._link.lines(f"/jobs/{name}/events"):
+
+def _follow(link: Link, name: str, progress: Progress) -> None:
+    """Listen until a job is done. A stream that breaks off is taken up again: the job goes on without it.
+
+    Leaving by Ctrl-C stops the job; what it has paid for is kept.
+    """
+    state, pauses = "", iter(PAUSES)
+    try:
+        while state != "done":
+            with suppress(OSError, HTTPException):
+                for line in link.lines(f"/jobs/{name}/events"):
                     if not line.startswith("data: "):
                         continue
                     job, pauses = json.loads(line.removeprefix("data: ")), iter(PAUSES)
@@ -418,13 +426,13 @@ class RemotePrepared:
                         raise error_of(job["fault"])
                     if state == "stopped":
                         raise ServerError("the job was stopped\ntry: the same again; what it has paid for is kept")
-            except (OSError, HTTPException):
-                pass
-            if state == "done":
-                return
-            if (pause := next(pauses, None)) is None:
-                raise ServerError(f"the connection to {self._link.server} was lost\ntry: the same again later")
-            time.sleep(pause)
+            if state != "done":
+                if (pause := next(pauses, None)) is None:
+                    raise ServerError(f"the connection to {link.server} was lost\ntry: the same again later")
+                time.sleep(pause)
+    except KeyboardInterrupt:
+        link.send("POST", f"/jobs/{name}/stop")
+        raise
 
 
 def once() -> str:

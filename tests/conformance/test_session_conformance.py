@@ -137,6 +137,17 @@ def test_a_batch(db: Bursar | Remote, other: Bursar | Remote) -> None:
         left.cancel()
 
 
+def test_a_batch_that_a_server_answers_as_a_job(db: Bursar | Remote, other: Bursar | Remote) -> None:
+    heard: list[tuple[int, int]] = []
+    many = [BY_SEX] * 51
+    paid = db.batch(many, within=90, key="many", progress=lambda done, of: heard.append((done, of)))
+    assert heard[-1] == (51, 51)
+    assert paid.answers == other.batch(many, within=90, key="many").answers
+    wrong = [*many, "SELECT COUNT(*) FROM peple"]
+    here, there = (refusal(each.batch, wrong, within=90) for each in (db, other))
+    assert here == there
+
+
 def test_a_batch_costs_no_more_than_was_shown(db: Bursar | Remote, opened: Bursar) -> None:
     column = "education" if db is opened else "marital"  # what nobody has asked about
     batch = db.batch(within=150, key=f"by {column}")
