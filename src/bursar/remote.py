@@ -143,23 +143,21 @@ class Remote:
         **goal: Unpack[GoalOptions],
     ) -> Answer:
         """The answer to a question, within the error that was asked for; see `Bursar.query`."""
-        body = {"sql": sql, **_goal(Wanted(**goal))}
-        return Answer.from_bytes(self._ask("/query", body, STORED, key=key, wait=wait, ticket=ticket))
+        return self._query(sql, Wanted(**goal), key=key, wait=wait, ticket=ticket)
 
     def run(
         self, sql: str, wanted: Wanted, *, key: str | None = None, wait: bool = True, ticket: int | None = None
     ) -> Answer | Explanation:
         """What a text asks for: an Answer, or an Explanation where it begins with EXPLAIN."""
-        goal: GoalOptions = {**asdict(wanted)}  # type: ignore[typeddict-item]
         try:
             explains = parse(sql).explain
         except QueryError:
             explains = False  # the server refuses it, with a question that works
-        return self.explain(sql, **goal) if explains else self.query(sql, key=key, wait=wait, ticket=ticket, **goal)
+        return self._explain(sql, wanted) if explains else self._query(sql, wanted, key=key, wait=wait, ticket=ticket)
 
     def explain(self, sql: str, **goal: Unpack[GoalOptions]) -> Explanation:
         """Every way to answer, with its price and error. Free."""
-        return _explanation(self._link.send("POST", "/explain", {"sql": sql, **_goal(Wanted(**goal))}))
+        return self._explain(sql, Wanted(**goal))
 
     @overload
     def batch(
@@ -327,6 +325,13 @@ class Remote:
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+    def _query(self, sql: str, wanted: Wanted, *, key: str | None, wait: bool, ticket: int | None) -> Answer:
+        body = {"sql": sql, **_goal(wanted)}
+        return Answer.from_bytes(self._ask("/query", body, STORED, key=key, wait=wait, ticket=ticket))
+
+    def _explain(self, sql: str, wanted: Wanted) -> Explanation:
+        return _explanation(self._link.send("POST", "/explain", {"sql": sql, **_goal(wanted)}))
 
     def _ask(self, path: str, body: Body, accept: str, *, key: str | None, wait: bool, ticket: int | None) -> bytes:
         """The reply to what may cost something. The server lets nobody wait for a turn, so it is done here."""
