@@ -1,0 +1,20 @@
+"""Door 2: PostgreSQL's wire, for psql, drivers and BI tools.
+
+protocol.py     bytes to messages and back
+types.py        PostgreSQL's types: OIDs, values as text and as bytes
+scram.py        tokens as passwords
+connection.py   one socket, within limits
+login.py        from a socket to somebody who may ask
+statements.py   statements taken apart; those that are no questions
+settings.py     SET and SHOW
+router.py       the data, or the catalog
+questions.py    PostgreSQL's spelling to Bursar's; what is public and therefore free
+catalog.py      pg_catalog and information_schema, from public facts
+session.py      portals, cursors, transactions
+failures.py     SQLSTATEs
+server.py       the listener
+"""
+
+from bursar.service.wire.server import WireServer, start_wire
+
+__all__ = ["WireServer", "start_wire"]
