@@ -74,7 +74,7 @@ class Connection:
         self._out.clear()
         try:
             await asyncio.wait_for(self._writer.drain(), SEND_SECONDS)
-        except (OSError, asyncio.TimeoutError):
+        except (TimeoutError, OSError):
             self._writer.transport.abort()
             raise Gone from None
 
@@ -94,5 +94,5 @@ class Connection:
             await self.flush()
             self._writer.close()
             await asyncio.wait_for(self._writer.wait_closed(), 5.0)
-        except (OSError, ssl.SSLError, Gone, asyncio.TimeoutError):
+        except (TimeoutError, OSError, ssl.SSLError, Gone):
             self._writer.transport.abort()

@@ -35,9 +35,7 @@ class Login:
         return found is not None and any(verifier.token == self.token for verifier in found[1])
 
 
-async def greet(
-    connection: Connection, tls: ssl.SSLContext | None, *, require_tls: bool
-) -> Startup | CancelRequest:
+async def greet(connection: Connection, tls: ssl.SSLContext | None, *, require_tls: bool) -> Startup | CancelRequest:
     """The first message, after the client has asked for encryption or not."""
     while isinstance(first := await connection.first(), EncryptionRequest):
         accepted = first.tls and tls is not None and not connection.encrypted

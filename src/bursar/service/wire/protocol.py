@@ -131,9 +131,7 @@ class CopyMessage:
     """Data that nobody has asked for; they are dropped, as PostgreSQL does."""
 
 
-Message = (
-    Simple | Parse | Bind | Describe | Execute | CloseMessage | Password | Sync | Flush | Terminate | CopyMessage
-)
+Message = Simple | Parse | Bind | Describe | Execute | CloseMessage | Password | Sync | Flush | Terminate | CopyMessage
 
 
 class _Fields:

@@ -187,8 +187,8 @@ def cast_type(node: exp.Cast) -> PgType | None:
     """The type that a cast names; of an array, that of its elements."""
     to = node.to
     inner = to.expressions[0] if to.this is exp.DataType.Type.ARRAY and to.expressions else to
-    name = inner.sql("postgres").partition("(")[0].lower().removeprefix("pg_catalog.").strip('"')
-    return types.BY_NAME.get(name)
+    name = inner.sql("postgres").partition("(")[0].lower().removeprefix("pg_catalog.")
+    return types.BPCHAR if name == "char" else types.BY_NAME.get(name.strip('"') if name != '"char"' else name)
 
 
 def infer(parsed: Parsed, given: Sequence[int], type_of_column: Callable[[exp.Column], PgType | None]) -> list[int]:
@@ -258,6 +258,16 @@ def with_values(tree: Node, values: Sequence[PgValue]) -> Node:
     return tree
 
 
+def replace_nodes(tree: Node, change: Callable[[Node], Node]) -> Node:
+    """The tree with every node replaced, the innermost ones first. It is changed in place."""
+    for node in reversed(list(tree.walk(bfs=False))):
+        new = change(node)
+        if new is not node:
+            tree = new if node is tree else tree
+            node.replace(new)
+    return tree
+
+
 # -- tree to Bursar's text -------------------------------------------------------------------------------------------
 
 
@@ -294,7 +304,12 @@ class Rewriting:
                 identifier.set("this", str(identifier.this).lower())
         for collation in list(tree.find_all(exp.Collate)):
             collation.replace(collation.this)
-        tree = tree.transform(self._plainer)
+        for string in list(tree.find_all(exp.ByteString)):
+            string.replace(exp.Literal.string(unescaped(str(string.this))))
+        for like in tree.find_all(exp.Like, exp.ILike):
+            if "\\" in like.expression.name:
+                raise WireError(UNAVAILABLE, "patterns with a backslash are not available")
+        tree = replace_nodes(tree, self._plainer)
         for node in list(tree.find_all(*_COMPARISONS)):
             self._compared(node)
         return tree
@@ -428,6 +443,14 @@ def array_constants(node: Node) -> list[Node] | None:
     return None
 
 
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+
+def unescaped(text: str) -> str:
+    """What E'...' means: a backslash stands before a character that is meant as such, or for a control character."""
+    return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), text, flags=re.DOTALL)
+
+
 # -- questions -------------------------------------------------------------------------------------------------------
 
 _DEFAULT_NAMES: dict[type[exp.Expression], str] = {
@@ -435,6 +458,11 @@ _DEFAULT_NAMES: dict[type[exp.Expression], str] = {
     exp.DateTrunc: "date_trunc",
     exp.Case: "case",
     exp.Extract: "extract",
+    exp.CurrentVersion: "version",
+    exp.CurrentTimestamp: "now",
+    exp.GroupConcat: "string_agg",
+    exp.Connector: "?column?",
+    exp.Predicate: "?column?",
 }
 
 
@@ -477,7 +505,7 @@ class DataQuestion:
     def _asked(self, values: Sequence[PgValue]) -> Asked | DomainValues | DomainBounds | NoRows:
         tree = _without_frame(with_values(self.parsed.tree, values))
         casts = [_shown_as_date(item) for item in tree.expressions] if isinstance(tree, exp.Select) else []
-        names = [_shown_name(item) for item in tree.expressions] if isinstance(tree, exp.Select) else []
+        names = [shown_name(item) for item in tree.expressions] if isinstance(tree, exp.Select) else []
         tree = self._rewriting.rewrite(tree)
         if not isinstance(tree, exp.Select):
             return Asked(self.parsed, tree.sql("duckdb", comments=False), ())
@@ -505,7 +533,9 @@ class DataQuestion:
         else:
             limit = offset = None
         aliased = [
-            item if item.is_star else exp.alias_(item.this if isinstance(item, exp.Alias) else item, s.inner, quoted=True)
+            item
+            if item.is_star
+            else exp.alias_(item.this if isinstance(item, exp.Alias) else item, s.inner, quoted=True)
             for item, s in zip(tree.expressions, selected, strict=True)
         ]
         tree.set("expressions", aliased)
@@ -523,12 +553,22 @@ def _example(oid: int) -> PgValue:
     return "" if oid in (types.TEXT.oid, types.VARCHAR.oid, types.BPCHAR.oid, types.UNKNOWN.oid) else 1
 
 
-def _shown_name(item: Node) -> str:
+def shown_name(item: Node) -> str:
     """What PostgreSQL would call a column of the result."""
     if isinstance(item, exp.Alias):
         identifier = item.args["alias"]
         return str(identifier.name) if identifier.args.get("quoted") else str(identifier.name).lower()
     node = _uncast(item)
+    if isinstance(node, exp.Literal | exp.Null | exp.Parameter) and isinstance(item, exp.Cast):
+        kind = cast_type(item)
+        return kind.name if kind is not None else "?column?"
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
+        return shown_name(node.this.expressions[0])
+    if isinstance(node, exp.Case) and node.args.get("default") is not None:
+        otherwise = _uncast(node.args["default"])
+        return shown_name(otherwise) if isinstance(otherwise, exp.Column | exp.Dot) else "case"
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+        node = node.expression
     node = node.this if isinstance(node, exp.Filter | exp.WithinGroup) else node
     if isinstance(node, exp.Column):
         return str(node.name) if node.this.args.get("quoted") else str(node.name).lower()
@@ -558,7 +598,11 @@ def _without_frame(tree: Node) -> Node:
     while isinstance(tree, exp.Select) and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Star):
         source = tree.args.get("from_")
         inner = source.this.this if source is not None and isinstance(source.this, exp.Subquery) else None
-        others = [name for name, value in tree.args.items() if value and name not in ("expressions", "from_", "order", "limit", "offset")]
+        others = [
+            name
+            for name, value in tree.args.items()
+            if value and name not in ("expressions", "from_", "order", "limit", "offset")
+        ]
         cut = any(tree.args.get(name) for name in ("order", "limit", "offset"))
         if not isinstance(inner, exp.Select) or others:
             break
@@ -833,7 +877,10 @@ class DomainValues:
     def _text(self) -> tuple[str, str | None]:
         """The question for the number of people with each value, of which only the values are taken; and a pattern."""
         tree = self.tree.copy()
-        items = [exp.alias_(item.unalias(), s.inner, quoted=True) for item, s in zip(tree.expressions, self.selected, strict=True)]
+        items = [
+            exp.alias_(item.unalias(), s.inner, quoted=True)
+            for item, s in zip(tree.expressions, self.selected, strict=True)
+        ]
         if tree.args.get("group") is None:
             tree.set("distinct", None)
             places = [exp.Literal.number(place) for place in range(1, len(items) + 1)]
@@ -867,7 +914,10 @@ class DomainValues:
             lines = workload.after.pick([], len(workload.labels), 0.5).lines.tolist()
         names = [key.name for key in query.keys]
         rows = [
-            [_as(workload.labels[line][names.index(s.inner)], kind) for s, kind in zip(self.selected, kinds, strict=True)]
+            [
+                _as(workload.labels[line][names.index(s.inner)], kind)
+                for s, kind in zip(self.selected, kinds, strict=True)
+            ]
             for line in lines
         ]
         if pattern is not None:
@@ -937,9 +987,7 @@ class NoRows:
         fields: list[Field] = []
         for item, selected in zip(self.tree.expressions, self.selected, strict=True):
             node = item.unalias()
-            if isinstance(node, exp.Star):
-                fields += [_field(a.name, types.type_of(a)) for a in self.columns.columns]
-            elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
                 fields += [_field(a.name, types.type_of(a)) for a in self.columns.columns]
             else:
                 fields.append(_field(selected.shown, self._type(node)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from bursar.service.wire.catalog import Catalog, CatalogQuestion, Sessions, TypeInfo, is_catalog, is_type_info
 from bursar.service.wire.failures import UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
 from bursar.service.wire.questions import (
@@ -17,9 +18,6 @@ from bursar.service.wire.questions import (
     relations,
 )
 from bursar.service.wire.types import PgValue
-
-if TYPE_CHECKING:
-    from bursar.service.wire.server import WireServer
 
 
 class Answerable(Protocol):
@@ -35,19 +33,19 @@ class Answerable(Protocol):
     def explain(self, values: Sequence[PgValue]) -> list[str]: ...
 
 
-def route(text: str, context: Context, server: WireServer, given: Sequence[int] = ()) -> Answerable:
+def route(text: str, context: Context, catalog: Catalog, sessions: Sessions, given: Sequence[int] = ()) -> Answerable:
     """What a statement asks, and whom. Nothing is run."""
-    from bursar.service.wire.catalog import CatalogQuestion, is_catalog
-
+    if is_type_info(text):
+        return TypeInfo()
     parsed = parse_statement(text)
-    tables = relations(parsed.tree)
-    data = [table for table in tables if is_data_table(table, context)]
-    catalog = [table for table in tables if table not in data and is_catalog(table)]
-    for table in tables:
-        if table not in data and table not in catalog:
+    data, public = [], []
+    for table in relations(parsed.tree):
+        if is_data_table(table, context):
+            data.append(table)
+        elif is_catalog(table):
+            public.append(table)
+        else:
             raise no_relation(table, context)
-    if data and catalog:
+    if data and public:
         raise WireError(UNAVAILABLE, "a statement is about the data or about the catalog, not about both")
-    if data:
-        return DataQuestion(parsed, context, given)
-    return CatalogQuestion(parsed, context, server.catalogs[context.database], given)
+    return DataQuestion(parsed, context, given) if data else CatalogQuestion(parsed, context, catalog, sessions, given)

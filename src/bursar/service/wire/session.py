@@ -11,10 +11,11 @@ import asyncio
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from bursar.errors import BursarError
 from bursar.service.wire import protocol, statements, types
+from bursar.service.wire.catalog import Sessions
 from bursar.service.wire.connection import Connection, Gone
 from bursar.service.wire.failures import (
     CANCELLED,
@@ -95,6 +96,7 @@ class Session:
         self._context = Context(login.data.session(login.person), login.data.name, login.settings)
         self._prepared: dict[str, Prepared] = {}
         self._portals: dict[str, Portal] = {}
+        self._loop = asyncio.get_running_loop()
         self._status = "I"
         self._savepoints: list[str] = []
         self._running: asyncio.Future[None] | None = None
@@ -284,9 +286,7 @@ class Session:
             portal = Portal(prepared)
         fields = await self._fields(portal)
         described = fields is not None and not isinstance(portal.prepared.statement, CopyOut)
-        self._connection.send(
-            protocol.row_description(fields or (), portal.formats) if described else protocol.NO_DATA
-        )
+        self._connection.send(protocol.row_description(fields or (), portal.formats) if described else protocol.NO_DATA)
 
     # -- statements --------------------------------------------------------------------------------------------------
 
@@ -300,8 +300,24 @@ class Session:
             case _:
                 return Prepared(statement, offset)
         self._check_transaction(statement)
-        question = await self._blocking(lambda: route(query.text, self._context, self._server, given))
+        catalog = self._server.catalogs[self._context.database]
+        sessions = Sessions(self.process, self._own_processes, self._stop_own)
+        question = await self._blocking(lambda: route(query.text, self._context, catalog, sessions, given))
         return Prepared(statement, _offset(statement, offset), question)
+
+    def _own_processes(self) -> list[int]:
+        """The sessions of the same person with the same data set."""
+        whose = (self.login.person.name, self.login.data.name)
+        others = list(self._server.sessions.items())
+        return [process for process, other in others if (other.login.person.name, other.login.data.name) == whose]
+
+    def _stop_own(self, process: int) -> bool:
+        """Called in a thread: the other session is told on the event loop."""
+        other = self._server.sessions.get(process) if process in self._own_processes() else None
+        if other is None:
+            return False
+        self._loop.call_soon_threadsafe(other.cancel)
+        return True
 
     async def _fields(self, portal: Portal) -> Sequence[Field] | None:
         """The columns that a statement gives; None where it gives none. Nothing is run."""
@@ -399,7 +415,9 @@ class Session:
             self._running.cancel()
             self._running = None
 
-    async def _send_rows(self, portal: Portal, most: int | None, formats: Sequence[int] | None = None) -> tuple[int, bool]:
+    async def _send_rows(
+        self, portal: Portal, most: int | None, formats: Sequence[int] | None = None
+    ) -> tuple[int, bool]:
         """Send the next rows; how many there were, and whether more are left."""
         assert portal.result is not None
         fields = await self._fields(portal) or portal.result.fields
@@ -448,8 +466,7 @@ class Session:
         fields, rows = await self._fields(portal) or (), portal.result.rows
         binary = statement.format == "binary"
         self._connection.send(protocol.copy_out(len(fields), binary))
-        if binary:
-            self._connection.send(protocol.frame(b"d", b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)))
+        head = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0) if binary else b""  # in one message with what follows
         if statement.header and not binary:
             await self._connection.send_rows(protocol.frame(b"d", _copied([f.name for f in fields], statement.format)))
         for row in rows:
@@ -460,9 +477,10 @@ class Session:
             else:
                 encoded = [types.encode(v, f.type, protocol.TEXT) for v, f in zip(row, fields, strict=True)]
                 body = _copied([None if e is None else e.decode() for e in encoded], statement.format)
-            await self._connection.send_rows(protocol.frame(b"d", body))
+            await self._connection.send_rows(protocol.frame(b"d", head + body))
+            head = b""
         if binary:
-            self._connection.send(protocol.frame(b"d", struct.pack("!h", -1)))
+            self._connection.send(protocol.frame(b"d", head + struct.pack("!h", -1)))
         self._connection.send(protocol.COPY_DONE)
         return f"COPY {len(rows)}"
 

@@ -116,7 +116,13 @@ class Settings:
     """The settings of one connection; what it began with is what RESET goes back to."""
 
     def __init__(self, user: str) -> None:
-        self._start = {**FIXED, **OTHERS, **dict.fromkeys(OWN, ""), "bursar.bounds": "off", "session_authorization": user}
+        self._start = {
+            **FIXED,
+            **OTHERS,
+            **dict.fromkeys(OWN, ""),
+            "bursar.bounds": "off",
+            "session_authorization": user,
+        }
         self._now = dict(self._start)
 
     def begin(self, parameters: Mapping[str, str]) -> None:

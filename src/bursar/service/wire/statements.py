@@ -196,7 +196,7 @@ def _words(text: str) -> str:
     """The statement without its comments, as one line but for what is quoted."""
     parts, at = [], 0
     for kind, start, end in _pieces(text):
-        parts.append(" ".join(text[at:start].split()) if not parts else re.sub(r"\s+", " ", text[at:start]))
+        parts.append(re.sub(r"\s+", " ", text[at:start]))
         parts.append(text[start:end] if kind == "quote" else " ")
         at = end
     parts.append(re.sub(r"\s+", " ", text[at:]))

@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange
@@ -81,7 +81,7 @@ def type_of(attribute: Attribute) -> PgType:
     """The type that a column is declared with: what it can be compared with."""
     match attribute:
         case IntegerRange():
-            return INT4 if -(2**31) <= attribute.lower and attribute.upper < 2**31 else INT8
+            return INT4 if attribute.lower >= -(2**31) and attribute.upper < 2**31 else INT8
         case Bins():
             return NUMERIC
         case Dates():
@@ -226,6 +226,8 @@ def _from_text(text: str, oid: int) -> PgValue:
         if word not in _TRUE | _FALSE:
             raise ValueError
         return word in _TRUE
+    if oid in (REGCLASS.oid, REGTYPE.oid):
+        return text  # a name
     if oid in _INTEGERS:
         if len(text) > LONGEST_NUMBER:
             raise ValueError
@@ -246,7 +248,9 @@ def _from_text(text: str, oid: int) -> PgValue:
 
 
 _DAY = re.compile(r"\s*(\d{4})-(\d\d)-(\d\d)(?:[ T]00:00(?::00(?:\.0+)?)?)?\s*(?:Z|[+-]\d\d(?::?\d\d)?)?\s*", re.ASCII)
-_MOMENT = re.compile(r"\s*(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?))?\s*(Z|[+-]\d\d(?::?\d\d)?)?\s*", re.ASCII)
+_MOMENT = re.compile(
+    r"\s*(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?))?\s*(Z|[+-]\d\d(?::?\d\d)?)?\s*", re.ASCII
+)
 
 
 def day_of(text: str) -> date:
@@ -268,7 +272,7 @@ def moment_of(text: str) -> datetime:
         return moment
     sign, digits = (-1 if zone[0] == "-" else 1), zone[1:].replace(":", "").ljust(4, "0")
     away = timezone(sign * timedelta(hours=int(digits[:2]), minutes=int(digits[2:])))
-    return moment.replace(tzinfo=away).astimezone(timezone.utc).replace(tzinfo=None)
+    return moment.replace(tzinfo=away).astimezone(UTC).replace(tzinfo=None)
 
 
 def array_items(text: str) -> list[str | None]:
