@@ -8,8 +8,13 @@ login.py        from a socket to somebody who may ask
 statements.py   statements taken apart; those that are no questions
 settings.py     SET and SHOW
 router.py       the data, or the catalog
-questions.py    PostgreSQL's spelling to Bursar's; what is public and therefore free
-catalog.py      pg_catalog and information_schema, from public facts
+trees.py        statements as sqlglot's trees
+questions.py    a statement about the data: which question it is, or which public fact
+spelling.py     PostgreSQL's spelling of a question to Bursar's
+answers.py      what the engine is asked, and its answers as rows
+public.py       what is told for nothing
+catalog.py      looks at pg_catalog and information_schema
+relations.py    what stands in them: public facts
 session.py      portals, cursors, transactions
 failures.py     SQLSTATEs
 server.py       the listener

@@ -20,12 +20,13 @@ from sqlglot import exp
 from bursar.config import Config
 from bursar.service.wire import relations as facts
 from bursar.service.wire import types
+from bursar.service.wire.answers import Context, Result
 from bursar.service.wire.failures import NO_TABLE, UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
-from bursar.service.wire.questions import (
-    Context,
+from bursar.service.wire.relations import OF_SESSION, RELATIONS
+from bursar.service.wire.settings import OWN, VERSION
+from bursar.service.wire.trees import (
     Parsed,
-    Result,
     array_constants,
     constant,
     infer,
@@ -34,8 +35,6 @@ from bursar.service.wire.questions import (
     unescaped,
     with_values,
 )
-from bursar.service.wire.relations import OF_SESSION, RELATIONS
-from bursar.service.wire.settings import OWN, VERSION
 from bursar.service.wire.types import PgType, PgValue
 from bursar.sql.syntax import Node
 
@@ -124,8 +123,9 @@ _KNOWN = (
     exp.Cast, exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Array, exp.ArrayAgg, exp.GroupConcat, exp.Min, exp.Max,
     exp.Count, exp.Sum, exp.RegexpLike, exp.RegexpILike, exp.Explode, exp.Unnest, exp.Upper, exp.Lower, exp.Length,
     exp.LogicalAnd, exp.LogicalOr, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Trim, exp.Replace, exp.Exists,
-    exp.Connector, exp.Concat, exp.Substring, exp.Left, exp.Right, exp.StrPosition, exp.ArrayToString, exp.StringToArray,
-    exp.ArraySize, exp.Abs, exp.Any, exp.Collate, exp.GenerateSeries, exp.ExplodingGenerateSeries, exp.JSONObject,
+    exp.Connector, exp.Concat, exp.Substring, exp.Left, exp.Right, exp.StrPosition, exp.ArrayToString,
+    exp.StringToArray, exp.ArraySize, exp.Abs, exp.Any, exp.Collate, exp.GenerateSeries, exp.ExplodingGenerateSeries,
+    exp.JSONObject,
 )  # fmt: skip
 """The same for functions that sqlglot knows."""
 
@@ -282,7 +282,7 @@ class CatalogQuestion:
             return self._stop(with_values(tree, values))
         typed = [exp.Cast(this=exp.Null(), to=_data_type(oid)) for oid in self.parameters]
         bound = _with_nodes(tree, typed) if describe else with_values(tree, values)
-        sql = Rewriting(self.context, self.sessions, describe=describe).sql(bound)
+        sql = CatalogSpelling(self.context, self.sessions, describe=describe).sql(bound)
         columns, rows = self.catalog.run(f"SELECT * FROM ({sql}) AS q LIMIT 0" if describe else sql)
         exact = _exact_types(bound)
         fields = []
@@ -374,7 +374,7 @@ _SESSION_FUNCTIONS = frozenset(
 
 
 @dataclass(frozen=True)
-class Rewriting:
+class CatalogSpelling:
     """A statement as PostgreSQL has it to one for the tables in DuckDB."""
 
     context: Context

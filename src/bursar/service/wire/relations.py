@@ -22,12 +22,12 @@ LONGEST_DESCRIPTION = 500
 _PG_CATALOG = {
     "pg_namespace": "oid oid, nspname name, nspowner oid, nspacl text[]",
     "pg_class": (
-        "oid oid, relname name, relnamespace oid, reltype oid, reloftype oid, relowner oid, relam oid, relfilenode oid, "
-        "reltablespace oid, relpages int4, reltuples float4, relallvisible int4, reltoastrelid oid, relhasindex bool, "
-        "relisshared bool, relpersistence char, relkind char, relnatts int2, relchecks int2, relhasrules bool, "
-        "relhastriggers bool, relhassubclass bool, relrowsecurity bool, relforcerowsecurity bool, relispopulated bool, "
-        "relreplident char, relispartition bool, relrewrite oid, relfrozenxid int4, relminmxid int4, relacl text[], "
-        "reloptions text[], relpartbound text"
+        "oid oid, relname name, relnamespace oid, reltype oid, reloftype oid, relowner oid, relam oid, relfilenode "
+        "oid, reltablespace oid, relpages int4, reltuples float4, relallvisible int4, reltoastrelid oid, relhasindex "
+        "bool, relisshared bool, relpersistence char, relkind char, relnatts int2, relchecks int2, relhasrules bool, "
+        "relhastriggers bool, relhassubclass bool, relrowsecurity bool, relforcerowsecurity bool, relispopulated "
+        "bool, relreplident char, relispartition bool, relrewrite oid, relfrozenxid int4, relminmxid int4, relacl "
+        "text[], reloptions text[], relpartbound text"
     ),
     "pg_attribute": (
         "attrelid oid, attname name, atttypid oid, attstattarget int4, attlen int2, attnum int2, attndims int4, "
@@ -37,20 +37,21 @@ _PG_CATALOG = {
         "attmissingval text"
     ),
     "pg_type": (
-        "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, typbyval bool, typtype char, "
-        "typcategory char, typispreferred bool, typisdefined bool, typdelim char, typrelid oid, typsubscript text, "
-        "typelem oid, typarray oid, typinput text, typoutput text, typreceive text, typsend text, typmodin text, "
-        "typmodout text, typanalyze text, typalign char, typstorage char, typnotnull bool, typbasetype oid, "
-        "typtypmod int4, typndims int4, typcollation oid, typdefaultbin text, typdefault text, typacl text[]"
+        "oid oid, typname name, typnamespace oid, typowner oid, typlen int2, typbyval bool, typtype char, typcategory "
+        "char, typispreferred bool, typisdefined bool, typdelim char, typrelid oid, typsubscript text, typelem oid, "
+        "typarray oid, typinput text, typoutput text, typreceive text, typsend text, typmodin text, typmodout text, "
+        "typanalyze text, typalign char, typstorage char, typnotnull bool, typbasetype oid, typtypmod int4, typndims "
+        "int4, typcollation oid, typdefaultbin text, typdefault text, typacl text[]"
     ),
     "pg_description": "objoid oid, classoid oid, objsubid int4, description text",
     "pg_shdescription": "objoid oid, classoid oid, description text",
     "pg_attrdef": "oid oid, adrelid oid, adnum int2, adbin text",
     "pg_constraint": (
-        "oid oid, conname name, connamespace oid, contype char, condeferrable bool, condeferred bool, convalidated bool, "
-        "conrelid oid, contypid oid, conindid oid, conparentid oid, confrelid oid, confupdtype char, confdeltype char, "
-        "confmatchtype char, conislocal bool, coninhcount int4, connoinherit bool, conkey int2[], confkey int2[], "
-        "conpfeqop oid[], conppeqop oid[], conffeqop oid[], confdelsetcols int2[], conexclop oid[], conbin text"
+        "oid oid, conname name, connamespace oid, contype char, condeferrable bool, condeferred bool, convalidated "
+        "bool, conrelid oid, contypid oid, conindid oid, conparentid oid, confrelid oid, confupdtype char, "
+        "confdeltype char, confmatchtype char, conislocal bool, coninhcount int4, connoinherit bool, conkey int2[], "
+        "confkey int2[], conpfeqop oid[], conppeqop oid[], conffeqop oid[], confdelsetcols int2[], conexclop oid[], "
+        "conbin text"
     ),
     "pg_index": (
         "indexrelid oid, indrelid oid, indnatts int2, indnkeyatts int2, indisunique bool, indnullsnotdistinct bool, "
@@ -90,9 +91,9 @@ _PG_CATALOG = {
         "ev_action text"
     ),
     "pg_trigger": (
-        "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal bool, "
-        "tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, tgnargs int2, "
-        "tgattr int2[], tgargs text, tgqual text, tgoldtable name, tgnewtable name"
+        "oid oid, tgrelid oid, tgparentid oid, tgname name, tgfoid oid, tgtype int2, tgenabled char, tgisinternal "
+        "bool, tgconstrrelid oid, tgconstrindid oid, tgconstraint oid, tgdeferrable bool, tginitdeferred bool, "
+        "tgnargs int2, tgattr int2[], tgargs text, tgqual text, tgoldtable name, tgnewtable name"
     ),
     "pg_proc": (
         "oid oid, proname name, pronamespace oid, proowner oid, prolang oid, procost float4, prorows float4, "
@@ -112,15 +113,20 @@ _PG_CATALOG = {
     "pg_cast": "oid oid, castsource oid, casttarget oid, castfunc oid, castcontext char, castmethod char",
     "pg_language": "oid oid, lanname name, lanowner oid, lanispl bool, lanpltrusted bool",
     "pg_extension": (
-        "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion text, extconfig oid[], "
-        "extcondition text[]"
+        "oid oid, extname name, extowner oid, extnamespace oid, extrelocatable bool, extversion text, extconfig "
+        "oid[], extcondition text[]"
     ),
     "pg_foreign_table": "ftrelid oid, ftserver oid, ftoptions text[]",
     "pg_foreign_server": (
-        "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl text[], srvoptions text[]"
+        "oid oid, srvname name, srvowner oid, srvfdw oid, srvtype text, srvversion text, srvacl text[], srvoptions "
+        "text[]"
     ),
-    "pg_foreign_data_wrapper": "oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, fdwoptions text[]",
-    "pg_event_trigger": "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags text[]",
+    "pg_foreign_data_wrapper": (
+        "oid oid, fdwname name, fdwowner oid, fdwhandler oid, fdwvalidator oid, fdwoptions text[]"
+    ),
+    "pg_event_trigger": (
+        "oid oid, evtname name, evtevent name, evtowner oid, evtfoid oid, evtenabled char, evttags text[]"
+    ),
     "pg_default_acl": "oid oid, defaclrole oid, defaclnamespace oid, defaclobjtype char, defaclacl text[]",
     "pg_partitioned_table": (
         "partrelid oid, partstrat char, partnatts int2, partdefid oid, partattrs int2[], partclass oid[], "
@@ -135,9 +141,9 @@ _PG_CATALOG = {
     "pg_timezone_names": "name text, abbrev text, utc_offset text, is_dst bool",
     "pg_get_keywords": "word text, catcode char, barelabel bool, catdesc text, baredesc text",
     "pg_database": (
-        "oid oid, datname name, datdba oid, encoding int4, datlocprovider char, datistemplate bool, datallowconn bool, "
-        "datconnlimit int4, datfrozenxid int4, datminmxid int4, dattablespace oid, datcollate text, datctype text, "
-        "daticulocale text, datcollversion text, datacl text[]"
+        "oid oid, datname name, datdba oid, encoding int4, datlocprovider char, datistemplate bool, datallowconn "
+        "bool, datconnlimit int4, datfrozenxid int4, datminmxid int4, dattablespace oid, datcollate text, datctype "
+        "text, daticulocale text, datcollversion text, datacl text[]"
     ),
     "pg_tables": (
         "schemaname name, tablename name, tableowner name, tablespace name, hasindexes bool, hasrules bool, "
@@ -151,12 +157,12 @@ _PG_CATALOG = {
     "pg_indexes": "schemaname name, tablename name, indexname name, tablespace name, indexdef text",
     "pg_sequences": "schemaname name, sequencename name, sequenceowner name, data_type text, last_value int8",
     "pg_stats": (
-        "schemaname name, tablename name, attname name, inherited bool, null_frac float4, avg_width int4, "
-        "n_distinct float4, most_common_vals text, most_common_freqs text, histogram_bounds text, correlation float4"
+        "schemaname name, tablename name, attname name, inherited bool, null_frac float4, avg_width int4, n_distinct "
+        "float4, most_common_vals text, most_common_freqs text, histogram_bounds text, correlation float4"
     ),
     "pg_stat_user_tables": (
-        "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch int8, "
-        "n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_live_tup int8, n_dead_tup int8"
+        "relid oid, schemaname name, relname name, seq_scan int8, seq_tup_read int8, idx_scan int8, idx_tup_fetch "
+        "int8, n_tup_ins int8, n_tup_upd int8, n_tup_del int8, n_live_tup int8, n_dead_tup int8"
     ),
     "pg_prepared_xacts": "transaction int4, gid text, prepared timestamp, owner name, database name",
     "pg_locks": "locktype text, database oid, relation oid, pid int4, mode text, granted bool",
@@ -170,13 +176,13 @@ _PG_CATALOG = {
         "valuntil timestamp, useconfig text[]"
     ),
     "pg_settings": (
-        "name text, setting text, unit text, category text, short_desc text, extra_desc text, context text, "
-        "vartype text, source text, min_val text, max_val text, enumvals text[], boot_val text, reset_val text, "
-        "sourcefile text, sourceline int4, pending_restart bool"
+        "name text, setting text, unit text, category text, short_desc text, extra_desc text, context text, vartype "
+        "text, source text, min_val text, max_val text, enumvals text[], boot_val text, reset_val text, sourcefile "
+        "text, sourceline int4, pending_restart bool"
     ),
     "pg_stat_activity": (
-        "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, "
-        "state text, query text, backend_type text"
+        "datid oid, datname name, pid int4, leader_pid int4, usesysid oid, usename name, application_name text, state "
+        "text, query text, backend_type text"
     ),
 }
 
@@ -192,20 +198,19 @@ _INFORMATION = {
     ),
     "columns": (
         "table_catalog name, table_schema name, table_name name, column_name name, ordinal_position int4, "
-        "column_default text, is_nullable text, data_type text, character_maximum_length int4, "
-        "character_octet_length int4, numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, "
-        "datetime_precision int4, interval_type text, collation_name name, domain_name name, udt_catalog name, "
-        "udt_schema name, udt_name name, is_identity text, identity_generation text, is_generated text, "
-        "generation_expression text, is_updatable text"
+        "column_default text, is_nullable text, data_type text, character_maximum_length int4, character_octet_length "
+        "int4, numeric_precision int4, numeric_precision_radix int4, numeric_scale int4, datetime_precision int4, "
+        "interval_type text, collation_name name, domain_name name, udt_catalog name, udt_schema name, udt_name name, "
+        "is_identity text, identity_generation text, is_generated text, generation_expression text, is_updatable text"
     ),
     "views": "table_catalog name, table_schema name, table_name name, view_definition text",
     "table_constraints": (
-        "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog name, table_schema name, "
-        "table_name name, constraint_type text, is_deferrable text, initially_deferred text, enforced text"
+        "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog name, table_schema "
+        "name, table_name name, constraint_type text, is_deferrable text, initially_deferred text, enforced text"
     ),
     "key_column_usage": (
-        "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog name, table_schema name, "
-        "table_name name, column_name name, ordinal_position int4, position_in_unique_constraint int4"
+        "constraint_catalog name, constraint_schema name, constraint_name name, table_catalog name, table_schema "
+        "name, table_name name, column_name name, ordinal_position int4, position_in_unique_constraint int4"
     ),
     "constraint_column_usage": (
         "table_catalog name, table_schema name, table_name name, column_name name, constraint_catalog name, "
@@ -213,8 +218,8 @@ _INFORMATION = {
     ),
     "referential_constraints": (
         "constraint_catalog name, constraint_schema name, constraint_name name, unique_constraint_catalog name, "
-        "unique_constraint_schema name, unique_constraint_name name, match_option text, update_rule text, "
-        "delete_rule text"
+        "unique_constraint_schema name, unique_constraint_name name, match_option text, update_rule text, delete_rule "
+        "text"
     ),
     "routines": "specific_schema name, specific_name name, routine_schema name, routine_name name, routine_type text",
     "sequences": "sequence_catalog name, sequence_schema name, sequence_name name, data_type text",
@@ -294,7 +299,7 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
                 relispopulated=True,
                 relreplident="d",
             )
-        ],  # fmt: skip
+        ],
         (pg, "pg_attribute"): [_attribute(number, column) for number, column in enumerate(columns, 1)],
         (pg, "pg_type"): [row for kind in types.TYPES for row in _types(kind)],
         (pg, "pg_description"): [
@@ -313,7 +318,7 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
                 collisdeterministic=True,
                 collencoding=-1,
             )
-        ],  # fmt: skip
+        ],
         (pg, "pg_tablespace"): [_row((pg, "pg_tablespace"), oid=1663, spcname="pg_default", spcowner=OWNER_OID)],
         (pg, "pg_timezone_names"): [["UTC", "UTC", "00:00:00", False]],
         (pg, "pg_get_keywords"): [["bursar", "U", True, "unreserved", "can be bare label"]],
@@ -332,7 +337,7 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
                 datcollate="C",
                 datctype="C",
             )
-        ],  # fmt: skip
+        ],
         (pg, "pg_tables"): [
             _row((pg, "pg_tables"), schemaname="public", tablename=config.table, tableowner=OWNER_NAME)
         ],
@@ -350,7 +355,7 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
                 is_insertable_into="NO",
                 is_typed="NO",
             )
-        ],  # fmt: skip
+        ],
         (information, "columns"): [
             _row(
                 (information, "columns"),
@@ -375,7 +380,7 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
                 datetime_precision=None,
             )
             for number, column in enumerate(columns, 1)
-        ],  # fmt: skip
+        ],
     }
 
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from bursar.service.wire.answers import Context, Result
 from bursar.service.wire.catalog import Catalog, CatalogQuestion, Sessions, TypeInfo, is_catalog, is_type_info
 from bursar.service.wire.failures import UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
-from bursar.service.wire.questions import (
-    Context,
-    DataQuestion,
-    Result,
-    is_data_table,
-    no_relation,
-    parse_statement,
-    relations,
-)
+from bursar.service.wire.questions import DataQuestion, is_data_table, no_relation
+from bursar.service.wire.trees import parse_statement, relations
 from bursar.service.wire.types import PgValue
 
 

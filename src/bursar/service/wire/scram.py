@@ -11,7 +11,6 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable
 
 from bursar.service.people import ITERATIONS, Verifier
 from bursar.service.wire.protocol import ProtocolError
@@ -31,11 +30,10 @@ def mock_salt(data_set: str, name: str) -> bytes:
 class Exchange:
     """One log-in: `first` answers the client's first message, `final` its last one."""
 
-    def __init__(
-        self, salt: bytes, verifiers: list[Verifier], nonce: Callable[[], bytes] = lambda: secrets.token_bytes(18)
-    ) -> None:
+    def __init__(self, salt: bytes, verifiers: list[Verifier], *, nonce: str | None = None) -> None:
+        """`nonce` is for tests: else it is made of 144 random bits."""
         self._salt, self._verifiers = salt, verifiers
-        self._nonce = base64.b64encode(nonce()).decode()
+        self._nonce = base64.b64encode(secrets.token_bytes(18)).decode() if nonce is None else nonce
         self._bare = self._header = self._server_first = ""
 
     def first(self, message: bytes) -> bytes:

@@ -126,7 +126,7 @@ async def start_wire(
     tls: ssl.SSLContext | None = None,
     require_tls: bool = False,
 ) -> WireServer:
-    """Listen for PostgreSQL clients; port 0 takes any that is free. With `require_tls`, plain connections are refused."""
+    """Listen for PostgreSQL clients; port 0 takes any that is free. `require_tls` refuses plain connections."""
     server = WireServer(datasets, tls, require_tls=require_tls)
     await server.listen(host, port)
     return server

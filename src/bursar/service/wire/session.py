@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bursar.errors import BursarError
 from bursar.service.wire import protocol, statements, types
+from bursar.service.wire.answers import Context, Result
 from bursar.service.wire.catalog import Sessions
 from bursar.service.wire.connection import Connection, Gone
 from bursar.service.wire.failures import (
@@ -28,7 +29,6 @@ from bursar.service.wire.failures import (
 )
 from bursar.service.wire.login import Login
 from bursar.service.wire.protocol import Bind, Describe, Execute, Field, Parse, ProtocolError, Simple
-from bursar.service.wire.questions import Context, Result
 from bursar.service.wire.router import Answerable, route
 from bursar.service.wire.settings import REPORTED
 from bursar.service.wire.statements import (
@@ -398,13 +398,11 @@ class Session:
 
     async def _blocking(self, work: Callable[[], T]) -> T:
         """Run what blocks in a thread; given up when the client cancels, or takes too long by its own setting."""
-        loop = asyncio.get_running_loop()
-        job = loop.run_in_executor(self._server.pool, work)
-        self._running = loop.create_future()
+        job = self._loop.run_in_executor(self._server.pool, work)
+        self._running = self._loop.create_future()
         try:
-            await asyncio.wait(
-                {job, self._running}, timeout=self.login.settings.timeout, return_when=asyncio.FIRST_COMPLETED
-            )
+            waiting: set[asyncio.Future[T] | asyncio.Future[None]] = {job, self._running}
+            await asyncio.wait(waiting, timeout=self.login.settings.timeout, return_when=asyncio.FIRST_COMPLETED)
             if job.done():
                 return job.result()
             why = "user request" if self._running.done() else "statement timeout"
