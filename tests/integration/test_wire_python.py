@@ -42,7 +42,8 @@ def test_psycopg_gets_an_answer_with_its_small_print(server: Served) -> None:
 
 
 def test_values_are_sent_in_every_form(server: Served) -> None:
-    question = "SELECT COUNT(*) FROM people WHERE age > %s AND joined >= %s AND income >= %s AND region = ANY(%s) AND member = %s"
+    conditions = "age > %s AND joined >= %s AND income >= %s AND region = ANY(%s) AND member = %s"
+    question = f"SELECT COUNT(*) FROM people WHERE {conditions}"
     values = (23, date(2020, 2, 1), Decimal(20000), ["North", "East"], True)
     plain = (
         "SELECT COUNT(*) FROM people WHERE age > 23 AND joined >= '2020-02-01'::date AND income >= 20000.0 "
@@ -280,8 +281,8 @@ def test_spellings_of_tools_mean_the_same(server: Served) -> None:
             "'YYYY-MM-DD') AND joined < '2020-09-01T00:00:00Z' /*+ error(90) */"
         ),
         "SELECT sex, COUNT(*) FROM people WHERE age < 25 GROUP BY sex WITH ERROR 90": (
-            'SELECT "t0"."sex", COUNT(*) AS "n" FROM (SELECT * FROM "people" AS "t0" WHERE "t0"."age" < (\'25\'::int4)) '
-            'AS "t0" GROUP BY 1 WITH ERROR 90'
+            'SELECT "t0"."sex", COUNT(*) AS "n" FROM (SELECT * FROM "people" AS "t0" '
+            'WHERE "t0"."age" < (\'25\'::int4)) AS "t0" GROUP BY 1 WITH ERROR 90'
         ),
         "SELECT MEDIAN(age) FROM people WITH ERROR 90": (
             "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM people WITH ERROR 90"
@@ -302,7 +303,8 @@ def test_spellings_of_tools_mean_the_same(server: Served) -> None:
 def test_columns_come_in_the_order_in_which_they_are_selected(server: Served) -> None:
     with connect(server) as link:
         cursor = link.execute(
-            "SELECT COUNT(*), sex, AVG(income) AS Mean, COUNT(*) FILTER (WHERE age > 25) FROM people GROUP BY sex, member"
+            "SELECT COUNT(*), sex, AVG(income) AS Mean, COUNT(*) FILTER (WHERE age > 25) "
+            "FROM people GROUP BY sex, member"
         )
         assert [column.name for column in cursor.description or ()] == ["count", "sex", "mean", "count"]
         rows = cursor.fetchall()

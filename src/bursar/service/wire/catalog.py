@@ -28,6 +28,7 @@ from bursar.service.wire.settings import OWN, VERSION
 from bursar.service.wire.trees import (
     Parsed,
     array_constants,
+    as_list,
     constant,
     infer,
     replace_nodes,
@@ -409,7 +410,9 @@ class CatalogSpelling:
             case exp.Like() | exp.ILike() if "\\" in node.expression.name and not isinstance(node.parent, exp.Escape):
                 return exp.Escape(this=node, expression=exp.Literal.string("\\"))
             case exp.EQ() | exp.NEQ():
-                return _any(node)
+                procedure = isinstance(node.this, exp.Column) and node.this.name in _PROCEDURES
+                equal = isinstance(node, exp.EQ)
+                return exp.Boolean(this=not equal) if procedure and node.expression.is_number else as_list(node)
             case exp.Anonymous():
                 return self._function(node)
             case _ if isinstance(node, _SESSION_NODES):
@@ -592,20 +595,6 @@ def _operator(node: exp.Operator) -> Node:
         case "~~":
             return exp.Like(this=left, expression=right)
     raise WireError(UNAVAILABLE, f"the operator {name} is not available in the catalog")
-
-
-def _any(node: Node) -> Node:
-    """= ANY('{a,b}') and <> ALL('{a,b}') as lists."""
-    right = node.expression
-    if isinstance(node.this, exp.Column) and node.this.name in _PROCEDURES and right.is_number:
-        return exp.Boolean(this=isinstance(node, exp.NEQ))
-    whole = isinstance(right, exp.Anonymous) and right.name.lower() == "all"
-    inner = right.expressions[0] if whole else right.this if isinstance(right, exp.Any | exp.All) else None
-    items = None if inner is None else array_constants(inner)
-    if items is None:
-        return node
-    inside = exp.In(this=node.this, expressions=items) if items else exp.false()
-    return inside if isinstance(node, exp.EQ) else exp.Not(this=exp.paren(inside))
 
 
 def _outer_cast(node: Node) -> str:

@@ -79,9 +79,11 @@ class Connection:
             raise Gone from None
 
     async def encrypt(self, tls: ssl.SSLContext) -> None:
-        """From here on by TLS. Whatever was sent along unencrypted could be somebody else's: refused."""
+        """Say yes to TLS, and go on by it. Whatever was sent along unencrypted could be somebody else's: refused."""
+        self._writer.transport.pause_reading()  # from here on, what comes is for the handshake
         if getattr(self._reader, "_buffer", b""):
             raise ProtocolError("unencrypted bytes came in behind the request to encrypt")
+        self._writer.write(b"S")
         try:
             await self._writer.start_tls(tls, ssl_handshake_timeout=LOGIN_SECONDS)
         except (OSError, ssl.SSLError):

@@ -38,11 +38,11 @@ class Login:
 async def greet(connection: Connection, tls: ssl.SSLContext | None, *, require_tls: bool) -> Startup | CancelRequest:
     """The first message, after the client has asked for encryption or not."""
     while isinstance(first := await connection.first(), EncryptionRequest):
-        accepted = first.tls and tls is not None and not connection.encrypted
-        connection.send(b"S" if accepted else b"N")
-        await connection.flush()
-        if accepted and tls is not None:
+        if first.tls and tls is not None and not connection.encrypted:
             await connection.encrypt(tls)
+        else:
+            connection.send(b"N")
+            await connection.flush()
     if isinstance(first, Startup) and require_tls and not connection.encrypted:
         raise fatal(
             "28000",

@@ -19,7 +19,7 @@ from bursar.service.wire import types
 from bursar.service.wire.failures import UNAVAILABLE, WireError
 from bursar.service.wire.trees import (
     COMPARISONS,
-    array_constants,
+    as_list,
     cast_type,
     constant,
     constant_of,
@@ -88,6 +88,8 @@ class Spelling:
                 if cast in (types.INT2, types.INT4, types.INT8):
                     return node.this
                 return exp.cast(node.this, "double") if cast in (types.NUMERIC, types.FLOAT4, types.FLOAT8) else node
+            case exp.EQ() | exp.NEQ():
+                return as_list(node)
             case exp.Is(this=exp.Column() as column, expression=exp.Boolean() as truth) if _chooses_rows(node):
                 return exp.EQ(this=column, expression=truth)
             case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc() as quantile):
@@ -98,16 +100,8 @@ class Spelling:
         return node
 
     def _compared(self, node: Node) -> None:
-        """Constants as the column that they are compared with has them; = ANY(...) as IN."""
+        """Constants as the column that they are compared with has them."""
         left, right = node.this, node.args.get("expression")
-        if isinstance(node, exp.EQ | exp.NEQ) and isinstance(right, exp.Any | exp.All):
-            wanted = exp.Any if isinstance(node, exp.EQ) else exp.All
-            items = array_constants(right.this)
-            if isinstance(right, wanted) and items is not None and isinstance(left, exp.Column):
-                inside = exp.In(this=left.copy(), expressions=items)
-                node.replace(inside if wanted is exp.Any else exp.Not(this=exp.Paren(this=inside)))
-                self._compared(inside)
-            return
         columns = [side for side in (left, right) if isinstance(side, exp.Column)]
         attribute = self.attribute(columns[0]) if len(columns) == 1 else None
         if attribute is None:

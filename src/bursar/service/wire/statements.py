@@ -194,13 +194,13 @@ def split(text: str) -> list[Select]:
 
 def _words(text: str) -> str:
     """The statement without its comments, as one line but for what is quoted."""
-    parts, at = [], 0
+    words, plain, at = "", "", 0
     for kind, start, end in _pieces(text):
-        parts.append(re.sub(r"\s+", " ", text[at:start]))
-        parts.append(text[start:end] if kind == "quote" else " ")
+        plain += text[at:start] + " " * (kind != "quote")
+        if kind == "quote":
+            words, plain = words + re.sub(r"\s+", " ", plain) + text[start:end], ""
         at = end
-    parts.append(re.sub(r"\s+", " ", text[at:]))
-    return "".join(parts).strip()
+    return (words + re.sub(r"\s+", " ", plain + text[at:])).strip()
 
 
 _NAME = r'("(?:[^"]|"")+"|[A-Za-z_][A-Za-z_0-9$.]*)'
@@ -222,7 +222,7 @@ def read(statement: Select) -> Statement:
         case "SELECT" | "WITH" | "VALUES" | "(":
             return statement
         case "TABLE":
-            return Select("SELECT * FROM " + statement.text.split(None, 1)[1], -1)
+            return Select(f"SELECT * FROM {words.partition(' ')[2]}", -1)
         case "EXPLAIN":
             return _explain(statement, words)
         case "COPY":
@@ -308,8 +308,8 @@ def _setting(written: str) -> str:
 
 
 def _set(words: str) -> Statement | None:
-    rest = re.sub(r"^SET (?:(?:SESSION|LOCAL) )?(?!CHARACTERISTICS)", "", words, flags=re.I)
-    if re.match(r"(SET SESSION )?(CHARACTERISTICS|TRANSACTION|CONSTRAINTS|ROLE|SESSION AUTHORIZATION)\b", rest, re.I):
+    rest = re.sub(r"^SET (?:(?:SESSION|LOCAL) )?", "", words, flags=re.I)
+    if re.match(r"(CHARACTERISTICS|TRANSACTION|CONSTRAINTS)\b", rest, re.I):
         return Accepted("SET")
     found = re.fullmatch(rf"(TIME ZONE|NAMES) (.+)|{_NAME} ?(?:=|TO\b) ?(.+)", rest, re.I)
     if found is None:

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ParseError
@@ -52,14 +53,26 @@ _GOALS = {"ERROR", "RMSE", "EPSILON", "RHO", "CONFIDENCE"}
 def parse_statement(text: str) -> Parsed:
     """The tree of a statement, within limits that keep the parser's time bounded; refused where there is none."""
     try:
-        tokens = list(Postgres().tokenize(text))
+        return _parsed(text, Postgres())
+    except WireError as refused:
+        if refused.code != SYNTAX:
+            raise
+        try:  # what PostgreSQL does not know may be Bursar's own, such as // for whole-number division
+            return _parsed(text, DuckDB())
+        except WireError:
+            raise refused from None
+
+
+def _parsed(text: str, dialect: Dialect) -> Parsed:
+    try:
+        tokens = list(dialect.tokenize(text))
     except Exception as fault:  # the tokenizer is not ours
         raise WireError(SYNTAX, "the statement cannot be split into words") from fault
     _check(tokens)
     clause, says_confidence = "", False
     hint = next((comment for token in tokens for comment in token.comments if comment.startswith("+")), None)
     goals = [
-        (word.token_type is TokenType.WITH and str(then.text).upper() in _GOALS)
+        word.token_type is TokenType.WITH and str(then.text).upper() in _GOALS
         for word, then in itertools.pairwise(tokens)
     ]
     if hint is not None or any(goals):
@@ -72,17 +85,14 @@ def parse_statement(text: str) -> Parsed:
             clause = text[cut[0].start : cut[-1].end + 1] if cut else f"/*{hint}*/"
             says_confidence = "CONFIDENCE" in clause.upper()
         tokens = left
-    return Parsed(text, _tree(text, tokens), clause, says_confidence)
+    return Parsed(text, _tree(text, tokens, dialect), clause, says_confidence)
 
 
-def _tree(text: str, tokens: list[Token]) -> Node:
+def _tree(text: str, tokens: list[Token], dialect: Dialect) -> Node:
     try:
-        trees = Postgres().parser().parse(tokens, text)
+        trees = dialect.parser().parse(tokens, text)
     except ParseError as fault:
-        try:  # what PostgreSQL does not know may be Bursar's own, such as // for whole-number division
-            trees = DuckDB().parser().parse(tokens, text)
-        except Exception:
-            raise _syntax_error(text, tokens, fault) from None
+        raise _syntax_error(text, tokens, fault) from None
     except RecursionError:
         raise WireError("54001", "the statement is nested too deeply") from None
     except Exception as fault:  # the parser is not ours
@@ -188,7 +198,7 @@ def constant(value: PgValue) -> Node:
         case float() if not math.isfinite(value):
             raise WireError("22003", "a number that is compared with is finite")
         case int() | float() | Decimal():
-            number = exp.Literal.number(f"{abs(value):f}" if isinstance(value, Decimal) else str(abs(value)))
+            number = exp.Literal.number(f"{value.copy_abs():f}" if isinstance(value, Decimal) else str(abs(value)))
             return exp.Neg(this=number) if value < 0 else number
         case datetime():
             return exp.Literal.string(value.isoformat(" "))
@@ -270,6 +280,20 @@ def array_constants(node: Node) -> list[Node] | None:
         except (ValueError, IndexError):
             return None
     return None
+
+
+def as_list(node: Node) -> Node:
+    """x = ANY(items) as x IN (items), and x <> ALL(items) as NOT IN; anything else as it is."""
+    right = node.expression
+    if isinstance(right, exp.Anonymous) and right.name.upper() == "ALL" and len(right.expressions) == 1:
+        right = exp.All(this=right.expressions[0])
+    if not isinstance(right, exp.Any if isinstance(node, exp.EQ) else exp.All):
+        return node
+    items = array_constants(right.this)
+    if items is None:
+        return node
+    inside = exp.In(this=node.this.copy(), expressions=items) if items else exp.false()
+    return inside if isinstance(node, exp.EQ) else exp.Not(this=exp.paren(inside))
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}

@@ -190,7 +190,7 @@ def _numeric(value: Decimal) -> bytes:
         return struct.pack("!hhHh", 0, 0, 0xD000 if value > 0 else 0xF000, 0)
     sign, _, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
-    whole, _, behind = f"{abs(value):f}".partition(".")
+    whole, _, behind = f"{value.copy_abs():f}".partition(".")
     whole = whole.rjust(-(-len(whole) // 4) * 4, "0")
     behind = behind.ljust(-(-len(behind) // 4) * 4, "0")
     digits = [int(text[i : i + 4]) for text in (whole, behind) for i in range(0, len(text), 4)]
@@ -348,9 +348,9 @@ def _from_numeric(body: bytes) -> Decimal:
         raise ValueError
     if abs(weight) > LONGEST_NUMBER // 4 or count > LONGEST_NUMBER // 4:
         raise ValueError
-    number = int("".join(f"{digit:04}" for digit in digits) or "0")
-    value = Decimal(number).scaleb(4 * (weight - count + 1)) if number else Decimal(0)
-    return -value if sign == 0x4000 else value
+    written = "".join(f"{digit:04}" for digit in digits).lstrip("0")
+    exponent = 4 * (weight - count + 1) if written else 0
+    return Decimal((int(sign == 0x4000), tuple(map(int, written)), exponent))
 
 
 def _from_array(body: bytes) -> PgValue:
