@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -63,10 +64,8 @@ def test_what_is_no_message_is_refused(kind: bytes, body: bytes) -> None:
 @given(kind=st.sampled_from([b"Q", b"P", b"B", b"D", b"E", b"C", b"p", b"S", b"H", b"X", b"d", b"z"]), body=st.binary())
 def test_any_bytes_are_read_or_refused(kind: bytes, body: bytes) -> None:
     for read in (lambda: read_message(kind, body), lambda: read_startup(body)):
-        try:
+        with suppress(ProtocolError):
             read()
-        except ProtocolError as error:
-            assert str(error)
 
 
 def test_formats_are_one_for_all_or_one_each() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -80,10 +81,8 @@ def test_what_drivers_send_as_text(text: str, kind: PgType, value: PgValue) -> N
     array=st.booleans(),
 )
 def test_any_bytes_are_a_value_or_refused(body: bytes, kind: PgType, form: int, array: bool) -> None:
-    try:
+    with suppress(BadValue):
         decode(body, kind.array if array and kind.array else kind.oid, form)
-    except BadValue as error:
-        assert str(error).startswith("invalid input for type ")
 
 
 def test_numbers_that_are_none() -> None:
