@@ -5,7 +5,9 @@
     marginals        tables over any number of columns: the residual basis (`marginals`), or tables (Laplace)
     range-marginals  the same queries per column wherever it is used, over a large domain: the residual basis
     apart            other products over more cells: each by its own optimum
-    sines            all ranges or prefix sums of a long column: the sine transform (`ranges`)
+    sines            all ranges or prefix sums of a long column, or more queries about one than a matrix can hold: the
+                     sine transform (`ranges`)
+    long column      the same with Laplace noise: cells, and extra queries over blocks of them (`long_columns`)
     nothing          queries that are zero everywhere: no strategy is needed
 
 Dense strategies are remembered by a hash of the Gram matrix.
@@ -22,17 +24,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Mode, Noise, NoiseKind
+from bursar.core.extensions.transform import LARGEST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
 from bursar.strategies.cells import is_disjoint, merged_mask, merged_products
 from bursar.strategies.kronecker import KroneckerStrategy, kronecker
+from bursar.strategies.long_columns import LongColumnStrategy, long_column
 from bursar.strategies.marginals import (
     MeasuredTables,
     ResidualColumn,
@@ -110,7 +114,7 @@ class StrategyPlan:
     mode: Mode
     parts: tuple[StrategyPart, ...]
     ratio: float | None
-    source: KroneckerStrategy | SineStrategy | ResidualPlan | MeasuredTables | None
+    source: KroneckerStrategy | LongColumnStrategy | SineStrategy | ResidualPlan | MeasuredTables | None
     answers: Answers | None
 
     @property
@@ -152,6 +156,9 @@ SMALL_JOINT = 1024
 LONG_COLUMN = 512
 """From this many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
 
+MOST_SINE_WORK = 2**28
+"""Most queries, times cells, whose variances are worked out one by one from sines."""
+
 RESIDUAL_BITS = 29
 """Bits of the rows of a residual, shared by the columns of the largest set: squares multiply, up to 2^58."""
 
@@ -165,8 +172,8 @@ def best_strategy(
     `gap` is the relative duality gap to which dense optima are sought. With `beta` the largest error of a query but for
     that chance is to be small, not the mean square of all errors; for Laplace noise, and for queries that are not
     listed, no such strategies are known, and `beta` makes no difference.
-    Edge cases: an all-zero workload needs nothing. A product with more than 4096 merged cells in one column is
-    refused, and says so.
+    Edge cases: an all-zero workload needs nothing. A product of several columns with more than 4096 merged cells in one
+    of them is refused, and says so.
     """
     beta = None if mode is Mode.PURE else beta
     if isinstance(workload, LineWorkload):
@@ -189,6 +196,8 @@ def _power(mode: Mode) -> int:
 def _product(product: Product, mode: Mode, gap: float, beta: float | None = None) -> StrategyPlan:
     if product.rows == 0 or product.largest() == 0:
         return _nothing(mode, product.rows)
+    if len(product.masks) == 1 and not is_disjoint(product.masks[0]) and _is_long(product.masks[0]):
+        return _long(product.masks[0], mode, gap)
     factors = [mask if is_disjoint(mask) else merged_mask(mask) for mask in product.masks]
     return _kronecker("product", kronecker(factors, power=_power(mode), gap=gap, beta=beta), mode)
 
@@ -205,6 +214,44 @@ def _kronecker(kind: str, strategy: KroneckerStrategy, mode: Mode) -> StrategyPl
         source=strategy,
         answers=Answers(variances=lambda: strategy.variances * strategy.sensitivity**2, estimate=estimate),
     )
+
+
+def _is_long(mask: Mask) -> bool:
+    return len(mask.attrs) == 1 and len(mask.steps.breaks()) > LARGEST_DENSE
+
+
+def _long(mask: Mask, mode: Mode, gap: float) -> StrategyPlan:
+    """Queries about a column of more cells than one matrix can hold: through sines, or with extra queries (Laplace)."""
+    if mode is Mode.PURE:
+        strategy = long_column(mask)
+        masks = [strategy.single] if strategy.extra is None else [strategy.single, strategy.extra]
+        return StrategyPlan(
+            kind="long column",
+            mode=mode,
+            parts=tuple(StrategyPart(map=Product((part,)), scale=strategy.sensitivity) for part in masks),
+            ratio=None,
+            source=strategy,
+            answers=Answers(
+                variances=lambda: strategy.variances * strategy.sensitivity**2,
+                estimate=lambda values: strategy.estimate(
+                    values[0], values[1] if len(values) > 1 else np.zeros(0, np.int64)
+                ),
+            ),
+        )
+    if mask.rows * mask.steps.size > MOST_SINE_WORK:
+        raise QueryError(f"{mask.rows} queries about {mask.steps.size} cells are too many to plan together")
+    line = LineWorkload(family=RangeFamily.RANGES, column=mask.attrs[0], cells=mask.steps.size, max_rows=LARGEST_ROWS)
+    plan = _line(line, mode, gap)
+    sines = plan.source
+    assert isinstance(sines, SineStrategy)
+    steps = mask.steps
+
+    def estimate(values: Sequence[Integers]) -> Reals:
+        from_here_on = np.cumsum(sines.reconstruct(values[0])[::-1])[::-1]
+        return np.asarray(np.bincount(steps.owner, steps.jump * from_here_on[steps.at], steps.rows))
+
+    answers = Answers(variances=lambda: sines.variances(steps) * sines.sensitivity**2, estimate=estimate)
+    return replace(plan, ratio=None, answers=answers)
 
 
 def _nothing(mode: Mode, rows: int) -> StrategyPlan:

@@ -59,7 +59,9 @@ def test_seeded_cache_refuses_the_simultaneous_contract() -> None:
     preset = presets.under(family, presets.default, LINE)
     owner = people.owner
     mode, kernel, ledger = owner.config.budget.mode, owner.kernel, owner.ledger
-    parts = PlannerParts(domain=LINE, mode=mode, preset=preset, prices=kernel, ledger=ledger, analyst="ana")
+    parts = PlannerParts(
+        domain=LINE, mode=mode, preset=preset, prices=kernel, ledger=ledger, records=ledger.records, analyst="ana"
+    )
     with pytest.raises(ConfigError, match="simultaneous"):
         owner.engine.policy.planner(parts)
 

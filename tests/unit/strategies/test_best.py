@@ -10,7 +10,7 @@ import pytest
 from bursar.core.accounting import Mode
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
-from bursar.strategies import best
+from bursar.strategies import best, p_identity
 from bursar.strategies import optimal as memory
 from bursar.strategies.best import LineWorkload, Marginals, StrategyPlan, best_strategy
 from bursar.strategies.marginals import ResidualPlan
@@ -193,8 +193,8 @@ def test_a_strategy_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TOO_LARGE: dict[str, tuple[LinearMap | LineWorkload, Mode]] = {
-    "many cells": (
-        Product((Mask(("a",), (5001,), Steps.ranges(np.arange(5000), np.arange(2, 5002), 5001)),)),
+    "many cells beside another column": (
+        Product((Mask(("a",), (5001,), Steps.ranges(np.arange(5000), np.arange(2, 5002), 5001)), all_ranges("b", 4))),
         Mode.CONCENTRATED,
     ),
     "a long column under Laplace": (
@@ -209,6 +209,32 @@ def test_what_is_too_large_is_refused_in_words(name: str) -> None:
     workload, mode = TOO_LARGE[name]
     with pytest.raises(QueryError, match=r"are possible|computed for|too many"):
         best_strategy(workload, mode)
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+def test_many_cells_of_one_column_are_planned_without_a_matrix(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of two cells, some that no query looks at, a weighted query: all as dense linear algebra has it."""
+    monkeypatch.setattr(best, "LARGEST_DENSE", 20)
+    monkeypatch.setattr(best, "LONG_COLUMN", 20)
+    monkeypatch.setattr(p_identity, "MOST_BLOCKS", 64)
+    domain = domain_of(a=150)
+    ends = np.sort(np.random.default_rng(3).integers(0, 140, (200, 2)), axis=1)
+    ranges = Steps.ranges(ends[:, 0], ends[:, 1] + 1, 150).at_cells(np.arange(150))
+    workload = Product((Mask(("a",), (150,), Steps.dense(np.concatenate([ranges, 3 * ranges[:1] - 2 * ranges[1:2]]))),))
+    plan = best_strategy(workload, mode)
+    assert plan.kind == ("long column" if mode is Mode.PURE else "sines")
+    assert plan.answers is not None
+    counts = Table(domain, np.random.default_rng(0).integers(0, 100, 150))
+    assert np.allclose(
+        plan.answers.estimate([part.map.apply(counts) for part in plan.parts]), workload.apply(counts), atol=1e-3
+    )
+    if mode is Mode.PURE:
+        least = 2 * least_squares_variances(workload, plan.parts, domain)
+        assert np.allclose(plan.variances(1.0), least, rtol=1e-6)
+        assert np.abs(stacked(plan.parts, domain)).sum(axis=0).max() == pytest.approx(1, abs=1e-9)
+        monkeypatch.undo()
+        dense = best_strategy(workload, mode)
+        assert plan.variances(1.0).mean() <= 1.05 * dense.variances(1.0).mean()
 
 
 APART: dict[str, Stack] = {

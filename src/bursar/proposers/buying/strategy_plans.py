@@ -37,6 +37,9 @@ DISCRETE_BELOW_SCALE = 2.0
 
 SHARES_ABOVE_UNIT = (1.06, 1.03, 1.01)
 
+MOST_WEIGHTS = 2**23
+"""Most weights that are found one row at a time."""
+
 TRIAL_UNIT = 2.0**16
 """The unit at which weights are found, unless a part's noise would be beyond what can be drawn."""
 
@@ -133,6 +136,7 @@ def listed(workload: LinearMap, domain: Domain, mode: Mode, beta: float | None =
     if plan.answers is None or not plan.parts:
         return None
     weights = _weights(plan, workload, domain)
+    weights = _plan_weights(plan) if weights is None else weights
     return None if weights is None else ExplicitPlan(plan, weights)
 
 
@@ -155,6 +159,29 @@ def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain, *, total: 
     if total:
         rehearsal.add(_zeros(ALL_ROWS, EXACT_TOTAL))
     return rehearsal.weights_of(workload)
+
+
+def _plan_weights(plan: StrategyPlan) -> Reals | None:
+    """How the plan itself weighs its rows, where there are more cells than least squares over all of them can hold.
+
+    Answers are linear, so each row's weights are the answers if it alone came out as one.
+    """
+    from bursar.strategies.kronecker import KroneckerStrategy  # linear algebra takes a while to load
+
+    if isinstance(plan.source, KroneckerStrategy):
+        return plan.source.weights
+    assert plan.answers is not None
+    rows = [part.map.rows for part in plan.parts]
+    zeros = [np.zeros(count, np.int64) for count in rows]
+    if len(plan.answers.estimate(zeros)) * sum(rows) > MOST_WEIGHTS:
+        return None
+    weights = []
+    for values in zeros:
+        for row in range(len(values)):
+            values[row] = 1
+            weights.append(plan.answers.estimate(zeros))
+            values[row] = 0
+    return np.stack(weights, axis=1)
 
 
 def _trial_unit(plan: StrategyPlan) -> float | None:
