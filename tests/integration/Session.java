@@ -37,7 +37,7 @@ public class Session {
     public static void main(String[] words) throws Exception {
         try (Connection link = DriverManager.getConnection(words[0], "ana", System.getenv("PGPASSWORD"))) {
             looks(link.getMetaData());
-            String sql = "SELECT sex, COUNT(*) AS n, AVG(income) AS a FROM people "
+            String sql = "SELECT sex, COUNT(*) AS n, COUNT(*) * 0.5 AS half FROM people "
                 + "WHERE age > ? AND joined >= ? AND region = ? AND member = ? GROUP BY sex";
             try (PreparedStatement ask = link.prepareStatement(sql)) {
                 System.out.println("described " + ask.getMetaData().getColumnTypeName(2)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.patience import until
-from harness.wire import DATABASE, Served, served
+from harness.wire import DATABASE, FAILURES, Served, served
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -209,3 +209,10 @@ def test_others_cannot_cancel(server: Served) -> None:
             plain.sendall(struct.pack("!iiii", 16, 80877102, link.info.backend_pid, 7))
             assert not everything(plain)
         assert link.execute("SELECT COUNT(*) FROM people").fetchone()
+
+
+def test_wrong_tokens_are_slowed_down_and_good_ones_are_not(strict: Served) -> None:
+    told = [refused(strict, password="no") for _ in range(FAILURES + 1)]
+    assert "too many log-ins from your address have failed" in told[-1]
+    with connect(strict) as link:
+        assert link.execute("SELECT 1").fetchone() == (1,)

@@ -17,7 +17,7 @@ from bursar.errors import BursarError, QueryError
 from bursar.service.wire import types
 from bursar.service.wire.failures import notice, refusal
 from bursar.service.wire.protocol import Field
-from bursar.service.wire.settings import GoalArguments, Settings
+from bursar.service.wire.settings import GoalArguments, SessionSettings
 from bursar.service.wire.trees import Parsed
 from bursar.service.wire.types import PgType, PgValue
 from bursar.session import Bursar
@@ -27,11 +27,16 @@ from bursar.sql.query import Aggregate, CaseGroups, Function, Key, Stepped, Trim
 
 @dataclass(frozen=True)
 class Context:
-    """Who asks about what, and with which settings."""
+    """Who asks about what, and with which settings. The data set may be opened anew while somebody is connected."""
 
-    bursar: Bursar
+    asking: Callable[[], Bursar]
     database: str
-    settings: Settings
+    settings: SessionSettings
+
+    @property
+    def bursar(self) -> Bursar:
+        """The data set as it is open now."""
+        return self.asking()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ to PostgreSQL's own types and functions of the session are replaced on the way. 
 from __future__ import annotations
 
 import functools
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -43,8 +42,6 @@ SECONDS = 5.0
 """After which a look at the catalog is given up."""
 
 MOST_ROWS = 100_000
-
-_log = logging.getLogger("bursar.service.wire")
 
 _SCHEMAS = {"pg_catalog": "pg", "information_schema": "info"}
 _DUCKDB = {
@@ -143,7 +140,7 @@ class Catalog:
     """The relations of one data set. Made at the first look; safe to use from several threads."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        self.config = config
         self._lock = threading.Lock()
         self._database: duckdb.DuckDBPyConnection | None = None
 
@@ -151,7 +148,7 @@ class Catalog:
         """The columns and rows of a statement that was checked."""
         with self._lock:
             if self._database is None:
-                self._database = _database(self._config)
+                self._database = _database(self.config)
             cursor = self._database.cursor()
         timer = threading.Timer(SECONDS, cursor.interrupt)
         timer.start()
@@ -160,7 +157,6 @@ class Catalog:
             rows = found.fetchmany(MOST_ROWS)
             return [(name, _pg_type(str(kind))) for name, kind, *_ in found.description or ()], rows
         except duckdb.Error as error:
-            _log.info("a catalog statement is not available: %s", type(error).__name__)
             detail = str(error).split("\n", 1)[0]
             raise WireError(UNAVAILABLE, "this look at the catalog is not available", detail) from None
         finally:
@@ -236,6 +232,7 @@ class CatalogQuestion:
     catalog: Catalog
     sessions: Sessions
     given: Sequence[int] = ()
+    route: str = "catalog"
     parameters: list[int] = field(init=False)
     _done: Result | None = field(default=None, init=False)
 
@@ -627,6 +624,7 @@ class TypeInfo:
     """asyncpg's question about types: what each is, and of what it is made."""
 
     parameters: tuple[int, ...] = (types.OID.array,)
+    route: str = "catalog"
 
     def fields(self) -> Sequence[Field]:
         arrays = {"attrtypoids": types.OID.array, "attrnames": types.TEXT.array}

@@ -80,7 +80,9 @@ class Connection:
 
     async def encrypt(self, tls: ssl.SSLContext) -> None:
         """Say yes to TLS, and go on by it. Whatever was sent along unencrypted could be somebody else's: refused."""
-        self._writer.transport.pause_reading()  # from here on, what comes is for the handshake
+        transport = self._writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()  # from here on, what comes is for the handshake
         if getattr(self._reader, "_buffer", b""):
             raise ProtocolError("unencrypted bytes came in behind the request to encrypt")
         self._writer.write(b"S")

@@ -9,9 +9,9 @@ from bursar.service.datasets import DataSet, DataSets
 from bursar.service.people import Person
 from bursar.service.wire import protocol, scram
 from bursar.service.wire.connection import Connection
-from bursar.service.wire.failures import fatal
+from bursar.service.wire.failures import BAD_PASSWORD, fatal
 from bursar.service.wire.protocol import CancelRequest, EncryptionRequest, Password, ProtocolError, Startup
-from bursar.service.wire.settings import REPORTED, Settings
+from bursar.service.wire.settings import REPORTED, SessionSettings
 
 LARGEST_LOGIN = 4_096
 """Most bytes of a message of SCRAM."""
@@ -26,7 +26,7 @@ class Login:
     person: Person
     token: str  # its public id
     data: DataSet
-    settings: Settings
+    settings: SessionSettings
 
     @property
     def good(self) -> bool:
@@ -77,13 +77,13 @@ async def log_in(connection: Connection, first: Startup, datasets: DataSets) -> 
     proven = exchange.final(await _step(connection))
     person = None if data is None else data.people.person(name)
     if proven is None or person is None or data is None:
-        raise fatal("28P01", f'password authentication failed for user "{name}"')
+        raise fatal(BAD_PASSWORD, f'password authentication failed for user "{name}"')
     signature, token = proven
     connection.send(protocol.authentication(_FINAL, signature))
     connection.send(protocol.authentication(_OK))
     if data.name != database:
         raise fatal("3D000", f'database "{database}" does not exist')
-    settings = Settings(name)
+    settings = SessionSettings(name)
     settings.begin(first.parameters)
     for setting, shown in REPORTED.items():
         connection.send(protocol.parameter_status(shown, settings.get(setting) or ""))

@@ -43,6 +43,7 @@ class DataQuestion:
     parsed: Parsed
     context: Context
     given: Sequence[int] = ()
+    route: str = "question"
     parameters: list[int] = field(init=False)
     _spelling: Spelling = field(init=False)
 

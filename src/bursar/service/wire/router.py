@@ -18,6 +18,10 @@ class Answerable(Protocol):
     """Something with rows: `fields` and `explain` run nothing, `run` does."""
 
     @property
+    def route(self) -> str:
+        """What the journal calls it."""
+
+    @property
     def parameters(self) -> Sequence[int]: ...
 
     def fields(self) -> Sequence[Field]: ...

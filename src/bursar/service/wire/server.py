@@ -5,43 +5,59 @@ from __future__ import annotations
 import asyncio
 import hmac
 import itertools
-import logging
 import secrets
+import socket
 import ssl
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 from bursar.service.datasets import DataSets
+from bursar.service.journal import Journal, Metrics
+from bursar.service.limits import Limits, Settings, TooMuch
 from bursar.service.wire import protocol
 from bursar.service.wire.catalog import Catalog
 from bursar.service.wire.connection import LOGIN_SECONDS, Connection, Gone
-from bursar.service.wire.failures import INTERNAL, WireError, fatal
-from bursar.service.wire.login import greet, log_in
-from bursar.service.wire.protocol import CancelRequest, ProtocolError
+from bursar.service.wire.failures import BAD_PASSWORD, INTERNAL, WireError, fatal
+from bursar.service.wire.login import Login, greet, log_in
+from bursar.service.wire.protocol import CancelRequest, ProtocolError, Startup
 from bursar.service.wire.session import Session
 
 MOST_CONNECTIONS = 200
-THREADS = 8
-
-_log = logging.getLogger("bursar.service.wire")
 
 
 class WireServer:
     """All connections of clients that speak PostgreSQL's protocol."""
 
-    def __init__(self, datasets: DataSets, tls: ssl.SSLContext | None, *, require_tls: bool) -> None:
-        self.datasets = datasets
+    def __init__(
+        self,
+        datasets: DataSets,
+        *,
+        tls: ssl.SSLContext | None,
+        require_tls: bool,
+        limits: Limits,
+        journal: Journal | None,
+        metrics: Metrics | None,
+    ) -> None:
+        self.datasets, self.limits = datasets, limits
         self._tls, self._require_tls = tls, require_tls
-        self.pool = ThreadPoolExecutor(THREADS, thread_name_prefix="bursar-wire")
-        self.catalogs = {name: Catalog(data.config) for name, data in datasets.items()}
+        self._journal, self._metrics = journal, metrics
+        self.pool = ThreadPoolExecutor(limits.settings.threads, thread_name_prefix="bursar-wire")
+        self._catalogs: dict[str, Catalog] = {}
         self.sessions: dict[int, Session] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._processes = itertools.count(1)
         self._listener: asyncio.Server | None = None
 
-    async def listen(self, host: str, port: int) -> None:
+    async def listen(self, host: str | None, port: int | None, sock: socket.socket | None) -> None:
         """Take connections from now on."""
-        self._listener = await asyncio.start_server(self._accept, host, port)
+        self._listener = await asyncio.start_server(self._accept, host, port, sock=sock)
+
+    def catalog(self, database: str) -> Catalog:
+        """What is public about a data set, as PostgreSQL's catalog."""
+        config = self.datasets[database].config
+        known = self._catalogs.get(database)
+        if known is None or known.config is not config:
+            known = self._catalogs[database] = Catalog(config)
+        return known
 
     @property
     def port(self) -> int:
@@ -61,7 +77,7 @@ class WireServer:
         while self._tasks:
             await asyncio.wait(self._tasks)
         self.pool.shutdown(wait=True)
-        for catalog in self.catalogs.values():
+        for catalog in self._catalogs.values():
             catalog.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,7 +108,7 @@ class WireServer:
                 return self._cancel(first)
             if len(self.sessions) >= MOST_CONNECTIONS:
                 raise fatal("53300", "sorry, too many clients already")
-            login = await log_in(connection, first, self.datasets)
+            login = await self._log_in(connection, first)
         process, secret = next(self._processes), secrets.randbits(31)
         session = Session(self, connection, login, process, secret)
         self.sessions[process] = session
@@ -103,6 +119,34 @@ class WireServer:
             del self.sessions[process]
         return None
 
+    async def _log_in(self, connection: Connection, first: Startup) -> Login:
+        try:
+            return await log_in(connection, first, self.datasets)
+        except WireError as error:
+            if error.code == BAD_PASSWORD:
+                self.note("log-in", error.code, 0.0)
+                try:
+                    self.limits.failed(connection.address)
+                except TooMuch as much:
+                    raise fatal("53300", much.text, f"try again in {much.seconds} s") from None
+            raise
+
+    def note(self, what: str, outcome: str, seconds: float, login: Login | None = None, request: str = "") -> None:
+        """For the journal and the metrics: what was done, how it ended, and no word of what was asked."""
+        if self._metrics is not None:
+            self._metrics.saw("wire", what, outcome, seconds)
+        if self._journal is not None:
+            self._journal.write(
+                "statement",
+                request=request,
+                route=what,
+                status=outcome,
+                ms=round(1000 * seconds, 1),
+                data=None if login is None else login.data.name,
+                person=None if login is None else login.person.name,
+                token=None if login is None else login.token,
+            )
+
     def _cancel(self, request: CancelRequest) -> None:
         session = self.sessions.get(request.process)
         if session is not None and hmac.compare_digest(str(session.secret), str(request.secret)):
@@ -110,10 +154,9 @@ class WireServer:
 
     def internal(self, error: Exception, *, fatal_too: bool = False) -> WireError:
         """One text for everything that should not have happened; the log has its kind and place, and no value."""
-        request = secrets.token_hex(4)
-        places = traceback.extract_tb(error.__traceback__)
-        where = f"{places[-1].filename}:{places[-1].lineno}" if places else "?"
-        _log.error("request %s: %s at %s", request, type(error).__name__, where)
+        request = secrets.token_hex(8)
+        if self._journal is not None:
+            self._journal.fault(error, request)
         text = f"something went wrong inside; the request id is {request}"
         return WireError(INTERNAL, text, severity="FATAL" if fatal_too else "ERROR")
 
@@ -121,12 +164,26 @@ class WireServer:
 async def start_wire(
     datasets: DataSets,
     *,
-    host: str = "127.0.0.1",
-    port: int = 5433,
+    host: str | None = "127.0.0.1",
+    port: int | None = 5433,
+    sock: socket.socket | None = None,
     tls: ssl.SSLContext | None = None,
     require_tls: bool = False,
+    limits: Limits | None = None,
+    journal: Journal | None = None,
+    metrics: Metrics | None = None,
 ) -> WireServer:
-    """Listen for PostgreSQL clients; port 0 takes any that is free. `require_tls` refuses plain connections."""
-    server = WireServer(datasets, tls, require_tls=require_tls)
-    await server.listen(host, port)
+    """Listen for PostgreSQL clients, on a port (0: one that is free) or on a socket that is bound (host and port None).
+
+    `require_tls` refuses plain connections. `limits` are shared with the other doors of the process.
+    """
+    server = WireServer(
+        datasets,
+        tls=tls,
+        require_tls=require_tls,
+        limits=Limits(Settings()) if limits is None else limits,
+        journal=journal,
+        metrics=metrics,
+    )
+    await server.listen(host, port, sock)
     return server

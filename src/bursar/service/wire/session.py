@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from bursar.errors import BursarError
+from bursar.service.limits import TooMuch
 from bursar.service.wire import protocol, statements, types
 from bursar.service.wire.answers import Context, Result
 from bursar.service.wire.catalog import Sessions
@@ -21,6 +23,7 @@ from bursar.service.wire.connection import Connection, Gone
 from bursar.service.wire.failures import (
     CANCELLED,
     FAILED_TRANSACTION,
+    INTERNAL,
     UNAVAILABLE,
     WireError,
     fatal,
@@ -50,6 +53,7 @@ from bursar.service.wire.statements import (
     Statement,
 )
 from bursar.service.wire.types import BadValue, PgValue
+from bursar.session import Bursar
 
 if TYPE_CHECKING:
     from bursar.service.wire.server import WireServer
@@ -93,7 +97,7 @@ class Session:
     def __init__(self, server: WireServer, connection: Connection, login: Login, process: int, secret: int) -> None:
         self._server, self._connection, self.login = server, connection, login
         self.process, self.secret = process, secret
-        self._context = Context(login.data.session(login.person), login.data.name, login.settings)
+        self._context = Context(self._bursar, login.data.name, login.settings)
         self._prepared: dict[str, Prepared] = {}
         self._portals: dict[str, Portal] = {}
         self._loop = asyncio.get_running_loop()
@@ -102,6 +106,9 @@ class Session:
         self._running: asyncio.Future[None] | None = None
         self._idle: asyncio.Task[protocol.Message] | None = None
         self._stopping = False
+
+    def _bursar(self) -> Bursar:
+        return self._server.datasets[self.login.data.name].session(self.login.person)
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -300,7 +307,7 @@ class Session:
             case _:
                 return Prepared(statement, offset)
         self._check_transaction(statement)
-        catalog = self._server.catalogs[self._context.database]
+        catalog = self._server.catalog(self._context.database)
         sessions = Sessions(self.process, self._own_processes, self._stop_own)
         question = await self._blocking(lambda: route(query.text, self._context, catalog, sessions, given))
         return Prepared(statement, _offset(statement, offset), question)
@@ -382,11 +389,25 @@ class Session:
             portal.result = self._show(statement.name)
             return
         assert question is not None
-        if isinstance(statement, Explain):
-            lines = await self._blocking(lambda: question.explain(portal.values))
-            portal.result = Result([], [[line] for line in lines])
-            return
-        portal.result = await self._blocking(lambda: self._answer(question, portal.values))
+        start, outcome = time.monotonic(), "ok"
+        try:
+            with self._server.limits.request(self.login.token):
+                if isinstance(statement, Explain):
+                    lines = await self._blocking(lambda: question.explain(portal.values))
+                    portal.result = Result([], [[line] for line in lines])
+                else:
+                    portal.result = await self._blocking(lambda: self._answer(question, portal.values))
+        except TooMuch as much:
+            outcome = "53400"
+            raise WireError(outcome, much.text, hint=f"try again in {much.seconds} s") from None
+        except WireError as error:
+            outcome = error.code
+            raise
+        except Exception:
+            outcome = INTERNAL
+            raise
+        finally:
+            self._server.note(question.route, outcome, time.monotonic() - start, self.login)
         if not self.login.settings.quiet:
             for told in portal.result.notices:
                 self._connection.send(told)

@@ -112,7 +112,7 @@ class GoalArguments(TypedDict, total=False):
     horizon: str | int
 
 
-class Settings:
+class SessionSettings:
     """The settings of one connection; what it began with is what RESET goes back to."""
 
     def __init__(self, user: str) -> None:

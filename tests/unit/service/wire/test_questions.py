@@ -15,7 +15,7 @@ from bursar.service.wire.catalog import Catalog, Sessions
 from bursar.service.wire.failures import WireError
 from bursar.service.wire.questions import DataQuestion
 from bursar.service.wire.router import route
-from bursar.service.wire.settings import Settings
+from bursar.service.wire.settings import SessionSettings
 from bursar.service.wire.trees import parse_statement
 from bursar.service.wire.types import PgValue
 from bursar.sql import Query, parse
@@ -36,9 +36,8 @@ SESSIONS = Sessions(7, lambda: [7], lambda process: False)
 @pytest.fixture(scope="module")
 def context() -> Context:
     facts = config(domain=DOMAIN, table="people")
-    return Context(
-        engine(settings=facts, table=np.zeros(DOMAIN.sizes(DOMAIN.names), np.int64)), "demo", Settings("ana")
-    )
+    small = engine(settings=facts, table=np.zeros(DOMAIN.sizes(DOMAIN.names), np.int64))
+    return Context(lambda: small, "demo", SessionSettings("ana"))
 
 
 def asked(sql: str, context: Context, *values: PgValue) -> str:
@@ -197,7 +196,8 @@ def test_the_catalog_knows_no_number_of_rows(context: Context) -> None:
         "SELECT current_setting('bursar.bounds'), current_user, current_database()": [("off", "ana", "demo")],
         "SELECT column_name FROM information_schema.columns WHERE data_type = 'date'": [("joined",)],
     }
-    who = replace(context, bursar=context.bursar.as_analyst("ana"))
+    ana = context.bursar.as_analyst("ana")
+    who = replace(context, asking=lambda: ana)
     for sql, rows in looks.items():
         assert route(sql, who, catalog, SESSIONS).run([]).rows == rows, sql
     catalog.close()

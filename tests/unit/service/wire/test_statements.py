@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bursar.service.wire.failures import WireError
-from bursar.service.wire.settings import Settings
+from bursar.service.wire.settings import SessionSettings
 from bursar.service.wire.statements import (
     Accepted,
     Begin,
@@ -132,7 +132,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 def test_settings_by_every_way_and_back() -> None:
-    settings = Settings("ana")
+    settings = SessionSettings("ana")
     settings.begin(
         {
             "user": "ana",
