@@ -259,3 +259,19 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert reply.json()["charge"] > 0  # the data set of the first time, and the same key
     assert tokens[0] != tokens[1]
     assert (tmp_path / "bursar-demo" / "bursar.bursar" / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "second"), [([], 429), (["--behind-proxy"], 401)], ids=["direct", "behind a proxy"]
+)
+def test_where_a_client_comes_from_is_what_a_proxy_says_only_where_there_is_one(
+    config: Path, options: list[str], second: int
+) -> None:
+    let_in(config, ana=Role.ANALYST)
+    with serving(config, "--failures", 1, *options, tokens={}) as server:
+
+        def guess(address: str) -> int:
+            headers = {"Authorization": "Bearer bursar_a_b", "X-Forwarded-For": address}
+            return httpx.get(f"{server.url}/v1/x/budget", headers=headers, timeout=PATIENCE).status_code
+
+        assert [guess("203.0.113.1"), guess("203.0.113.1"), guess("203.0.113.2")] == [401, 429, second]

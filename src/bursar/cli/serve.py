@@ -55,7 +55,7 @@ def serve(
     from bursar.errors import Unsupported
 
     try:
-        from bursar.service.limits import Settings
+        from bursar.service.limits import LimitSettings
         from bursar.service.run import Plan
         from bursar.service.run import serve as run
     except ModuleNotFoundError as missing:
@@ -77,7 +77,7 @@ def serve(
         behind_proxy=behind_proxy,
         workers=workers,
         log=log,
-        settings=Settings(requests=requests, concurrent=concurrent, failures=failures),
+        settings=LimitSettings(requests=requests, concurrent=concurrent, failures=failures),
     )
 
     def ready(url: str, names: list[str]) -> None:

@@ -20,7 +20,7 @@ from bursar.service.errors import Refusal, refusal_of, refused, response, withou
 from bursar.service.job_routes import jobs
 from bursar.service.jobs import Jobs
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Limits, Settings
+from bursar.service.limits import Limits, LimitSettings
 from bursar.service.manual import add_manual
 from bursar.service.owner_routes import owner
 from bursar.service.replies import REFUSALS
@@ -37,13 +37,13 @@ where it helps a `position` in the SQL, a `rewrite` that would work, and what is
 
 def make_app(
     datasets: DataSets,
-    settings: Settings | None = None,
+    settings: LimitSettings | None = None,
     *,
     journal: Journal | None = None,
     metrics: Metrics | None = None,
 ) -> FastAPI:
     """The server over open data sets."""
-    settings, journal, metrics = settings or Settings(), journal or Journal(), metrics or Metrics()
+    settings, journal, metrics = settings or LimitSettings(), journal or Journal(), metrics or Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

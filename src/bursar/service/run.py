@@ -28,7 +28,7 @@ from bursar.errors import BursarError, ConfigError
 from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Settings
+from bursar.service.limits import LimitSettings
 from bursar.service.patience import PatientProtocol
 
 DRAIN_SECONDS = 150
@@ -53,7 +53,7 @@ class Plan:
     behind_proxy: bool = False
     workers: int = 1
     log: Path | None = None  # standard error unless named
-    settings: Settings = field(default_factory=Settings)
+    settings: LimitSettings = field(default_factory=LimitSettings)
 
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
@@ -265,7 +265,8 @@ def _loopback(host: str) -> bool:
 
 def _bound(host: str, port: int) -> socket.socket:
     """A socket that listens."""
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # or asyncio would leave Nagle's wait on
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from bursar.arrays import Reals
 from bursar.core.queries import Mask, Product
+from bursar.strategies import low_rank
 from bursar.strategies.cells import MergedCells
 from bursar.strategies.largest_error import error_at, integer_largest_error, least_error
 from bursar.strategies.measure import weights_on
@@ -24,6 +25,9 @@ from bursar.strategies.optimal import GAP_OF_MANY, MANY_CELLS, Remembered, integ
 
 NORM_BITS = 58
 """Largest norm of a product's column, as a power of two; the kernel's limit is two bits more."""
+
+ROUNDING_OF_WEIGHTS = 1e-13
+"""Weights below this share of the largest are zeros that rounding has moved."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -140,6 +144,7 @@ def _itself(mask: Mask, of_sum_one: bool) -> WorkloadFactor:
 
 def _factor(cells: MergedCells, queries: Reals, strategy: Remembered) -> WorkloadFactor:
     weights = weights_on(strategy.rows.astype(np.float64), queries)
+    weights[np.abs(weights) < ROUNDING_OF_WEIGHTS * np.abs(weights).max(initial=0.0)] = 0.0
     importance = np.ones(len(queries)) if strategy.weights is None else strategy.weights
     return WorkloadFactor(mask=cells.mask(strategy.rows), weights=weights, bound=strategy.bound, importance=importance)
 
@@ -155,6 +160,8 @@ def _finder(queries: Reals, power: int, gap: float, beta: float | None) -> Finde
         gap = max(gap, GAP_OF_MANY)
     if beta is not None:
         return partial(integer_largest_error, queries, beta=beta)
+    if power == 1 and low_rank.applies(queries):
+        return partial(low_rank.integer_low_rank, queries, gap=gap)
     return partial(integer_optimum if power == 2 else integer_laplace, queries.T @ queries, gap=gap)
 
 

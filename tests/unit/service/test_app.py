@@ -15,7 +15,7 @@ import pytest
 from bursar.answer import Answer
 from bursar.service.answers import ARROW, CSV, STORED, STORED_BATCH, from_stored
 from bursar.service.bodies import BatchBody
-from bursar.service.limits import Settings
+from bursar.service.limits import LimitSettings
 from bursar.service.people import Role
 from bursar.session import Bursar
 from harness.inside import Inside, inside
@@ -245,7 +245,7 @@ def test_shares_of_a_config_that_was_changed(tmp_path: Path) -> None:
 
 def test_limits(config: Path) -> None:
     tokens = let_in(config, ana=Role.ANALYST, olga=Role.OWNER)
-    settings = Settings(requests=5, failures=2, concurrent=1, longest_sql=100, largest_body=1000, body_seconds=0.2)
+    settings = LimitSettings(requests=5, failures=2, concurrent=1, longest_sql=100, largest_body=1000, body_seconds=0.2)
     with inside(config, settings=settings) as app:
         ana, olga = Person(app, tokens["ana"]), Person(app, tokens["olga"])
         long = ana.post("/query", {"sql": ALL + " " * 100, "within": 50})

@@ -34,6 +34,8 @@ DOMAIN = domain_of(a=5, b=4, c=6)
 A, B, C = all_ranges("a", 5), all_ranges("b", 4), all_ranges("c", 6)
 EVERYBODY = Mask(("b",), (4,), Steps.total(4))
 DIAGONAL = Mask(("a", "b"), (5, 4), Steps.dense(np.eye(5, 4, dtype=int).reshape(1, -1)))
+SUM = Mask(("c",), (6,), Steps.dense(np.arange(-2, 4).reshape(1, -1)))
+THRICE = Mask(("b",), (4,), Steps.dense(3 * np.eye(4, dtype=int)))
 ZERO = Mask(("a",), (5,), Steps.dense(np.zeros((2, 5), int)))
 
 WORKLOADS: dict[str, tuple[str, LinearMap]] = {
@@ -47,6 +49,10 @@ WORKLOADS: dict[str, tuple[str, LinearMap]] = {
     "range tables": ("joint", Stack((Product((A, B)), Product((C, B))))),
     "ranges and values": ("joint", Stack((Product((A,)), Product((values("a", 5),))))),
     "of less than full rank": ("joint", Stack((Product((A.take([0, 3]),)), Product((A.take([7]), C.take([4])))))),
+    "sums in groups": (
+        "joint",
+        Stack((Product((SUM, values("b", 4))), Product((THRICE,)), Product((values("b", 4), A.take([2, 7]), SUM)))),
+    ),
     "zeros": ("nothing", Product((ZERO,))),
     "zeros twice": ("nothing", Stack((Product((ZERO,)), Product((ZERO, B))))),
 }
@@ -84,6 +90,21 @@ def test_every_kind_against_dense_matrices(name: str, mode: Mode) -> None:
     assert over >= 1 - 1e-9
     if plan.ratio is not None:
         assert 1 - 1e-9 <= plan.ratio <= over + 1e-6  # the certified bound is at least the singular value bound
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+def test_groups_that_all_queries_share_lose_nothing(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planned for one group, a strategy is as good as one for all groups at once; and its weights are at hand."""
+    workload = WORKLOADS["sums in groups"][1]
+    plan = best_strategy(workload, mode)
+    exact_estimates(plan, workload)
+    assert plan.answers is not None
+    assert plan.answers.weights is not None
+    (part,) = plan.parts
+    assert np.allclose(plan.answers.weights() @ matrix(part.map, DOMAIN), matrix(workload, DOMAIN), atol=1e-9)
+    monkeypatch.setattr(best, "_shared_groups", lambda products: ())
+    at_once = best_strategy(workload, mode)
+    assert plan.variances(1.0).sum() <= 1.002 * at_once.variances(1.0).sum()
 
 
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
