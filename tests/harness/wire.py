@@ -21,7 +21,7 @@ import bursar
 from bursar.config import Config, load
 from bursar.core.ledger import SqliteLedger
 from bursar.service.datasets import DataSets, people_of
-from bursar.service.limits import Limits, Settings
+from bursar.service.limits import Limits, LimitSettings
 from bursar.service.people import People, Role
 from bursar.service.wire import start_wire
 
@@ -135,7 +135,7 @@ async def serve(config: str, certificate: str = "", key: str = "", required: str
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(certificate, key)
     with DataSets.open([config]) as datasets:
-        limits = Limits(Settings(failures=FAILURES))
+        limits = Limits(LimitSettings(failures=FAILURES))
         server = await start_wire(datasets, port=0, tls=tls, require_tls=bool(required), limits=limits)
         print(server.port, flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)

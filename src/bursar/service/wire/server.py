@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Limits, Settings, TooMuch
+from bursar.service.limits import Limits, LimitSettings, TooMuch
 from bursar.service.wire import protocol
 from bursar.service.wire.catalog import Catalog
 from bursar.service.wire.connection import LOGIN_SECONDS, Connection, Gone
@@ -47,9 +47,12 @@ class WireServer:
         self._processes = itertools.count(1)
         self._listener: asyncio.Server | None = None
 
-    async def listen(self, host: str | None, port: int | None, sock: socket.socket | None) -> None:
+    async def listen(self, host: str, port: int, sock: socket.socket | None) -> None:
         """Take connections from now on."""
-        self._listener = await asyncio.start_server(self._accept, host, port, sock=sock)
+        if sock is not None:
+            self._listener = await asyncio.start_server(self._accept, sock=sock)
+        else:
+            self._listener = await asyncio.start_server(self._accept, host, port)
 
     def catalog(self, database: str) -> Catalog:
         """What is public about a data set, as PostgreSQL's catalog."""
@@ -164,8 +167,8 @@ class WireServer:
 async def start_wire(
     datasets: DataSets,
     *,
-    host: str | None = "127.0.0.1",
-    port: int | None = 5433,
+    host: str = "127.0.0.1",
+    port: int = 5433,
     sock: socket.socket | None = None,
     tls: ssl.SSLContext | None = None,
     require_tls: bool = False,
@@ -173,7 +176,7 @@ async def start_wire(
     journal: Journal | None = None,
     metrics: Metrics | None = None,
 ) -> WireServer:
-    """Listen for PostgreSQL clients, on a port (0: one that is free) or on a socket that is bound (host and port None).
+    """Listen for PostgreSQL clients, on a port (0: one that is free), or else on a socket that is bound.
 
     `require_tls` refuses plain connections. `limits` are shared with the other doors of the process.
     """
@@ -181,7 +184,7 @@ async def start_wire(
         datasets,
         tls=tls,
         require_tls=require_tls,
-        limits=Limits(Settings()) if limits is None else limits,
+        limits=Limits(LimitSettings()) if limits is None else limits,
         journal=journal,
         metrics=metrics,
     )
