@@ -1,0 +1,200 @@
+"""Who looks at a page: the cookie of a browser, where requests may come from, and what every reply says about itself.
+
+The cookie holds a secret of its own, never the token: whoever finds it can do nothing once the visit or the token is
+over. Requests that change something must come from a page of this server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import quote, urlsplit
+
+from fastapi import Depends, Request, Response
+from fastapi.responses import RedirectResponse
+from fastapi.routing import APIRoute
+
+from bursar.errors import BursarError
+from bursar.service.datasets import DataSet, DataSets, Guest
+from bursar.service.pages.render import fragment, page
+from bursar.service.people import VISIT_SECONDS, Role
+from bursar.session import Bursar
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Scripts and styles come from files of this server alone; no other site can frame a page, or learn where one was."""
+
+
+class NotLoggedIn(Exception):
+    """The browser has no visit to this data set."""
+
+
+class Forbidden(Exception):
+    """The page is for data owners, or the request came from another site."""
+
+
+class NotThere(Exception):
+    """No such data set, as far as this person is told."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Somebody at a page: who, and which data set."""
+
+    guest: Guest
+    request: Request
+
+    @property
+    def data(self) -> DataSet:
+        """The data set of the page."""
+        return self.guest.data
+
+    @property
+    def name(self) -> str:
+        """Who it is."""
+        return self.guest.person.name
+
+    @property
+    def owner(self) -> bool:
+        """Whether they look after the data set."""
+        return self.guest.person.role is Role.OWNER
+
+    @property
+    def session(self) -> Bursar:
+        """The data set as this person asks it."""
+        return self.data.session(self.guest.person)
+
+    @property
+    def sight(self) -> Bursar:
+        """The data set as this person may look back at it: an owner sees everybody's questions."""
+        return self.data.bursar if self.owner else self.session
+
+    @property
+    def home(self) -> str:
+        """Where the pages of this data set are."""
+        return f"/{quote(self.data.name)}"
+
+
+def datasets_of(request: Request) -> DataSets:
+    """The data sets that the server has open."""
+    datasets = request.app.state.datasets
+    assert isinstance(datasets, DataSets)
+    return datasets
+
+
+def visits(request: Request) -> list[Guest]:
+    """All data sets that this browser is logged in to."""
+    found = (_guest(request, data) for data in datasets_of(request).values())
+    return [guest for guest in found if guest is not None]
+
+
+def _guest(request: Request, data: DataSet) -> Guest | None:
+    secret = request.cookies.get(cookie(data))
+    holder = None if secret is None else data.people.visitor(secret)
+    return None if holder is None else Guest(holder[0], data, holder[1])
+
+
+def cookie(data: DataSet) -> str:
+    """The name of the cookie for a data set: one browser can visit several."""
+    return f"bursar-{data.name}"
+
+
+def visit(request: Request, data: str) -> Visit:
+    """Who looks at a page of the data set; whoever does not, or may not, learns not even whether it exists."""
+    found = datasets_of(request).get(data)
+    guest = None if found is None else _guest(request, found)
+    if guest is None:
+        raise NotLoggedIn
+    return Visit(guest, request)
+
+
+def owners_visit(request: Request, data: str) -> Visit:
+    """The same on pages for data owners alone."""
+    found = visit(request, data)
+    if not found.owner:
+        raise Forbidden
+    return found
+
+
+AnyVisit = Annotated[Visit, Depends(visit)]
+OwnersVisit = Annotated[Visit, Depends(owners_visit)]
+
+
+def log_in(response: Response, guest: Guest, *, secure: bool) -> None:
+    """Give the browser a cookie for its visit."""
+    secret = guest.data.people.begin_visit(guest.token)
+    response.set_cookie(
+        cookie(guest.data), secret, max_age=VISIT_SECONDS, httponly=True, samesite="strict", secure=secure
+    )
+
+
+def log_out(request: Request, response: Response, data: DataSet) -> None:
+    """End the visit, in the server and in the browser."""
+    if (secret := request.cookies.get(cookie(data))) is not None:
+        data.people.end_visit(secret)
+    response.delete_cookie(cookie(data), httponly=True, samesite="strict")
+
+
+def from_here(request: Request) -> bool:
+    """Whether a request was made by a page of this server, and not by another site in the same browser."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = request.headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+
+
+class PageRoute(APIRoute):
+    """A route whose refusals are pages, and whose replies have the headers that every page has."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
+        answer = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            try:
+                if request.method not in ("GET", "HEAD") and not from_here(request):
+                    raise Forbidden
+                response = await answer(request)
+            except NotLoggedIn:
+                response = _to_login(request)
+            except Forbidden:
+                response = page(request, "message.html", title="Not for you", text=FORBIDDEN, status=403)
+            except NotThere:
+                response = page(request, "message.html", title="Nothing here", text=NOT_THERE, status=404)
+            except BursarError as error:
+                response = refusal(request, error)
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+            return response
+
+        return handler
+
+
+FORBIDDEN = "This page is for the people who look after the data set, or the request came from another site."
+NOT_THERE = "There is nothing at this address."
+
+
+def refusal(request: Request, error: BursarError) -> Response:
+    """What was refused, and why: a part of a page where a script has asked, else a page."""
+    if "hx-request" in request.headers:
+        return fragment("refusal.html", error=error, status=422)
+    return page(request, "message.html", title="That was refused", text=str(error), status=422)
+
+
+def _to_login(request: Request) -> Response:
+    there = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    if "hx-request" in request.headers:
+        return Response(status_code=401, headers={"HX-Redirect": "/"})
+    if request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site":
+        # A strict cookie is not sent when a link on another site is followed: the same page, asked for by a page of
+        # ours, gets it.
+        return page(request, "again.html", there=there)
+    return RedirectResponse(f"/?next={quote(there)}" if request.method == "GET" else "/", status_code=303)
