@@ -11,6 +11,7 @@ import typer
 from bursar import __version__
 from bursar.cli.opened import ANALYST, CONFIG, Analyst, Data, Json, Watch, opened, progress, read, read_file, working
 from bursar.cli.people import user
+from bursar.cli.serve import serve
 from bursar.cli.setup import check, confirm, init
 from bursar.cli.synth import synth
 from bursar.errors import ConfigError
@@ -340,6 +341,7 @@ def let_go(
 
 
 app.command()(synth)
+app.command()(serve)
 app.command()(init)
 app.command()(confirm)
 app.command()(check)
