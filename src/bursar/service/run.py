@@ -13,6 +13,7 @@ import uvicorn
 from bursar.errors import ConfigError
 from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
+from bursar.service.pages import add_pages
 
 
 def serve(places: Sequence[Path], *, host: str, port: int) -> None:
@@ -27,9 +28,9 @@ def serve(places: Sequence[Path], *, host: str, port: int) -> None:
 async def _run(datasets: DataSets, listening: socket.socket) -> None:
     for stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop, lambda *_: None)  # what uvicorn raises again after it has ended on it
-    server = uvicorn.Server(
-        uvicorn.Config(make_app(datasets), log_config=None, access_log=False, server_header=False, lifespan="on")
-    )
+    app = make_app(datasets)
+    add_pages(app)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, server_header=False, lifespan="on"))
     await server.serve([listening])
 
 

@@ -15,8 +15,9 @@ from fastapi import Depends, Request, Response
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
-from bursar.errors import BursarError
+from bursar.errors import BursarError, QueryError
 from bursar.service.datasets import DataSet, DataSets, Guest
+from bursar.service.errors import refusal_of, without_paths
 from bursar.service.pages.render import fragment, page
 from bursar.service.people import VISIT_SECONDS, Role
 from bursar.session import Bursar
@@ -166,9 +167,9 @@ class PageRoute(APIRoute):
             except NotLoggedIn:
                 response = _to_login(request)
             except Forbidden:
-                response = page(request, "message.html", title="Not for you", text=FORBIDDEN, status=403)
+                response = page(request, "message.html", title="Not for you", text=FORBIDDEN, code=403)
             except NotThere:
-                response = page(request, "message.html", title="Nothing here", text=NOT_THERE, status=404)
+                response = page(request, "message.html", title="Nothing here", text=NOT_THERE, code=404)
             except BursarError as error:
                 response = refusal(request, error)
             for name, value in HEADERS.items():
@@ -184,9 +185,23 @@ NOT_THERE = "There is nothing at this address."
 
 def refusal(request: Request, error: BursarError) -> Response:
     """What was refused, and why: a part of a page where a script has asked, else a page."""
+    folders = tuple(str(data.config.path.parent) for data in datasets_of(request).values())
+    refused = without_paths(refusal_of(error), folders)
     if "hx-request" in request.headers:
-        return fragment("refusal.html", error=error, status=422)
-    return page(request, "message.html", title="That was refused", text=str(error), status=422)
+        asked = error.text if isinstance(error, QueryError) else ""
+        where = marked(asked, refused.fault.position)
+        return fragment("refusal.html", fault=refused.fault, marked=where, code=refused.status)
+    return page(request, "message.html", title="That was refused", text=refused.fault.text, code=refused.status)
+
+
+def marked(sql: str, position: int | None) -> tuple[str, str, str] | None:
+    """The line of a question in which something is wrong, split before and after the word."""
+    if position is None or position > len(sql):
+        return None
+    begin, end = sql.rfind("\n", 0, position) + 1, sql.find("\n", position)
+    line, at = sql[begin : end if end >= 0 else len(sql)], position - begin
+    word = len(line[at:].split(" ")[0]) or 1
+    return line[:at], line[at : at + word] or " ", line[at + word :]
 
 
 def _to_login(request: Request) -> Response:

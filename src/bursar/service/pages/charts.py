@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 
 from bursar.answer import Answer
 from bursar.core.domain import Value
@@ -126,8 +126,8 @@ def _bars(
     shown = slice(0, MOST_BARS)
     known = [number for value, pair in zip(values[shown], ends[shown], strict=True) for number in _finite(value, pair)]
     low, high = min([0.0, *known]), max([0.0, *known])
-    ticks = _round_numbers(low, high)
-    low, high = min(low, ticks[0]), max(high, ticks[-1])
+    high = high if high > low else low + 1.0
+    ticks = [number for number in _round_numbers(low, high) if low <= number <= high]
     scale = _linear(low, high)
     colours = len(series) if 1 < len(series) <= MOST_SERIES else 1
     bars = []
@@ -257,9 +257,8 @@ def steps(title: str, times: Sequence[float], totals: Sequence[float], *, cap: f
 
 
 def _moment(at: float, span: float) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d" if span > 3 * 86_400 else "%d %b %H:%M")
+    form = "%Y-%m-%d" if span > 3 * 86_400 else "%d %b %H:%M" if span > 3600 else "%H:%M:%S"
+    return datetime.fromtimestamp(at, UTC).strftime(form)
 
 
 def _path(xs: Sequence[float], ys: Sequence[float]) -> str:

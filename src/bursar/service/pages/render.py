@@ -31,15 +31,15 @@ def templates() -> Environment:
     return environment
 
 
-def page(request: Request, name: str, *, status: int = 200, **facts: object) -> HTMLResponse:
+def page(request: Request, name: str, *, code: int = 200, **facts: object) -> HTMLResponse:
     """A whole page; `visit` is who looks at it, where somebody is logged in."""
     facts = {"visit": None, "path": request.url.path, **facts}
-    return HTMLResponse(templates().get_template(name).render(facts), status)
+    return HTMLResponse(templates().get_template(name).render(facts), code)
 
 
-def fragment(name: str, *, status: int = 200, **facts: object) -> HTMLResponse:
+def fragment(name: str, *, code: int = 200, **facts: object) -> HTMLResponse:
     """A part that a script puts into a page."""
-    return HTMLResponse(templates().get_template(name).render(facts), status)
+    return HTMLResponse(templates().get_template(name).render(facts), code)
 
 
 def amount(number: float) -> str:
