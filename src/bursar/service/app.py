@@ -1,151 +1,120 @@
-"""Door 1: HTTP. What `bursar.open` has, as routes under /v1/{data}/; engine calls run in threads, one per request."""
+"""Door 1: HTTP. The routes behind the wall, what they refuse with, and what says how the server is."""
 
 from __future__ import annotations
 
-import json
-import math
-import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from datetime import date
-from typing import Annotated
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, FastAPI, Header, Query, Request
+from anyio import to_thread
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from bursar import __version__
-from bursar.answer import Answer
 from bursar.errors import BursarError
-from bursar.service.access import Analyst
-from bursar.service.bodies import Asked, Question
+from bursar.service.access import Owner
 from bursar.service.datasets import DataSets
-from bursar.service.errors import Fault, Refusal, refusal_of, refused, response, without_paths
+from bursar.service.errors import Refusal, refusal_of, refused, response, without_paths
+from bursar.service.job_routes import jobs
+from bursar.service.jobs import Jobs
+from bursar.service.journal import Journal, Metrics
+from bursar.service.limits import Limits, Settings
+from bursar.service.owner_routes import owner
+from bursar.service.replies import REFUSALS
+from bursar.service.routes import api
+from bursar.service.wall import Wall, request_id
 
-STORED = "application/vnd.bursar.answer+json"
-"""The stored form of an answer, of which `Answer.from_bytes` makes an equal one."""
+DESCRIPTION = """Ask questions about private data in SQL, and say how exact the answers must be.
 
-ARROW = "application/vnd.apache.arrow.stream"
-
-Key = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        description="Names the question for good: sent again, the same bytes come back, and nothing is charged.",
-        min_length=1,
-        max_length=200,
-    ),
-]
-
-api = APIRouter(prefix="/v1/{data}")
+Every request under `/v1/` needs a token: `Authorization: Bearer TOKEN`. A token is for one data set and one person, and
+what is asked is asked under that person's name. Every refusal has the same shape: a `code` that stays, a `text`, and
+where it helps a `position` in the SQL, a `rewrite` that would work, and what is `left`.
+"""
 
 
-@api.post("/query", summary="Ask a question; the answer is paid from the budget")
-def query(guest: Analyst, body: Asked, request: Request, key: Key = None) -> Response:
-    """Nobody waits inside the server: where it is somebody else's turn, the refusal has a ticket to come again with."""
-    session = guest.data.session(guest.person)
-    answer = session.query(body.sql, **body.goal, horizon=body.horizon, key=key, wait=False, ticket=body.ticket)
-    return answered(answer, request.headers.get("accept", ""))
-
-
-@api.post("/explain", summary="Every way to answer a question, with its price and error; free")
-def explain(guest: Analyst, body: Question) -> Response:
-    session = guest.data.session(guest.person)
-    return json_of(session.explain(body.sql, **body.goal, horizon=body.horizon).to_json())
-
-
-@api.get("/budget", summary="What is spent, on what, and what is left; others' parts only for the owner")
-def budget(
-    guest: Analyst,
-    saved: Annotated[bool, Query(description="Also what plain noise would have spent on the same questions.")] = False,
-) -> Response:
-    session = guest.data.session(guest.person)
-    return json_of({**asdict(session.budget()), "spending": session.spending(saved=saved).to_json()})
-
-
-@api.get("/log", summary="Your own questions and what each cost, oldest first")
-def log(
-    guest: Analyst, last: Annotated[int | None, Query(ge=0, le=2**31, description="Only so many, the newest.")] = None
-) -> Response:
-    return json_of([asdict(line) for line in guest.data.session(guest.person).log(last)])
-
-
-@api.get("/columns", summary="The table, its columns and their values, as the data owner has declared them")
-def columns(guest: Analyst) -> Response:
-    config = guest.data.config
-    return json_of({"table": config.table, "columns": [column.to_json() for column in config.columns.attributes]})
-
-
-def answered(answer: Answer, accept: str) -> Response:
-    """An answer in the first form that the client takes; JSON unless it names another."""
-    for kind in [part.partition(";")[0].strip() for part in accept.split(",")]:
-        match kind:
-            case "text/csv":
-                return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
-            case _ if kind == STORED:
-                return Response(answer.to_bytes(), media_type=STORED)
-            case _ if kind == ARROW:
-                return Response(arrow(answer), media_type=ARROW)
-            case "application/json" | "application/*" | "*/*" | "":
-                break
-    return json_of(answer.to_json())
-
-
-def arrow(answer: Answer) -> bytes:
-    """An answer as a stream of Arrow; what it says about itself is in the metadata of the schema."""
-    from bursar.report.columns import library
-
-    pa = library("pyarrow.ipc", extra="arrow", what="an answer as Arrow")
-    table, sink = answer.to_arrow(), library("pyarrow", extra="arrow", what="an answer as Arrow").BufferOutputStream()
-    with pa.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    body: bytes = sink.getvalue().to_pybytes()
-    return body
-
-
-def json_of(value: object, status: int = 200) -> Response:
-    """Plain values as JSON that any reader understands: what is not finite is null, a date is text."""
-    return Response(json.dumps(_plain(value), allow_nan=False), status, media_type="application/json")
-
-
-def _plain(value: object) -> object:
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case date():
-            return value.isoformat()
-        case Mapping():
-            return {key: _plain(item) for key, item in value.items()}
-        case str():
-            return value
-        case Sequence():
-            return [_plain(item) for item in value]
-    return value
-
-
-def make_app(datasets: DataSets) -> FastAPI:
+def make_app(
+    datasets: DataSets,
+    settings: Settings | None = None,
+    *,
+    journal: Journal | None = None,
+    metrics: Metrics | None = None,
+) -> FastAPI:
     """The server over open data sets."""
-    app = FastAPI(title="Bursar", version=__version__, docs_url=None, redoc_url=None)
-    app.state.datasets = datasets
-    app.include_router(api, responses={"default": {"model": Fault}})
+    settings, journal, metrics = settings or Settings(), journal or Journal(), metrics or Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = settings.threads
+        app.state.jobs = {
+            name: Jobs(data.config.ledger_path.with_name("jobs"), journal) for name, data in datasets.items()
+        }
+        yield
+        for begun in app.state.jobs.values():
+            await to_thread.run_sync(begun.close)
+
+    app = FastAPI(
+        title="Bursar",
+        version=__version__,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses=REFUSALS,
+    )
+    app.state.datasets, app.state.metrics, app.state.limits = datasets, metrics, Limits(settings)
+    app.state.closing = asyncio.Event()
+    app.add_middleware(Wall, datasets=datasets, limits=app.state.limits, journal=journal, metrics=metrics)
+    for router in (api, jobs, owner):
+        app.include_router(router)
+    _refuse(app, datasets)
+    _tell(app)
+    return app
+
+
+def _refuse(app: FastAPI, datasets: DataSets) -> None:
+    """One shape for everything that is refused."""
     folders = tuple(str(data.config.path.parent) for data in datasets.values())
 
     @app.exception_handler(Refusal)
-    async def _(request: Request, refusal: Refusal) -> Response:
-        return response(refusal, secrets.token_hex(8))
+    async def by_the_server(request: Request, refusal: Refusal) -> Response:
+        return response(refusal, request_id(request))
 
     @app.exception_handler(BursarError)
-    async def _(request: Request, error: BursarError) -> Response:
-        return response(without_paths(refusal_of(error), folders), secrets.token_hex(8))
+    async def by_the_engine(request: Request, error: BursarError) -> Response:
+        return response(without_paths(refusal_of(error), folders), request_id(request))
 
     @app.exception_handler(RequestValidationError)
-    async def _(request: Request, error: RequestValidationError) -> Response:
+    async def by_its_shape(request: Request, error: RequestValidationError) -> Response:
         told = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
-        return response(refused(422, "request", told), secrets.token_hex(8))
+        return response(refused(422, "request", told), request_id(request))
 
     @app.exception_handler(HTTPException)
-    async def _(request: Request, error: HTTPException) -> Response:
-        return response(refused(error.status_code, "http", str(error.detail)), secrets.token_hex(8))
+    async def by_its_address(request: Request, error: HTTPException) -> Response:
+        headers = {name.replace("-", "_"): value for name, value in (error.headers or {}).items()}
+        return response(refused(error.status_code, "http", str(error.detail), **headers), request_id(request))
 
-    return app
+
+def _tell(app: FastAPI) -> None:
+    """How the server is, for whoever runs it."""
+
+    @app.get("/healthz", tags=["server"], responses={200: {"content": {"text/plain": {"example": "ok"}}}})
+    async def alive() -> PlainTextResponse:
+        """That the process is there."""
+        return PlainTextResponse("ok\n")
+
+    @app.get("/readyz", tags=["server"], responses={200: {"content": {"text/plain": {"example": "ok"}}}})
+    def ready(request: Request) -> PlainTextResponse:
+        """That it takes requests, and can read its ledgers."""
+        if request.app.state.closing.is_set():
+            raise refused(503, "closing", "the server is about to end")
+        for data in request.app.state.datasets.values():
+            data.bursar.budget()
+        return PlainTextResponse("ok\n")
+
+    @app.get("/metrics", tags=["server"], responses={200: {"content": {"text/plain": {"example": ""}}}})
+    async def metrics(guest: Owner, request: Request) -> PlainTextResponse:
+        """Counts and latencies by route and outcome, as Prometheus reads them; for owners."""
+        text: str = request.app.state.metrics.text()
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")

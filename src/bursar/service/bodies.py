@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from bursar.service.people import DAYS, Role
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Amount = Number | Annotated[str, Field(max_length=64)] | None
@@ -16,7 +18,7 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Goal(TypedDict):
+class GoalArguments(TypedDict):
     """A goal as the methods of a session take it."""
 
     within: float | str | None
@@ -28,7 +30,7 @@ class Goal(TypedDict):
     synthetic: bool
 
 
-class Wish(Body):
+class WithGoal(Body):
     """How exact an answer must be, or what it may cost."""
 
     within: Amount = Field(None, description='The largest error of any number: in rows, or "2%".', examples=[50, "2%"])
@@ -40,7 +42,7 @@ class Wish(Body):
     synthetic: bool = Field(False, description="The answer of the synthetic table, whatever is known about its error.")
 
     @property
-    def goal(self) -> Goal:
+    def goal(self) -> GoalArguments:
         """The same as arguments."""
         return {
             "within": self.within,
@@ -53,29 +55,106 @@ class Wish(Body):
         }
 
 
-Sql = Annotated[
-    str,
-    Field(
-        description="A SELECT; how exact the answer must be may stand in it.",
-        examples=["SELECT region, COUNT(*) AS n FROM people GROUP BY region WITH ERROR 50 CONFIDENCE 95%"],
-    ),
-]
+BY_REGION = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
+
+Sql = Annotated[str, Field(description="A SELECT; how exact the answer must be may stand in it.", examples=[BY_REGION])]
 Horizon = Annotated[
-    int | str | None, Field(description="How many more such questions you expect.", examples=["some", 10])
+    Annotated[int, Field(ge=0, le=10**9)] | Annotated[str, Field(max_length=32)] | None,
+    Field(description="How many more such questions you expect.", examples=["some", 10]),
 ]
 Ticket = Annotated[
     int | None, Field(ge=1, le=2**53, description="What an earlier refusal gave you to keep your place with.")
 ]
 
 
-class Question(Wish):
+class QuestionBody(WithGoal):
     """A question to explain."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"sql": BY_REGION, "within": 100}]})
 
     sql: Sql
     horizon: Horizon = None
 
 
-class Asked(Question):
+class AskBody(QuestionBody):
     """A question to answer."""
 
     ticket: Ticket = None
+
+
+class BatchBody(WithGoal):
+    """Questions to answer together, with one goal, for one price."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"questions": [BY_REGION, "SELECT COUNT(*) AS n FROM people"], "within": 100}]}
+    )
+
+    questions: Annotated[list[Sql], Field(min_length=1, max_length=500)]
+    horizon: Horizon = None
+    ticket: Ticket = None
+
+
+class ThresholdsBody(WithGoal):
+    """How many rows have at least r of k values, for every choice of values of every set of k columns."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"k": 2, "r": 1, "features": ["sex", "region"], "within": 500}]}
+    )
+
+    k: int = Field(3, ge=1, le=64, description="How many columns make a set.")
+    r: int = Field(2, ge=1, le=64, description="How many of their values a row has at least; r = k gives marginals.")
+    features: list[str] | list[list[str]] | None = Field(
+        None, description="The columns to choose from, all unless named; or the sets of k columns themselves."
+    )
+    ticket: Ticket = None
+
+
+class SynthBody(Body):
+    """A synthetic table to make."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rows": 1000, "spend": 0.1, "seconds": 20}]})
+
+    rows: int | None = Field(None, ge=1, le=10**8, description="How many; as many as the data have unless named.")
+    ways: int | None = Field(None, ge=1, le=16, description="Be right about all sets of so many columns.")
+    marginals: str | None = Field(
+        None, max_length=20_000, description="Instead: about these sets.", examples=["age,sex; age,region"]
+    )
+    workload: list[Sql] | None = Field(None, max_length=500, description="Instead: about what these SELECTs ask for.")
+    history: bool = Field(False, description="Instead: about what was asked before.")
+    augment: Number = Field(0.0, ge=0, le=0.9, description="With `history`, a share for what was never asked.")
+    spend: Number | None = Field(None, description="What may be spent. Without it nothing is, and the table is free.")
+    method: Literal["auto", "marginals", "rap", "both"] = "auto"
+    seconds: Number | None = Field(None, ge=0, le=86_400, description="Stop after so long, with what there is then.")
+    format: Literal["csv", "parquet"] = Field("csv", description="Of the rows.")
+
+
+class PassBody(Body):
+    """A turn to let go."""
+
+    away: bool = Field(False, description="Let every turn go until you ask again.")
+
+
+class SealBody(Body):
+    """Partitions that are complete."""
+
+    through: str | None = Field(None, max_length=200, description="The last one; unless named, those that are over.")
+
+
+class VersionBody(Body):
+    """Data that have changed."""
+
+    same_rows: bool = Field(False, description="Rows were only added: none was changed or removed.")
+
+
+class PersonBody(Body):
+    """Somebody to let in."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"role": "analyst"}]})
+
+    role: Annotated[Role, Field(strict=False)] = Role.ANALYST
+
+
+class TokenBody(Body):
+    """A token to make."""
+
+    days: Number = Field(DAYS, gt=0, le=3650, description="How long it is good for.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,6 +26,12 @@ class DataSet:
     name: str
     bursar: Bursar  # of the data owner
     people: People
+    read: int  # when the config was changed last before it was read
+
+    @property
+    def changed(self) -> bool:
+        """Whether its config was changed since it was opened."""
+        return _read_at(self.config.path) != self.read
 
     @property
     def config(self) -> Config:
@@ -66,6 +72,17 @@ class DataSets(Mapping[str, DataSet]):
             DataSets(opened).close()
             raise
         return DataSets(opened)
+
+    def refresh(self) -> list[str]:
+        """Open data sets anew whose configs have changed; says which. One that cannot be opened stays as it was.
+
+        Questions that run go on with what they began with.
+        """
+        changed = [data for data in self.values() if data.changed]
+        for data in changed:
+            fresh = replace(data, bursar=open(data.config.path, analyst=OWNER), read=_read_at(data.config.path))
+            self._by_name[data.name] = fresh
+        return [data.name for data in changed]
 
     def guest(self, token: str) -> Guest | None:
         """Who comes with a token; None where it is nobody's."""
@@ -123,4 +140,9 @@ def _opened(path: Path) -> DataSet:
         if file.stat().st_mode & 0o077:
             people.close()
             raise LedgerError(f"others on this machine can read {file}\ntry: chmod 600 {file}")
-    return DataSet(config.dataset, open(path, analyst=OWNER), people)
+    read = _read_at(path)
+    return DataSet(config.dataset, open(path, analyst=OWNER), people, read)
+
+
+def _read_at(path: Path) -> int:
+    return path.stat().st_mtime_ns

@@ -46,14 +46,14 @@ class Fault(BaseModel):
 
     code: str = Field(description="What kind of refusal it is; it stays the same between versions.")
     text: str = Field(description="What went wrong, in a sentence.")
-    position: int | None = Field(None, description="Where in the SQL, counted from 0.")
-    rewrite: str | None = Field(None, description="What would be accepted instead.")
-    left: float | None = Field(None, description="What is left of the budget, where that is why.")
-    asked: float | None = Field(None, description="What the question would have cost, where that is why.")
-    unit: str | None = Field(None, description='"epsilon" or "rho", beside `left` and `asked`.')
-    limit: str | None = Field(None, description="Whose limit it is, beside `left`.")
-    ticket: int | None = Field(None, description="Keeps your place where questions wait for their turn.")
-    request_id: str = Field("", description="Names this request in the log of the server.")
+    position: int | None = Field(default=None, description="Where in the SQL, counted from 0.")
+    rewrite: str | None = Field(default=None, description="What would be accepted instead.")
+    left: float | None = Field(default=None, description="What is left of the budget, where that is why.")
+    asked: float | None = Field(default=None, description="What the question would have cost, where that is why.")
+    unit: str | None = Field(default=None, description='"epsilon" or "rho", beside `left` and `asked`.')
+    limit: str | None = Field(default=None, description="Whose limit it is, beside `left`.")
+    ticket: int | None = Field(default=None, description="Keeps your place where questions wait for their turn.")
+    request_id: str = Field(default="", description="Names this request in the log of the server.")
 
 
 @dataclass

@@ -1,0 +1,151 @@
+"""What an analyst asks for over HTTP: what a session has, under /v1/{data}/.
+
+Nobody waits for a turn inside the server: who would have to is refused with a ticket, and comes again with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from starlette.responses import Response
+
+from bursar.batch import OpenBatch, Progress, silent
+from bursar.errors import QueryError
+from bursar.service.access import Analyst, described
+from bursar.service.answers import answered, answered_together, json_of
+from bursar.service.bodies import AskBody, BatchBody, PassBody, QuestionBody, ThresholdsBody
+from bursar.service.datasets import Guest
+from bursar.service.replies import A_BATCH, A_BUDGET, A_LOG, A_QUEUE, AN_ANSWER, AN_EXPLANATION, COLUMNS
+from bursar.session import Bursar
+
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="Names the question for good: sent again, the same bytes come back, and nothing is charged.",
+        min_length=1,
+        max_length=200,
+    ),
+]
+Accept = Annotated[str, Header(include_in_schema=False)]
+Last = Annotated[int | None, Query(ge=0, le=10**9, description="Only so many, the newest.")]
+Saved = Annotated[bool, Query(description="Also what plain noise would have spent on the same questions.")]
+
+api = APIRouter(prefix="/v1/{data}", dependencies=[Depends(described)])
+
+
+def session_of(guest: Guest) -> Bursar:
+    """The data set as the one who asks may use it."""
+    return guest.data.session(guest.person)
+
+
+def checked(request: Request, *questions: str) -> None:
+    """Refuse questions that are too long before anybody reads them."""
+    most: int = request.app.state.limits.settings.longest_sql
+    for sql in questions:
+        if 0 < most < len(sql):
+            raise QueryError(f"a question has at most {most} characters here", position=most)
+
+
+@api.post("/query", responses=AN_ANSWER, tags=["ask"])
+def query(guest: Analyst, body: AskBody, request: Request, accept: Accept = "", key: Key = None) -> Response:
+    """Ask a question; the answer is paid from the budget.
+
+    The answer is JSON, CSV or Arrow, by `Accept`. Where it is somebody else's turn, the refusal has a ticket to come
+    again with.
+    """
+    checked(request, body.sql)
+    answer = session_of(guest).query(
+        body.sql, **body.goal, horizon=body.horizon, key=key, wait=False, ticket=body.ticket
+    )
+    return answered(answer, accept)
+
+
+@api.post("/explain", responses=AN_EXPLANATION, tags=["ask"])
+def explain(guest: Analyst, body: QuestionBody, request: Request) -> Response:
+    """Every way to answer a question, with its price and error. Free."""
+    checked(request, body.sql)
+    return json_of(session_of(guest).explain(body.sql, **body.goal, horizon=body.horizon).to_json())
+
+
+@api.post("/batch", responses=A_BATCH, tags=["ask"])
+def batch(guest: Analyst, body: BatchBody, request: Request, accept: Accept = "", key: Key = None) -> Response:
+    """Answer several questions at once: planned together, paid once, consistent with each other."""
+    checked(request, *body.questions)
+    return answered_together(collected(session_of(guest), body, key).pay(), accept)
+
+
+@api.post("/batch/explain", responses=AN_EXPLANATION, tags=["ask"])
+def explain_batch(guest: Analyst, body: BatchBody, request: Request) -> Response:
+    """Every way to answer several questions at once, and what they would cost one by one. Free."""
+    checked(request, *body.questions)
+    together = collected(session_of(guest), body, None)
+    return json_of({**together.explain().to_json(), "one_by_one": together.one_by_one})
+
+
+def collected(
+    session: Bursar, body: BatchBody, key: str | None, *, ticket: int | None = None, progress: Progress = silent
+) -> OpenBatch:
+    """The questions of a body, compiled and not paid."""
+    place = body.ticket if ticket is None else ticket
+    together = session.batch(**body.goal, horizon=body.horizon, key=key, wait=False, ticket=place, progress=progress)
+    for sql in body.questions:
+        together.query(sql)
+    return together
+
+
+@api.post("/thresholds", responses=AN_ANSWER, tags=["ask"])
+def thresholds(guest: Analyst, body: ThresholdsBody, accept: Accept = "", key: Key = None) -> Response:
+    """How many rows have at least r of k values, for every choice of values of every set of k columns."""
+    answer = session_of(guest).thresholds(
+        body.k, body.r, body.features, **body.goal, key=key, wait=False, ticket=body.ticket
+    )
+    return answered(answer, accept)
+
+
+@api.post("/thresholds/explain", responses=AN_EXPLANATION, tags=["ask"])
+def explain_thresholds(guest: Analyst, body: ThresholdsBody) -> Response:
+    """Every way to answer a set of thresholds, with its price and error. Free."""
+    return json_of(session_of(guest).thresholds(body.k, body.r, body.features, explain=True, **body.goal).to_json())
+
+
+@api.get("/budget", responses=A_BUDGET, tags=["look"])
+def budget(guest: Analyst, saved: Saved = False) -> Response:
+    """What may be spent, what is spent and on what, and what is left: of the data set, and of your own share."""
+    return budget_reply(session_of(guest), saved=saved)
+
+
+def budget_reply(session: Bursar, *, saved: bool) -> Response:
+    """The budget as whoever has the session may see it."""
+    return json_of({**asdict(session.budget()), "spending": session.spending(saved=saved).to_json()})
+
+
+@api.get("/log", responses=A_LOG, tags=["look"])
+def log(guest: Analyst, last: Last = None) -> Response:
+    """Your own questions and what each cost, oldest first."""
+    return json_of([asdict(line) for line in session_of(guest).log(last)])
+
+
+@api.get("/columns", responses=COLUMNS, tags=["look"])
+def columns(guest: Analyst) -> Response:
+    """The table, its columns and their values, as the data owner has declared them; nothing is read from the data."""
+    config = guest.data.config
+    goal = None if config.goal is None else config.goal.describe()
+    listed = [column.to_json() for column in config.columns.attributes]
+    return json_of({"table": config.table, "columns": listed, "rows": config.public_size, "goal": goal})
+
+
+@api.get("/queue", responses=A_QUEUE, tags=["look"])
+def queue(guest: Analyst) -> Response:
+    """Whose turn it is, as far as it concerns you: your own tickets, and how many others wait."""
+    session = session_of(guest)
+    return json_of(asdict(session.engine.queue.status(session.analyst)))
+
+
+@api.post("/queue/pass", responses=A_QUEUE, tags=["ask"])
+def let_go(guest: Analyst, body: PassBody) -> Response:
+    """Let your turn go: the present one, or the next if it is not your turn."""
+    session = session_of(guest)
+    return json_of(asdict(session.engine.queue.let_go(session.analyst, away=body.away)))
