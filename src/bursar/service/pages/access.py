@@ -12,12 +12,14 @@ from typing import Annotated
 from urllib.parse import quote, urlsplit
 
 from fastapi import Depends, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from bursar.errors import BursarError, QueryError
 from bursar.service.datasets import DataSet, DataSets, Guest
-from bursar.service.errors import refusal_of, without_paths
+from bursar.service.errors import Refusal, refusal_of, without_paths
+from bursar.service.limits import Limits, TooMuch
 from bursar.service.pages.render import fragment, page
 from bursar.service.people import VISIT_SECONDS, Role
 from bursar.session import Bursar
@@ -97,10 +99,11 @@ def visits(request: Request) -> list[Guest]:
     return [guest for guest in found if guest is not None]
 
 
-def _guest(request: Request, data: DataSet) -> Guest | None:
-    secret = request.cookies.get(cookie(data))
-    holder = None if secret is None else data.people.visitor(secret)
-    return None if holder is None else Guest(holder[0], data, holder[1])
+def _guest(request: Request, data: DataSet | None) -> Guest | None:
+    secret = None if data is None else request.cookies.get(cookie(data))
+    if data is None or secret is None or (holder := data.people.visitor(secret)) is None:
+        return None
+    return Guest(holder[0], data, holder[1])
 
 
 def cookie(data: DataSet) -> str:
@@ -108,18 +111,14 @@ def cookie(data: DataSet) -> str:
     return f"bursar-{data.name}"
 
 
-def visit(request: Request, data: str) -> Visit:
+async def visit(request: Request) -> Visit:
     """Who looks at a page of the data set; whoever does not, or may not, learns not even whether it exists."""
-    found = datasets_of(request).get(data)
-    guest = None if found is None else _guest(request, found)
-    if guest is None:
-        raise NotLoggedIn
-    return Visit(guest, request)
+    return Visit(request.state.guest, request)
 
 
-def owners_visit(request: Request, data: str) -> Visit:
+async def owners_visit(request: Request) -> Visit:
     """The same on pages for data owners alone."""
-    found = visit(request, data)
+    found = await visit(request)
     if not found.owner:
         raise Forbidden
     return found
@@ -154,23 +153,47 @@ def from_here(request: Request) -> bool:
 
 
 class PageRoute(APIRoute):
-    """A route whose refusals are pages, and whose replies have the headers that every page has."""
+    """A route whose refusals are pages, and whose replies have the headers that every page has.
+
+    Who asks is known before the rest of the request is read.
+    """
+
+    largest_body: int | None = None
+    """Bytes; None: as much as the limits of the server allow."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
         answer = super().get_route_handler()
 
         async def handler(request: Request) -> Response:
+            limits: Limits = request.app.state.limits
             try:
-                if request.method not in ("GET", "HEAD") and not from_here(request):
-                    raise Forbidden
-                response = await answer(request)
+                if request.method not in ("GET", "HEAD"):
+                    if not from_here(request):
+                        raise Forbidden
+                    most = limits.settings.largest_body if self.largest_body is None else self.largest_body
+                    if int(request.headers.get("content-length", most + 1)) > most:
+                        raise TooMuch(f"a request has at most {most} bytes, and says beforehand how many", 0)
+                if "data" not in request.path_params:
+                    response = await answer(request)
+                else:
+                    guest = _guest(request, datasets_of(request).get(request.path_params["data"]))
+                    if guest is None:
+                        raise NotLoggedIn
+                    request.state.guest = guest
+                    with limits.request(guest.token):
+                        response = await answer(request)
             except NotLoggedIn:
                 response = _to_login(request)
             except Forbidden:
-                response = page(request, "message.html", title="Not for you", text=FORBIDDEN, code=403)
+                response = message(request, title="Not for you", text=FORBIDDEN, code=403)
             except NotThere:
-                response = page(request, "message.html", title="Nothing here", text=NOT_THERE, code=404)
-            except BursarError as error:
+                response = message(request, title="Nothing here", text=NOT_THERE, code=404)
+            except TooMuch as much:
+                response = message(request, title="Too much at once", text=much.text, code=429)
+                response.headers["Retry-After"] = str(much.seconds)
+            except RequestValidationError:
+                response = message(request, title="That was refused", text=MISSING, code=422)
+            except (BursarError, Refusal) as error:
                 response = refusal(request, error)
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)
@@ -179,19 +202,27 @@ class PageRoute(APIRoute):
         return handler
 
 
+def message(request: Request, *, title: str, text: str, code: int) -> Response:
+    """A page with a sentence on it."""
+    guest: Guest | None = getattr(request.state, "guest", None)
+    here = None if guest is None else Visit(guest, request)
+    return page(request, "message.html", visit=here, title=title, text=text, code=code)
+
+
+MISSING = "Something in the form is missing, or is not what belongs there."
 FORBIDDEN = "This page is for the people who look after the data set, or the request came from another site."
 NOT_THERE = "There is nothing at this address."
 
 
-def refusal(request: Request, error: BursarError) -> Response:
+def refusal(request: Request, error: BursarError | Refusal) -> Response:
     """What was refused, and why: a part of a page where a script has asked, else a page."""
     folders = tuple(str(data.config.path.parent) for data in datasets_of(request).values())
-    refused = without_paths(refusal_of(error), folders)
+    refused = without_paths(error if isinstance(error, Refusal) else refusal_of(error), folders)
     if "hx-request" in request.headers:
         asked = error.text if isinstance(error, QueryError) else ""
         where = marked(asked, refused.fault.position)
         return fragment("refusal.html", fault=refused.fault, marked=where, code=refused.status)
-    return page(request, "message.html", title="That was refused", text=refused.fault.text, code=refused.status)
+    return message(request, title="That was refused", text=refused.fault.text, code=refused.status)
 
 
 def marked(sql: str, position: int | None) -> tuple[str, str, str] | None:

@@ -20,7 +20,7 @@ from bursar.errors import BursarError, GoalError, QueryError
 from bursar.goal import DEFAULT_CONFIDENCE, Goal, GoalKind
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
-from bursar.service.app import ARROW, arrow
+from bursar.service.answers import ARROW, answered
 from bursar.service.errors import refusal_of
 from bursar.service.pages.access import AnyVisit, NotThere, PageRoute, Visit, marked
 from bursar.service.pages.charts import LineChart, charts_of, curve
@@ -174,9 +174,9 @@ def file(
     stored = engine.answered(engine.prepare(sql, Wanted(), key=key).asked)
     if stored is None:
         raise NotThere
-    body, media = (stored.to_csv().encode(), "text/csv; charset=utf-8") if kind == "csv" else (arrow(stored), ARROW)
-    name = f"{visit.data.name}-{key[5:]}.{kind}"
-    return Response(body, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    response = answered(stored, "text/csv" if kind == "csv" else ARROW)
+    response.headers["Content-Disposition"] = f'attachment; filename="{visit.data.name}-{key[5:]}.{kind}"'
+    return response
 
 
 def copies(visit: Visit, sql: str) -> list[tuple[str, str]]:

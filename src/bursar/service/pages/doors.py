@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from bursar.service.limits import Limits
 from bursar.service.pages.access import AnyVisit, PageRoute, datasets_of, log_in, log_out, visits
 from bursar.service.pages.render import page
 
@@ -25,7 +26,7 @@ def front(request: Request, next: Annotated[str, Query(max_length=200_000)] = ""
 
 
 @router.post("/-/login")
-def enter(
+async def enter(
     request: Request,
     token: Annotated[str, Form(max_length=1000)],
     next: Annotated[str, Form(max_length=200_000)] = "",
@@ -33,6 +34,8 @@ def enter(
     """The token is looked at once, and goes no further."""
     guest = datasets_of(request).guest(token.strip())
     if guest is None:
+        limits: Limits = request.app.state.limits
+        limits.failed(request.client.host if request.client else "")
         return page(request, "front.html", guests=visits(request), next=_inside(next), wrong=NOBODYS, code=401)
     there = _inside(next)
     response = RedirectResponse(there if there.startswith(f"/{guest.data.name}/") else f"/{guest.data.name}/ask", 303)

@@ -16,6 +16,7 @@ from bursar.service.pages.access import AnyVisit, PageRoute, Visit
 from bursar.service.pages.ask import columns_of
 from bursar.service.pages.charts import steps
 from bursar.service.pages.render import page
+from bursar.service.statement import statement_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -157,3 +158,10 @@ def let_go(visit: AnyVisit, away: Annotated[bool, Form()] = False) -> Response:
     """Let the own turn go."""
     visit.session.engine.queue.let_go(visit.name, away=away)
     return RedirectResponse(f"{visit.home}/queue", 303)
+
+
+@router.get("/{data}/statement")
+def statement(visit: AnyVisit) -> HTMLResponse:
+    """What is promised and what was spent, to print or to hand on."""
+    told = statement_of(visit.sight, visit.data.people if visit.owner else None)
+    return page(visit.request, "statement.html", visit=visit, statement=told)

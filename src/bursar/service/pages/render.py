@@ -10,8 +10,10 @@ from pathlib import Path
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from bursar import __version__
+from bursar.service.statement import Statement
 
 FOLDER = Path(__file__).parent
 
@@ -26,7 +28,9 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(amount=amount, percent=percent, moment=moment, day=day, rows=rows)
+    environment.filters.update(
+        amount=amount, percent=percent, moment=moment, day=day, rows=rows, capitalize_first=capitalize_first
+    )
     environment.globals["version"] = __version__
     return environment
 
@@ -68,3 +72,14 @@ def moment(seconds: float) -> str:
 def day(seconds: float) -> str:
     """A day in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+def capitalize_first(text: str) -> str:
+    """As at the beginning of a sentence; the rest stays as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def statement_page(statement: Statement) -> str:
+    """A statement as one HTML file that needs no other."""
+    style = Markup((FOLDER / "static" / "page.css").read_text(encoding="utf-8"))
+    return templates().get_template("statement_alone.html").render(statement=statement, style=style)

@@ -17,6 +17,7 @@ document.addEventListener("click", async (event) => {
     }
     setTimeout(() => { copy.textContent = before; }, 1500);
   }
+  if (event.target.closest("[data-print]")) print();
   const sure = event.target.closest("[data-sure]");
   if (sure && !confirm(sure.dataset.sure)) event.preventDefault();
 });
