@@ -9,6 +9,10 @@ import typer
 
 from bursar.cli.opened import CONFIG
 
+DEMO = Path("bursar-demo")
+DEMO_ROWS = 50_000
+YOU = "you"
+
 
 def serve(
     places: Annotated[
@@ -17,20 +21,89 @@ def serve(
             metavar="FOLDER|CONFIG", help="Data sets: configs, or folders with a bursar.toml.", show_default=False
         ),
     ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Made-up people in ./bursar-demo, and a token for you to look around with.")
+    ] = False,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="For HTTP; 0 takes one that is free.")
     ] = 8000,
+    cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate for TLS, a PEM file.")] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key of the certificate, a PEM file.")] = None,
+    behind_proxy: Annotated[
+        bool,
+        typer.Option("--behind-proxy", help="A proxy in front of it speaks TLS, and says who asks (X-Forwarded-For)."),
+    ] = False,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="How many processes.")] = 1,
+    requests: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Requests per minute and token; 0 is no limit.")
+    ] = 1200,
+    concurrent: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Requests at a time and token; 0 is no limit.")
+    ] = 8,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where a line for each request goes; else standard error.")
+    ] = None,
 ) -> None:
-    """Let people in: serve data sets over HTTP to whoever has a token (bursar user add)."""
+    """Let people in: answer over HTTP whoever has a token (bursar user add).
+
+    Ctrl-C or SIGTERM ends it: what runs is finished first.
+    """
     from bursar.errors import Unsupported
 
     try:
+        from bursar.service.limits import Settings
+        from bursar.service.run import Plan
         from bursar.service.run import serve as run
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.startswith("bursar"):
             raise
-        raise Unsupported(
-            f"the server needs {missing.name}\ntry: pip install '.[serve]' in a checkout of Bursar"
-        ) from None
-    run(places or [CONFIG], host=host, port=port)
+        told = f"a server needs {missing.name}\ntry: pip install '.[serve]' in a checkout of Bursar"
+        raise Unsupported(told) from None
+    listed = tuple(places or ([] if demo else [CONFIG]))
+    token = None
+    if demo:
+        config, token = _demo()
+        listed = (*listed, config)
+    plan = Plan(
+        places=listed,
+        host=host,
+        port=port,
+        cert=cert,
+        key=key,
+        behind_proxy=behind_proxy,
+        workers=workers,
+        log=log,
+        settings=Settings(requests=requests, concurrent=concurrent),
+    )
+
+    def ready(url: str, names: list[str]) -> None:
+        print(f"{url}/", flush=True)
+        print(f"{url}/docs", flush=True)
+        for name in names:
+            print(f"{url}/v1/{name}", flush=True)
+        if token is not None:
+            print(f"your token, for today: {token}", flush=True)
+
+    run(plan, ready)
+
+
+def _demo() -> tuple[Path, str]:
+    """The config of the made-up people, and a token for whoever started the server; earlier ones are taken back."""
+    import bursar
+    from bursar.cli.tour import begin
+    from bursar.config import load
+    from bursar.service.datasets import people_of
+    from bursar.service.people import Role
+
+    config = DEMO / "bursar.toml"
+    if not config.exists() or not load(config).ledger_path.exists():
+        bursar.create(begin(DEMO, rows=DEMO_ROWS)).close()
+    people = people_of(load(config))
+    people.add(YOU, Role.OWNER)
+    for old in people.tokens():
+        if old.name == YOU:
+            people.revoke(old.id)
+    token = people.make_token(YOU, days=1)
+    people.close()
+    return config, token

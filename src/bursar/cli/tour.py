@@ -30,16 +30,9 @@ def tour(folder: Path, *, rows: int) -> None:
     from rich.console import Console
 
     import bursar
-    from bursar.curate.demo import generate
 
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    try:
-        _clear(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / MARK).write_text("made by `bursar demo`, which may overwrite this folder\n", encoding="utf-8")
-        config = generate(folder / "people.csv", rows=rows)
-    except OSError as error:
-        raise ConfigError(f"the demo data cannot be written: {error.strerror}\ntry: --dir PATH", str(folder)) from None
+    config = begin(folder, rows=rows)
     console.print(f"Made up {rows:,} people in {folder / 'people.csv'}, and declared their columns in {config}.")
     with bursar.create(config) as db:
         console.print(f"The budget, for all questions ever: {db.budget().description}.")
@@ -47,6 +40,19 @@ def tour(folder: Path, *, rows: int) -> None:
     _heading(console, "Now you")
     console.print(f'cd {folder}\nbursar query "SELECT sex, COUNT(*) FROM people GROUP BY sex" --within 1%')
     console.print("bursar budget\nbursar log\nbursar --help")
+
+
+def begin(folder: Path, *, rows: int) -> Path:
+    """Make up the data, without a ledger yet; what an earlier demo has left is gone. Returns the config."""
+    from bursar.curate.demo import generate
+
+    try:
+        _clear(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MARK).write_text("made by `bursar demo`, which may overwrite this folder\n", encoding="utf-8")
+        return generate(folder / "people.csv", rows=rows)
+    except OSError as error:
+        raise ConfigError(f"the demo data cannot be written: {error.strerror}\ntry: --dir PATH", str(folder)) from None
 
 
 def _walk(console: Console, db: Bursar, rows: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from bursar.config import Config, load
-from bursar.errors import ConfigError, LedgerError
+from bursar.errors import BursarError, ConfigError, LedgerError
 from bursar.report.status import OWNER
 from bursar.service.people import People, Person
 from bursar.session import Bursar, open
@@ -78,11 +79,14 @@ class DataSets(Mapping[str, DataSet]):
 
         Questions that run go on with what they began with.
         """
-        changed = [data for data in self.values() if data.changed]
-        for data in changed:
-            fresh = replace(data, bursar=open(data.config.path, analyst=OWNER), read=_read_at(data.config.path))
-            self._by_name[data.name] = fresh
-        return [data.name for data in changed]
+        fresh: list[str] = []
+        for data in list(self.values()):
+            if data.changed:
+                read = _read_at(data.config.path)
+                with suppress(BursarError):  # shares that are not given out yet, a text that is half written
+                    self._by_name[data.name] = replace(data, bursar=open(data.config.path, analyst=OWNER), read=read)
+                    fresh.append(data.name)
+        return fresh
 
     def guest(self, token: str) -> Guest | None:
         """Who comes with a token; None where it is nobody's."""

@@ -91,6 +91,7 @@ class People:
         self.path = path
         self._lock = threading.Lock()
         self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+        self._database.row_factory = sqlite3.Row
         for pragma in ("journal_mode = WAL", "secure_delete = ON", "foreign_keys = ON"):
             self._database.execute(f"PRAGMA {pragma}")
         self._database.executescript(_TABLES)
@@ -199,7 +200,7 @@ class People:
         salt: bytes = found[0][0]
         return salt
 
-    def _run(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple]:  # type: ignore[type-arg]
+    def _run(self, sql: str, values: tuple[object, ...] = ()) -> list[sqlite3.Row]:
         with self._lock:
             return self._database.execute(sql, values).fetchall()
 
