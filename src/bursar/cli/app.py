@@ -13,6 +13,7 @@ from bursar.cli.opened import ANALYST, CONFIG, Analyst, Data, Json, Watch, opene
 from bursar.cli.people import user
 from bursar.cli.serve import serve
 from bursar.cli.setup import check, confirm, init
+from bursar.cli.statement import statement
 from bursar.cli.synth import synth
 from bursar.errors import ConfigError
 from bursar.report import text as show
@@ -342,6 +343,7 @@ def let_go(
 
 app.command()(synth)
 app.command()(serve)
+app.command()(statement)
 app.command()(init)
 app.command()(confirm)
 app.command()(check)

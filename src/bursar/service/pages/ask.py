@@ -50,7 +50,7 @@ def ask_page(visit: AnyVisit, sql: Annotated[str, Query(max_length=100_000)] = "
     config = visit.data.config
     return page(
         visit.request, "ask.html", visit=visit, sql=sql, examples=examples(config), columns=columns_of(config),
-        words=words(config), budget=visit.session.budget(),
+        words=words(config),
     )  # fmt: skip
 
 

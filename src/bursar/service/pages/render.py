@@ -61,7 +61,7 @@ def rows(number: float) -> str:
     """An error, in rows or whatever the numbers of an answer are."""
     if not math.isfinite(number):
         return "no bound"
-    return f"{number:,.0f}" if number >= 1e4 else f"{number:.4g}"
+    return f"{number:,.0f}" if number >= 1e3 else f"{number:.4g}"
 
 
 def moment(seconds: float) -> str:

@@ -245,12 +245,13 @@ function ready(root) {
 function follow(element) {  // a job: its progress as it comes, and the whole page anew when it is over
   const source = new EventSource(element.dataset.events);
   const bar = element.querySelector("progress"), text = element.querySelector(".hint");
-  source.addEventListener("progress", (event) => {
-    const { done, of, stage } = JSON.parse(event.data);
+  const step = (event) => {
+    const { done, of, state } = JSON.parse(event.data);
     if (of) { bar.max = of; bar.value = done; } else bar.removeAttribute("value");
-    text.textContent = stage;
-  });
-  source.addEventListener("end", () => { source.close(); location.reload(); });
+    text.textContent = of ? `${state}, step ${done} of ${of}` : state;
+  };
+  for (const state of ["waiting", "running"]) source.addEventListener(state, step);
+  for (const state of ["done", "failed", "stopped"]) source.addEventListener(state, () => { source.close(); location.reload(); });
 }
 
 document.addEventListener("DOMContentLoaded", () => {
