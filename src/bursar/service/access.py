@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Path, Request, Security
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from bursar.service.datasets import Guest
@@ -17,6 +18,10 @@ from bursar.service.people import Role
 
 GUARDED = ("/v1/", "/metrics")
 """What begins like this is for nobody without a token; the wall sees to it."""
+
+
+OPEN = ("/healthz", "/readyz", "/openapi.json", "/docs", "/docs.css")
+"""What everybody may see: nothing about any data set, nor who asks."""
 
 
 async def described(
@@ -46,3 +51,14 @@ class Needs:
 
 Analyst = Annotated[Guest, Depends(Needs(Role.ANALYST))]
 Owner = Annotated[Guest, Depends(Needs(Role.OWNER))]
+
+
+def role_of(route: APIRoute) -> Role | None:
+    """The role that a route declares; None where it declares none."""
+    asked = list(route.dependant.dependencies)
+    while asked:
+        dependency = asked.pop()
+        if isinstance(dependency.call, Needs):
+            return dependency.call.role
+        asked += dependency.dependencies
+    return None

@@ -18,6 +18,7 @@ from bursar.service.bodies import BatchBody, SynthBody
 from bursar.service.datasets import Guest
 from bursar.service.errors import refused
 from bursar.service.jobs import Job, Jobs, JobState, Step
+from bursar.service.people import Role
 from bursar.service.replies import A_JOB, A_NEW_JOB, A_REPORT, A_RESULT, A_SYNTH_EXPLANATION, EVENTS, JOBS
 from bursar.service.routes import Accept, Key, checked, collected, session_of
 from bursar.session import Bursar
@@ -60,7 +61,7 @@ def synth(guest: Analyst, body: SynthBody, request: Request, key: Key = None) ->
 
     Sent again under the same key, the same job is found, and goes on if it was stopped: what was paid for is kept.
     """
-    session = session_of(guest)
+    session = _maker(guest)
     planned = _prepared(session, body, None)
     planned.check()
 
@@ -77,8 +78,13 @@ def synth(guest: Analyst, body: SynthBody, request: Request, key: Key = None) ->
 @jobs.post("/synth/explain", responses=A_SYNTH_EXPLANATION)
 def explain_synth(guest: Analyst, body: SynthBody) -> Response:
     """Every way to make a synthetic table, with its price and the error to expect. Free."""
-    prepared = _prepared(session_of(guest), body, None)
+    prepared = _prepared(_maker(guest), body, None)
     return json_of({**prepared.explain().to_json(), "method": prepared.method, "price": prepared.price})
+
+
+def _maker(guest: Guest) -> Bursar:
+    """Where there are no shares, only the data owner may spend on a table, so an owner makes it as the data owner."""
+    return guest.data.bursar if guest.person.role is Role.OWNER else session_of(guest)
 
 
 def _prepared(session: Bursar, body: SynthBody, ticket: int | None) -> Prepared:
