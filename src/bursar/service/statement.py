@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from bursar import __version__
 from bursar.core.ledger import Health
-from bursar.curate.check import check
+from bursar.curate.check import not_promised, promise
 from bursar.report.spending import Portion
 from bursar.report.status import OWNER, BudgetStatus, LogLine
 from bursar.service.people import People
@@ -86,7 +86,6 @@ class Statement:
 def statement_of(session: Bursar, people: People | None = None) -> Statement:
     """The statement as the analyst of a session may see it; `people` are named where they are given."""
     log, spending = session.log(), session.spending()
-    promises = check(session.config)
     charges = {portion.name: portion.charge for portion in spending.by_analyst}
     everything = session if session.analyst == OWNER else session.as_analyst(OWNER)
     return Statement(
@@ -94,8 +93,8 @@ def statement_of(session: Bursar, people: People | None = None) -> Statement:
         version=__version__,
         at=time.time(),
         whose=None if session.analyst == OWNER else session.analyst,
-        promise=promises.promise,
-        not_promised=promises.not_promised,
+        promise=promise(session.config),
+        not_promised=not_promised(session.config),
         budget=session.budget(),
         people=() if people is None else _people(people, charges),
         months=_months(log, whole=session.analyst == OWNER),
