@@ -244,7 +244,7 @@ def steps(title: str, times: Sequence[float], totals: Sequence[float], *, cap: f
         points.append(Point(x=along(at), y=100 - up(after), text=f"{_moment(at, end - begin)}: {after:.4g}"))
     xs.append(100.0)
     ys.append(100 - up(total))
-    marks = [begin + (end - begin) * part / 4 for part in range(5)]
+    marks = [begin + (end - begin) * part / 2 for part in range(3)]
     heights = _round_numbers(0.0, cap)
     return LineChart(
         title=title,

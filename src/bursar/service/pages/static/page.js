@@ -85,7 +85,8 @@ function editor(area) {
 
 function offers(words, text, at) {
   const before = text.slice(0, at);
-  const typed = /(?:'[^'\n]*|"[^"\n]*|[A-Za-z_][A-Za-z_0-9]*)$/.exec(before)?.[0] ?? "";
+  const last = [...before.matchAll(TOKEN)].at(-1)?.[0] ?? "";
+  const typed = /^[A-Za-z_]\w*$/.test(last) || /^(?:'(?:[^']|'')*|"(?:[^"]|"")*)$/.test(last) ? last : "";  // a word, or an open quote
   const start = at - typed.length;
   const lead = before.slice(0, start).replace(/\s+/g, " ").trimEnd();
   const goal = [];
