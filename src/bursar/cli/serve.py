@@ -41,6 +41,9 @@ def serve(
     concurrent: Annotated[
         int, typer.Option(metavar="N", min=0, help="Requests at a time and token; 0 is no limit.")
     ] = 8,
+    failures: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Log-ins per minute and address that may fail; 0 is no limit.")
+    ] = 10,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where a line for each request goes; else standard error.")
     ] = None,
@@ -74,7 +77,7 @@ def serve(
         behind_proxy=behind_proxy,
         workers=workers,
         log=log,
-        settings=Settings(requests=requests, concurrent=concurrent),
+        settings=Settings(requests=requests, concurrent=concurrent, failures=failures),
     )
 
     def ready(url: str, names: list[str]) -> None:

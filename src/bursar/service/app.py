@@ -21,6 +21,7 @@ from bursar.service.job_routes import jobs
 from bursar.service.jobs import Jobs
 from bursar.service.journal import Journal, Metrics
 from bursar.service.limits import Limits, Settings
+from bursar.service.manual import add_manual
 from bursar.service.owner_routes import owner
 from bursar.service.replies import REFUSALS
 from bursar.service.routes import api
@@ -70,6 +71,7 @@ def make_app(
         app.include_router(router)
     _refuse(app, datasets)
     _tell(app)
+    add_manual(app)
     return app
 
 
@@ -92,8 +94,13 @@ def _refuse(app: FastAPI, datasets: DataSets) -> None:
 
     @app.exception_handler(HTTPException)
     async def by_its_address(request: Request, error: HTTPException) -> Response:
-        headers = {name.replace("-", "_"): value for name, value in (error.headers or {}).items()}
-        return response(refused(error.status_code, "http", str(error.detail), **headers), request_id(request))
+        if error.status_code == 400:  # a body that is not even text
+            return response(refused(422, "request", "body: not JSON"), request_id(request))
+        if error.status_code == 405:
+            methods = app.openapi()["paths"].get(getattr(request.scope.get("route"), "path", ""), {})
+            allowed = ", ".join(method.upper() for method in methods) or "GET"
+            return response(refused(405, "http", f"this takes {allowed}", Allow=allowed), request_id(request))
+        return response(refused(error.status_code, "http", str(error.detail)), request_id(request))
 
 
 def _tell(app: FastAPI) -> None:

@@ -157,7 +157,7 @@ def report(guest: Analyst, request: Request, job: Id) -> Response:
     return Response(jobs_of(request, guest).result(done, REPORT).read_text(), media_type="application/json")
 
 
-@jobs.delete("/jobs/{job}", responses=A_JOB)
+@jobs.post("/jobs/{job}/stop", responses=A_JOB)
 def stop(guest: Analyst, request: Request, job: Id) -> Response:
     """Stop a job at its next step. What it has paid for is kept."""
     found = _found(request, guest, job)

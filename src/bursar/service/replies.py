@@ -33,7 +33,7 @@ class AnswerReply(Reply):
     outputs: list[str]
     goal: str
     confidence: float
-    error: float | None
+    error: float | None = None
     contract: str
     source: str
     note: str
@@ -43,9 +43,9 @@ class AnswerReply(Reply):
     charge: float
     left: float
     total: float
-    payer: str | None
-    whole_charge: float | None
-    whole_left: float | None
+    payer: str | None = None
+    whole_charge: float | None = None
+    whole_left: float | None = None
     remarks: list[str]
     mixed: bool
     free: bool
@@ -56,7 +56,7 @@ class BatchReply(Reply):
 
     charge: float
     unit: str
-    one_by_one: float | None
+    one_by_one: float | None = None
     answers: list[AnswerReply]
 
 
@@ -65,12 +65,12 @@ class OfferReply(Reply):
 
     proposer: str
     price: float
-    error: float | None
+    error: float | None = None
     reuses: int
     buys: int
     note: str
     bid: float
-    total: float | None
+    total: float | None = None
     meets_goal: bool
     taken: bool
 
@@ -83,10 +83,10 @@ class ExplanationReply(Reply):
     contract: str
     unit: str
     offers: list[OfferReply]
-    chosen: int | None
+    chosen: int | None = None
     left: float
-    analyst: str | None
-    total_left: float | None
+    analyst: str | None = None
+    total_left: float | None = None
     why: str
     sharing: str
     one_by_one: float | None = None
@@ -103,8 +103,8 @@ class ColumnsReply(Reply):
     """The table as it was declared."""
 
     table: str
-    rows: int | None
-    goal: str | None
+    rows: int | None = None
+    goal: str | None = None
     columns: list[dict[str, object]]
 
 
@@ -117,7 +117,7 @@ class JobReply(Reply):
     at: float
     done: int
     of: int
-    fault: Fault | None
+    fault: Fault | None = None
 
 
 class TokenFacts(Reply):
@@ -203,7 +203,7 @@ PAYING = _refusals(
 def _ok(model: object, example: object, *kinds: tuple[str, str], status: int = 200) -> Replies:
     """A reply with an example, and other media types that `Accept` may name."""
     shown: dict[str, object] = {"application/json": {"example": example}}
-    shown |= {kind: {"schema": {"type": "string", "description": what}} for kind, what in kinds}
+    shown |= {kind: {"schema": {"description": what}} for kind, what in kinds}
     return {status: {"model": model, "description": "Done", "content": shown}}
 
 
@@ -249,7 +249,7 @@ _LINE = {
 _COLUMN = {"name": "sex", "kind": "values", "values": ["F", "M"], "outside": "other", "null": "cell"}
 
 _QUEUE: dict[str, object] = {
-    "scheduler": "round-robin", "idle": None, "yours": True, "stalled": False, "had": 3, "given": 6, "away": False,
+    "scheduler": "round-robin", "idle": 600.0, "yours": True, "stalled": False, "had": 3, "given": 6, "away": False,
     "own": [], "others": 0,
 }  # fmt: skip
 
@@ -281,6 +281,6 @@ A_PERSON = _ok(PersonReply, {**_PERSON, "tokens": []})
 A_TOKEN = _ok(NewToken, {"token": "bursar_...", "days": 90.0}, status=201)
 REMOVED = _ok(Removed, {"removed": "ana"})
 REVOKED = _ok(Revoked, {"revoked": 1})
-EVENTS: Replies = {200: {"description": "A stream", "content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+EVENTS: Replies = {200: {"description": "A stream", "content": {"text/event-stream": {}}}}
 A_REPORT = _ok(dict[str, object], {"charge": 0.1, "method": "marginals", "rows": 1000}) | _refusals(s409="Not done yet")
 A_RESULT = _ok(BatchReply, _BATCH, _TOGETHER, (CSV, "Rows"), (PARQUET, "Rows")) | _refusals(s409="Not done yet")
