@@ -18,7 +18,7 @@ from harness.serving import Served, data_set, let_in, serving
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 """Made anew by BURSAR_PICTURES=1: noise makes every picture another one."""
 
-PAGES = ["ask", "budget", "log", "columns", "queue", "synthetic", "statement", "people", "care"]
+PAGES = ["ask", "budget", "log", "columns", "queue", "synthetic", "statement", "people", "care", "setup"]
 BY_REGION = "SELECT region, COUNT(*) AS n\nFROM people\nWHERE age >= 65\nGROUP BY region\nWITH ERROR 50"
 
 
@@ -27,7 +27,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("browser")
     config = data_set(folder, rows=10_000)
     tokens = let_in(config, ana=Role.ANALYST, olga=Role.OWNER)
-    with serving(config, "--log", folder / "log", tokens=tokens) as server:
+    (folder / "room").mkdir()
+    with serving(config, "--setup", folder / "room", "--log", folder / "log", tokens=tokens) as server:
         yield server
 
 
@@ -207,6 +208,32 @@ def test_a_synthetic_table_is_made_while_one_watches(served: Served, page: Page,
     with page.expect_download() as download:
         page.get_by_role("link", name="Download the rows").click()
     assert len(download.value.path().read_text().splitlines()) == 501
+    assert faults == []
+
+
+@pytest.mark.heavy
+def test_an_owner_sets_up_a_csv_column_by_column(served: Served, page: Page, faults: list[str], tmp_path: Path) -> None:
+    table = tmp_path / "school.csv"
+    table.write_text("mark,town\n" + "".join(f"{n % 6 + 1},{'Oslo' if n % 3 else 'Bergen'}\n" for n in range(300)))
+    log_in(page, served, "olga")
+    page.get_by_role("link", name="New data set").click()
+    page.get_by_label("Name").fill("school")
+    page.get_by_label("A CSV or Parquet file").set_input_files(table)
+    page.get_by_role("button", name="Read it and draft").click()
+    expect(page.get_by_text("4 guesses to look at")).to_be_visible()
+    assert Axe().run(page).response["violations"] == []
+    mark = page.locator(".guess", has_text="Whole numbers")
+    mark.get_by_text("Change it").click()
+    mark.get_by_label("To").fill("6")
+    mark.get_by_role("button", name="Take this").click()
+    expect(page.get_by_text("3 guesses to look at")).to_be_visible()
+    for left in ("2 guesses", "1 guess", "Everything is confirmed"):
+        page.get_by_role("button", name=re.compile("^Yes, confirm")).first.click()
+        expect(page.get_by_text(left)).to_be_visible()
+    page.get_by_role("button", name="Create school").click()
+    page.get_by_role("link", name="Ask the first question").click()
+    ask(page, "SELECT town, COUNT(*) AS n FROM school GROUP BY town WITH ERROR 50")
+    expect(page.locator(".answer .bar-row").first).to_contain_text("Bergen")
     assert faults == []
 
 

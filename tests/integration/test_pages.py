@@ -16,7 +16,7 @@ from harness.serving import Served, data_set, let_in, serving
 
 EVIL = "<script>alert(1)</script>"
 OPEN = ["ask", "budget", "log", "columns", "queue", "synthetic", "statement"]
-OWNERS = ["people", "care"]
+OWNERS = ["people", "care", "setup"]
 BY_REGION = "SELECT region, COUNT(*) AS n FROM people GROUP BY region WITH ERROR 100"
 
 
@@ -66,7 +66,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     bursar.create(evil / "bursar.toml").close()
     tokens = let_in(config, ana=Role.ANALYST, bob=Role.ANALYST, olga=Role.OWNER)
     tokens |= let_in(evil / "bursar.toml", eve=Role.OWNER)
-    with serving(config, evil, "--behind-proxy", "--log", folder / "log", tokens=tokens) as served:
+    (folder / "room").mkdir()
+    options = ("--behind-proxy", "--setup", folder / "room", "--log", folder / "log")
+    with serving(config, evil, *options, tokens=tokens) as served:
         yield Site(served, config)
 
 
@@ -252,3 +254,52 @@ def test_a_statement_has_the_head_of_the_log_and_names_nobody_to_analysts(
     statement(site.config, out=file)
     assert head in file.read_text()
     assert "/-/static" not in file.read_text()  # it needs no server
+
+
+SCHOOL = "pupil,mark,town\n" + "".join(f"p{n % 400},{n % 6 + 1},{'Oslo' if n % 3 else 'Bergen'}\n" for n in range(600))
+
+
+def test_an_owner_sets_up_a_table_without_writing_a_config(site: Site) -> None:
+    olga, room = Visitor(site, "olga"), site.config.parent / "room"
+    origin = {"Origin": site.served.url}
+
+    def upload(name: str, file: str = "school.csv", **form: str) -> httpx.Response:
+        files = {"file": (file, SCHOOL.encode(), "text/csv")} if file else None
+        return olga.client.post(
+            "/demo-people/setup", data={"name": name, "epsilon": "2", **form}, files=files, headers=origin
+        )
+
+    for name, file, form in (
+        ("../out", "a.csv", {}),
+        ("school", "a.exe", {}),
+        ("school", "", {"there": "../people.csv"}),
+    ):
+        assert upload(name, file, **form).status_code == 422
+    assert upload("school").headers["location"] == "/demo-people/setup/school"
+    assert upload("school").status_code == 422
+    draft = olga.get("/demo-people/setup/school")
+    assert "Oslo" in draft
+    for other in ("ana", "eve"):
+        home = "evil" if other == "eve" else "demo-people"
+        assert Visitor(site, other).client.get(f"/{home}/setup/school").status_code in (403, 404)
+    assert (room / "school" / "data.csv").stat().st_mode & 0o077 == 0
+
+    olga.post("/demo-people/setup/school/change", place="privacy", unit="pupil")
+    assert "Protected is each pupil" in olga.get("/demo-people/setup/school")
+    olga.post("/demo-people/setup/school/change", place="privacy", unit="pupil", max_contributions="2")
+    olga.post("/demo-people/setup/school/change", place="columns.mark", lower="1", upper="6")
+    wrong = olga.post("/demo-people/setup/school/change", place="columns.mark", lower="one", upper="6")
+    assert wrong.status_code == 422
+    assert olga.post("/demo-people/setup/school/create").status_code == 422  # not all is confirmed
+    for place in ("source", "columns.town"):
+        olga.post("/demo-people/setup/school/confirm", place=place)
+    assert "at most 2 rows of each are counted" in olga.get("/demo-people/setup/school")
+    made = olga.post("/demo-people/setup/school/create").text
+    [token] = re.findall(r"bursar_\w{12}_[\w-]{43}", made)[:1]
+    assert "SELECT" in olga.get("/school/ask")  # logged in already
+    again = Visitor(site, None)
+    assert again.post("/-/login", token=token).headers["location"] == "/school/ask"
+    answer = again.post("/school/ask/answer", sql="SELECT town, COUNT(*) AS n FROM school GROUP BY town WITH ERROR 200")
+    assert "Bergen" in answer.text
+    again.get("/school/synthetic")
+    assert olga.client.get("/demo-people/setup/school").status_code == 404

@@ -44,6 +44,10 @@ def serve(
     failures: Annotated[
         int, typer.Option(metavar="N", min=0, help="Log-ins per minute and address that may fail; 0 is no limit.")
     ] = 10,
+    setup: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Owners may set up new data sets here, on the page; not unless named."),
+    ] = None,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where a line for each request goes; else standard error.")
     ] = None,
@@ -77,6 +81,7 @@ def serve(
         behind_proxy=behind_proxy,
         workers=workers,
         log=log,
+        room=setup,
         settings=Settings(requests=requests, concurrent=concurrent, failures=failures),
     )
 

@@ -54,6 +54,7 @@ class Plan:
     workers: int = 1
     log: Path | None = None  # standard error unless named
     settings: Settings = field(default_factory=Settings)
+    room: Path | None = None  # where owners may set up new data sets
 
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
@@ -100,7 +101,7 @@ def _process(
     _many_files()
     with ExitStack() as held:
         journal = Journal(None if plan.log is None else held.enter_context(plan.log.open("a", encoding="utf-8")))
-        datasets = held.enter_context(DataSets.open(plan.places))
+        datasets = held.enter_context(DataSets.open(plan.places, plan.room))
         metrics = Metrics(shared)
         app = make_app(datasets, plan.settings, journal=journal, metrics=metrics)
         add_pages(app)

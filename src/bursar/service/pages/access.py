@@ -71,6 +71,11 @@ class Visit:
         return self.guest.person.role is Role.OWNER
 
     @property
+    def can_set_up(self) -> bool:
+        """Whether they may set up new data sets: the server has a place for them."""
+        return self.owner and datasets_of(self.request).room is not None
+
+    @property
     def session(self) -> Bursar:
         """The data set as this person asks it."""
         return self.data.session(self.guest.person)

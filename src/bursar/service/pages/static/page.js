@@ -258,6 +258,7 @@ function follow(element) {  // a job: its progress as it comes, and the whole pa
 document.addEventListener("DOMContentLoaded", () => {
   const area = document.getElementById("sql");
   if (area) editor(area);
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
   ready(document);
   document.addEventListener("htmx:after:swap", () => {
     ready(document);
