@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
 import shlex
@@ -187,22 +188,16 @@ def copies(visit: Visit, sql: str) -> list[tuple[str, str]]:
         f'db = bursar.connect("{url}{data}", token=os.environ["BURSAR_TOKEN"])\n'
         f"answer = db.query({_quoted(sql)})\nprint(answer)"
     )
-    psql = (
-        f'PGPASSWORD="$BURSAR_TOKEN" psql "host={url.hostname} port=5433 dbname={data} user={visit.name}" \\\n'
-        f"  -c {shlex.quote(sql)}"
-    )
-    curl = f"curl -H \"Authorization: Bearer $BURSAR_TOKEN\" --json @- {url}v1/{data}/query <<'END'\n{_json(sql)}\nEND"
+    name = "'" + visit.name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    place = f"host={url.hostname} port=5433 dbname={data} user={name}"
+    psql = f'PGPASSWORD="$BURSAR_TOKEN" psql {shlex.quote(place)} \\\n  -c {shlex.quote(sql)}'
+    body = json.dumps({"sql": sql})
+    curl = f"curl -H \"Authorization: Bearer $BURSAR_TOKEN\" --json @- {url}v1/{data}/query <<'END'\n{body}\nEND"
     return [("Python", python), ("psql", psql), ("curl", curl)]
 
 
 def _quoted(sql: str) -> str:
     return f'"""{sql}"""' if "\n" in sql and '"' not in sql and "\\" not in sql else repr(sql)
-
-
-def _json(sql: str) -> str:
-    import json
-
-    return json.dumps({"sql": sql})
 
 
 # -- what is public about the columns ------------------------------------------------------------------------------
@@ -239,12 +234,12 @@ def _facts(column: Attribute) -> ColumnFacts:
             kind, told = f"dates by {by.value}", f"{column.start(0)} to {last}"
         case _:
             kind, told = "values", f"{column.declared} values"
-    values = [column.declared_label(cell) for cell in range(min(column.declared, MOST_VALUES))]
+    labels = [column.declared_label(cell) for cell in range(min(column.declared, MOST_VALUES))]
     return ColumnFacts(
         name=column.name,
         kind=kind,
         told=told,
-        values=() if isinstance(column, Bins) else tuple(_literal(value) for value in values),
+        values=() if isinstance(column, Bins) else tuple(_literal(value) for value in labels),
         outside=_stray(column, column.outside, "other values"),
         null=_stray(column, column.null, "missing values"),
         cells=column.size,
@@ -292,14 +287,14 @@ def examples(config: Config) -> list[tuple[str, str]]:
     short = [c for c in config.columns.attributes if isinstance(c, Categories) and 2 <= c.declared <= 30]
     long = [c for c in config.columns.attributes if isinstance(c, IntegerRange | Dates) and 13 <= c.declared <= 400]
     found = [("How many rows are there?", f"SELECT COUNT(*) AS n\nFROM {table}\nWITH ERROR {error:g}")]
-    for column in sorted(short, key=lambda column: -column.declared)[:1]:
-        name = _name(column.name)
+    asked = [
+        *((column.name, "How many of each") for column in sorted(short, key=lambda column: -column.declared)[:1]),
+        *((column.name, "How are they spread over") for column in long[:1]),
+    ]
+    for column, what in asked:
+        name = _name(column)
         sql = f"SELECT {name}, COUNT(*) AS n\nFROM {table}\nGROUP BY {name}\nWITH ERROR {error:g}"
-        found.append((f"How many of each {column.name}?", sql))
-    for column in long[:1]:
-        name = _name(column.name)
-        sql = f"SELECT {name}, COUNT(*) AS n\nFROM {table}\nGROUP BY {name}\nWITH ERROR {error:g}"
-        found.append((f"How are they spread over {column.name}?", sql))
+        found.append((f"{what} {column}?", sql))
     return found
 
 

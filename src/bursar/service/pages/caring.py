@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse
 
-from bursar.core.domain import Dates
+from bursar.core.ledger import Health
 from bursar.curate import edit
 from bursar.curate.confirm import change
 from bursar.errors import AnalystError
@@ -28,11 +28,10 @@ def people(visit: OwnersVisit) -> HTMLResponse:
     return _people(visit)
 
 
-def _people(visit: Visit, **told: object) -> HTMLResponse:
+def _people(visit: Visit, *, made: tuple[str, str] | None = None, done: str = "") -> HTMLResponse:
     people, tokens = visit.data.people, visit.data.people.tokens()
     budget = visit.data.bursar.budget()
     spent = {portion.name: portion.charge for portion in visit.data.bursar.spending().by_analyst}
-    facts: dict[str, object] = {"made": None, "done": "", **told}
     return page(
         visit.request,
         "people.html",
@@ -44,7 +43,8 @@ def _people(visit: Visit, **told: object) -> HTMLResponse:
         days=DAYS,
         shares={account.analyst: account.share for account in budget.accounts},
         unit=budget.unit,
-        **facts,
+        made=made,
+        done=done,
     )
 
 
@@ -117,12 +117,11 @@ def care(visit: OwnersVisit) -> HTMLResponse:
     return _care(visit)
 
 
-def _care(visit: Visit, **told: object) -> HTMLResponse:
+def _care(visit: Visit, *, done: str = "", health: Health | None = None) -> HTMLResponse:
     data = visit.data
     config, sealed = data.config, data.bursar.kernel.sealed()
     column = None if config.domain.partition is None else config.domain[config.domain.partition]
     declared = [] if column is None else [column.label(cell) for cell in range(column.declared)]
-    facts: dict[str, object] = {"done": "", "health": None, **told}
     return page(
         visit.request,
         "care.html",
@@ -130,11 +129,11 @@ def _care(visit: Visit, **told: object) -> HTMLResponse:
         config=config,
         versions=[line for line in data.bursar.log() if line.kind.startswith("version")],
         column=column,
-        calendar=isinstance(column, Dates),
         sealed=sealed,
         partitions=declared,
         status=data.bursar.budget(),
-        **facts,
+        done=done,
+        health=health,
     )
 
 
