@@ -4,11 +4,11 @@
 questions were answered before and are free, one is new, is planned and charged. Clients are threads of one process on
 the machine of the server, and take their part of its cores.
 
-`in-process` has the same threads ask an open data set; `echo` is a bare FastAPI application that replies with a stored
-answer, asked with the same client. `ratio` compares answers per second with those in-process; `charged` is the share of
-answers that cost something. Half of the free and of the charged ones (p50), and all but one of a hundred (p99), took no
-longer than that. `unaccounted` is what clients were charged less what the ledger has gained: it must be 0, as must
-`errors`.
+`http` is `bursar.connect`, `wire` is psycopg; `in-process` has the same threads ask an open data set; `echo` is a bare
+FastAPI application that replies with a stored answer, asked with the client of `http`. `ratio` compares answers per
+second with those in-process; `charged` is the share of answers that cost something. Half of the free and of the charged
+ones (p50), and all but one of a hundred (p99), took no longer than that. `unaccounted` is what clients were charged
+less what the ledger has gained: it must be 0, as must `errors`.
 
 Targets: a ratio of at least .7, and with 16 clients a p99 of free answers below 50 ms.
 """
@@ -30,18 +30,20 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+import psycopg
 import uvicorn
 from fastapi import FastAPI, Request, Response
 
 import bursar
 from benchmarks.harness import Figures, options, report
-from bursar import Answer, Bursar, BursarError, Remote, ServerError
+from bursar import Bursar, BursarError, Remote, ServerError
 from bursar.config import load
 from bursar.curate.demo import generate
 from bursar.service.datasets import people_of
 from bursar.service.people import Role
 
-Ask = Callable[[str, float], Answer]
+Ask = Callable[[str, float], float]
+"""Asks a question with an error, and says what it was charged."""
 
 PAID_SHARE = 0.1
 WITHIN = 400.0
@@ -78,7 +80,8 @@ class Load:
         for name, times in (("free", self.free), ("paid", self.paid)):
             told |= {f"{name} {p} ms": 1000 * float(np.percentile(times or [0.0], int(p[1:]))) for p in ("p50", "p99")}
         short = sum(self.charges) - gained
-        return {**told, "errors": len(self.errors), "unaccounted": 0.0 if abs(short) < 1e-9 else short}
+        rounded = 1e-9 + 1e-5 * gained
+        return {**told, "errors": len(self.errors), "unaccounted": 0.0 if abs(short) < rounded else short}
 
 
 def asked(clients: Sequence[Ask], seconds: float, seed: int) -> Load:
@@ -95,12 +98,12 @@ def asked(clients: Sequence[Ask], seconds: float, seed: int) -> Load:
                 question, within = KNOWN[place], WITHIN * TIGHTER**turn
             start = time.perf_counter()
             try:
-                answer = ask(question, within)
-            except BursarError as error:
+                charge = ask(question, within)
+            except (BursarError, psycopg.Error) as error:
                 found.errors.append(str(error))
                 continue
-            (found.free if answer.free else found.paid).append(time.perf_counter() - start)
-            found.charges.append(answer.charge)
+            (found.paid if charge else found.free).append(time.perf_counter() - start)
+            found.charges.append(charge)
 
     threads = [threading.Thread(target=client, args=(ask, random.Random(mix.random()))) for ask in clients]
     for thread in threads:
@@ -124,41 +127,82 @@ def data_set(folder: Path) -> Path:
 
 
 def asking(session: Bursar | Remote) -> Ask:
-    return lambda sql, within: session.query(sql, within=within)
+    return lambda sql, within: session.query(sql, within=within).charge
 
 
-def measured(sessions: Sequence[Bursar | Remote], seconds: float, seed: int) -> tuple[Load, float]:
+def measured(db: Bursar | Remote, clients: Sequence[Ask], seconds: float, seed: int) -> tuple[Load, float]:
     """What clients have met, and what the ledger has gained."""
     for sql in KNOWN:
-        sessions[0].query(sql, within=WITHIN)
-    before = sessions[0].budget().spent
-    found = asked([asking(session) for session in sessions], seconds, seed)
-    return found, sessions[0].budget().spent - before
+        db.query(sql, within=WITHIN)
+    before = db.budget().spent
+    found = asked(clients, seconds, seed)
+    return found, db.budget().spent - before
 
 
 def in_process(config: Path, clients: int, seconds: float, seed: int) -> tuple[Load, float]:
     """The same questions without a server."""
     with bursar.open(config) as db:
-        return measured([db.as_analyst(f"client{number}") for number in range(clients)], seconds, seed)
+        sessions = [db.as_analyst(f"client{number}") for number in range(clients)]
+        return measured(db, [asking(session) for session in sessions], seconds, seed)
+
+
+@dataclass(frozen=True)
+class Doors:
+    """A server that runs: where its data set is, for HTTP and for PostgreSQL clients, and the tokens of its people."""
+
+    http: str
+    wire: str
+    tokens: dict[str, str]
+
+
+@contextmanager
+def serving(config: Path, clients: int) -> Iterator[Doors]:
+    """`bursar serve` in a process of its own, and somebody with a token for each client."""
+    people, name = people_of(load(config)), load(config).dataset
+    names = [f"client{number}" for number in range(clients)]
+    for person in names:
+        people.add(person, Role.ANALYST)
+    tokens = {person: people.make_token(person) for person in names}
+    people.close()
+    words = ["serve", "--port", "0", "--requests", "0", "--concurrent", "0", str(config)]
+    with running([sys.executable, "-c", "from bursar.cli import main; main()", *words]) as server:
+        assert server.stdout is not None
+        shown = b"".join(server.stdout.readline() for _ in range(4)).decode()  # page, manual, and the two other doors
+        [http], [wire] = re.findall(r"(http\S+)/v1/", shown), re.findall(r"postgres\S+", shown)
+        yield Doors(f"{http}/{name}", wire, tokens)
 
 
 def through_http(config: Path, clients: int, seconds: float, seed: int) -> tuple[Load, float]:
-    """`bursar serve` in a process of its own, and clients that are connected to it."""
-    people = people_of(load(config))
-    for number in range(clients):
-        people.add(f"client{number}", Role.ANALYST)
-    tokens = [people.make_token(f"client{number}") for number in range(clients)]
-    people.close()
-    command = "from bursar.cli import main; main()"
+    """Clients of `bursar.connect`."""
     with ExitStack() as opened:
-        words = ["serve", "--port", "0", "--requests", "0", "--concurrent", "0", str(config)]
-        server = opened.enter_context(running([sys.executable, "-c", command, *words]))
-        assert server.stdout is not None
-        url = re.search(r"http://[\w.:]+", server.stdout.readline().decode())
-        assert url is not None
-        name = load(config).dataset
-        sessions = [opened.enter_context(bursar.connect(f"{url[0]}/{name}", token=token)) for token in tokens]
-        return measured(sessions, seconds, seed)
+        doors = opened.enter_context(serving(config, clients))
+        sessions = [opened.enter_context(bursar.connect(doors.http, token=token)) for token in doors.tokens.values()]
+        return measured(sessions[0], [asking(session) for session in sessions], seconds, seed)
+
+
+def through_wire(config: Path, clients: int, seconds: float, seed: int) -> tuple[Load, float]:
+    """Clients of psycopg; what they were charged is in a notice, to six digits."""
+    with ExitStack() as opened:
+        doors = opened.enter_context(serving(config, clients))
+        db = opened.enter_context(bursar.connect(doors.http, token=doors.tokens["client0"]))
+        connections = [
+            opened.enter_context(psycopg.connect(doors.wire, user=name, password=token, autocommit=True))
+            for name, token in doors.tokens.items()
+        ]
+        return measured(db, [asking_by_wire(connection) for connection in connections], seconds, seed)
+
+
+def asking_by_wire(connection: psycopg.Connection) -> Ask:
+    told: list[str] = []
+    connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+
+    def ask(sql: str, within: float) -> float:
+        told.clear()
+        connection.execute(f"{sql} WITH ERROR {within!r}".encode()).fetchall()
+        charged = re.search(r"cost +\w+ ([\d.e-]+);", " ".join(told))
+        return 0.0 if charged is None else float(charged[1])
+
+    return ask
 
 
 def through_echo(stored: bytes, clients: int, seconds: float, seed: int) -> Load:
@@ -222,10 +266,12 @@ def main() -> None:
         served = data_set(Path(folder) / "served")
         there, gained = through_http(served, clients, seconds, seed)
         figures["http"] = there.figures(gained, here)
+        wired, gained = through_wire(data_set(Path(folder) / "wired"), clients, seconds, seed)
+        figures["wire"] = wired.figures(gained, here)
         with bursar.open(served) as db:
             stored = db.query(KNOWN[0], within=WITHIN).to_bytes()
         figures["echo"] = through_echo(stored, clients, seconds, seed).figures(0.0, here)
-    for error in {*here.errors, *there.errors}:
+    for error in {*here.errors, *there.errors, *wired.errors}:
         print(error, file=sys.stderr)
     report(f"serve/{clients}", args, figures)
 
