@@ -140,7 +140,8 @@ class Windows:
         goal = replace(share, amount=self._world.alpha * rows, percent=False)
         window = Steps.dense([[first <= block <= last for block in range(self._number)]])
         asked = Product((Mask((BLOCK,), (self._number,), window), *product(self._pool, query).masks))
-        offer, estimate = self._bench.ask(replace(request(asked, goal), asked=share))
+        planned = request(asked, goal)
+        offer, estimate = self._bench.ask(replace(planned, asked=replace(planned.asked, goal=share)))
         new = self._bench.ledger.records(self._seen)
         if new:
             self._seen = new[-1].position

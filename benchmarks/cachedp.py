@@ -1,7 +1,7 @@
 """CacheDP's evaluation: what exploring a table costs, system by system.
 
     python -m benchmarks.cachedp --task bfs|dfs|taxi|taxi-dfs|rrq|idebench|idebench-apart [--quick]
-                                 [--seeds 0 1 2] [--out DIR] [--systems apex default ...]
+                                 [--seeds 0 1 2] [--out DIR] [--systems apex default ...] [--horizon many]
 
 Every system serves the same clients with the same parameters and seeds; what clients ask next depends on the answers
 they get. `epsilon` is what a run has spent at its end, with the half-width of its 95 % interval over the seeds beside
@@ -26,6 +26,7 @@ from benchmarks.cachedp_plots import ablation, by_attributes, curves
 from benchmarks.cachedp_run import SYSTEMS, WITHOUT, Trace, job
 from benchmarks.cachedp_tasks import TASKS
 from benchmarks.harness import Figures, options, report
+from bursar.goal import Horizon
 
 QUICK: dict[str, dict[str, int]] = {
     "bfs": {"clients": 8},
@@ -41,13 +42,15 @@ EXPLORERS = ("apex", "default", "cachedp")
 """Systems of Fig. 7."""
 
 
-def traces(task: str, setting: Mapping[str, int], systems: Sequence[str], seeds: Sequence[int]) -> list[Trace]:
+def traces(
+    task: str, setting: Mapping[str, int], systems: Sequence[str], seeds: Sequence[int], horizon: str
+) -> list[Trace]:
     """All runs, two at a time, each in a process of its own, so that memory is told apart."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1) as pool:
-        jobs = [pool.submit(job, task, setting, system, seed) for seed in seeds for system in systems]
+        jobs = [pool.submit(job, task, setting, system, seed, horizon) for seed in seeds for system in systems]
         return [done.result() for done in jobs]
 
 
@@ -90,11 +93,12 @@ def main() -> None:
         __doc__ or "",
         task={"choices": list(QUICK), "default": "bfs"},
         systems={"nargs": "+", "choices": [*SYSTEMS, *WITHOUT], "default": None},
+        horizon={"choices": [horizon.value for horizon in Horizon], "default": Horizon.SOME.value},
     )
     setting = QUICK[args.task] if args.quick else FULL
     left_out = TASKS[args.task](**setting).without
     systems = [name for name in args.systems or SYSTEMS if name not in left_out]
-    runs = traces(args.task, setting, systems, args.seeds)
+    runs = traces(args.task, setting, systems, args.seeds, args.horizon)
     by_system = {name: [run for run in runs if run.system == name] for name in systems}
     found: Figures = {name: figures(own) for name, own in by_system.items()}
     if args.out is not None:
@@ -103,7 +107,7 @@ def main() -> None:
         ablation(args.out / f"cachedp-{args.task}-modules.png", by_system)
         if args.task == "idebench" and not args.quick:
             explorers = [name for name in EXPLORERS if name in systems]
-            alone = traces("explorer", FULL, explorers, args.seeds[:1])
+            alone = traces("explorer", FULL, explorers, args.seeds[:1], args.horizon)
             by_attributes(args.out / "cachedp-attributes.png", {run.system: run for run in alone})
     print(modules(by_system))
     report(f"cachedp/{args.task}", args, found, data="real" if runs[0].real else "stand-in")

@@ -26,7 +26,7 @@ from bursar.core.queries import Steps
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.tables import Tables
 from bursar.estimation.estimate import Estimate
-from bursar.goal import GoalKind
+from bursar.goal import GoalKind, Horizon
 from bursar.papers.cachedp import modules
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
@@ -88,7 +88,7 @@ class Kept(DuckDBSource):
 class Bench:
     """A table behind a kernel on a memory ledger, and a planner in front of it."""
 
-    def __init__(self, task: Task, preset: Preset, *, sequential: bool) -> None:
+    def __init__(self, task: Task, preset: Preset, *, sequential: bool, horizon: Horizon = Horizon.SOME) -> None:
         table, unit = task.data, Unit()
         rows = 10 * table.size
         opened: dict[bytes, Kept] = {}
@@ -107,7 +107,7 @@ class Bench:
             open_source=open_source,
             sequential=sequential,
         )
-        self.planner = Planner(table.domain, BUDGET.mode, preset, self.kernel, self.ledger.records)
+        self.planner = Planner(table.domain, BUDGET.mode, preset, self.kernel, self.ledger.records, horizon=horizon)
         (source,) = opened.values()
         self.truth = Tables(source).counts
 
@@ -119,11 +119,12 @@ class Bench:
             return offer, offer.run(grant)
 
 
-def run(task: Task, system: str, seed: int) -> Trace:
-    """All clients of a task, served by one system."""
+def run(task: Task, system: str, seed: int, horizon: Horizon = Horizon.SOME) -> Trace:
+    """All clients of a task, served by one system; the horizon matters to the default only."""
     for name in LATE:
         import_module(name)
-    bench = Bench(task, {**SYSTEMS, **WITHOUT}[system], sequential=system not in BY_PROFILE)
+    preset, sequential = {**SYSTEMS, **WITHOUT}[system], system not in BY_PROFILE
+    bench = Bench(task, preset, sequential=sequential, horizon=horizon)
     trace = Trace(system=system, seed=seed, real=task.data.real)
     log: list[Record] = []
 
@@ -170,9 +171,9 @@ def distinct(log: Iterable[Record]) -> int:
     return len(seen)
 
 
-def job(task: str, options: Mapping[str, int], system: str, seed: int) -> Trace:
+def job(task: str, options: Mapping[str, int], system: str, seed: int, horizon: str) -> Trace:
     """A run by names alone, so that it can be handed to a process of its own."""
-    return run(TASKS[task](**options), system, seed)
+    return run(TASKS[task](**options), system, seed, Horizon.of(horizon))
 
 
 def _row_keys(steps: Steps) -> list[bytes]:

@@ -1,22 +1,28 @@
 """What the first day of a data set costs: `python -m benchmarks.sessions [--quick] [--seeds 0] [--out DIR]`.
 
-Sessions of questions that nobody announced, on the columns of Adult; each is asked of
+Sessions of questions that nobody announced, on the columns of Adult and of the demo table; each is asked of
 
     plain       plain noise for every question, prices added up
     cached      an exact cache in front of plain noise, loss counted by person: the baseline S
     default     Bursar as it is
     one-off     with horizon = "one-off": nothing is bought for later questions
     many        with horizon = "many": whatever is expected to pay off
-    hindsight   all questions of the session as one batch
+    hindsight   the cheapest that is known afterwards: one of these, or all questions as one batch
 
-Columns: what is spent at the end; and for Bursar the ratio to S: `worst_first_10` over the first ten questions,
-`worst_prefix` over all prefixes, `end_ratio` at the end. Nothing depends on the data, so there are none.
+The first columns are what is spent at the end, in epsilon or, where the name says so, in rho; then the ratio of the
+default to S: `worst_first_10` over the first ten questions, `worst_prefix` over all prefixes, `end_ratio` at the end.
+Generated sessions, which are asked of the default alone, are one line: means of what is spent, and the worst of the
+ratios, beside `mean_end_ratio`. The last lines have the worst of all sessions for each horizon. Nothing depends on the
+data, so there are none.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
@@ -24,26 +30,47 @@ from benchmarks.harness import Figures, options, report
 from benchmarks.peers_setting import ROWS, SPANS, VALUES, questions
 from benchmarks.sheet import sheet
 from bursar.config import Config
+from bursar.core.accounting import from_units
 from bursar.core.budget import Budget
 from bursar.core.domain import Categories, Domain, IntegerRange, Unit
+from bursar.core.grant import Grant
+from bursar.curate.demo import REGIONS
 from bursar.errors import BursarError
 from bursar.goal import Horizon
+from bursar.planner.batch import together
+from bursar.planner.goals import Wanted
+from bursar.planner.investing import CAP, FIRST_CAP, FIRST_QUESTIONS
+from bursar.session import Bursar
 from bursar.testing import EmptySource, stage
 
 Question = tuple[str, float]
 """SQL, and the error that no number may exceed with 95 % confidence."""
 
 Curves = Mapping[str, list[float]]
+"""What is spent after each question, by system."""
 
-BUDGET = Budget.of(epsilon=1000.0)
+EPSILON, RHO = Budget.of(epsilon=1000.0), Budget.of(rho=1000.0)
 GENERATED, QUICK_GENERATED = 100, 4
 HORIZONS = {"default": Horizon.SOME, "one-off": Horizon.ONE_OFF, "many": Horizon.MANY}
+GROUPED = (14, 30, 60, 100, 200)
+"""After how many GROUP BYs what is spent is shown."""
+
+RATIOS = ("worst_first_10", "worst_prefix", "end_ratio")
 
 
-def setting(horizon: Horizon) -> Config:
+@dataclass(frozen=True)
+class Session:
+    """Questions that are asked one after the other, of a data set with this budget."""
+
+    questions: list[Question]
+    budget: Budget = EPSILON
+
+
+def setting(budget: Budget, horizon: Horizon) -> Config:
     columns = [
         *(Categories(name=name, values=values) for name, values in VALUES.items()),
         *(IntegerRange(name=name, lower=low, upper=high) for name, (low, high) in SPANS.items()),
+        Categories(name="region", values=REGIONS),
         IntegerRange(name="zip", lower=0, upper=9999),
     ]
     return Config(
@@ -53,7 +80,7 @@ def setting(horizon: Horizon) -> Config:
         table="people",
         domain=Domain(tuple(columns)),
         unit=Unit(),
-        budget=BUDGET,
+        budget=budget,
         max_rows=10 * ROWS,
         horizon=horizon,
     )
@@ -99,6 +126,18 @@ def one_off(seed: int) -> list[Question]:
     return asked
 
 
+def demo(seed: int) -> list[Question]:
+    """Twelve questions as somebody asks them who meets a table for the first time."""
+    rng = np.random.default_rng([7, seed])
+    count, bys = "SELECT COUNT(*) AS n FROM people", ("sex", "region", "education", "occupation")
+    asked = [f"{count} WHERE {spans(rng, 'age')}" for _ in range(3)]
+    asked += [f"SELECT {by}, COUNT(*) AS n FROM people GROUP BY {by}" for by in bys]
+    asked += [f"SELECT {by}, COUNT(*) AS n FROM people WHERE {spans(rng, 'age')} GROUP BY {by}" for by in bys[:3]]
+    asked += [f"{count} WHERE region = '{rng.choice(REGIONS)}' AND {spans(rng, 'hours_per_week')}"]
+    asked += ["SELECT age, COUNT(*) AS n FROM people GROUP BY age"]
+    return [(asked[place], 200.0) for place in rng.permutation(len(asked))]
+
+
 def tightening(seed: int) -> list[Question]:
     where = spans(np.random.default_rng([5, seed]), "age")
     return [(f"SELECT COUNT(*) AS n FROM people WHERE {where}", within) for within in (400.0, 200.0, 100.0, 50.0, 25.0)]
@@ -117,7 +156,7 @@ def many_groups(seed: int) -> list[Question]:
     return [(by.format(" WHERE zip < 5000"), 200.0), (by.format(""), 200.0), (wide, 200.0)]
 
 
-def generated(seed: int, number: int = 40) -> list[Question]:
+def generated(seed: int, number: int = 30) -> list[Question]:
     """One to four columns, and questions of mixed kinds about them."""
     rng = np.random.default_rng([6, seed])
     columns = [str(name) for name in rng.choice([*VALUES, *SPANS], int(rng.integers(1, 5)), replace=False)]
@@ -139,82 +178,144 @@ def generated(seed: int, number: int = 40) -> list[Question]:
     return asked
 
 
-def sessions(seed: int, *, quick: bool) -> dict[str, list[Question]]:
-    """By name."""
-    fixed: dict[str, Callable[[], list[Question]]] = {
+def named(seed: int, *, quick: bool) -> dict[str, Session]:
+    """Sessions of their own, by name."""
+    number = 10 if quick else 20
+    made: dict[str, Callable[[], list[Question]]] = {
         "14 one-off": lambda: one_off(seed),
         "2 ranges": lambda: ranges(seed, 2),
-        "grouped 60": lambda: grouped(seed, 60),
+        "grouped": lambda: grouped(seed, GROUPED[1 if quick else -1]),
+        "12 mixed, demo": lambda: demo(seed),
         "6 of peers": lambda: [(question.sql, 50.0) for question in questions(6, seed)],
         "tightening": lambda: tightening(seed),
         "120 tiny groups": lambda: tiny(seed),
         "many groups": lambda: many_groups(seed),
-        "age 60": lambda: ranges(seed, 60),
-        "sex, age 40": lambda: pair(seed, 40),
+        "ranges, age": lambda: ranges(seed, 3 * number),
+        "ranges, pair": lambda: pair(seed, 2 * number),
     }
-    if not quick:
-        fixed["grouped 200"] = lambda: grouped(seed, 200)
-    number = QUICK_GENERATED if quick else GENERATED
-    made = {name: make() for name, make in fixed.items()}
-    return made | {f"generated {place}": generated(1000 * seed + place) for place in range(number)}
+    by_rho = {"ranges, age": made["ranges, age"](), "ranges, pair": made["ranges, pair"](), "mixed": generated(seed)}
+    sessions = {name: Session(make()) for name, make in made.items()}
+    return sessions | {f"{name} (rho)": Session(asked, RHO) for name, asked in by_rho.items()}
 
 
-def curves(asked: Sequence[Question]) -> Curves:
-    """What is spent after each question, by system."""
+def ask(db: Bursar, question: Question) -> None:
+    """As the engine does it, but for the error bars: they take longer than everything else, and cost nothing."""
+    sql, within = question
+    request = db.engine.prepare(sql, Wanted(within=within))
+    offer = db.engine.planner.choose(request)
+    events, at_most = offer.price.events, offer.price.at_most
+    with Grant(db.kernel, db.analyst, sql, events, at_most, proposer=offer.proposer) as grant:
+        offer.run(grant)
+
+
+def curves(session: Session, systems: Sequence[str] = tuple(HORIZONS)) -> Curves:
+    """Of plain noise, of the cache, and of these systems, the default among them."""
     spent: dict[str, list[float]] = {"plain": [], "cached": []}
-    for name, horizon in HORIZONS.items():
-        config = setting(horizon)
-        with stage(config, lambda key, config=config: EmptySource(config.domain)) as db:  # type: ignore[misc]
-            spent[name] = []
-            for sql, within in asked:
-                db.query(sql, within=within)
+    for name in systems:
+        config, spent[name] = setting(session.budget, HORIZONS[name]), []
+        with stage(config, lambda key, domain=config.domain: EmptySource(domain)) as db:  # type: ignore[misc]
+            for question in session.questions:
+                ask(db, question)
                 compared = db.engine.planner.comparison(db.analyst)
                 spent[name].append(compared.spent)
                 if name == "default":
                     spent["plain"].append(compared.plain)
                     spent["cached"].append(compared.cached)
-    return {**spent, "hindsight": [hindsight(asked)] * len(asked)}
+    return spent
 
 
-def hindsight(asked: Sequence[Question]) -> float:
-    """All questions as one batch, with the tightest of their errors; NaN where that cannot be planned."""
-    config = setting(Horizon.SOME)
+def hindsight(session: Session, found: Curves) -> float:
+    """The cheapest that is known afterwards."""
+    return min(one_batch(session), *(curve[-1] for curve in found.values()))
+
+
+def one_batch(session: Session) -> float:
+    """The price of all questions as one batch with the tightest of their errors; infinite where there is no plan."""
+    config = setting(session.budget, Horizon.SOME)
+    tightest = min(within for _, within in session.questions)
+    texts = dict.fromkeys(sql for sql, _ in session.questions)
     with stage(config, lambda key: EmptySource(config.domain)) as db:
         try:
-            batch = db.batch(list(dict.fromkeys(sql for sql, _ in asked)), within=min(within for _, within in asked))
-            return batch.charge
+            request = together([db.engine.prepare(sql, Wanted(within=tightest)) for sql in texts], None)
+            return from_units(db.engine.planner.choose(request).price.at_most)
         except BursarError:
-            return float("nan")
+            return math.inf
 
 
-def figures_of(found: Curves) -> dict[str, float]:
-    ratio = np.array(found["default"]) / np.array(found["cached"])
-    ends = {name: curve[-1] for name, curve in found.items()}
-    judged = {"worst_first_10": ratio[:10].max(), "worst_prefix": ratio.max(), "end_ratio": ratio[-1]}
-    return {**ends, **{name: float(value) for name, value in judged.items()}}
+def ratios(found: Curves, system: str = "default") -> dict[str, float]:
+    ratio = np.array(found[system]) / np.array(found["cached"])
+    values = (ratio[:FIRST_QUESTIONS].max(), ratio.max(), ratio[-1])
+    return {key: float(value) for key, value in zip(RATIOS, values, strict=True)}
+
+
+def ends(found: Curves, number: int | None = None) -> dict[str, float]:
+    """What is spent after so many questions; hindsight knows of the whole session only."""
+    shown = (system for system in found if number is None or system != "hindsight")
+    return {system: found[system][-1 if number is None else number - 1] for system in shown}
 
 
 def main() -> None:
     args = options(__doc__ or "")
     figures: Figures = {}
+    everything: list[Curves] = []
     for seed in args.seeds:
-        for name, asked in sessions(seed, quick=args.quick).items():
-            found = curves(asked)
-            figures[name if len(args.seeds) == 1 else f"{name} ({seed})"] = figures_of(found)
+        suffix = "" if len(args.seeds) == 1 else f", seed {seed}"
+        for name, session in named(seed, quick=args.quick).items():
+            found = curves(session)
+            everything.append(found)
+            found = {**found, "hindsight": [hindsight(session, found)] * len(session.questions)}
+            for number in GROUPED if name == "grouped" else ():
+                if number < len(session.questions):
+                    ratio = found["default"][number - 1] / found["cached"][number - 1]
+                    figures[f"grouped, {number}{suffix}"] = {**ends(found, number), "end_ratio": ratio}
+            figures[f"{name}{suffix}"] = {**ends(found), **ratios(found)}
             if args.out is not None:
                 args.out.mkdir(parents=True, exist_ok=True)
                 draw(args.out / f"sessions-{name.replace(' ', '-').replace(',', '')}-{seed}.png", name, found)
-    keys = ("worst_first_10", "worst_prefix", "end_ratio")
-    figures["default, worst"] = {key: max(row[key] for row in figures.values()) for key in keys}
+        number = QUICK_GENERATED if args.quick else GENERATED
+        many = [curves(Session(generated(1000 * seed + place)), ["default"]) for place in range(number)]
+        everything += many
+        figures[f"{number} generated{suffix}"] = over(many)
+        if args.out is not None:
+            draw_ratios(args.out / f"sessions-generated-{seed}.png", many)
+    for system in HORIZONS:
+        figures[f"{system}, worst"] = worst([found for found in everything if system in found], system)
     report("sessions", args, figures)
 
 
+def over(many: Sequence[Curves]) -> dict[str, float]:
+    """Means of what is spent, and the worst ratios."""
+    spent = {system: fmean(found[system][-1] for found in many) for system in many[0]}
+    mean = fmean(ratios(found)["end_ratio"] for found in many)
+    return {**spent, **worst(many, "default"), "mean_end_ratio": mean}
+
+
+def worst(many: Sequence[Curves], system: str) -> dict[str, float]:
+    return {key: max(ratios(found, system)[key] for found in many) for key in RATIOS}
+
+
 def draw(file: Path, name: str, found: Curves) -> None:
-    with sheet(file, title=f"{name}: epsilon spent after each question") as (panel,):
+    with sheet(file, title=f"{name}: spent after each question") as (panel,):
         for system, curve in found.items():
             panel.plot(range(1, len(curve) + 1), curve, label=system, linestyle=":" if system == "hindsight" else "-")
         panel.set_xlabel("questions")
-        panel.set_ylabel("epsilon")
+        panel.set_ylabel("rho" if "rho" in name else "epsilon")
+        panel.set_ylim(bottom=0)
+
+
+def draw_ratios(file: Path, many: Sequence[Curves]) -> None:
+    """Generated sessions, each a line."""
+    with sheet(file, title="generated sessions: spent over the baseline") as (panel,):
+        for place, found in enumerate(many):
+            ratio = np.array(found["default"]) / np.array(found["cached"])
+            panel.plot(
+                range(1, len(ratio) + 1), ratio, color="tab:blue", alpha=0.3, label="default" if not place else None
+            )
+        longest = max(len(found["default"]) for found in many)
+        steps = [1, FIRST_QUESTIONS + 0.5, FIRST_QUESTIONS + 0.5, longest]
+        panel.plot(steps, [FIRST_CAP, FIRST_CAP, CAP, CAP], color="black", linestyle=":", label="cap")
+        panel.set_xlabel("questions")
+        panel.set_ylabel("spent / baseline")
         panel.set_ylim(bottom=0)
 
 

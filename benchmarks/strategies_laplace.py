@@ -21,7 +21,7 @@ from bursar.papers.eigen_design.fourier import fourier, fourier_basis, wavelet
 from bursar.papers.eigen_design.weights import query_weights
 from bursar.strategies.hierarchical import identity, tree
 from bursar.strategies.measure import pure_error, svd_bound
-from bursar.strategies.optimal import p_identity
+from bursar.strategies.p_identity import p_identity
 
 NEEDED = 1e-9
 

@@ -105,11 +105,12 @@ OWNER = (
     Box(name="config/", about=("what is public",), x=16, y=478, high=50, wide=130, fill=YELLOW),
 )
 DOORS = (
-    Box(name="cli/", about=("the command line",), x=16, y=596, high=50),
-    Box(name="report/", about=("what people read",), x=211, y=596, high=50),
-    Box(name="papers/", about=("published versions",), x=406, y=596, high=50),
-    Box(name="simulate.py", about=("policies, tried out",), x=601, y=596, high=50),
-    Box(name="audit/", about=("looks for leaks",), x=796, y=596, high=50),
+    Box(name="cli/", about=("the command line",), x=16, y=596, wide=146, high=50),
+    Box(name="service/", about=("the server",), x=174, y=596, wide=146, high=50),
+    Box(name="report/", about=("what people read",), x=332, y=596, wide=146, high=50),
+    Box(name="papers/", about=("published versions",), x=490, y=596, wide=146, high=50),
+    Box(name="simulate.py", about=("policies, tried out",), x=648, y=596, wide=146, high=50),
+    Box(name="audit/", about=("looks for leaks",), x=806, y=596, wide=146, high=50),
 )
 BOXES = (*FLOW, *BESIDE, *INSIDE, *OWNER, *DOORS)
 ARROWS = (

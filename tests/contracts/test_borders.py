@@ -35,7 +35,7 @@ ORDER = (
     ("papers.rap",),
     ("config",),
     ("report.spending", "report.savings"),
-    ("synthetic.sight",),
+    ("synthetic.sight", "repeated"),
     ("engine",),
     ("curate.intake", "curate.ingest"),
     ("batch", "owner", "synthetic.session", "synthetic.alone"),

@@ -21,7 +21,12 @@ DOCS = ROOT / "docs"
 PROOFS = sorted((ROOT / "src").rglob("*.proof.md"))
 
 PROGRAM = get_command(app)
-COMMANDS = [name for name, command in PROGRAM.commands.items() if not command.hidden]
+ALL = {
+    f"{name} {inner}".strip(): command
+    for name, outer in PROGRAM.commands.items()
+    for inner, command in getattr(outer, "commands", {"": outer}).items()
+}
+COMMANDS = [name for name, command in ALL.items() if not command.hidden]
 ERRORS = {
     name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and kind.__module__ == errors.__name__
 }
@@ -52,7 +57,7 @@ def options_of(command: str) -> set[str]:
 
 
 def _parameters(command: str) -> list:
-    return PROGRAM.params if command == "bursar" else PROGRAM.commands[command].params
+    return PROGRAM.params if command == "bursar" else ALL[command].params
 
 
 @pytest.mark.parametrize("command", ["bursar", *COMMANDS])

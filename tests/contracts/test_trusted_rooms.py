@@ -81,7 +81,7 @@ def test_a_trusted_room_stays_small(room: str, record_property: pytest.RecordPro
     assert 0 < lines <= CEILINGS[room]
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_the_quick_tests_reach_every_branch(tmp_path: Path, record_property: pytest.RecordProperty) -> None:
     report = tmp_path / "coverage.json"
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--cov-branch"]

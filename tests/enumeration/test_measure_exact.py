@@ -65,7 +65,7 @@ def test_the_tails_are_no_exception(scale: float) -> None:
     [
         pytest.param(branching, 1, 2, id="branching"),
         pytest.param(chasing, 1, 1, id="chasing", marks=pytest.mark.heavy),
-        pytest.param(branching, 4, 2, id="branching far", marks=pytest.mark.heavy),
+        pytest.param(branching, 4, 2, id="branching far", marks=pytest.mark.soak),
         pytest.param(chasing, 3, 1, id="chasing far", marks=pytest.mark.heavy),
     ],
 )

@@ -192,14 +192,15 @@ def test_a_gaussian_row_is_not_refined() -> None:
     assert {kind for kind, _ in last} == {"Unsupported"}
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize(
     ("adversary", "reach", "cells"),
     [
-        pytest.param(adaptive, 4, CELLS, id="adaptive"),
-        pytest.param(chain(WOMEN, 3.0, 1.5, 0.8), 1, CELLS, id="chain"),
-        pytest.param(chain(SEXES, 2.0, 1.0, rows=(0, 1)), 1, ((0, 0), (0, 1), (1, 0)), id="rows together"),
+        pytest.param(adaptive, 4, CELLS, id="adaptive", marks=pytest.mark.heavy),
+        pytest.param(chain(WOMEN, 3.0, 1.5, 0.8), 1, CELLS, id="chain", marks=pytest.mark.heavy),
+        pytest.param(
+            chain(SEXES, 2.0, 1.0, rows=(0, 1)), 1, ((0, 0), (0, 1), (1, 0)), id="rows together", marks=pytest.mark.soak
+        ),
     ],
 )
 def test_further_out(adversary: Adversary, reach: int, cells: Sequence[Cell], unit: Unit) -> None:

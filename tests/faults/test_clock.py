@@ -69,8 +69,9 @@ def test_a_jump_at_some_steps(place: Path, preset: str, monkeypatch: pytest.Monk
     check_jumps(place, preset, jumps, monkeypatch)
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("preset", ["default", "row by row"])
+@pytest.mark.parametrize(
+    "preset", [pytest.param("default", marks=pytest.mark.heavy), pytest.param("row by row", marks=pytest.mark.soak)]
+)
 def test_a_jump_at_any_step(place: Path, preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = total(place, preset, monkeypatch)
     assert steps > 150

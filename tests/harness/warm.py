@@ -70,7 +70,7 @@ def _sent(place: str, command: list[object], streams: Sequence[int]) -> socket.s
 
 def _serve(door: socket.socket, place: str) -> None:
     """Run every command that comes in a process of its own, until whoever started this one is gone."""
-    for module in ("bursar.cli.app", "bursar.session", "bursar.presets"):
+    for module in ("bursar.cli.app", "bursar.session", "bursar.presets", "bursar.service.run"):
         import_module(module)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while sys.stdin not in select.select([door, sys.stdin], [], [])[0]:

@@ -25,7 +25,8 @@ from bursar.strategies.best import LineWorkload, Marginals, best_strategy
 from bursar.strategies.hierarchical import hierarchical, identity, tree
 from bursar.strategies.marginals import ResidualPlan
 from bursar.strategies.measure import pure_error, ratio, rms_error, svd_bound
-from bursar.strategies.optimal import complete, optimum, p_identity
+from bursar.strategies.optimal import complete, optimum
+from bursar.strategies.p_identity import p_identity
 from bursar.strategies.ranges import RangeFamily
 from harness.maps import Table, domain_of
 from harness.plans import all_ranges, kernel_over, matrix, measured, stacked, tables

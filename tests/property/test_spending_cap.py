@@ -72,3 +72,12 @@ def test_where_many_are_expected_they_cost_less_in_the_end() -> None:
         ends[horizon] = from_units(db.kernel.spent())
     assert ends["some"] < ends["one-off"]
     assert ends["many"] < ends["one-off"]
+
+
+def test_free_nodes_over_several_columns_do_not_make_the_next_questions_dear() -> None:
+    """Nodes below the largest loss cost nothing at first, and fill up what later questions would get for nothing."""
+    db = small("some")
+    sql = "SELECT COUNT(*) AS n FROM people WHERE age BETWEEN {} AND {} AND sex = '{}'"
+    asked = [(sql.format(5, 8, "F"), 20), (sql.format(0, 2, "M"), 200), (sql.format(2, 4, "M"), 20)]
+    assert max(ratios(db, asked)) <= 1 + ROUNDING
+    assert "tree" not in {line.proposer for line in db.log()}

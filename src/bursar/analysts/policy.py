@@ -42,6 +42,7 @@ class PlannerParts:
     preset: Preset
     prices: Prices
     ledger: Ledger
+    records: Records  # of the ledger
     analyst: str
     synthetic: Table = lambda: None
     promised: Promised | None = None
@@ -68,7 +69,7 @@ class Shared:
 
     def planner(self, parts: PlannerParts) -> Planner:
         """A planner that sees the whole log."""
-        return _planner(Planner, parts, parts.ledger.records)
+        return _planner(Planner, parts, parts.records)
 
     def begin(self, kernel: Kernel) -> None:
         """Nothing is owed to anybody."""
@@ -93,7 +94,7 @@ class Independent:
 
     def planner(self, parts: PlannerParts) -> Planner:
         """A planner that sees the own records alone."""
-        return _planner(OwnPlanner, parts, own_records(parts.ledger.records, parts.analyst))
+        return _planner(OwnPlanner, parts, own_records(parts.records, parts.analyst))
 
     def begin(self, kernel: Kernel) -> None:
         """Nothing is owed to anybody."""
@@ -118,7 +119,7 @@ class SeededCache:
             parts.mode,
             parts.preset,
             parts.prices,
-            parts.ledger.records,
+            parts.records,
             phases=Phases(parts.ledger),
             analyst=parts.analyst,
             synthetic=parts.synthetic,

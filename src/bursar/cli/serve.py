@@ -59,7 +59,7 @@ def serve(
     from bursar.errors import Unsupported
 
     try:
-        from bursar.service.limits import Settings
+        from bursar.service.limits import LimitSettings
         from bursar.service.run import Plan
         from bursar.service.run import serve as run
     except ModuleNotFoundError as missing:
@@ -82,7 +82,7 @@ def serve(
         workers=workers,
         log=log,
         room=setup,
-        settings=Settings(requests=requests, concurrent=concurrent, failures=failures),
+        settings=LimitSettings(requests=requests, concurrent=concurrent, failures=failures),
     )
 
     def ready(url: str, names: list[str]) -> None:

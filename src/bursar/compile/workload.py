@@ -30,14 +30,19 @@ from numpy.typing import DTypeLike, NDArray
 from bursar.arrays import Reals
 from bursar.core.domain import Value
 from bursar.core.queries import LinearMap
-from bursar.estimation.derived import Box, Derived, Form, Ratio, single
+from bursar.estimation.derived import Box, Combination, Derived, Form, Quantile, Ratio, Variance, single
 from bursar.estimation.estimate import ErrorLaw, JointLaw
-from bursar.estimation.joint_ratios import MOST_JOINT_NUMBERS, JointRows, joint_ends
+from bursar.estimation.joint_quantiles import quantile_ends
+from bursar.estimation.joint_ratios import MOST_JOINT_NUMBERS, JointRows, ratio_ends
+from bursar.estimation.joint_variances import variance_ends
 from bursar.sql import TRUE, And, AtLeast, Between, Compare, Condition, Constant, IsTrue, Not, Op, Or
 from bursar.sql.query import Leaf, leaves
 from bursar.sql.render import render_condition
 
 Label = tuple[Value, ...]
+
+LEAST_SHARE = 0.5
+"""Joint laws are looked at where they leave each number this share of the chance that a row's bar may fail with."""
 
 
 @dataclass(frozen=True)
@@ -353,15 +358,31 @@ class Workload:
     ) -> list[Derived]:
         """Every output from estimates of the rows and the ends of their bars, which hold together but for beta.
 
-        Where all outputs are ratios and the law of the rows is a joint one, the ends of the ratios follow from that.
+        Where the law of the rows is a joint one, the ends of ratios, variances and quantiles follow from that. Plain
+        outputs keep their bars, which fail with a part of beta only; what is left of it is for the others.
         """
         scale = np.append(np.ones(len(values)) if self.times is None else self.times, 1.0)
-        values, low, high = ((np.append(part, 0.0) / scale)[self.index] for part in (values, low, high))
-        box = Box(values, low, high)
-        ratios = [form for form in self.forms if isinstance(form, Ratio)]
-        if isinstance(law, JointLaw) and len(ratios) == len(self.forms) and self.index.size <= MOST_JOINT_NUMBERS:
-            each = beta / max(len(ratios), 1)
-            ends = [joint_ends(ratio, values, JointRows(law, self.index, scale), each) for ratio in ratios]
-            numbers = [ratio.of(box, end) for ratio, end in zip(ratios, ends, strict=True)]
-            return [replace(number, sure=form.sure(box)) for number, form in zip(numbers, ratios, strict=True)]
-        return [replace(form.of(box), sure=form.sure(box)) for form in self.forms]
+        columns, lows, highs = ((np.append(part, 0.0) / scale)[self.index] for part in (values, low, high))
+        box = Box(columns, lows, highs)
+        others = [form for form in self.forms if form.columns and not isinstance(form, Combination)]
+        rows, each = None, 0.0
+        if others and isinstance(law, JointLaw) and self.index.size <= MOST_JOINT_NUMBERS:
+            rows = JointRows(law, self.index, scale)
+            plain = np.unique(self.index[:, [c for form in self.forms if form not in others for c in form.columns]])
+            each = (beta - rows.chance_beyond(values - low, plain[plain >= 0], beta)) / len(others)
+            if each * len(values) < LEAST_SHARE * beta * len(self.index):
+                rows = None  # bars of all rows leave more to each number
+        numbers = [form.of(box) if rows is None else _jointly(form, box, rows, each) for form in self.forms]
+        return [replace(number, sure=form.sure(box)) for number, form in zip(numbers, self.forms, strict=True)]
+
+
+def _jointly(form: Form, box: Box, rows: JointRows, beta: float) -> Derived:
+    """An output with the ends that follow from the joint law of its rows, where there are such."""
+    match form:
+        case Ratio():
+            return form.of(box, ratio_ends(form, box.values, rows, beta))
+        case Variance():
+            return form.of(box, variance_ends(form, box.values, rows, beta))
+        case Quantile() if form.columns:
+            return form.of(box, quantile_ends(form, box.values, rows, beta))
+    return form.of(box)

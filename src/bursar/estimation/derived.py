@@ -3,10 +3,10 @@
 Every output is computed from columns of numbers that are each known within a bar; the bars hold together with the
 stated confidence. The interval of an output is the range of its formula over all numbers within the bars that rows can
 have. So the intervals hold whenever the bars do, all of them together, whatever the formula is, and small counts make
-them wide: up to all values that are possible by what is public. (Ratios have shorter ones where they are the only
-outputs: `joint_ratios.py`.) Where a formula may have no value (an average of no
-rows, which is NULL in SQL) nothing is claimed of that. Where the bars leave no row for it, its value is NULL, which is
-NaN here, and its ends are those of all values that are possible.
+them wide: up to all values that are possible by what is public. (Shorter ones follow from the joint law of rows, where
+it is known: `joint_ratios.py`, `joint_variances.py`, `joint_quantiles.py`.) Where a formula may have no value (an
+average of no rows, which is NULL in SQL) nothing is claimed of that. Where the bars leave no row for it, its value is
+NULL, which is NaN here, and its ends are those of all values that are possible.
 """
 
 from __future__ import annotations
@@ -204,7 +204,13 @@ class Variance:
     sample: bool
     root: bool
 
-    def of(self, box: Box) -> Derived:
+    @property
+    def largest(self) -> float:
+        """The largest variance that there can be: half of the values at each end; of two values for the sample's."""
+        return self.width**2 / (2 if self.sample else 4)
+
+    def of(self, box: Box, ends: tuple[Reals, Reals] | None = None) -> Derived:
+        """From the bars, or with ends that were found otherwise (`joint_variances`)."""
         moments = box.columns(self.columns).times(np.array(self.units))
         needed = 2.0 if self.sample else 1.0
         nothing = moments.high[:, 0] < needed - ROUNDING_OF_COUNTS
@@ -214,16 +220,17 @@ class Variance:
         inner = np.where(moments.high[:, 1] < 0, -moments.high[:, 1], inner)
         outer = np.maximum(np.abs(moments.low[:, 1]), np.abs(moments.high[:, 1]))
         least = np.minimum(_spread(moments.low[:, 2], outer, 1 / fewest), _spread(moments.low[:, 2], outer, 1 / most))
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             peak = np.where(inner > 0, moments.high[:, 2] / (2 * inner**2), np.inf)
         greatest = _spread(moments.high[:, 2], inner, np.clip(peak, 1 / most, 1 / fewest))
         value = _spread(moments.values[:, 2], moments.values[:, 1], 1 / moments.values[:, 0])
         highest = self.width**2 / 4
         rows = (moments.values[:, 0], most, fewest)
         shown = [self._shown(np.clip(v, 0.0, highest), n) for v, n in zip((value, least, greatest), rows, strict=True)]
-        low, high = shown[1] * (1 - ROUNDING_OF_ENDS), shown[2] * (1 + ROUNDING_OF_ENDS)
-        (most_at_all,) = self._shown(np.array([highest]), np.array([needed]))
-        return _null(nothing, Derived(np.clip(shown[0], low, high), low, high), 0.0, float(most_at_all))
+        low, high = (shown[1], shown[2]) if ends is None else ends
+        low, high = low * (1 - ROUNDING_OF_ENDS), high * (1 + ROUNDING_OF_ENDS)
+        most_at_all = math.sqrt(self.largest) if self.root else self.largest
+        return _null(nothing, Derived(np.clip(shown[0], low, high), low, high), 0.0, most_at_all)
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         fewest = box.columns(self.columns).low[:, 0]
@@ -263,7 +270,8 @@ class Quantile:
     def steps(self) -> tuple[float, ...]:
         return (1.0,) * len(self.columns)
 
-    def of(self, box: Box) -> Derived:
+    def of(self, box: Box, ends: tuple[Reals, Reals] | None = None) -> Derived:
+        """From the bars, or with ends that were found otherwise (`joint_quantiles`)."""
         if not self.columns:
             value, lowest, highest = (np.full(len(box.values), end) for end in (np.nan, *self._ends()))
             return Derived(value, lowest, highest)
@@ -275,7 +283,9 @@ class Quantile:
         )
         guess = np.rint(steady / 2)
         lines = np.array([self._line(*line) for line in zip(guess, low, high, strict=True)]).reshape(-1, 3)
-        return Derived(np.clip(lines[:, 0], lines[:, 1], lines[:, 2]), lines[:, 1], lines[:, 2])
+        value, nobody = lines[:, 0], np.isnan(lines[:, 0])
+        lowest, highest = (lines[:, 1], lines[:, 2]) if ends is None else ends
+        return _null(nobody, Derived(np.clip(value, lowest, highest), lowest, highest), *self._ends())
 
     def sure(self, box: Box) -> NDArray[np.bool_] | None:
         if not self.columns:

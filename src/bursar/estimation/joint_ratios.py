@@ -32,7 +32,7 @@ import numpy as np
 from bursar.arrays import Integers, Reals
 from bursar.estimation.derived import ROUNDING_OF_ENDS, Combination, Ratio
 from bursar.estimation.estimate import JointLaw
-from bursar.tails import covering_half_widths
+from bursar.tails import covering_half_widths, tail
 
 CHERNOFF_ROUNDS = 6
 """Steps with half-widths that are soon found; the last one is exact."""
@@ -41,7 +41,7 @@ TIMES_THE_RATIO = (4.0, 64.0)
 """Where a ratio that nothing public bounds is first looked for, in multiples of what it may be; and its least size."""
 LEAST_RATIO = 2.0**-100
 
-MOST_JOINT_NUMBERS = 512
+MOST_JOINT_NUMBERS = 1024
 """Lines times columns of an answer for which joint laws are looked at."""
 
 
@@ -61,8 +61,25 @@ class JointRows:
         np.add.at(weights, (lines, rows), np.array(side.weights) / self.scale[rows])
         return weights[:, :-1]
 
+    def chance_beyond(self, widths: Reals, which: Integers, enough: float) -> float:
+        """At least the chance that some of the rows errs by more than its width; above `enough`, only that it is.
 
-def joint_ends(ratio: Ratio, columns: Reals, rows: JointRows, beta: float) -> tuple[Reals, Reals]:
+        Widths are taken to eleven digits: they may come from ends of bars, which were rounded.
+        """
+        draws, noises = self.law.as_draws(np.eye(len(widths))[which])
+        own = np.array([float(f"{width:.11g}") for width in widths[which]])
+        return sum(tail(draws[own == width], noises, width, enough) for width in np.unique(own).tolist())
+
+    def of_line(self, line: int, columns: tuple[int, ...], combinations: Reals) -> Reals:
+        """The weights of the rows in several combinations of columns on one line of the answer."""
+        rows = self.index[line, list(columns)]
+        weights = np.zeros((len(combinations), len(self.scale)))
+        each = np.arange(len(combinations))[:, None]
+        np.add.at(weights, (each, rows), combinations / self.scale[rows])
+        return weights[:, :-1]
+
+
+def ratio_ends(ratio: Ratio, columns: Reals, rows: JointRows, beta: float) -> tuple[Reals, Reals]:
     """The ends of a ratio on every line, from estimates of the columns."""
     inputs = columns[:, list(ratio.columns)]
     above, below = ratio.above.at(inputs), ratio.below.at(inputs)

@@ -156,6 +156,25 @@ class Finer:
     noise: Noise
 
 
+class RoomForRows:
+    """Space behind a matrix, so that rows are added to it in constant time, and what was handed out never changes.
+
+    There is one for each matrix that grows: two that began alike may go on differently.
+    """
+
+    def __init__(self) -> None:
+        self._space = np.zeros((0, 0))
+
+    def append(self, rows: Reals, more: Reals) -> Reals:
+        """The rows and more of them."""
+        end = len(rows) + len(more)
+        if rows.base is not self._space or end > len(self._space):
+            self._space = np.empty((2 * end, more.shape[1]))
+            self._space[: len(rows)] = rows
+        self._space[len(rows) : end] = more
+        return self._space[:end]
+
+
 @dataclass
 class Reconstruction:
     """Everything known about the joint cells of `columns` from measurements on these columns or fewer.
@@ -172,12 +191,13 @@ class Reconstruction:
     classes: Classes = field(init=False)  # per column: class of each of its cells
     question_classes: Classes = field(init=False)  # the same, of measurements with few rows
     rows: Reals = field(init=False)
+    room: RoomForRows = field(default_factory=lambda: RoomForRows())
     values: Reals = field(init=False)
     precisions: Reals = field(init=False)  # of the rows: one over the variance; 0 for the exact total, a constraint
     total: int | None = None  # the row that is the exact total
     coarsest: float = math.inf  # the least precision that any row ever had: what rounding is relative to
     noises: Noises = field(default_factory=lambda: Noises.of(()))
-    places: dict[tuple[int, int], Integers] = field(default_factory=dict)  # of each block: (position, first row)
+    origins: Integers = field(init=False)  # of each row: the position of its record, and which of its rows it is
     state: GaussianState = field(init=False)  # what the rows with noise say
     constrained: GaussianState | None = None  # the present state, given the exact total
     sums: PrefixSums | None = None  # of the present state
@@ -190,13 +210,13 @@ class Reconstruction:
         self.classes = {name: np.zeros(self.domain[name].size, np.int64) for name in self.columns}
         self.question_classes, self.roots = self.classes, _roots(self.classes)
         self.state = GaussianState.empty(np.array([float(self.domain.cells(self.columns))]))
-        self.rows = np.zeros((0, 1))
+        self.rows, self.origins = np.zeros((0, 1)), np.zeros((0, 2), np.int64)
         self.values, self.precisions = np.zeros(0), np.zeros(0)
 
     def copy(self) -> Reconstruction:
         """A reconstruction of its own that knows the same. Cheap, since arrays are shared and none is written to."""
         twin = copy.copy(self)
-        twin.state = copy.copy(self.state)
+        twin.state, twin.room = copy.copy(self.state), RoomForRows()
         return twin
 
     def add(self, block: Block) -> bool:
@@ -207,13 +227,8 @@ class Reconstruction:
         if block.exact_total:
             return self._constrain(rows, block)
         self.state.take(rows, block.values.astype(float), variance)
-        self.rows = np.concatenate([self.rows, rows])
-        self.values = np.concatenate([self.values, block.values.astype(float)])
-        self.precisions = np.concatenate([self.precisions, np.full(len(rows), 1 / variance)])
+        self._append(rows, block, 1 / variance)
         self.coarsest = min(self.coarsest, 1 / variance)
-        self.places = {**self.places, (block.position, block.first): len(self.noises) + np.arange(len(rows))}
-        self.noises = self.noises.plus(block.noise, len(rows))
-        self._forget()
         if block.product.rows <= FEW_ROWS:
             self.question_classes = told_apart(self.question_classes, block.product) or self.question_classes
         return True
@@ -222,12 +237,17 @@ class Reconstruction:
         """Take the exact total in. A second one tells nothing new."""
         if self.total is None and np.any(row):
             self.total = len(self.rows)
-            self.rows = np.concatenate([self.rows, row])
-            self.values = np.concatenate([self.values, block.values.astype(float)])
-            self.precisions = np.append(self.precisions, 0.0)
-            self.noises = self.noises.plus(block.noise, 1)
-            self._forget()
+            self._append(row, block, 0.0)
         return True
+
+    def _append(self, rows: Reals, block: Block, precision: float) -> None:
+        origins = np.column_stack([np.full(len(rows), block.position), block.first + np.arange(len(rows))])
+        self.rows = self.room.append(self.rows, rows)
+        self.values = np.concatenate([self.values, block.values.astype(float)])
+        self.precisions = np.concatenate([self.precisions, np.full(len(rows), precision)])
+        self.origins = np.concatenate([self.origins, origins])
+        self.noises = self.noises.plus(block.noise, len(rows))
+        self._forget()
 
     @property
     def known(self) -> GaussianState:
@@ -289,12 +309,13 @@ class Reconstruction:
 
     def _places(self, position: int, rows: Integers) -> Integers:
         """Where rows of a record stand, in their order, whatever the order in which its products were taken in."""
-        standing_at = np.full(len(rows), -1)
-        for (block, first), places in self.places.items():
-            if block == position:
-                inside = (first <= rows) & (rows < first + len(places))
-                standing_at[inside] = places[rows[inside] - first]
-        return standing_at
+        places = np.flatnonzero(self.origins[:, 0] == position)
+        numbers = self.origins[places, 1]
+        order = np.argsort(numbers)
+        found = np.minimum(np.searchsorted(numbers, rows, sorter=order), len(numbers) - 1)
+        if not len(numbers):
+            return np.full(len(rows), -1)
+        return np.where(numbers[order[found]] == rows, places[order[found]], -1)
 
     def law_of(self, weights: Reals) -> WeightedRows:
         """The law of estimates that weigh all rows like this. An exact total counts as the chance that it is not."""

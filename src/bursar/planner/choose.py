@@ -74,7 +74,21 @@ def choose(preset: Preset, request: PlanningRequest, views: Views) -> Offer | No
             if offer.free and request.goal.kind is not GoalKind.SPEND:
                 return offer
             acceptable_offers.append(offer)
-    return best_payable(acceptable_offers, request.goal, views)
+    return best_payable(with_deserved_credit(acceptable_offers), request.goal, views)
+
+
+def with_deserved_credit(offers: Sequence[Offer]) -> list[Offer]:
+    """The offers, without credit for rows where another one has as many rows, which serve later as well, for less."""
+    return [
+        replace(offer, credit=0)
+        if offer.rows_for_later
+        and any(
+            other.reuses + other.buys >= offer.rows_for_later and other.price.at_most < offer.price.at_most
+            for other in offers
+        )
+        else offer
+        for offer in offers
+    ]
 
 
 def best_payable(offers: Sequence[AnyOffer], goal: Goal, views: Views) -> AnyOffer | None:

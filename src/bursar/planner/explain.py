@@ -11,7 +11,7 @@ from bursar.core.accounting import from_units, left_of
 from bursar.core.noise.law import UNIT_BITS
 from bursar.estimation.estimate import meets
 from bursar.goal import Goal
-from bursar.planner.choose import Preset, best, offers, within_cap
+from bursar.planner.choose import Preset, best, offers, with_deserved_credit, within_cap
 from bursar.planner.offer import Offer, PricedPlan, Views
 from bursar.planner.request import PlanningRequest
 
@@ -133,6 +133,8 @@ def explain(preset: Preset, request: PlanningRequest, views: Views) -> Explanati
     met = [name and meets(offer.law, request.goal) for offer, name in zip(every, named, strict=True)]
     payable = [views.payable(offer) and within_cap(offer, request.goal) for offer in every]
     good = [all(facts) for facts in zip(payable, named, [fit or request.synthetic for fit in met], strict=True)]
+    deserved = iter(with_deserved_credit([offer for offer, fit in zip(every, good, strict=True) if fit]))
+    every = [next(deserved) if fit else offer for offer, fit in zip(every, good, strict=True)]
     winner = best([offer for offer, fit in zip(every, good, strict=True) if fit], request.goal)
     return Explanation(
         question=request.text,

@@ -49,6 +49,7 @@ class PricedPlan(ABC, Generic[Result]):
     buys: int = 0  # rows to be measured
     note: str = ""
     credit: int = 0  # units of 2^-50 that it may bid below its price, for what it will save later
+    rows_for_later: int = 0  # that its credit is for; 0 where that is for something else
 
     @property
     def free(self) -> bool:

@@ -4,10 +4,11 @@ The rule of ski rental: with R the rent paid since the last such purchase, p the
 the cheapest other way and P the price of the strategy, buy as soon as R + p > theta P. For one set of columns, one goal
 and theta = 1 that costs at most twice the better of always renting and buying at the start. As a bid: theta P - R.
 
-Nodes are an investment themselves where there is one column: few of them make up any range of it, so they are no rent.
+Nodes are an investment themselves where there is one column: few of them make up any range of it, so they are no rent,
+and under the cap of `planner/investing.py` with Laplace noise they are the only one.
 Over several columns a box takes the product of as many, which hardly another box shares: there they are rent like
-everything else where anything may be bought. Under the cap of `planner/investing.py` they wait for a second question
-about the same columns, and are no rent either. A strategy for some of the columns is rent on all of them, so
+everything else where anything may be bought. Under the cap they wait for a second question about the same columns, and
+are no rent either. A strategy for some of the columns is rent on all of them, so
 R + p > theta P is asked with its price as p: where that holds, it would not be the last purchase, and the larger
 strategy is bought at once.
 """
@@ -264,6 +265,8 @@ class Invest(Proposer):
         return None
 
     def _offer(self, columns: tuple[str, ...], request: PlanningRequest, views: Views) -> Offer | None:
+        if len(columns) == 1 and views.mode is Mode.PURE and views.investing is not None:
+            return None  # nodes of one column are bought for all questions about it: a strategy beside them pays twice
         plan = self._plan(views.domain, columns, views.mode)
         if plan is None:
             return None

@@ -388,7 +388,7 @@ def _tested(plan: WindowPlan, question: WindowQuestion, tree: LearnerTree, views
         reuses=question.rows * len(plan.cached),
         buys=question.rows * (len(plan.bought) + len(plan.estimated)),
         note=note if calibration.claimed is None else f"{note}; fails with up to {calibration.honest:.2g}",
-        credit=max(at_most - surely - math.ceil(missed * (opening + answers - surely)), 0),
+        credit=views.credit(at_most, max(at_most - surely - math.ceil(missed * (opening + answers - surely)), 0)),
     )
 
 

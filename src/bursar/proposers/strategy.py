@@ -43,6 +43,9 @@ MOST_VALUES_PER_ROW = 32
 """Sums of very many different values for few rows, such as an average, tell almost every cell apart from the others: a
 strategy for them takes long to find and gains nothing."""
 
+FEW_SUMS = 16
+"""But with Laplace noise so many are mixed in no time (`strategies.low_rank`), and gain much."""
+
 LARGEST_VARIANCE_SHARE = 0.95
 """A strategy is offered only if its largest variance is below this share of measuring the questions directly."""
 
@@ -55,9 +58,6 @@ class Planned(Protocol):
 
     @property
     def bytes(self) -> int: ...
-
-    @property
-    def largest_variance(self) -> float: ...
 
     def law(self, unit: float) -> ErrorLaw: ...
 
@@ -110,7 +110,8 @@ class Strategy(Proposer):
             or _overlap(workload, views.mode) <= 1
         ):
             return []  # questions about different people are their own strategy
-        if _different_values(workload) > MOST_VALUES_PER_ROW * workload.rows:
+        few_sums = views.mode is Mode.PURE and len(products_of(workload)) <= FEW_SUMS
+        if not few_sums and _different_values(workload) > MOST_VALUES_PER_ROW * workload.rows:
             return []
         remembered = self._recall(workload, views.domain, views.mode, _beta(request.goal, views.mode))
         total = PublicTotal.of(views)
@@ -195,12 +196,12 @@ def _beta(goal: Goal, mode: Mode) -> float | None:
 
 def _plan(workload: LinearMap, domain: Domain, mode: Mode, beta: float | None) -> Planned | None:
     by_sines = sines(workload, domain) if mode is not Mode.PURE else None
-    planned = listed(workload, domain, mode, beta) if by_sines is None else by_sines
-    if planned is None:
-        return None
     overlap = _overlap(workload, mode)
     directly = 2.0 * overlap**2 if mode is Mode.PURE else float(overlap)  # variance at unit one
-    return planned if planned.largest_variance <= LARGEST_VARIANCE_SHARE * directly else None
+    most = LARGEST_VARIANCE_SHARE * directly
+    if by_sines is None:
+        return listed(workload, domain, mode, beta, most=most)
+    return by_sines if by_sines.largest_variance <= most else None
 
 
 def _bid(planned: Planned, goal: Goal) -> Bid | None:

@@ -88,12 +88,21 @@ class Tree(Proposer):
         return views.credit(price, price) if len(columns) == 1 or views.investing.room.repeated else 0
 
     def _worthwhile(self, problem: PurchaseProblem, columns: Columns) -> bool:
-        """Whether the nodes could win at about their least price, before time is spent on finding the exact one."""
+        """Whether the nodes could win at about their least price, before time is spent on finding the exact one.
+
+        Early on, nodes over several columns do not win where the question itself is free: they would fill up what is
+        free for the next questions, of which hardly any can use them.
+        """
         if problem.least is None:
             return False
         least = math.floor(EXACT_PRICE_SHARE * problem.least)
         others = [offer.price.at_most for offer in Direct().offers(problem.request, problem.views)]
-        return not others or least - self._credit(least, columns, problem.views) <= min(others)
+        if not others:
+            return True
+        investing = problem.views.investing
+        if len(columns) > 1 and min(others) == 0 and investing is not None and investing.room.early:
+            return False
+        return least - self._credit(least, columns, problem.views) <= min(others)
 
 
 def candidate_nodes(workload: LinearMap, columns: Columns, views: Views) -> CandidateRows | None:

@@ -20,7 +20,7 @@ from bursar.service.errors import Refusal, refusal_of, refused, response, withou
 from bursar.service.job_routes import jobs
 from bursar.service.jobs import Jobs
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Limits, Settings
+from bursar.service.limits import Limits, LimitSettings
 from bursar.service.manual import add_manual
 from bursar.service.owner_routes import owner
 from bursar.service.replies import REFUSALS
@@ -37,13 +37,13 @@ where it helps a `position` in the SQL, a `rewrite` that would work, and what is
 
 def make_app(
     datasets: DataSets,
-    settings: Settings | None = None,
+    settings: LimitSettings | None = None,
     *,
     journal: Journal | None = None,
     metrics: Metrics | None = None,
 ) -> FastAPI:
     """The server over open data sets."""
-    settings, journal, metrics = settings or Settings(), journal or Journal(), metrics or Metrics()
+    settings, journal, metrics = settings or LimitSettings(), journal or Journal(), metrics or Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -118,12 +118,12 @@ def _refuse(app: FastAPI, datasets: DataSets) -> None:
 def _tell(app: FastAPI) -> None:
     """How the server is, for whoever runs it."""
 
-    @app.get("/healthz", tags=["server"], responses={200: {"content": {"text/plain": {"example": "ok"}}}})
+    @app.get("/healthz", tags=["server"], response_class=PlainTextResponse)
     async def alive() -> PlainTextResponse:
         """That the process is there."""
         return PlainTextResponse("ok\n")
 
-    @app.get("/readyz", tags=["server"], responses={200: {"content": {"text/plain": {"example": "ok"}}}})
+    @app.get("/readyz", tags=["server"], response_class=PlainTextResponse)
     def ready(request: Request) -> PlainTextResponse:
         """That it takes requests, and can read its ledgers."""
         if request.app.state.closing.is_set():
@@ -132,7 +132,7 @@ def _tell(app: FastAPI) -> None:
             data.bursar.budget()
         return PlainTextResponse("ok\n")
 
-    @app.get("/metrics", tags=["server"], responses={200: {"content": {"text/plain": {"example": ""}}}})
+    @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)
     async def metrics(guest: Owner, request: Request) -> PlainTextResponse:
         """Counts and latencies by route and outcome, as Prometheus reads them; for owners."""
         text: str = request.app.state.metrics.text()

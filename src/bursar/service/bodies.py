@@ -89,9 +89,15 @@ class BatchBody(WithGoal):
         json_schema_extra={"examples": [{"questions": [BY_REGION, "SELECT COUNT(*) AS n FROM people"], "within": 100}]}
     )
 
-    questions: Annotated[list[Sql], Field(min_length=1, max_length=500)]
+    questions: Annotated[list[Sql], Field(min_length=1, max_length=50)]
     horizon: Horizon = None
     ticket: Ticket = None
+
+
+class ReleaseBody(BatchBody):
+    """The same, as a job: there may be more of them."""
+
+    questions: Annotated[list[Sql], Field(min_length=1, max_length=1000)]
 
 
 class ThresholdsBody(WithGoal):
@@ -151,7 +157,7 @@ class PersonBody(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"role": "analyst"}]})
 
-    role: Annotated[Role, Field(strict=False)] = Role.ANALYST
+    role: Annotated[Role, Field(strict=False)]
 
 
 class TokenBody(Body):

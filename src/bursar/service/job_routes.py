@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from bursar.service.access import Analyst, described
 from bursar.service.answers import PARQUET, answered_together, from_stored, json_of, plain, stored
-from bursar.service.bodies import BatchBody, SynthBody
+from bursar.service.bodies import ReleaseBody, SynthBody
 from bursar.service.datasets import Guest
 from bursar.service.errors import refused
 from bursar.service.jobs import Job, Jobs, JobState, Step
@@ -39,7 +39,7 @@ ROWS = {"csv": "text/csv; charset=utf-8", "parquet": PARQUET}
 
 
 @jobs.post("/release", status_code=202, responses=A_NEW_JOB)
-def release(guest: Analyst, body: BatchBody, request: Request, key: Key = None) -> Response:
+def release(guest: Analyst, body: ReleaseBody, request: Request, key: Key = None) -> Response:
     """Answer several questions at once, as a job: for batches whose planning takes long.
 
     Sent again under the same key, the same job is found, and goes on if it was stopped.
@@ -114,7 +114,7 @@ def status(guest: Analyst, request: Request, job: Id) -> Response:
     return _reply(_found(request, guest, job))
 
 
-@jobs.get("/jobs/{job}/events", responses=EVENTS)
+@jobs.get("/jobs/{job}/events", response_class=StreamingResponse, responses=EVENTS)
 async def events(guest: Analyst, request: Request, job: Id) -> Response:
     """How far a job is, as server-sent events, until it has ended; leaving the stream does not stop the job."""
     await to_thread.run_sync(_found, request, guest, job)

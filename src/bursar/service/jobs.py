@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import shutil
 import threading
@@ -35,6 +36,9 @@ KEPT_SECONDS = 7 * 86_400
 
 STEP_SECONDS = 0.2
 """Progress is written down this often at most."""
+
+
+_ID = re.compile(r"[0-9a-f]{24}")
 
 
 class JobState(StrEnum):
@@ -103,8 +107,9 @@ class Jobs:
         here = self._folder / name
         here.mkdir(mode=0o700, exist_ok=True)
         lock = FileLock(here / "lock", thread_local=False)
-        with suppress(Timeout):
-            lock.acquire(timeout=0)
+        known = self._read(name)
+        with suppress(Timeout):  # one that has ended may hold its lock for another moment
+            lock.acquire(timeout=5 if known is not None and known.state.over else 0)
         try:
             known = self._read(name)
             if known is not None and known.asked != job.asked:
@@ -122,7 +127,7 @@ class Jobs:
 
     def find(self, person: str, name: str) -> Job | None:
         """A job of a person; nobody finds those of others."""
-        job = self._read(name) if name.isalnum() else None
+        job = self._read(name) if _ID.fullmatch(name) else None
         if job is None or job.person != person:
             return None
         return self._judged(job)

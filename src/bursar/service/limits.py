@@ -5,6 +5,7 @@ Used by all doors of a process, in its one event loop. Where a server has severa
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ MOST_KEPT = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class LimitSettings:
     """What a server allows, per token unless said otherwise; 0 is no limit."""
 
     requests: int = 1200  # per minute
@@ -42,7 +43,7 @@ class TooMuch(Exception):
 class Limits:
     """What has been asked, and by whom. Not for threads: it is looked at in the event loop alone."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: LimitSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
         self._requests = _Buckets(settings.requests, clock)
         self._failures = _Buckets(settings.failures, clock)
@@ -95,4 +96,4 @@ class _Buckets:
         self._left[name] = (left - 1 if taken else left, now)
         if len(self._left) > MOST_KEPT:
             self._left.popitem(last=False)
-        return 0 if taken else max(1, round((1 - left) * 60 / self._size + 0.5))
+        return 0 if taken else math.ceil((1 - left) * 60 / self._size)

@@ -14,8 +14,9 @@ from bursar.errors import AnalystError
 from bursar.service.access import Owner, described
 from bursar.service.answers import json_of
 from bursar.service.bodies import PersonBody, SealBody, TokenBody, VersionBody
-from bursar.service.datasets import DataSets
+from bursar.service.datasets import DataSets, Guest
 from bursar.service.errors import refused
+from bursar.service.people import Role
 from bursar.service.replies import (
     A_BUDGET,
     A_HEALTH,
@@ -91,7 +92,7 @@ def everybody(guest: Owner) -> Response:
 @owner.put("/people/{name}", responses=A_PERSON)
 def let_in(guest: Owner, name: Name, body: PersonBody) -> Response:
     """Let somebody in, or give them another role."""
-    with _about_people():
+    with _about_people(guest, name if body.role is not Role.OWNER else None):
         person = guest.data.people.add(name, body.role)
     tokens = [asdict(token) for token in guest.data.people.tokens() if token.name == name]
     return json_of({**asdict(person), "tokens": tokens})
@@ -100,7 +101,7 @@ def let_in(guest: Owner, name: Name, body: PersonBody) -> Response:
 @owner.delete("/people/{name}", responses=REMOVED)
 def remove(guest: Owner, name: Name) -> Response:
     """Let somebody in no more. What they asked stays in the log, and what they spent stays spent."""
-    with _about_people():
+    with _about_people(guest, name):
         guest.data.people.remove(name)
     return json_of({"removed": name})
 
@@ -108,7 +109,7 @@ def remove(guest: Owner, name: Name) -> Response:
 @owner.post("/people/{name}/tokens", status_code=201, responses=A_TOKEN)
 def make_token(guest: Owner, name: Name, body: TokenBody) -> Response:
     """A new token for somebody who was let in. This is the only time that it is shown."""
-    with _about_people():
+    with _about_people(guest):
         return json_of({"token": guest.data.people.make_token(name, days=body.days), "days": body.days}, 201)
 
 
@@ -117,13 +118,18 @@ def revoke(
     guest: Owner, whose: Annotated[str, Path(description="The id of a token, or a name for all of theirs.")]
 ) -> Response:
     """Take back a token by its id, or all of a person: they are refused from now on."""
-    with _about_people():
+    with _about_people(guest):
         return json_of({"revoked": guest.data.people.revoke(whose)})
 
 
 @contextmanager
-def _about_people() -> Iterator[None]:
-    """Here it is not about who asks, so they are not forbidden anything: somebody is not there."""
+def _about_people(guest: Guest, loses: str | None = None) -> Iterator[None]:
+    """Here it is not about who asks, so nobody is forbidden anything: somebody is not there.
+
+    Nobody takes the own rights away: whoever is the last owner would leave a data set behind that nobody looks after.
+    """
+    if loses == guest.person.name:
+        raise refused(409, "yourself", "another owner has to do this, or: bursar user, beside the data")
     try:
         yield
     except AnalystError as error:

@@ -277,9 +277,10 @@ SHARES = _ok(
 )
 A_HEALTH = _ok(Health, {"records": 12, "answers": 3, "holds": 0, "head": "5f2c...", "notes": []})
 PEOPLE = _ok(list[PersonReply], [_PERSON])
-A_PERSON = _ok(PersonReply, {**_PERSON, "tokens": []})
+_YOURSELF = _refusals(s409="Nobody takes the own rights away")
+A_PERSON = _ok(PersonReply, {**_PERSON, "tokens": []}) | _YOURSELF
 A_TOKEN = _ok(NewToken, {"token": "bursar_...", "days": 90.0}, status=201)
-REMOVED = _ok(Removed, {"removed": "ana"})
+REMOVED = _ok(Removed, {"removed": "ana"}) | _YOURSELF
 REVOKED = _ok(Revoked, {"revoked": 1})
 EVENTS: Replies = {200: {"description": "A stream", "content": {"text/event-stream": {}}}}
 A_REPORT = _ok(dict[str, object], {"charge": 0.1, "method": "marginals", "rows": 1000}) | _refusals(s409="Not done yet")

@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import math
 import multiprocessing
+import os
 import shutil
 import signal
 import socket
@@ -27,7 +28,7 @@ from bursar.errors import BursarError, ConfigError
 from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Settings
+from bursar.service.limits import LimitSettings
 from bursar.service.pages import add_pages
 from bursar.service.patience import PatientProtocol
 
@@ -53,7 +54,7 @@ class Plan:
     behind_proxy: bool = False
     workers: int = 1
     log: Path | None = None  # standard error unless named
-    settings: Settings = field(default_factory=Settings)
+    settings: LimitSettings = field(default_factory=LimitSettings)
     room: Path | None = None  # where owners may set up new data sets
 
     def __post_init__(self) -> None:
@@ -148,11 +149,11 @@ async def _run(
 
     rounds = [(REFRESH_SECONDS, refresh), (SHARE_SECONDS, share), *([(SEAL_SECONDS, seal)] if place == 0 else [])]
     tasks = [asyncio.create_task(_again(seconds, what, journal)) for seconds, what in rounds]
-    journal.write("started", workers=plan.workers)
+    journal.write("started", pid=os.getpid())
     await _Server(config, ready, app.state.closing).serve([listening])
     for task in tasks:
         task.cancel()
-    journal.write("ended")
+    journal.write("ended", pid=os.getpid())
 
 
 class _Server(uvicorn.Server):
@@ -195,7 +196,6 @@ class _Crew:
         part = replace(
             plan.settings,
             requests=math.ceil(plan.settings.requests / plan.workers),
-            concurrent=math.ceil(plan.settings.concurrent / plan.workers),
             failures=math.ceil(plan.settings.failures / plan.workers),
         )
         self._plan, self._listening, self._shared = replace(plan, settings=part), listening, shared
@@ -268,7 +268,8 @@ def _loopback(host: str) -> bool:
 
 def _bound(host: str, port: int) -> socket.socket:
     """A socket that listens."""
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # or asyncio would leave Nagle's wait on
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

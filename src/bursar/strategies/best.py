@@ -5,7 +5,9 @@
     marginals        tables over any number of columns: the residual basis (`marginals`), or tables (Laplace)
     range-marginals  the same queries per column wherever it is used, over a large domain: the residual basis
     apart            other products over more cells: each by its own optimum
-    sines            all ranges or prefix sums of a long column: the sine transform (`ranges`)
+    sines            all ranges or prefix sums of a long column, or more queries about one than a matrix can hold: the
+                     sine transform (`ranges`)
+    long column      the same with Laplace noise: cells, and extra queries over blocks of them (`long_columns`)
     nothing          queries that are zero everywhere: no strategy is needed
 
 Dense strategies are remembered by a hash of the Gram matrix.
@@ -22,17 +24,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Mode, Noise, NoiseKind
+from bursar.core.extensions.transform import LARGEST_ROWS
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
 from bursar.strategies.cells import is_disjoint, merged_mask, merged_products
 from bursar.strategies.kronecker import KroneckerStrategy, kronecker
+from bursar.strategies.long_columns import LongColumnStrategy, long_column
 from bursar.strategies.marginals import (
     MeasuredTables,
     ResidualColumn,
@@ -90,6 +94,7 @@ class Answers:
 
     variances: Callable[[], Reals]
     estimate: Callable[[Sequence[Integers]], Reals]
+    weights: Callable[[], Reals] | None = None  # of the values of all parts in each query, where they are at hand
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,7 +115,7 @@ class StrategyPlan:
     mode: Mode
     parts: tuple[StrategyPart, ...]
     ratio: float | None
-    source: KroneckerStrategy | SineStrategy | ResidualPlan | MeasuredTables | None
+    source: KroneckerStrategy | LongColumnStrategy | SineStrategy | ResidualPlan | MeasuredTables | None
     answers: Answers | None
 
     @property
@@ -152,6 +157,9 @@ SMALL_JOINT = 1024
 LONG_COLUMN = 512
 """From this many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
 
+MOST_SINE_WORK = 2**28
+"""Most queries, times cells, whose variances are worked out one by one from sines."""
+
 RESIDUAL_BITS = 29
 """Bits of the rows of a residual, shared by the columns of the largest set: squares multiply, up to 2^58."""
 
@@ -165,8 +173,8 @@ def best_strategy(
     `gap` is the relative duality gap to which dense optima are sought. With `beta` the largest error of a query but for
     that chance is to be small, not the mean square of all errors; for Laplace noise, and for queries that are not
     listed, no such strategies are known, and `beta` makes no difference.
-    Edge cases: an all-zero workload needs nothing. A product with more than 4096 merged cells in one column is
-    refused, and says so.
+    Edge cases: an all-zero workload needs nothing. A product of several columns with more than 4096 merged cells in one
+    of them is refused, and says so.
     """
     beta = None if mode is Mode.PURE else beta
     if isinstance(workload, LineWorkload):
@@ -189,6 +197,8 @@ def _power(mode: Mode) -> int:
 def _product(product: Product, mode: Mode, gap: float, beta: float | None = None) -> StrategyPlan:
     if product.rows == 0 or product.largest() == 0:
         return _nothing(mode, product.rows)
+    if len(product.masks) == 1 and not is_disjoint(product.masks[0]) and _is_long(product.masks[0]):
+        return _long(product.masks[0], mode, gap)
     factors = [mask if is_disjoint(mask) else merged_mask(mask) for mask in product.masks]
     return _kronecker("product", kronecker(factors, power=_power(mode), gap=gap, beta=beta), mode)
 
@@ -203,8 +213,50 @@ def _kronecker(kind: str, strategy: KroneckerStrategy, mode: Mode) -> StrategyPl
         parts=(StrategyPart(map=strategy.product, scale=strategy.sensitivity),),
         ratio=strategy.ratio,
         source=strategy,
-        answers=Answers(variances=lambda: strategy.variances * strategy.sensitivity**2, estimate=estimate),
+        answers=Answers(
+            variances=lambda: strategy.variances * strategy.sensitivity**2,
+            estimate=estimate,
+            weights=lambda: strategy.weights,
+        ),
     )
+
+
+def _is_long(mask: Mask) -> bool:
+    return len(mask.attrs) == 1 and len(mask.steps.breaks()) > LARGEST_DENSE
+
+
+def _long(mask: Mask, mode: Mode, gap: float) -> StrategyPlan:
+    """Queries about a column of more cells than one matrix can hold: through sines, or with extra queries (Laplace)."""
+    if mode is Mode.PURE:
+        strategy = long_column(mask)
+        masks = [strategy.single] if strategy.extra is None else [strategy.single, strategy.extra]
+        return StrategyPlan(
+            kind="long column",
+            mode=mode,
+            parts=tuple(StrategyPart(map=Product((part,)), scale=strategy.sensitivity) for part in masks),
+            ratio=None,
+            source=strategy,
+            answers=Answers(
+                variances=lambda: strategy.variances * strategy.sensitivity**2,
+                estimate=lambda values: strategy.estimate(
+                    values[0], values[1] if len(values) > 1 else np.zeros(0, np.int64)
+                ),
+            ),
+        )
+    if mask.rows * mask.steps.size > MOST_SINE_WORK:
+        raise QueryError(f"{mask.rows} queries about {mask.steps.size} cells are too many to plan together")
+    line = LineWorkload(family=RangeFamily.RANGES, column=mask.attrs[0], cells=mask.steps.size, max_rows=LARGEST_ROWS)
+    plan = _line(line, mode, gap)
+    sines = plan.source
+    assert isinstance(sines, SineStrategy)
+    steps = mask.steps
+
+    def estimate(values: Sequence[Integers]) -> Reals:
+        from_here_on = np.cumsum(sines.reconstruct(values[0])[::-1])[::-1]
+        return np.asarray(np.bincount(steps.owner, steps.jump * from_here_on[steps.at], steps.rows))
+
+    answers = Answers(variances=lambda: sines.variances(steps) * sines.sensitivity**2, estimate=estimate)
+    return replace(plan, ratio=None, answers=answers)
 
 
 def _nothing(mode: Mode, rows: int) -> StrategyPlan:
@@ -277,6 +329,9 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     seen = _per_column(nonempty)
     if seen is not None and all(_identity(mask.steps) for mask in seen.values()):
         return _stacked_tables(nonempty, seen, mode, beta)
+    groups = _shared_groups(nonempty)
+    if groups:
+        return _in_each_group(groups, nonempty, mode, gap, beta)
     if seen is not None and mode is not Mode.PURE and _joint_cells(seen) > SMALL_JOINT:
         plans = [_stacked_residuals(nonempty, seen, gap, beta), _apart(nonempty, mode, gap)]
         return min(plans, key=lambda plan: plan.variances(1.0).sum() if beta is None else plan.variances(1.0).max())
@@ -285,6 +340,94 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     except QueryError:  # too many cells for one matrix
         return _apart(nonempty, mode, gap)
     return _kronecker("joint", kronecker([merged], power=_power(mode), gap=gap, beta=beta), mode)
+
+
+def _shared_groups(products: Sequence[Product]) -> tuple[Mask, ...]:
+    """The masks that all products have, but for a factor, and whose rows share no cell: the groups of every query."""
+    units = [[_unit(mask) for mask in product.masks] for product in products]
+    shared = tuple(
+        mask
+        for mask, _ in units[0]
+        if not _total(mask.steps)
+        and is_disjoint(mask)
+        and all(any(_equal(mask, other) for other, _ in masks) for masks in units[1:])
+    )
+    return () if all(len(product.masks) == len(shared) for product in products) else shared
+
+
+def _in_each_group(
+    groups: tuple[Mask, ...], products: Sequence[Product], mode: Mode, gap: float, beta: float | None
+) -> StrategyPlan:
+    """The strategy for one group in each of them, at no higher price: nobody is in two groups.
+
+    A strategy for all groups is one for each by itself, and in one of them it fails with at most the mean of all
+    chances. So nothing is lost, and how near to the best it is holds for all groups if it does for one.
+    """
+    others = _within_a_group(products, {name for group in groups for name in group.attrs})
+    shape = [group.rows for group in groups]
+    copies = math.prod(shape)
+    plan = _stack(others, mode, gap, None if beta is None else beta / copies)
+    if plan.answers is None or not all(isinstance(part.map, Product) for part in plan.parts):
+        raise QueryError("no strategy is known for these queries in groups")
+    one_group = plan.answers
+
+    def spread(each: Reals) -> Reals:
+        """From numbers by group and query to the order of the products' rows."""
+        ends = np.cumsum([product.rows for product in others])[:-1]
+        tables = np.split(each, ends, axis=1)
+        return _joined(
+            _by_masks(table.reshape([*shape, *(mask.rows for mask in other.masks)]), (*groups, *other.masks), product)
+            for table, other, product in zip(tables, others, products, strict=True)
+        )
+
+    def estimate(values: Sequence[Integers]) -> Reals:
+        by_group = [measured.reshape(copies, -1) for measured in values]
+        return spread(np.array([one_group.estimate([part[g] for part in by_group]) for g in range(copies)]))
+
+    def weights() -> Reals:
+        assert one_group.weights is not None
+        own = one_group.weights()
+        order = spread(np.arange(float(copies * len(own))).reshape(copies, -1)).astype(np.int64)
+        return np.asarray(np.kron(np.eye(copies), own)[order])
+
+    return StrategyPlan(
+        kind=plan.kind,
+        mode=mode,
+        parts=tuple(
+            StrategyPart(map=Product((*groups, *part.map.masks)), scale=part.scale)
+            for part in plan.parts
+            if isinstance(part.map, Product)
+        ),
+        ratio=plan.ratio,
+        source=None,
+        answers=Answers(
+            variances=lambda: spread(np.tile(one_group.variances(), (copies, 1))),
+            estimate=estimate,
+            weights=None if one_group.weights is None or len(plan.parts) != 1 else weights,
+        ),
+    )
+
+
+def _within_a_group(products: Sequence[Product], grouped: set[str]) -> list[Product]:
+    """The products without the masks of the groups, whose factors stay."""
+    own_masks = [[mask for mask in product.masks if not grouped.issuperset(mask.attrs)] for product in products]
+    some = next(mask for masks in own_masks for mask in masks)
+    within: list[Product] = []
+    for product, masks in zip(products, own_masks, strict=True):
+        factor = math.prod(_unit(mask)[1] for mask in product.masks if grouped.issuperset(mask.attrs))
+        if factor > 1:
+            first, *more = masks or [Mask(some.attrs, some.sizes, Steps.total(some.steps.size))]
+            steps = Steps(first.steps.size, first.steps.starts, first.steps.at, first.steps.jump * factor)
+            masks = [Mask(first.attrs, first.sizes, steps), *more]
+        within.append(Product(tuple(masks)))
+    return within
+
+
+def _by_masks(table: Reals, masks: Sequence[Mask], product: Product) -> Reals:
+    """A table with an axis for each mask, in the order of the product's masks."""
+    place = {mask.attrs: number for number, mask in enumerate(product.masks)}
+    order = sorted(range(len(masks)), key=lambda axis: place.get(masks[axis].attrs, len(place)))
+    return np.transpose(table, order).ravel()
 
 
 def _apart(products: Sequence[Product], mode: Mode, gap: float) -> StrategyPlan:
@@ -421,6 +564,16 @@ def _total(steps: Steps) -> bool:
 
 def _identity(steps: Steps) -> bool:
     return steps.rows == steps.size and _same(steps, Steps.identity(steps.size))
+
+
+def _unit(mask: Mask) -> tuple[Mask, int]:
+    """A mask without the factor that all of its coefficients have, and that factor."""
+    steps, factor = mask.steps, int(np.gcd.reduce(mask.steps.jump, initial=0)) or 1
+    return Mask(mask.attrs, mask.sizes, Steps(steps.size, steps.starts, steps.at, steps.jump // factor)), factor
+
+
+def _equal(first: Mask, other: Mask) -> bool:
+    return first.attrs == other.attrs and _same(first.steps, other.steps)
 
 
 def _same(first: Steps, other: Steps) -> bool:

@@ -17,6 +17,9 @@ from bursar.strategies.measure import checked_gram, full_rank_root, pure_error, 
 FEWEST_BITS, MOST_BITS = 8, 24
 """Coarsest and finest grid, in shares of the sensitivity."""
 
+MANY_CELLS, FEWEST_BITS_OF_MANY = 1024, 16
+"""From so many cells on, where each trial takes a second, the first grid tried is one that is usually fine enough."""
+
 IN_SPAN = 1e-8
 """A workload is answered if in every cell less than this share of its largest column norm is left open."""
 
@@ -38,11 +41,14 @@ class IntegerStrategy:
         return Mask(tuple(attrs), tuple(sizes), Steps.dense(self.rows))
 
 
-def to_integers(strategy: ArrayLike, gram: ArrayLike, *, power: int = 2, loss: float = 1e-4) -> IntegerStrategy:
+def to_integers(
+    strategy: ArrayLike, gram: ArrayLike, *, power: int = 2, loss: float = 1e-4, before: float | None = None
+) -> IntegerStrategy:
     """A_int = round(2^k A / ||A||) on the coarsest grid, k = 8, 10, ..., 24, that loses no more than `loss` in error.
 
-    Rounding moves the row space. Where that leaves a query of the workload unanswered, as it does for a strategy of
-    less than full rank, half of the allowed loss is spent on asking for single cells.
+    For many cells k begins at 16. Rounding moves the row space. Where that leaves a query of the workload unanswered,
+    as it does for a strategy of less than full rank, half of the allowed loss is spent on asking for single cells.
+    `before` is the error of the strategy, where it is known.
     Guarantees: every query of the workload lies in the row space of the rounded rows; `norm` is that of the rounded
     rows. A strategy of whole numbers stays as it is, at no loss.
     Edge cases: a strategy that does not answer the workload, or needs a finer grid, is refused.
@@ -50,7 +56,7 @@ def to_integers(strategy: ArrayLike, gram: ArrayLike, *, power: int = 2, loss: f
     A, V = np.asarray(strategy, np.float64), checked_gram(gram)
     if A.ndim != 2 or A.shape[1] != len(V):
         raise QueryError("the strategy and the workload are over different cells")
-    before = _error(V, A, power)
+    before = _error(V, A, power) if before is None else before
     if math.isinf(before):
         raise QueryError("the strategy does not answer the workload")
     if np.array_equal(A, np.round(A)) and np.abs(A).max(initial=0.0) < 2**MOST_BITS:
@@ -59,8 +65,9 @@ def to_integers(strategy: ArrayLike, gram: ArrayLike, *, power: int = 2, loss: f
     cells = np.eye(len(V))[V.diagonal() > 0]
     share = loss / 2
     safe = np.concatenate([(1 - share) ** (1 / power) * unit, share ** (1 / power) * cells])
+    fewest = FEWEST_BITS if len(V) <= MANY_CELLS else FEWEST_BITS_OF_MANY
     for candidate in (unit, safe):
-        for bits in range(FEWEST_BITS, MOST_BITS + 1, 2):
+        for bits in range(fewest, MOST_BITS + 1, 2):
             rows = np.round(candidate * 2.0**bits).astype(np.int64)
             rows = rows[rows.any(axis=1)]
             lost = _error(V, rows.astype(np.float64), power) / before - 1

@@ -17,12 +17,17 @@ from numpy.typing import ArrayLike
 
 from bursar.arrays import Reals
 from bursar.core.queries import Mask, Product
+from bursar.strategies import low_rank
 from bursar.strategies.cells import MergedCells
 from bursar.strategies.largest_error import error_at, integer_largest_error, least_error
-from bursar.strategies.optimal import Remembered, integer_laplace, integer_optimum
+from bursar.strategies.measure import weights_on
+from bursar.strategies.optimal import GAP_OF_MANY, MANY_CELLS, Remembered, integer_laplace, integer_optimum
 
 NORM_BITS = 58
 """Largest norm of a product's column, as a power of two; the kernel's limit is two bits more."""
+
+ROUNDING_OF_WEIGHTS = 1e-13
+"""Weights below this share of the largest are zeros that rounding has moved."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,6 +70,15 @@ class KroneckerStrategy:
     def variances(self) -> Reals:
         """Of each query of the workload, in the order of its product, at noise of variance one."""
         return _outer([factor.variances for factor in self.factors])
+
+    @property
+    def weights(self) -> Reals:
+        """The workload's queries as combinations of the measured rows."""
+        result: Reals = np.ones((1, 1))
+        for factor in self.factors:
+            weights = np.eye(factor.mask.rows) if factor.weights is None else factor.weights
+            result = np.asarray(np.kron(result, weights), np.float64)
+        return result
 
     @property
     def ratio(self) -> float:
@@ -129,7 +143,8 @@ def _itself(mask: Mask, of_sum_one: bool) -> WorkloadFactor:
 
 
 def _factor(cells: MergedCells, queries: Reals, strategy: Remembered) -> WorkloadFactor:
-    weights = queries @ np.linalg.pinv(strategy.rows.astype(np.float64))
+    weights = weights_on(strategy.rows.astype(np.float64), queries)
+    weights[np.abs(weights) < ROUNDING_OF_WEIGHTS * np.abs(weights).max(initial=0.0)] = 0.0
     importance = np.ones(len(queries)) if strategy.weights is None else strategy.weights
     return WorkloadFactor(mask=cells.mask(strategy.rows), weights=weights, bound=strategy.bound, importance=importance)
 
@@ -141,8 +156,12 @@ class Finder(Protocol):
 
 
 def _finder(queries: Reals, power: int, gap: float, beta: float | None) -> Finder:
+    if queries.shape[1] > MANY_CELLS:
+        gap = max(gap, GAP_OF_MANY)
     if beta is not None:
         return partial(integer_largest_error, queries, beta=beta)
+    if power == 1 and low_rank.applies(queries):
+        return partial(low_rank.integer_low_rank, queries, gap=gap)
     return partial(integer_optimum if power == 2 else integer_laplace, queries.T @ queries, gap=gap)
 
 

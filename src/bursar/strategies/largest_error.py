@@ -17,18 +17,23 @@ from statistics import NormalDist
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from scipy.special import ndtr
 
 from bursar.arrays import Reals
 from bursar.errors import QueryError
-from bursar.strategies.measure import spectrum
+from bursar.strategies.measure import is_positive, spectrum
 from bursar.strategies.optimal import (
     CAUTIOUS_STEPS,
+    GAP_OF_MANY,
+    MANY_CELLS,
     SMALLEST_WEIGHT,
     Remembered,
     complete,
+    raised,
     recall,
     rounded,
+    solved_over_all_cells,
     weighted_bound,
 )
 from bursar.threads import one_thread
@@ -167,6 +172,42 @@ def _implicit(right: Reals) -> Reals:
     return y
 
 
+FEW_CHANGES = 1 / 16
+"""Queries that change at no more than this share of all cells are multiplied by way of their changes."""
+
+
+@dataclass(frozen=True, eq=False)
+class QueryRows:
+    """Queries W over cells, for products with large matrices: ranges are sums of two running totals each.
+
+    With D the changes from each cell to the next, W M = D times the sums of M's rows from each one on, and
+    W^T diag(q) W are the running totals of D^T diag(q) D in both directions.
+    """
+
+    rows: Reals
+    changes: scipy.sparse.csr_array | None
+
+    @staticmethod
+    def of(rows: Reals) -> QueryRows:
+        changes = np.diff(rows, prepend=0.0, axis=1)
+        few = np.count_nonzero(changes) <= FEW_CHANGES * changes.size
+        return QueryRows(rows, scipy.sparse.csr_array(changes) if few else None)
+
+    def times(self, matrix: Reals) -> Reals:
+        """W M."""
+        if self.changes is None:
+            return self.rows @ matrix
+        return np.asarray(self.changes @ np.cumsum(matrix[::-1], axis=0)[::-1])
+
+    def gram(self, weights: Reals) -> Reals:
+        """W^T diag(weights) W."""
+        if self.changes is None:
+            return np.asarray(self.rows.T @ (weights[:, None] * self.rows))
+        weighted = self.changes.multiply(weights[:, None]).tocsr()
+        both = np.asarray((self.changes.T @ weighted).toarray(), np.float64)
+        return np.asarray(both.cumsum(axis=0).cumsum(axis=1))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LargestErrorOptimum:
     """A strategy of sensitivity one, its largest error but for a chance of beta, and what no such error is below.
@@ -193,15 +234,18 @@ def largest_error_optimum(queries: Reals, *, beta: float, gap: float = 4e-3) -> 
     Edge cases: after the most steps the best so far is returned, with its bound. Queries are over merged cells, so that
     every cell is in one of them.
     """
-    values, vectors = spectrum(queries.T @ queries)
-    full = len(values) == queries.shape[1]
-    basis = None if full else (np.sqrt(values)[:, None] * vectors.T, queries @ (vectors / np.sqrt(values)))
+    cells = queries.shape[1]
+    gap = gap if cells <= MANY_CELLS else max(gap, GAP_OF_MANY)
+    listed = QueryRows.of(queries)
+    V = listed.gram(np.ones(len(queries)))
+    full = solved_over_all_cells(int(is_positive(scipy.linalg.eigvalsh(V, check_finite=False)).sum()), cells)
+    basis = None if full else _row_space(queries, V)
     weights = QueryWeights.even(queries, beta)
-    v = np.ones(queries.shape[1])
+    v = np.ones(cells)
     least, bound, steps, stalled = math.inf, 0.0, 0, 0
     most_steps = MOST_FULL_STEPS if full else MOST_STEPS
     while steps < most_steps and stalled < STALLED_STEPS and least**2 > (1 + gap) * bound**2:
-        now = _full_rank(queries, weights.shares, v) if basis is None else _low_rank(*basis, weights.shares, v)
+        now = _full_rank(listed, weights.shares, v, gap) if basis is None else _low_rank(*basis, weights.shares, v)
         steps += 1
         proved = weights.least_error(now.mean)
         if proved > bound:
@@ -227,18 +271,25 @@ class _Iterate:
     mean: float
 
 
-def _full_rank(queries: Reals, weights: Reals, v: Reals) -> _Iterate:
+def _full_rank(queries: QueryRows, weights: Reals, v: Reals, gap: float) -> _Iterate:
     """X = D^-1/2 (D^1/2 V D^1/2)^1/2 D^-1/2, V = W^T diag(q) W: over its largest diagonal element, and S X S."""
     root = np.sqrt(v)
-    scaled = queries * root
-    values, U = scipy.linalg.eigh(scaled.T @ (weights[:, None] * scaled), driver="evd", check_finite=False)
-    roots = np.sqrt(np.maximum(values, values[-1] * SMALLEST_WEIGHT**2))
+    values, U = scipy.linalg.eigh(queries.gram(weights) * np.outer(root, root), driver="evd", check_finite=False)
+    roots = np.sqrt(raised(values, gap))
     rows = np.sqrt(roots)[:, None] * (U.T / root)
     diagonal = np.einsum("ij,ij->j", rows, rows)
     size, most = np.sqrt(diagonal), float(diagonal.max())
-    variances, of_unit_diagonal = (np.square(W @ U) @ (1 / roots) for W in (scaled, scaled * size))
+    variances, of_unit_diagonal = (
+        np.square(queries.times(scale[:, None] * U)) @ (1 / roots) for scale in (root, root * size)
+    )
     strategies = ((rows / math.sqrt(most), most * variances), (rows / size, of_unit_diagonal))
     return _Iterate(strategies=strategies, diagonal=diagonal, mean=weighted_bound(values, v))
+
+
+def _row_space(queries: Reals, V: Reals) -> tuple[Reals, Reals]:
+    """F of few rows and C of orthonormal columns with W = C F."""
+    values, vectors = spectrum(V)
+    return np.sqrt(values)[:, None] * vectors.T, queries @ (vectors / np.sqrt(values))
 
 
 def _low_rank(basis: Reals, parts: Reals, weights: Reals, v: Reals) -> _Iterate:

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bursar.arrays import Reals
 from bursar.errors import QueryError
@@ -61,8 +61,13 @@ def checked_gram(gram: ArrayLike) -> Reals:
 def spectrum(gram: Reals) -> tuple[Reals, Reals]:
     """The nonzero eigenvalues of a positive semidefinite matrix and their eigenvectors, as columns."""
     values, vectors = scipy.linalg.eigh(gram, driver="evd", check_finite=False)
-    positive = values > len(values) * ROUNDING * max(values[-1], 0.0)
+    positive = is_positive(values)
     return values[positive], vectors[:, positive]
+
+
+def is_positive(values: Reals) -> NDArray[np.bool_]:
+    """Which eigenvalues, in increasing order, are more than rounding."""
+    return np.asarray(values > len(values) * ROUNDING * max(values[-1], 0.0))
 
 
 def full_rank_root(X: Reals) -> Reals | None:
@@ -75,9 +80,18 @@ def full_rank_root(X: Reals) -> Reals | None:
     return None if pivots.min() <= len(X) * 100 * ROUNDING * pivots.max() else L
 
 
+def weights_on(rows: Reals, queries: Reals) -> Reals:
+    """Queries as combinations of rows, W A^+: how least squares weighs noise of equal variance."""
+    root = full_rank_root(rows.T @ rows)
+    if root is None:
+        return np.asarray(queries @ np.linalg.pinv(rows))
+    return np.asarray((rows @ scipy.linalg.cho_solve((root, True), queries.T, check_finite=False)).T)
+
+
 def sensitivity(strategy: ArrayLike, power: int = 2) -> float:
     """||A||_2, the largest L2 norm of a column (Eigen-Design, Prop. 1); the largest L1 norm for power 1."""
-    sums = (np.abs(np.asarray(strategy, np.float64)) ** power).sum(axis=0)
+    A = np.asarray(strategy, np.float64)
+    sums = np.abs(A).sum(axis=0) if power == 1 else np.einsum("ij,ij->j", A, A)
     return math.pow(float(sums.max(initial=0.0)), 1 / power)
 
 
@@ -116,8 +130,9 @@ def pure_error(gram: ArrayLike, strategy: ArrayLike) -> float:
 
 def svd_bound(gram: ArrayLike) -> float:
     """(sqrt s_1 + ... + sqrt s_n) / sqrt n, s the eigenvalues of V: no strategy has a smaller `rms_error` (Thm. 2)."""
-    values, _ = spectrum(checked_gram(gram))
-    return float(np.sqrt(values).sum()) / math.sqrt(len(np.asarray(gram)))
+    V = checked_gram(gram)
+    values = scipy.linalg.eigvalsh(V, check_finite=False)
+    return float(np.sqrt(values[is_positive(values)]).sum()) / math.sqrt(len(V))
 
 
 def ratio(gram: ArrayLike, strategy: ArrayLike) -> float:

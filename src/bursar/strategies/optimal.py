@@ -4,8 +4,8 @@ min tr(V X^-1) over X with diag X <= 1, X = A^T A. Its dual is max over v >= 0 o
 with D = diag v; v = 1 gives exactly the singular value bound (Eigen-Design, Thm. 2), and every v gives a bound.
 
 For pure epsilon-differential privacy the sensitivity is the largest L1 norm of a column, which A^T A does not
-determine (Eigen-Design, Sec. 3.5), so strategies are sought within a family. The p-identity family is that of McKenna
-et al. (HDMM); trees with weighted levels (`hierarchical.tree` with power 1) are better for large n.
+determine (Eigen-Design, Sec. 3.5), so strategies are sought within families: `p_identity`, and trees with weighted
+levels (`hierarchical.tree` with power 1).
 """
 
 from __future__ import annotations
@@ -24,85 +24,36 @@ from numpy.typing import ArrayLike, NDArray
 from bursar.arrays import Reals
 from bursar.errors import QueryError
 from bursar.strategies.cells import merge_gram
-from bursar.strategies.hierarchical import identity, tree
+from bursar.strategies.hierarchical import best_tree, identity, tree
 from bursar.strategies.integers import spans, to_integers
-from bursar.strategies.measure import ROUNDING, checked_gram, pure_error, rms_error, spectrum, svd_bound
+from bursar.strategies.measure import ROUNDING, checked_gram, is_positive, pure_error, rms_error, svd_bound
+from bursar.strategies.p_identity import BlockGram, block_width, overlapping_nodes, p_identity, with_identity
 from bursar.threads import one_thread
 
 FEW_CELLS = 16
 """Up to here the identity is as good as anything."""
 
-CELLS_PER_QUERY = 16
-"""How many cells there are for each extra query, unless told otherwise."""
+MOST_SOUGHT_FREELY = 1024
+"""Most cells for which extra queries are sought from a start without a pattern; the search grows with the cube."""
 
-MOST_CELLS = 1024
-"""Most cells for which extra queries are sought; their number of unknowns grows with the square."""
-
-SEARCH_STEPS = 300
-
-
-def p_identity(gram: ArrayLike, *, extra: int | None = None) -> Reals:
-    """A = [I; T] diag(1 / (1 + column sums of T)), T >= 0 with `extra` rows, of locally least tr(V (A^T A)^-1).
-
-    Guarantees: every column has L1 norm one; the error is at most that of the identity.
-    Edge cases: no extra query gives the identity.
-    """
-    V = checked_gram(gram)
-    n = len(V)
-    p = n // CELLS_PER_QUERY if extra is None else extra
-    if p < 0:
-        raise QueryError("the number of extra queries is not negative")
-    if p == 0 or not V.any():
-        return identity(n)
-    from scipy.optimize import minimize  # only here, and slow to import
-
-    scale = float(np.trace(V))
-    minimum = minimize(
-        _trace,
-        _start(p, n),
-        args=(V / scale, p),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * (p * n),
-        options={"maxiter": SEARCH_STEPS},
-    )
-    T = minimum.x.reshape(p, n)
-    strategy = np.concatenate([np.eye(n), T]) / (1 + T.sum(axis=0))
-    return strategy if minimum.fun <= 1 else identity(n)
+BRANCHINGS = (2, 4, 8, 16)
 
 
 def for_laplace(gram: ArrayLike) -> Reals:
-    """The best of the identity, trees with 2 to 16 children and weighted levels, and, where it is small, p-identity."""
+    """The best of the identity, trees with weighted levels, and the identity with extra queries (`p_identity`)."""
     V = checked_gram(gram)
-    strategies = [identity(len(V))]
-    if len(V) > FEW_CELLS:
-        strategies += [tree(V, branching=k, power=1) for k in (2, 4, 8, 16)]
-        if len(V) <= MOST_CELLS:
-            strategies.append(p_identity(V))
-    return min(strategies, key=lambda strategy: pure_error(V, strategy))
-
-
-def _trace(unknowns: Reals, V: Reals, p: int) -> tuple[float, Reals]:
-    """tr(V (A^T A)^-1) and its gradient in T.
-
-    With s = 1 + column sums, Y = diag(s) V diag(s) and G = (I + T^T T)^-1 = I - T^T (I + T T^T)^-1 T, the trace is
-    tr(Y G); its gradient is -2 T G Y G through G, and 2 (s_j sum over i of s_i V_ij G_ij) / s_j through s.
-    """
-    T = unknowns.reshape(p, -1)
-    s = 1 + T.sum(axis=0)
-    Y = V * np.outer(s, s)
-    R = np.linalg.solve(np.eye(p) + T @ T.T, T)  # T G
-    G = np.eye(T.shape[1]) - T.T @ R
-    YG = Y * G
-    RY = R @ Y
-    gradient = 2 * YG.sum(axis=0) / s - 2 * (RY - (RY @ T.T) @ R)
-    return float(YG.sum()), gradient.ravel()
-
-
-def _start(p: int, n: int) -> Reals:
-    """Numbers in [0, 1) without a pattern, the same every time: the fractional parts of i^2 times the golden ratio."""
-    numbers = np.arange(1, p * n + 1, dtype=np.float64)
-    return np.asarray(np.modf(np.square(numbers % 65521) * ((1 + np.sqrt(5)) / 2))[0])
+    cells = len(V)
+    if cells <= FEW_CELLS:
+        return identity(cells)
+    if cells <= MOST_SOUGHT_FREELY:
+        strategies = [identity(cells), *(tree(V, branching=k, power=1) for k in BRANCHINGS), p_identity(V)]
+        return min(strategies, key=lambda strategy: pure_error(V, strategy))
+    width = block_width(cells)
+    blocks = BlockGram.of(V, width)
+    T = overlapping_nodes(blocks)
+    strategies = [with_identity(T, width, cells), best_tree(V, branchings=BRANCHINGS, power=1)]
+    errors = [math.sqrt(blocks.trace(T)[0]), pure_error(V, strategies[1])]
+    return strategies[int(np.argmin(errors))]
 
 
 SMALLEST_WEIGHT = 1e-12
@@ -114,6 +65,13 @@ CAUTIOUS_STEPS = 4
 
 MOST_STEPS, MOST_FULL_STEPS = 500, 60
 """Steps for workloads of low rank, which are cheap, and of full rank, an eigendecomposition over all cells each."""
+
+
+MANY_CELLS, GAP_OF_MANY = 1024, 1e-2
+"""From so many cells on, strategies are sought to this gap of the squared error at most: one per cent of rho."""
+
+NEARLY_FULL = 0.75
+"""With many cells, a workload whose rank is this share of them, or more, is solved over all cells: in fewer steps."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,7 +95,7 @@ class _Iterate:
 
     rows: Reals
     inverse: Reals | None  # of B, where V has full rank
-    trace: float  # tr(V X^+) = tr (D^1/2 V D^1/2)^1/2
+    trace: float  # tr(V X^+) = tr (D^1/2 V D^1/2)^1/2, or a little more
     bound: float
 
     @property
@@ -155,7 +113,8 @@ def optimum(gram: ArrayLike, *, gap: float = 1e-3, most_steps: int | None = None
     dividing by the largest diagonal element and completing columns (Program 2, steps 4 and 5).
     Guarantees: `bound <= error of every strategy`, whatever the number of steps; `error` is that of `strategy`.
     Edge cases: an all-zero workload has the strategy without rows and error 0. A workload of low rank is solved in
-    its own row space, in time that falls with the rank. After `most_steps` the best so far is returned, with its gap.
+    its own row space, in time that falls with the rank, unless there are many cells and hardly fewer dimensions. After
+    `most_steps` the best so far is returned, with its gap.
     """
     merging = merge_gram(gram)
     if merging.cells == 0:
@@ -169,21 +128,22 @@ def optimum(gram: ArrayLike, *, gap: float = 1e-3, most_steps: int | None = None
 
 
 def _solve(V: Reals, gap: float, most_steps: int | None) -> Optimum:
-    values, vectors = spectrum(V)
-    full = len(values) == len(V)
+    values, vectors = scipy.linalg.eigh(V, driver="evd", check_finite=False)
+    positive = is_positive(values)
+    full = solved_over_all_cells(int(positive.sum()), len(V))
     most = most_steps if most_steps is not None else MOST_FULL_STEPS if full else MOST_STEPS
-    factor = np.sqrt(values)[:, None] * vectors.T  # V = F^T F
+    factor = np.sqrt(values[positive])[:, None] * vectors[:, positive].T  # V = F^T F
     v = np.ones(len(V))
     bound, least, best, steps = 0.0, math.inf, factor, 0
     while steps < most and least > (1 + gap) * bound:
         if not full:
             now = _low_rank(factor, v)
         elif steps == 0:
-            now = _full_rank(values, vectors, v)
+            now = _full_rank(values, vectors, v, gap)
         else:
             root = np.sqrt(v)
             values, vectors = scipy.linalg.eigh(V * np.outer(root, root), driver="evd", check_finite=False)
-            now = _full_rank(values, vectors, v)
+            now = _full_rank(values, vectors, v, gap)
         steps += 1
         bound = max(bound, now.bound)
         diagonal = now.diagonal
@@ -208,9 +168,26 @@ def _feasible(V: Reals, now: _Iterate, diagonal: Reals) -> list[tuple[Reals, flo
     return strategies
 
 
-def _full_rank(values: Reals, vectors: Reals, v: Reals) -> _Iterate:
+def solved_over_all_cells(rank: int, cells: int) -> bool:
+    """Whether a strategy is sought over all cells, rather than in the row space of the workload."""
+    return rank == cells or (cells > MANY_CELLS and rank >= NEARLY_FULL * cells)
+
+
+def raised(values: Reals, gap: float) -> Reals:
+    """Eigenvalues of D^1/2 V D^1/2, in increasing order, none of them zero.
+
+    Directions that no query looks at get a little, so that X can be scaled to unit diagonal: together a quarter of the
+    gap of tr X^1/2, which is what is lost.
+    """
+    positive = is_positive(values)
+    missing = len(values) - int(positive.sum())
+    least = (gap / 4 * float(np.sqrt(values[positive]).sum()) / missing) ** 2 if missing else 0.0
+    return np.maximum(values, max(least, values[-1] * SMALLEST_WEIGHT**2))
+
+
+def _full_rank(values: Reals, vectors: Reals, v: Reals, gap: float) -> _Iterate:
     """From the eigenvalues and eigenvectors of D^1/2 V D^1/2."""
-    root = np.sqrt(np.maximum(values, values[-1] * SMALLEST_WEIGHT**2))
+    root = np.sqrt(raised(values, gap))
     rows = np.sqrt(root)[:, None] * (vectors.T / np.sqrt(v))
     inverse = (vectors * np.sqrt(v)[:, None]) / np.sqrt(root)
     return _Iterate(rows=rows, inverse=inverse, trace=float(root.sum()), bound=weighted_bound(values, v))
@@ -280,7 +257,7 @@ def integer_optimum(V: Reals, *, gap: float, bits: int | None = None, loss: floa
 
     def make() -> Remembered:
         best = optimum(V, gap=gap)
-        return rounded(best.strategy, V, power=2, bits=bits, loss=loss, bound=best.bound)
+        return rounded(best.strategy, V, power=2, bits=bits, loss=loss, bound=best.bound, before=best.error)
 
     return recall(make, V, 2, gap, bits, loss)
 
@@ -306,12 +283,13 @@ def rounded(
     loss: float,
     bound: float,
     weights: Reals | None = None,
+    before: float | None = None,
 ) -> Remembered:
     """A strategy in whole numbers, on a grid of at most 2^bits where `bits` is given.
 
     Edge cases: refused where the rounded rows do not answer the workload.
     """
-    whole = to_integers(strategy, V, power=power, loss=loss)
+    whole = to_integers(strategy, V, power=power, loss=loss, before=before)
     if bits is None or whole.bits <= bits:
         return Remembered(rows=whole.rows, bits=whole.bits, loss=whole.loss, bound=bound, weights=weights)
     rows = np.rint(whole.rows * 2.0 ** (bits - whole.bits)).astype(np.int64)

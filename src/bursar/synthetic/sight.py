@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 class TableSight:
     """Which records an analyst may use, and the synthetic table of the last run."""
 
-    def __init__(self, config: Config, ledger: Ledger, analyst: str) -> None:
-        self._config, self._ledger, self._analyst = config, ledger, analyst
+    def __init__(
+        self, config: Config, ledger: Ledger, analyst: str, records: Callable[[int], Sequence[Record]]
+    ) -> None:
+        """`records` looks at the ledger's log."""
+        self._config, self._ledger, self._analyst, self._records = config, ledger, analyst, records
         self._shelf: TableView | None = None
 
     def synthetic_rows(self) -> SyntheticRows | None:
@@ -63,8 +66,8 @@ class TableSight:
     def visible(self, after: int) -> Sequence[Record]:
         """The log as far as the asker may use it."""
         if self._config.analysts.policy == "shared" or self._analyst == OWNER:
-            return self._ledger.records(after)
-        return own_records(self._ledger.records, self._analyst)(after)
+            return self._records(after)
+        return own_records(self._records, self._analyst)(after)
 
     @property
     def asker(self) -> str | None:

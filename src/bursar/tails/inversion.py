@@ -289,6 +289,8 @@ def near_threshold(scales: Reals, kind: NoiseKind, beta: float) -> float:
     rows = scales[scales.max(axis=1, initial=0.0) > 0]
     if not len(rows):
         return 0.0
+    rows = -np.sort(-rows, axis=1)
+    rows = rows[:, rows.any(axis=0)]  # each row may add up few of very many draws
     spread = math.sqrt(float(np.square(rows).sum(axis=1).max()) * (1 if kind is NoiseKind.GAUSSIAN else 2))
     t = -NormalDist().inv_cdf(min(beta, 1.0) / 2) * spread  # as if the widest row were alone, and normal
     t = max(t, NORMAL_BELOW * spread)

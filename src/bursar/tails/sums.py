@@ -209,29 +209,40 @@ class _Rows:
             if near is not None and beside <= REMAINDER_SHARE_OF_WIDTH * outer:
                 width = _sum_width(near.whole, self.noises, (1.0 - REMAINDER_SHARE_OF_TAIL) * beta)
                 return min(outer, math.nextafter(width + beside, math.inf))
-        return _sum_width(weights, self.noises, beta)
+        return _sum_width(weights, self.noises, beta, outer)
 
 
 def _sum_tail(weights: Reals, noises: Noises, alpha: float) -> float:
     """The tightest bound on Pr[|S| > alpha] for one sum with a weight that is not zero."""
-    terms = _terms(weights, noises)
-    return (_tail_of if len(terms) <= REMEMBERED_TERMS else _tail_of.__wrapped__)(terms, alpha)
+    terms = _few_terms(weights, noises)
+    return _inverted(_alone(weights, noises), alpha) if terms is None else _tail_of(terms, alpha)
 
 
-def _sum_width(weights: Reals, noises: Noises, beta: float) -> float:
-    """The least h, or a little more, with Pr[|S| > h] <= beta, for one sum with a weight that is not zero."""
-    terms = _terms(weights, noises)
-    return (_width_of if len(terms) <= REMEMBERED_TERMS else _width_of.__wrapped__)(terms, beta)
+def _sum_width(weights: Reals, noises: Noises, beta: float, outer: float | None = None) -> float:
+    """The least h, or a little more, with Pr[|S| > h] <= beta, for one sum with a weight that is not zero.
+
+    `outer` is Chernoff's, where it is known.
+    """
+    terms = _few_terms(weights, noises)
+    return _inverted_width(_alone(weights, noises), beta, outer) if terms is None else _width_of(terms, beta)
+
+
+def _alone(weights: Reals, noises: Noises) -> Sums:
+    return Sums.of(weights[None, :], noises).row(0)
 
 
 SumTerms = tuple[tuple[float, Noise, int], ...]
 """A sum: weights, none of them zero, each with the noise that it weighs and the number of such terms."""
 
 
-def _terms(weights: Reals, noises: Noises) -> SumTerms:
+def _few_terms(weights: Reals, noises: Noises) -> SumTerms | None:
+    """The terms of a sum whose bounds are worth remembering; None where it has too many kinds of them."""
     present = np.flatnonzero(weights)
+    if len(present) > REMEMBERED_TERMS and len(np.unique(weights[present])) > REMEMBERED_TERMS:
+        return None
     counts = Counter(zip(weights[present].tolist(), noises.which[present].tolist(), strict=True))
-    return tuple((weight, noises.kinds.noises[kind], count) for (weight, kind), count in counts.items())
+    terms = ((weight, noises.kinds.noises[kind], count) for (weight, kind), count in counts.items())
+    return tuple(terms) if len(counts) <= REMEMBERED_TERMS else None
 
 
 @lru_cache(maxsize=REMEMBERED_SUMS)
@@ -239,7 +250,11 @@ def _tail_of(terms: SumTerms, alpha: float) -> float:
     weight, noise, count = terms[0]
     if len(terms) == count == 1:
         return beyond(noise, steps(alpha, weight))
-    return Inversion.of(_row(terms), alpha).upper(alpha)
+    return _inverted(_row(terms), alpha)
+
+
+def _inverted(row: Sums, alpha: float) -> float:
+    return Inversion.of(row, alpha).upper(alpha)
 
 
 @lru_cache(maxsize=REMEMBERED_SUMS)
@@ -247,8 +262,11 @@ def _width_of(terms: SumTerms, beta: float) -> float:
     weight, noise, count = terms[0]
     if len(terms) == count == 1:
         return _multiple(int(half_width(noise, beta)), weight)
-    row = _row(terms)
-    outer = float(chernoff_width(row, beta)[0])
+    return _inverted_width(_row(terms), beta)
+
+
+def _inverted_width(row: Sums, beta: float, outer: float | None = None) -> float:
+    outer = float(chernoff_width(row, beta)[0]) if outer is None else outer
     made_for, covers = math.inf, outer
     while 1e-6 * outer < covers < 0.7 * made_for:
         made_for, fails = covers, 0.0

@@ -53,13 +53,29 @@ def test_what_independent_analysts_get_does_not_depend_on_others() -> None:
     assert found == before
 
 
+def test_what_explain_calls_taken_is_what_the_question_then_takes() -> None:
+    """The cap is part of EXPLAIN: without it the first range would be put together from nodes."""
+    people = Collective(settings_of(HALVES, policy="independent"), epsilon=10.0)
+    ana, sources = people.engines["ana"], []
+    for ages in ((1, 3), (1, 5), (3, 6), (0, 2), (2, 5)):
+        sql = "SELECT COUNT(*) FROM people WHERE age BETWEEN {} AND {}".format(*ages)
+        shown = ana.explain(sql, within=50)
+        (taken,) = (line for place, line in enumerate(shown.offers) if place == shown.chosen)
+        answer = ana.query(sql, within=50)
+        assert (taken.proposer, taken.price) == (answer.source, answer.charge)
+        sources.append(answer.source)
+    assert sources[0] == "direct"
+
+
 def test_seeded_cache_refuses_the_simultaneous_contract() -> None:
     people = Collective(settings_of(HALVES))
     family = Family(domain=LINE, sets=(("age",),))
     preset = presets.under(family, presets.default, LINE)
     owner = people.owner
     mode, kernel, ledger = owner.config.budget.mode, owner.kernel, owner.ledger
-    parts = PlannerParts(domain=LINE, mode=mode, preset=preset, prices=kernel, ledger=ledger, analyst="ana")
+    parts = PlannerParts(
+        domain=LINE, mode=mode, preset=preset, prices=kernel, ledger=ledger, records=ledger.records, analyst="ana"
+    )
     with pytest.raises(ConfigError, match="simultaneous"):
         owner.engine.policy.planner(parts)
 
@@ -79,10 +95,11 @@ def test_explain_never_tells_what_others_have_asked() -> None:
     people = Collective(settings_of(HALVES, policy="shared"))
     for mask in (0b0001, 0b0110, 0b1011):
         people.ask("ana", mask, ERROR)
-    shown = str(people.engines["bob"].explain("SELECT COUNT(*) FROM people WHERE age < 3", within=ERROR / 2))
+    sql = "SELECT COUNT(*) FROM people WHERE age < 3"
+    shown = str(people.engines["bob"].explain(sql, within=ERROR / 2, horizon="many"))
     assert "rent" not in shown
     assert "answers many questions at once" in shown
     bare = Collective(replace(settings_of(HALVES, policy="shared"), shares=AnalystSettings().shares))
     for ages in ("0", "1, 2", "0, 1, 3"):
         bare.owner.query(f"SELECT COUNT(*) FROM people WHERE age IN ({ages})", within=3 * ERROR)
-    assert "rent so far" in str(bare.owner.explain("SELECT COUNT(*) FROM people WHERE age < 3", within=ERROR))
+    assert "rent so far" in str(bare.owner.explain(sql, within=ERROR, horizon="many"))

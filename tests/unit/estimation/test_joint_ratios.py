@@ -10,7 +10,7 @@ import pytest
 from bursar.core.accounting import Noise, NoiseKind
 from bursar.estimation.derived import Combination, Ratio
 from bursar.estimation.estimate import IndependentRows, WeightedRows
-from bursar.estimation.joint_ratios import JointRows, joint_ends
+from bursar.estimation.joint_ratios import JointRows, ratio_ends
 from bursar.tails import covering_half_widths, half_widths, tail
 
 NOISE = Noise(kind=NoiseKind.LAPLACE, scale=20.0)
@@ -30,7 +30,7 @@ def share(*, lowest: float = -math.inf, highest: float = math.inf) -> Ratio:
 
 def ends(ratio: Ratio, above: float, below: float, law: IndependentRows | WeightedRows) -> tuple[float, float]:
     rows = JointRows(law, np.array([[0, 1]]), np.ones(3))
-    low, high = joint_ends(ratio, np.array([[above, below]]), rows, 0.05)
+    low, high = ratio_ends(ratio, np.array([[above, below]]), rows, 0.05)
     return float(low[0]), float(high[0])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -63,6 +63,20 @@ def test_a_price_as_goal_buys_the_least_error() -> None:
     goal = Goal(kind=GoalKind.SPEND, amount=1)
     coarse, fine = offer("coarse", 0, 9.0), offer("fine", 7, 2.0)
     assert best([coarse, fine], goal) is fine
+
+
+def test_credit_for_rows_ends_where_as_many_cost_less(request_and_views: tuple[PlanningRequest, Views]) -> None:
+    nodes = replace(offer("nodes", 9, 1.0), credit=9, rows_for_later=4, buys=4)
+    for rows, taken in ((4, "strategy"), (3, "nodes")):
+        preset = Preset("p", (Fixed("a", [nodes]), Fixed("b", [replace(offer("strategy", 5, 1.0), buys=rows)])))
+        chosen = choose(preset, *request_and_views)
+        assert chosen is not None
+        assert chosen.proposer == taken
+        explained = explain(preset, *request_and_views)
+        assert explained.chosen is not None
+        assert explained.offers[explained.chosen].proposer == taken
+        assert (explained.offers[0].bid == explained.offers[0].price) == (taken == "strategy")
+        assert ("nodes costs" in explained.why) == (taken == "nodes")
 
 
 def test_nothing_that_meets_the_goal(request_and_views: tuple[PlanningRequest, Views]) -> None:

@@ -55,6 +55,24 @@ def test_a_goal_on_the_error_is_planned_for_the_largest_error(
     assert all(twin.bid > 1.15 * offer.bid for twin in Strategy().offers(request, views))
 
 
+@pytest.mark.parametrize(
+    ("sql", "share"),
+    [
+        ("SELECT AVG(age) FROM people", 0.72),
+        ("SELECT sex, AVG(age) FROM people GROUP BY sex", 0.68),
+        ("SELECT sex, COUNT(*), AVG(age) FROM people GROUP BY sex", 0.68),
+        ("SELECT STDDEV(age) FROM people", 0.56),
+    ],
+)
+def test_with_laplace_noise_moments_are_mixed(sql: str, share: float) -> None:
+    db = engine(settings=config(budget=Budget.of(epsilon=900.0)))
+    request = db.engine.prepare(sql, Wanted(within=50), None)
+    (offer,) = Strategy().offers(request, db.engine.planner.views())
+    (direct,) = Direct().offers(request, db.engine.planner.views())
+    assert meets(offer.law, request.goal)
+    assert offer.price.at_most <= share * direct.price.at_most
+
+
 def test_goals_on_the_mean_square_keep_the_total() -> None:
     db = engine(settings=config(budget=Budget.of(rho=900.0)))
     request = db.engine.prepare(f"{PARTS} FROM people", Wanted(rmse=20), None)

@@ -10,7 +10,7 @@ import pytest
 from bursar.core.accounting import Mode
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import QueryError
-from bursar.strategies import best
+from bursar.strategies import best, p_identity
 from bursar.strategies import optimal as memory
 from bursar.strategies.best import LineWorkload, Marginals, StrategyPlan, best_strategy
 from bursar.strategies.marginals import ResidualPlan
@@ -34,6 +34,8 @@ DOMAIN = domain_of(a=5, b=4, c=6)
 A, B, C = all_ranges("a", 5), all_ranges("b", 4), all_ranges("c", 6)
 EVERYBODY = Mask(("b",), (4,), Steps.total(4))
 DIAGONAL = Mask(("a", "b"), (5, 4), Steps.dense(np.eye(5, 4, dtype=int).reshape(1, -1)))
+SUM = Mask(("c",), (6,), Steps.dense(np.arange(-2, 4).reshape(1, -1)))
+THRICE = Mask(("b",), (4,), Steps.dense(3 * np.eye(4, dtype=int)))
 ZERO = Mask(("a",), (5,), Steps.dense(np.zeros((2, 5), int)))
 
 WORKLOADS: dict[str, tuple[str, LinearMap]] = {
@@ -47,6 +49,10 @@ WORKLOADS: dict[str, tuple[str, LinearMap]] = {
     "range tables": ("joint", Stack((Product((A, B)), Product((C, B))))),
     "ranges and values": ("joint", Stack((Product((A,)), Product((values("a", 5),))))),
     "of less than full rank": ("joint", Stack((Product((A.take([0, 3]),)), Product((A.take([7]), C.take([4])))))),
+    "sums in groups": (
+        "joint",
+        Stack((Product((SUM, values("b", 4))), Product((THRICE,)), Product((values("b", 4), A.take([2, 7]), SUM)))),
+    ),
     "zeros": ("nothing", Product((ZERO,))),
     "zeros twice": ("nothing", Stack((Product((ZERO,)), Product((ZERO, B))))),
 }
@@ -84,6 +90,21 @@ def test_every_kind_against_dense_matrices(name: str, mode: Mode) -> None:
     assert over >= 1 - 1e-9
     if plan.ratio is not None:
         assert 1 - 1e-9 <= plan.ratio <= over + 1e-6  # the certified bound is at least the singular value bound
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+def test_groups_that_all_queries_share_lose_nothing(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planned for one group, a strategy is as good as one for all groups at once; and its weights are at hand."""
+    workload = WORKLOADS["sums in groups"][1]
+    plan = best_strategy(workload, mode)
+    exact_estimates(plan, workload)
+    assert plan.answers is not None
+    assert plan.answers.weights is not None
+    (part,) = plan.parts
+    assert np.allclose(plan.answers.weights() @ matrix(part.map, DOMAIN), matrix(workload, DOMAIN), atol=1e-9)
+    monkeypatch.setattr(best, "_shared_groups", lambda products: ())
+    at_once = best_strategy(workload, mode)
+    assert plan.variances(1.0).sum() <= 1.002 * at_once.variances(1.0).sum()
 
 
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
@@ -193,8 +214,8 @@ def test_a_strategy_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 TOO_LARGE: dict[str, tuple[LinearMap | LineWorkload, Mode]] = {
-    "many cells": (
-        Product((Mask(("a",), (5001,), Steps.ranges(np.arange(5000), np.arange(2, 5002), 5001)),)),
+    "many cells beside another column": (
+        Product((Mask(("a",), (5001,), Steps.ranges(np.arange(5000), np.arange(2, 5002), 5001)), all_ranges("b", 4))),
         Mode.CONCENTRATED,
     ),
     "a long column under Laplace": (
@@ -209,6 +230,32 @@ def test_what_is_too_large_is_refused_in_words(name: str) -> None:
     workload, mode = TOO_LARGE[name]
     with pytest.raises(QueryError, match=r"are possible|computed for|too many"):
         best_strategy(workload, mode)
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+def test_many_cells_of_one_column_are_planned_without_a_matrix(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of two cells, some that no query looks at, a weighted query: all as dense linear algebra has it."""
+    monkeypatch.setattr(best, "LARGEST_DENSE", 20)
+    monkeypatch.setattr(best, "LONG_COLUMN", 20)
+    monkeypatch.setattr(p_identity, "MOST_BLOCKS", 64)
+    domain = domain_of(a=150)
+    ends = np.sort(np.random.default_rng(3).integers(0, 140, (200, 2)), axis=1)
+    ranges = Steps.ranges(ends[:, 0], ends[:, 1] + 1, 150).at_cells(np.arange(150))
+    workload = Product((Mask(("a",), (150,), Steps.dense(np.concatenate([ranges, 3 * ranges[:1] - 2 * ranges[1:2]]))),))
+    plan = best_strategy(workload, mode)
+    assert plan.kind == ("long column" if mode is Mode.PURE else "sines")
+    assert plan.answers is not None
+    counts = Table(domain, np.random.default_rng(0).integers(0, 100, 150))
+    assert np.allclose(
+        plan.answers.estimate([part.map.apply(counts) for part in plan.parts]), workload.apply(counts), atol=1e-3
+    )
+    if mode is Mode.PURE:
+        least = 2 * least_squares_variances(workload, plan.parts, domain)
+        assert np.allclose(plan.variances(1.0), least, rtol=1e-6)
+        assert np.abs(stacked(plan.parts, domain)).sum(axis=0).max() == pytest.approx(1, abs=1e-9)
+        monkeypatch.undo()
+        dense = best_strategy(workload, mode)
+        assert plan.variances(1.0).mean() <= 1.05 * dense.variances(1.0).mean()
 
 
 APART: dict[str, Stack] = {

@@ -11,7 +11,8 @@ from bursar.papers.eigen_design.eigen_design import eigen_design
 from bursar.papers.eigen_design.fourier import wavelet
 from bursar.strategies.integers import IntegerStrategy, spans, to_integers
 from bursar.strategies.measure import pure_error, rms_error
-from bursar.strategies.optimal import optimum, p_identity
+from bursar.strategies.optimal import optimum
+from bursar.strategies.p_identity import p_identity
 
 RNG = np.random.default_rng(8)
 CASES = {

@@ -13,9 +13,10 @@ from bursar.arrays import Reals
 from bursar.core.accounting import Mode
 from bursar.core.queries import LinearMap, Product, Stack
 from bursar.errors import QueryError
+from bursar.strategies import largest_error, optimal
 from bursar.strategies.best import best_strategy
 from bursar.strategies.cells import merge_workload
-from bursar.strategies.largest_error import error_at, largest_error_optimum, least_error
+from bursar.strategies.largest_error import QueryRows, error_at, largest_error_optimum, least_error
 from bursar.strategies.measure import sensitivity
 from bursar.strategies.optimal import optimum
 from harness.maps import Table, domain_of
@@ -184,3 +185,27 @@ def test_marginals_of_unequal_sizes_gain() -> None:
 def test_laplace_noise_keeps_the_total() -> None:
     plans = [best_strategy(PLANS["joint"], Mode.PURE, beta=beta) for beta in (0.05, None)]
     assert np.array_equal(*(plan.variances(1.0) for plan in plans))
+
+
+@pytest.mark.parametrize("name", ["ranges", "predicates"])
+def test_products_by_way_of_changes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, rng = WORKLOADS[name], np.random.default_rng(4)
+    monkeypatch.setattr(largest_error, "FEW_CHANGES", 1.0)
+    listed, matrix, weights = QueryRows.of(rows), rng.normal(size=(rows.shape[1], 5)), rng.random(len(rows))
+    assert listed.changes is not None
+    assert np.allclose(listed.times(matrix), rows @ matrix)
+    assert np.allclose(listed.gram(weights), rows.T @ (weights[:, None] * rows))
+
+
+def test_many_cells_of_nearly_full_rank_have_a_true_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = WORKLOADS["ranges"]
+    exact = largest_error_optimum(rows, beta=0.05, gap=1e-4)
+    for module in (largest_error, optimal):
+        monkeypatch.setattr(module, "MANY_CELLS", 10)
+    monkeypatch.setattr(optimal, "NEARLY_FULL", 0.5)
+    found = largest_error_optimum(rows, beta=0.05)
+    variances = np.square(rows @ np.linalg.pinv(found.strategy)).sum(axis=1)
+    assert found.error == pytest.approx(error_at(variances, 0.05))
+    assert found.bound <= exact.error
+    assert exact.bound <= found.error <= 1.005 * exact.error
+    assert sensitivity(found.strategy) == pytest.approx(1)

@@ -8,6 +8,7 @@ import pytest
 from bursar.errors import QueryError
 from bursar.papers.eigen_design import workloads
 from bursar.papers.eigen_design.eigen_design import eigen_design
+from bursar.strategies import optimal
 from bursar.strategies.measure import rms_error, sensitivity, svd_bound
 from bursar.strategies.optimal import optimum
 
@@ -112,3 +113,20 @@ def test_the_figures_at_2048_cells(name: str) -> None:
     assert found.gap <= 1e-4
     assert found.error / bound <= most
     assert rms_error(V, eigen_design(V)) / bound == pytest.approx(eigen, abs=0.005)
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-3])
+def test_many_cells_of_nearly_full_rank_are_solved_over_all_cells(gap: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The certificate stays true, and the strategy answers everything, although some directions are made up."""
+    ends = np.sort(np.random.default_rng(8).integers(0, 60, (55, 2)), axis=1)
+    rows = ((ends[:, :1] <= np.arange(60)) & (np.arange(60) <= ends[:, 1:])).astype(float)
+    V = workloads.gram_of(rows)
+    exact = optimum(V, gap=1e-6)
+    monkeypatch.setattr(optimal, "MANY_CELLS", 10)
+    monkeypatch.setattr(optimal, "NEARLY_FULL", 0.5)
+    found = optimum(V, gap=gap)
+    assert found.steps < exact.steps
+    assert found.bound <= exact.error * (1 + 1e-9)
+    assert exact.bound * (1 - 1e-9) <= found.error <= exact.error * (1 + gap)
+    assert sensitivity(found.strategy) == pytest.approx(1)
+    assert rms_error(V, found.strategy) == pytest.approx(found.error)

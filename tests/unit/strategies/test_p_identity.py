@@ -7,18 +7,35 @@ import pytest
 
 from bursar.errors import QueryError
 from bursar.papers.eigen_design import workloads
-from bursar.strategies.hierarchical import identity
+from bursar.strategies.hierarchical import identity, tree
 from bursar.strategies.measure import pure_error, sensitivity, svd_bound
-from bursar.strategies.optimal import _start, _trace, for_laplace, p_identity
+from bursar.strategies.optimal import for_laplace
+from bursar.strategies.p_identity import BlockGram, overlapping_nodes, p_identity, with_identity
 
 
-def test_the_gradient_is_that_of_the_trace() -> None:
-    V, T, step = workloads.all_ranges(6), _start(2, 6), 1e-6
-    value, gradient = _trace(T, V, 2)
-    A = np.concatenate([np.eye(6), T.reshape(2, 6)]) / (1 + T.reshape(2, 6).sum(axis=0))
+@pytest.mark.parametrize("width", [1, 3])
+def test_the_gradient_is_that_of_the_trace(width: int) -> None:
+    V, step = workloads.all_ranges(7), 1e-6
+    blocks = BlockGram.of(V, width)
+    T = np.random.default_rng(1).random((2, len(blocks.sizes)))
+    value, gradient = blocks.trace(T)
+    A = with_identity(T, width, 7)
     assert value == pytest.approx(np.trace(V @ np.linalg.inv(A.T @ A)))
-    steps = [(_trace(T + step * e, V, 2)[0] - _trace(T - step * e, V, 2)[0]) / (2 * step) for e in np.eye(12)]
-    assert gradient == pytest.approx(steps, rel=1e-5, abs=1e-5)
+    moves = step * np.eye(T.size).reshape(-1, *T.shape)
+    steps = [(blocks.trace(T + move)[0] - blocks.trace(T - move)[0]) / (2 * step) for move in moves]
+    assert gradient.ravel() == pytest.approx(steps, rel=1e-5, abs=1e-5)
+
+
+def test_overlapping_nodes_are_nearly_as_good_as_a_free_search_and_better_than_trees() -> None:
+    V = workloads.all_ranges(512)
+    errors = {}
+    for width in (1, 4):
+        T = overlapping_nodes(BlockGram.of(V, width))
+        errors[width] = pure_error(V, with_identity(T, width, 512)) / svd_bound(V)
+    best_tree_error = min(pure_error(V, tree(V, branching=k, power=1)) for k in (8, 16)) / svd_bound(V)
+    assert errors[1] <= 2.14
+    assert errors[1] <= errors[4] <= 1.02 * errors[1]
+    assert errors[4] < 0.9 * best_tree_error
 
 
 @pytest.mark.parametrize(("size", "most"), [(64, 1.75), (256, 2.0)])

@@ -23,7 +23,7 @@ from bursar.core.ledger.transaction import TABLES
 from bursar.core.queries import LinearMap
 from bursar.errors import LedgerError
 
-MOST_DECODED = 4096
+MOST_DECODED = 2**15
 """How many decoded strategies are kept for the next record that refers to them."""
 
 APPLICATION = 0x42555253  # "BURS", the application id in the header of the file

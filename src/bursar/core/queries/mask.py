@@ -147,7 +147,7 @@ class Steps:
         """The sum over rows at every cell, where `amounts` holds from each jump on until the row's next one."""
         first = np.zeros(len(amounts), bool)
         first[self.starts[:-1][np.diff(self.starts) > 0]] = True
-        before = np.where(first, 0, np.roll(amounts, 1))
+        before = np.where(first, 0, np.concatenate([amounts[-1:], amounts[:-1]]))
         changes = np.zeros(self.size, np.int64)
         np.add.at(changes, self.at, amounts - before)
         return np.cumsum(changes)

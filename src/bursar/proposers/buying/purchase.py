@@ -239,6 +239,7 @@ class LevelledPurchase:
             buys=bought,
             note=note,
             credit=credit,
+            rows_for_later=len(self.candidates.nodes),
         )
 
     def _run(self, more: Sequence[Bought], verbs: Verbs) -> Estimate:

@@ -37,6 +37,9 @@ DISCRETE_BELOW_SCALE = 2.0
 
 SHARES_ABOVE_UNIT = (1.06, 1.03, 1.01)
 
+MOST_WEIGHTS = 2**24
+"""Most queries, times measured rows, whose weights are written out."""
+
 TRIAL_UNIT = 2.0**16
 """The unit at which weights are found, unless a part's noise would be beyond what can be drawn."""
 
@@ -56,11 +59,6 @@ class ExplicitPlan:
     def bytes(self) -> int:
         """About how much memory it takes."""
         return 2 * self.weights.nbytes
-
-    @property
-    def largest_variance(self) -> float:
-        """Of a query, at unit one."""
-        return float(self._variances.max())
 
     def law(self, unit: float) -> WeightedRows:
         each = [noise for part, noise in self.plan.noises(unit) for _ in range(part.rows)]
@@ -122,25 +120,37 @@ class ExplicitPlan:
         return ExplicitPlan(self.plan, weights, total=True) if weights is not None and helps else None
 
 
-def listed(workload: LinearMap, domain: Domain, mode: Mode, beta: float | None = None) -> ExplicitPlan | None:
-    """The best strategy for the queries, with `beta` for their largest error; None where none is known."""
+def listed(
+    workload: LinearMap, domain: Domain, mode: Mode, beta: float | None = None, *, most: float = math.inf
+) -> ExplicitPlan | None:
+    """The best strategy for the queries, with `beta` for their largest error; None where none is known.
+
+    Or none whose largest variance of a query, at unit one, is at most `most`: its weights are not worth working out.
+    """
     from bursar.strategies.best import best_strategy  # linear algebra takes a while to load, and few questions need it
 
     try:
         plan = best_strategy(workload, mode, beta=beta)
     except QueryError:
         return None
-    if plan.answers is None or not plan.parts:
+    if plan.answers is None or not plan.parts or plan.variances(1.0).max(initial=0.0) > most:
+        return None
+    if workload.rows * sum(part.map.rows for part in plan.parts) > MOST_WEIGHTS:
         return None
     weights = _weights(plan, workload, domain)
-    return None if weights is None else ExplicitPlan(plan, weights)
+    return ExplicitPlan(plan, _plan_weights(plan) if weights is None else weights)
 
 
 def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain, *, total: bool = False) -> Reals | None:
     """How least squares weighs the plan's rows, and with `total` the exact number of all rows, which comes last.
 
-    Found by reconstructing from rows that all came out as zero.
+    Found by reconstructing from rows that all came out as zero, unless the plan has them. The total helps only where it
+    is a combination of the plan's rows: otherwise it tells of cells that none of them looks at.
     """
+    if not total and plan.answers is not None and plan.answers.weights is not None:
+        return plan.answers.weights()
+    if total and len(plan.parts) == 1 and not _adds_up(plan.parts[0].map):
+        return None
     columns = domain.ordered([*workload.attrs, *(name for part in plan.parts for name in part.map.attrs)])
     rehearsal = Reconstruction(domain, columns)
     unit = _trial_unit(plan)
@@ -155,6 +165,27 @@ def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain, *, total: 
     if total:
         rehearsal.add(_zeros(ALL_ROWS, EXACT_TOTAL))
     return rehearsal.weights_of(workload)
+
+
+def _plan_weights(plan: StrategyPlan) -> Reals:
+    """How the plan itself weighs its rows, where there are more cells than least squares over all of them can hold.
+
+    Answers are linear, so each row's weights are the answers if it alone came out as one.
+    """
+    assert plan.answers is not None
+    zeros = [np.zeros(part.map.rows, np.int64) for part in plan.parts]
+    weights = []
+    for values in zeros:
+        for row in range(len(values)):
+            values[row] = 1
+            weights.append(plan.answers.estimate(zeros))
+            values[row] = 0
+    return np.stack(weights, axis=1)
+
+
+def _adds_up(map: LinearMap) -> bool:
+    """Whether the number of all rows may be a combination of a map's rows: no cell is outside of all of them."""
+    return all(bool(np.all(mask.steps.norms(1))) for product in products_of(map) for mask in product.masks)
 
 
 def _trial_unit(plan: StrategyPlan) -> float | None:

@@ -1,6 +1,6 @@
 """Door 3: the page. Templates of the server, two small scripts, no build step; works without a network.
 
-access.py    who looks at a page: cookies, where requests may come from, headers
+visits.py    who looks at a page: cookies, where requests may come from, headers
 doors.py     logging in and out
 ask.py       the editor, what a question would cost, its answer
 looking.py   the budget, the log, the columns, the queue

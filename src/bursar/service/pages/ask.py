@@ -23,9 +23,9 @@ from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
 from bursar.service.answers import ARROW, answered
 from bursar.service.errors import refusal_of
-from bursar.service.pages.access import AnyVisit, NotThere, PageRoute, Visit, marked
 from bursar.service.pages.charts import LineChart, charts_of, curve
 from bursar.service.pages.render import fragment, page
+from bursar.service.pages.visits import AnyVisit, NotThere, PageRoute, Visit, marked
 from bursar.sql.tokens import cut_accuracy, needs_quotes, statement_tokens
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

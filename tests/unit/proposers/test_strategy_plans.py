@@ -1,0 +1,41 @@
+"""Plans that are larger than least squares over all of their cells: the plan's own weights answer the questions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bursar.core.accounting import Mode
+from bursar.core.queries import LinearMap, Product, Stack
+from bursar.estimation import least_squares
+from bursar.proposers.buying.strategy_plans import listed
+from bursar.strategies import best
+from harness.maps import domain_of
+from harness.plans import all_ranges, least_squares_variances, matrix, stacked
+
+DOMAIN = domain_of(a=6, b=5, c=4)
+A, B, C = all_ranges("a", 6), all_ranges("b", 5), all_ranges("c", 4)
+LARGE: dict[str, tuple[str, LinearMap]] = {
+    "boxes": ("product", Product((A, B))),
+    "range tables": ("range-marginals", Stack((Product((A, B)), Product((C, B)), Product((A,))))),
+    "joint": ("joint", Stack((Product((A, B)), Product((A.take([3]), C))))),
+}
+
+
+@pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
+@pytest.mark.parametrize("name", LARGE)
+def test_a_plan_over_many_cells_has_weights(name: str, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, workload = LARGE[name]
+    monkeypatch.setattr(least_squares, "MOST_MERGED_CELLS", 8)
+    monkeypatch.setattr(best, "SMALL_JOINT", 8)
+    planned = listed(workload, DOMAIN, mode)
+    assert planned is not None
+    assert planned.plan.kind == ("joint" if mode is Mode.PURE and kind == "range-marginals" else kind)
+    scales = np.concatenate([np.full(part.map.rows, part.scale) for part in planned.plan.parts])
+    rows = stacked(planned.plan.parts, DOMAIN) * scales[:, None]
+    assert np.allclose(planned.weights @ rows, matrix(workload, DOMAIN), atol=1e-8)
+    variances = np.square(planned.weights * scales).sum(axis=1) * (2 if mode is Mode.PURE else 1)
+    assert np.allclose(variances, planned.plan.variances(1.0))
+    least = least_squares_variances(workload, planned.plan.parts, DOMAIN) * (2 if mode is Mode.PURE else 1)
+    assert np.all(variances >= least * (1 - 1e-9))
+    assert variances.sum() <= 1.05 * least.sum()
