@@ -352,8 +352,11 @@ class Bursar:
         return replace(spending, saved=self.engine.planner.comparison(whose)) if saved else spending
 
     def log(self, last: int | None = None) -> list[LogLine]:
-        """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""
-        return log_of(self.kernel, self.analyst, last)
+        """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all.
+
+        Where the config says `log = "all"` under [analysts], everybody sees all.
+        """
+        return log_of(self.kernel, OWNER if self.config.analysts.log == "all" else self.analyst, last)
 
     def close(self) -> None:
         """Close the data and the ledger."""

@@ -124,7 +124,7 @@ def budget_reply(session: Bursar, *, saved: bool) -> Response:
 
 @api.get("/log", responses=A_LOG, tags=["look"])
 def log(guest: Analyst, last: Last = None) -> Response:
-    """Your own questions and what each cost, oldest first."""
+    """Your own questions and what each cost, oldest first; everybody's where the config says so."""
     return json_of([asdict(line) for line in session_of(guest).log(last)])
 
 
