@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import copy
 
 from bursar import presets
@@ -36,10 +35,11 @@ from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.planner.request import PlanningRequest, Request
+from bursar.planner.request import ONCE, PlanningRequest, Request
 from bursar.repeated import FreeAnswers
 from bursar.report.status import OWNER, payment
 from bursar.rewrite.suggest import suggest
+from bursar.sql import Query
 from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
 from bursar.views.baseline import MemoryNotes, QuestionNotes
@@ -134,14 +134,12 @@ class Engine:
         if isinstance(question, PlanningRequest):
             request = question
         else:
-            if key is None and ticket is None and self.config.analysts.scheduler == "none":
+            nameless = key is None or key.startswith(ONCE)
+            if nameless and ticket is None and self.config.analysts.scheduler == "none":
                 repeats = self._free.repeats(question, wanted, self.analyst)
                 if repeats.answer is not None:
                     return repeats.answer
-            sealed = self.kernel.sealed()
-            with self._refusing(question, sealed):
-                query = self._compiled.parse(question)  # text -> Query
-                workload = self._compiled.compile(query, sealed)  # Query -> Workload
+            query, workload = self.read(question)  # text -> Query -> Workload
             goal, explain = wanted or Wanted(), query.explain
             request = self.request(
                 question, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
@@ -175,19 +173,17 @@ class Engine:
         self, text: str, wanted: Wanted, key: str | None = None, *, wait: bool = True, ticket: int | None = None
     ) -> PlanningRequest:
         """A question that is only compiled, to be priced, or asked together with others."""
-        sealed = self.kernel.sealed()
-        with self._refusing(text, sealed):
-            query = self._compiled.parse(text)
-            workload = self._compiled.compile(query, sealed)
+        query, workload = self.read(text)
         return self.request(
             text, workload, wanted, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
         )
 
-    @contextmanager
-    def _refusing(self, text: str, sealed: int | None) -> Iterator[None]:
-        """A question that cannot be parsed or compiled is refused with one that can be asked instead."""
+    def read(self, text: str) -> tuple[Query, Workload]:
+        """What a text asks for; one that cannot be parsed or compiled is refused with one that can be asked instead."""
+        sealed = self.kernel.sealed()
         try:
-            yield
+            query = self._compiled.parse(text)
+            return query, self._compiled.compile(query, sealed)
         except QueryError as refusal:
             config = self.config
             raise suggest(text, refusal, config.domain, config.table, sealed, config.levels) from refusal.__cause__
@@ -234,7 +230,9 @@ class Engine:
 
     def _grant(self, request: Request, offer: Offer) -> Grant:
         analyst, key = request.analyst, request.key
-        claim = None if key is None else new_claim(self.randomness, analyst=analyst, key=key, question=request.question)
+        claim = None
+        if key is not None and not (offer.free and key.startswith(ONCE)):
+            claim = new_claim(self.randomness, analyst=analyst, key=key, question=request.question)
         events, most = offer.price.events, offer.price.at_most
         return Grant(self.kernel, analyst, request.text, events, most, claim, proposer=offer.proposer)
 
