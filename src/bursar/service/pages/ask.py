@@ -188,7 +188,9 @@ def copies(visit: Visit, sql: str) -> list[tuple[str, str]]:
         f'db = bursar.connect("{url}{data}", token=os.environ["BURSAR_TOKEN"])\n'
         f"answer = db.query({_quoted(sql)})\nprint(answer)"
     )
-    name = "'" + visit.name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    name = visit.name
+    if not name.isalnum():
+        name = "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
     place = f"host={url.hostname} port={port} dbname={data} user={name}"
     psql = f'PGPASSWORD="$BURSAR_TOKEN" psql {shlex.quote(place)} \\\n  -c {shlex.quote(sql)}'
     body = json.dumps({"sql": sql})
