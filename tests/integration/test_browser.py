@@ -64,9 +64,9 @@ def page(browser: Browser, faults: list[str]) -> Iterator[Page]:
     context.close()
 
 
-def log_in(page: Page, served: Served, name: str) -> None:
+def log_in(page: Page, served: Served, name: str, token: str | None = None) -> None:
     page.goto(served.url)
-    page.get_by_label("Token").fill(served.tokens[name])
+    page.get_by_label("Token").fill(token or served.tokens[name])
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_label("Your question, in SQL")).to_be_visible()
 
@@ -102,6 +102,8 @@ def test_an_analyst_sees_the_price_moves_it_asks_and_takes_the_answer_home(
     expect(verdict).to_contain_text("Would cost epsilon")
     expect(page.locator("pre .t-goal").first).to_have_text("WITH")
     dear = page.locator(".verdict strong").first.inner_text()
+    expect(page.locator(".trade")).to_be_visible()
+    picture(page, "page-price.png", 850)
 
     slider = page.get_by_label("Error against price")
     slider.focus()
@@ -191,7 +193,7 @@ def test_an_owner_makes_a_token_that_works_until_it_is_taken_back(
     token = page.locator("#new-token").inner_text()
     context = browser.new_context()
     other = context.new_page()
-    log_in(other, Served(served.process, served.url, {"nora": token}), "nora")
+    log_in(other, served, "nora", token)
     page.get_by_role("button", name=re.compile("Take back token .* of nora")).click()
     expect(page.get_by_role("status")).to_contain_text("is taken back")
     other.reload()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,6 +197,20 @@ def test_what_a_question_would_cost_is_free_and_its_answer_is_kept_for_files(sit
     assert BY_REGION in bob.get("/demo-people/log")
     assert BY_REGION not in ana.get("/demo-people/log")
     assert BY_REGION in Visitor(site, "olga").get("/demo-people/log")
+
+
+def test_the_question_can_be_copied_to_python_and_asked_there(site: Site) -> None:
+    sql = "SELECT sex, COUNT(*) AS n\nFROM people\nWHERE region <> 'Old Harbour'\nGROUP BY sex\nWITH ERROR 150"
+    shown = Visitor(site, "ana").post("/demo-people/ask/answer", sql=sql).text
+    texts = [html.unescape(text) for text in re.findall(r'data-copy="([^"]*)">Copy</button>', shown)]
+    [python] = [text for text in texts if text.startswith("import os")]
+    assert {"psql", "curl"} <= {word for text in texts for word in text.split()}
+    token = site.served.tokens["ana"]
+    assert all(token not in text for text in texts)
+    told = subprocess.run(
+        [sys.executable, "-c", python], env={**os.environ, "BURSAR_TOKEN": token}, capture_output=True, text=True
+    )
+    assert "cost   free" in told.stdout, told.stderr
 
 
 def test_a_refusal_says_where_and_what_would_work(site: Site) -> None:

@@ -84,7 +84,9 @@ def share(text: str, shares: Mapping[str, float]) -> str:
             return after
     except tomllib.TOMLDecodeError:
         pass
-    raise ConfigError("analysts.shares is written in a way that cannot be changed here\ntry: change it by hand")
+    raise ConfigError(
+        f"{label(('analysts', 'shares'))} is written in a way that cannot be changed here\ntry: change it by hand"
+    )
 
 
 def save(path: str | os.PathLike[str], text: str) -> None:

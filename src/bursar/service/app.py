@@ -69,7 +69,7 @@ def make_app(
         responses=REFUSALS,
     )
     app.state.datasets, app.state.metrics, app.state.limits = datasets, metrics, Limits(settings)
-    app.state.closing = asyncio.Event()
+    app.state.closing, app.state.journal = asyncio.Event(), journal
     app.add_middleware(Wall, datasets=datasets, limits=app.state.limits, journal=journal, metrics=metrics)
     for router in (api, jobs, owner):
         app.include_router(router)

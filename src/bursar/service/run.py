@@ -130,7 +130,7 @@ def _process(
         datasets = held.enter_context(DataSets.open(plan.places, plan.room))
         metrics = Metrics(shared)
         app = make_app(datasets, plan.settings, journal=journal, metrics=metrics)
-        add_pages(app)
+        add_pages(app, wire_port=None if listening[1] is None else listening[1].getsockname()[1])
         asyncio.run(_run(plan, app, datasets, listening, journal, metrics, lambda: ready(list(datasets)), place))
 
 

@@ -1,6 +1,6 @@
 """Door 3: the page. Templates of the server, two small scripts, no build step; works without a network.
 
-access.py    who looks at a page: cookies, where requests may come from, headers
+visits.py    who looks at a page: cookies, where requests may come from, headers
 doors.py     logging in and out
 ask.py       the editor, what a question would cost, its answer
 looking.py   the budget, the log, the columns, the queue
@@ -20,8 +20,9 @@ from bursar.service.pages import ask, caring, doors, looking, settling, syntheti
 from bursar.service.pages.render import FOLDER
 
 
-def add_pages(app: FastAPI) -> None:
-    """Let browsers in to an app whose state has the data sets."""
+def add_pages(app: FastAPI, *, wire_port: int | None = None) -> None:
+    """Let browsers in to an app whose state has the data sets; pages tell of a port for PostgreSQL clients."""
+    app.state.wire_port = wire_port
     app.mount("/-/static", StaticFiles(directory=FOLDER / "static"))
     for room in (ask, looking, synthetic, caring, settling, doors):
         app.include_router(room.router)

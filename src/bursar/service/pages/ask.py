@@ -23,9 +23,9 @@ from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
 from bursar.service.answers import ARROW, answered
 from bursar.service.errors import refusal_of
-from bursar.service.pages.access import AnyVisit, NotThere, PageRoute, Visit, marked
 from bursar.service.pages.charts import LineChart, charts_of, curve
 from bursar.service.pages.render import fragment, page
+from bursar.service.pages.visits import AnyVisit, NotThere, PageRoute, Visit, marked
 from bursar.sql.tokens import cut_accuracy, needs_quotes, statement_tokens
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -182,18 +182,20 @@ def file(
 
 def copies(visit: Visit, sql: str) -> list[tuple[str, str]]:
     """The same question for other doors; the token stands in none of them."""
-    url, data = visit.request.base_url, visit.data.name
+    url, data, port = visit.request.base_url, visit.data.name, visit.request.app.state.wire_port
     python = (
         "import os\nimport bursar\n\n"
         f'db = bursar.connect("{url}{data}", token=os.environ["BURSAR_TOKEN"])\n'
         f"answer = db.query({_quoted(sql)})\nprint(answer)"
     )
-    name = "'" + visit.name.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    place = f"host={url.hostname} port=5433 dbname={data} user={name}"
+    name = visit.name
+    if not name.isalnum():
+        name = "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    place = f"host={url.hostname} port={port} dbname={data} user={name}"
     psql = f'PGPASSWORD="$BURSAR_TOKEN" psql {shlex.quote(place)} \\\n  -c {shlex.quote(sql)}'
     body = json.dumps({"sql": sql})
     curl = f"curl -H \"Authorization: Bearer $BURSAR_TOKEN\" --json @- {url}v1/{data}/query <<'END'\n{body}\nEND"
-    return [("Python", python), ("psql", psql), ("curl", curl)]
+    return [("Python", python), *([] if port is None else [("psql", psql)]), ("curl", curl)]
 
 
 def _quoted(sql: str) -> str:

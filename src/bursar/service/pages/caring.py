@@ -12,8 +12,8 @@ from bursar.core.ledger import Health
 from bursar.curate import edit
 from bursar.curate.confirm import change
 from bursar.errors import AnalystError
-from bursar.service.pages.access import OwnersVisit, PageRoute, Visit, datasets_of
 from bursar.service.pages.render import page
+from bursar.service.pages.visits import OwnersVisit, PageRoute, Visit, datasets_of
 from bursar.service.people import DAYS, Role
 from bursar.session import share
 

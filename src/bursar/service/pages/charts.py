@@ -167,8 +167,10 @@ def _lines(
 ) -> LineChart:
     drawn = [n for n, place in enumerate(places) if place is not None and values[n] is not None]
     known = [number for n in drawn for number in _finite(values[n], ends[n])]
-    heights = _round_numbers(min([0.0, *known]), max([0.0, *known]))
-    up = _linear(min(heights[0], *known), max(heights[-1], *known))
+    low, high = min([0.0, *known]), max([0.0, *known])
+    high = high if high > low else low + 1.0
+    heights = [number for number in _round_numbers(low, high) if low <= number <= high]
+    up = _linear(low, high)
     along = _linear(min(places[n] or 0.0 for n in drawn), max(places[n] or 0.0 for n in drawn))
     lines = []
     for name in series:

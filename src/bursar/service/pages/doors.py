@@ -8,8 +8,8 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from bursar.service.limits import Limits
-from bursar.service.pages.access import AnyVisit, PageRoute, datasets_of, log_in, log_out, visits
 from bursar.service.pages.render import page
+from bursar.service.pages.visits import AnyVisit, PageRoute, datasets_of, log_in, log_out, visits
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

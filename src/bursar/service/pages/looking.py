@@ -12,10 +12,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from bursar.report.spending import Portion, losses_by_value
 from bursar.report.status import LogLine
-from bursar.service.pages.access import AnyVisit, PageRoute, Visit
 from bursar.service.pages.ask import columns_of
 from bursar.service.pages.charts import steps
 from bursar.service.pages.render import page
+from bursar.service.pages.visits import AnyVisit, PageRoute, Visit
 from bursar.service.statement import statement_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -1,4 +1,4 @@
-"""Setting up a new data set: a file, a draft that is confirmed guess by guess, a check, and the ledger. No TOML.
+"""SetUp up a new data set: a file, a draft that is confirmed guess by guess, a check, and the ledger. No TOML.
 
 Everything happens in folders below one that whoever runs the server has named. A draft shows what is in the data, so
 nobody but who began it can look at it.
@@ -34,8 +34,8 @@ from bursar.curate.draft import toml
 from bursar.curate.draft_from_data import Drafted, init
 from bursar.errors import ConfigError, SourceError
 from bursar.service.datasets import Guest, people_of
-from bursar.service.pages.access import NotThere, OwnersVisit, PageRoute, Visit, datasets_of, log_in
 from bursar.service.pages.render import page
+from bursar.service.pages.visits import NotThere, OwnersVisit, PageRoute, Visit, datasets_of, log_in
 from bursar.service.people import Role
 
 LARGEST_FILE = 4 * 2**30
@@ -81,7 +81,7 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Setting:
+class SetUp:
     """A draft of somebody, in its folder."""
 
     folder: Path
@@ -117,17 +117,17 @@ def _who(visit: Visit) -> str:
     return f"{visit.data.name}\n{visit.name}"
 
 
-def _settings(visit: Visit) -> list[Setting]:
+def _settings(visit: Visit) -> list[SetUp]:
     """The drafts that somebody has begun and not finished."""
     found = []
     for path in sorted(_room(visit.request).glob("*/setup.json")):
         told = json.loads(path.read_text(encoding="utf-8"))
         if told["whose"] == _who(visit):
-            found.append(Setting(path.parent, told["whose"], tuple(told["names"]), tuple(told["candidates"])))
+            found.append(SetUp(path.parent, told["whose"], tuple(told["names"]), tuple(told["candidates"])))
     return found
 
 
-def _setting(visit: Visit, name: str) -> Setting:
+def _setting(visit: Visit, name: str) -> SetUp:
     for setting in _settings(visit):
         if setting.folder.name == name:
             return setting
@@ -186,7 +186,7 @@ def _drafted(folder: Path, table: Path, name: str, *, unit: str | None, epsilon:
 def _keep(drafted: Drafted, folder: Path, whose: str) -> None:
     draft = drafted.draft
     names = (*(column.name for column in draft.columns), *(omitted.name for omitted in draft.left_out))
-    Setting(folder, whose, names, drafted.candidates).keep()
+    SetUp(folder, whose, names, drafted.candidates).keep()
 
 
 @router.get("/{data}/setup/{name}")
@@ -205,7 +205,7 @@ def confirm_page(visit: OwnersVisit, name: str) -> HTMLResponse:
     )
 
 
-def _guesses(setting: Setting, config: Config) -> list[Guess]:
+def _guesses(setting: SetUp, config: Config) -> list[Guess]:
     text = read_text(setting.config)
     entries = tomllib.loads(text)
     open_ = [str(place[-1]) for place in config.unconfirmed if place[0] == "columns"]
@@ -233,7 +233,7 @@ def _guesses(setting: Setting, config: Config) -> list[Guess]:
 TITLES = {"source": "How many rows at most", "privacy": "Who is protected", "budget": "How much may be learnt"}
 
 
-def _fields(setting: Setting, config: Config, place: Place, entries: Mapping[str, object]) -> tuple[Field, ...]:
+def _fields(setting: SetUp, config: Config, place: Place, entries: Mapping[str, object]) -> tuple[Field, ...]:
     if place == ("source",):
         return (Field(name="max_rows", label="Never more rows than", value=str(config.max_rows), kind="number"),)
     if place == ("budget",):
@@ -349,7 +349,7 @@ def _number(text: str) -> int | float:
     return int(number) if number.is_integer() else number
 
 
-def _change_unit(visit: Visit, setting: Setting, config: Config, typed: Mapping[str, str]) -> None:
+def _change_unit(visit: Visit, setting: SetUp, config: Config, typed: Mapping[str, str]) -> None:
     """Another unit is another draft: the column that tells people apart is no column to ask about."""
     unit = None if typed["unit"] == "each row" else typed["unit"]
     if unit is not None and unit not in setting.names:
@@ -364,7 +364,7 @@ def _change_unit(visit: Visit, setting: Setting, config: Config, typed: Mapping[
         except BaseException:
             edit.save(setting.config, before)
             raise
-        Setting(setting.folder, setting.whose, setting.names, drafted.candidates).keep()
+        SetUp(setting.folder, setting.whose, setting.names, drafted.candidates).keep()
         return
     keys: dict[str, object] = {"unit": "row" if unit is None else {"column": unit}, "neighbours": "add-remove"}
     if unit is not None:

@@ -16,8 +16,8 @@ from bursar.service import job_routes
 from bursar.service.bodies import SynthBody
 from bursar.service.datasets import Guest
 from bursar.service.jobs import Job, JobState
-from bursar.service.pages.access import AnyVisit, NotThere, PageRoute, Visit
 from bursar.service.pages.render import fragment, page
+from bursar.service.pages.visits import AnyVisit, NotThere, PageRoute, Visit
 from bursar.service.people import Person, Role
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

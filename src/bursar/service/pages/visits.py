@@ -18,10 +18,12 @@ from fastapi.routing import APIRoute
 
 from bursar.errors import BursarError, QueryError
 from bursar.service.datasets import DataSet, DataSets, Guest
-from bursar.service.errors import Refusal, refusal_of, without_paths
+from bursar.service.errors import Fault, Refusal, internal, refusal_of, without_paths
+from bursar.service.journal import Journal
 from bursar.service.limits import Limits, TooMuch
 from bursar.service.pages.render import fragment, page
 from bursar.service.people import VISIT_SECONDS, Role
+from bursar.service.wall import request_id
 from bursar.session import Bursar
 
 HEADERS = {
@@ -200,6 +202,11 @@ class PageRoute(APIRoute):
                 response = message(request, title="That was refused", text=MISSING, code=422)
             except (BursarError, Refusal) as error:
                 response = refusal(request, error)
+            except Exception as fault:
+                journal: Journal = request.app.state.journal
+                journal.fault(fault, request_id(request))
+                text = f"{internal().fault.text}, {request_id(request)}."
+                response = message(request, title="That went wrong", text=text, code=500)
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)
             return response
@@ -208,7 +215,9 @@ class PageRoute(APIRoute):
 
 
 def message(request: Request, *, title: str, text: str, code: int) -> Response:
-    """A page with a sentence on it."""
+    """A page with a sentence on it, or the sentence alone where a script has asked."""
+    if "hx-request" in request.headers:
+        return fragment("refusal.html", fault=Fault(code="page", text=text), marked=None, code=code)
     guest: Guest | None = getattr(request.state, "guest", None)
     here = None if guest is None else Visit(guest, request)
     return page(request, "message.html", visit=here, title=title, text=text, code=code)
