@@ -19,7 +19,7 @@ from bursar.service.wire.connection import LOGIN_SECONDS, Connection, Gone
 from bursar.service.wire.failures import BAD_PASSWORD, INTERNAL, WireError, fatal
 from bursar.service.wire.login import Login, greet, log_in
 from bursar.service.wire.protocol import CancelRequest, ProtocolError, Startup
-from bursar.service.wire.session import Session
+from bursar.service.wire.session import WireSession
 
 MOST_CONNECTIONS = 200
 
@@ -42,7 +42,7 @@ class WireServer:
         self._journal, self._metrics = journal, metrics
         self.pool = ThreadPoolExecutor(limits.settings.threads, thread_name_prefix="bursar-wire")
         self._catalogs: dict[str, Catalog] = {}
-        self.sessions: dict[int, Session] = {}
+        self.sessions: dict[int, WireSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._processes = itertools.count(1)
         self._listener: asyncio.Server | None = None
@@ -113,7 +113,7 @@ class WireServer:
                 raise fatal("53300", "sorry, too many clients already")
             login = await self._log_in(connection, first)
         process, secret = next(self._processes), secrets.randbits(31)
-        session = Session(self, connection, login, process, secret)
+        session = WireSession(self, connection, login, process, secret)
         self.sessions[process] = session
         try:
             connection.send(protocol.backend_key(process, secret))

@@ -10,7 +10,7 @@ import pytest
 
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period
 from bursar.service.wire import types
-from bursar.service.wire.answers import Asked, Context, place_in
+from bursar.service.wire.asked import Asked, Context, place_in
 from bursar.service.wire.catalog import Catalog, Sessions
 from bursar.service.wire.failures import WireError
 from bursar.service.wire.questions import DataQuestion
