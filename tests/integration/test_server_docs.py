@@ -1,4 +1,4 @@
-"""The curl commands of docs/server.md work as they stand there, but for the port."""
+"""The commands and the Python of docs/server.md work as they stand there, but for the port."""
 
 from __future__ import annotations
 
@@ -33,6 +33,15 @@ def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
             assert done.returncode == 0, (command, done.stdout, done.stderr)
             if "text/csv" not in command:
                 assert "code" not in json.loads(done.stdout)
+
+
+@pytest.mark.heavy
+def test_the_python_of_the_page_works(tmp_path: Path) -> None:
+    config = data_set(tmp_path, rows=20_000)
+    tokens = let_in(config, you=Role.ANALYST)
+    [block] = re.findall(r"^```\n(import bursar\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    with serving(config, tokens=tokens) as server:
+        exec(block.replace("http://127.0.0.1:8000", server.url), {"token": tokens["you"]})
 
 
 def test_the_page_lists_every_code() -> None:

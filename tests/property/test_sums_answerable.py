@@ -51,6 +51,15 @@ def test_hours_by_group(mode: Mode, goal: dict[str, Any]) -> None:
     assert answer is not None or goal == {"within": 5}
 
 
+def test_a_goal_that_next_to_nothing_meets() -> None:
+    """Rows that would be too coarse to be drawn stand in nobody's way."""
+    edges = (-152903.9, 0.0, 389.3, 62575.9)
+    door = world(Bins(name="x", edges=edges), 1, Mode.PURE)
+    sql, goal = "SELECT AVG(x) FROM people WHERE x IS NOT NULL", {"rmse": 2638906854.7227073}
+    assert door.explain(sql, **goal).offers
+    assert asked(door, sql, goal) is not None
+
+
 def columns() -> st.SearchStrategy[Attribute]:
     small, large = st.integers(-200, 200), st.integers(-(2**30), 2**30)
     ranges = st.tuples(st.one_of(small, large), st.integers(1, 120)).map(

@@ -139,7 +139,7 @@ def test_the_scenes_are_worth_playing() -> None:
     assert bought > 100
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_the_counts_that_tie_columns_are_worth_playing() -> None:
     """They are bought one by one, several under one hold, and found again; sources fail in between."""
     several, sources, endings = 0, Counter[str](), set[str]()
@@ -158,7 +158,7 @@ def test_the_counts_that_tie_columns_are_worth_playing() -> None:
     assert endings >= {"SourceError", "LedgerError"}
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_the_refinements_are_worth_playing() -> None:
     """Rows are refined, refused where the budget is not pure or used up, overtaken by others; commits are lost."""
     refined = 0
@@ -173,7 +173,7 @@ def test_the_refinements_are_worth_playing() -> None:
     assert endings >= {"Stale", "Unsupported", "BudgetError", "LedgerError"}
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_the_partitions_are_worth_playing() -> None:
     """Partitions are sealed, between questions and while one is asked; questions about others are refused."""
     sealed, bought, endings = 0, 0, set()
@@ -190,7 +190,7 @@ def test_the_partitions_are_worth_playing() -> None:
     assert any("the last sealed one is" in ending for ending in endings)
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_the_tests_of_sparse_vectors_are_worth_playing() -> None:
     """Every outcome is met: passes, failures, instances closed after a lost commit, and all refusals."""
     outcomes: Counter[Any] = Counter()
@@ -207,7 +207,7 @@ def test_the_tests_of_sparse_vectors_are_worth_playing() -> None:
     assert events["Closed"] > 1
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_the_selections_are_worth_playing() -> None:
     """Rows are selected, by themselves and before a measurement; selections are refused, overtaken and lost."""
     selected, planned, endings = 0, 0, Counter[str]()

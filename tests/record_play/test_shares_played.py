@@ -47,8 +47,14 @@ def test_neighbours_look_the_same_under_shares(kind: str) -> None:
     check(kind, range(FEW))
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "stored"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.soak if place % 4 else pytest.mark.heavy)
+        for place, kind in enumerate(KINDS)
+        if kind != "stored"
+    ],
+)
 def test_more_neighbours_look_the_same_under_shares(kind: str) -> None:
     check(kind, range(QUICK))
 

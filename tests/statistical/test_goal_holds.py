@@ -81,12 +81,13 @@ def tight(missed: int) -> bool:
     return missed >= binom.ppf(ALPHA, TRIALS, BETA * 0.85)
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("randomness", [SystemRandomness(), Louder()], ids=["right", "15 % too loud"])
 @pytest.mark.parametrize(
     ("budget", "place", "within"),
-    [(Budget.of(epsilon=900.0), 0, 100), (Budget.of(rho=900.0), 1, 101)],
-    ids=["laplace", "gaussian"],
+    [
+        pytest.param(Budget.of(epsilon=900.0), 0, 100, id="laplace", marks=pytest.mark.heavy),
+        pytest.param(Budget.of(rho=900.0), 1, 101, id="gaussian", marks=pytest.mark.soak),
+    ],
 )
 def test_one_question(budget: Budget, place: int, within: float, randomness: Randomness) -> None:
     truth = counts()[:4].sum()
@@ -98,7 +99,7 @@ def test_one_question(budget: Budget, place: int, within: float, randomness: Ran
         assert tight(missed)
 
 
-@pytest.mark.heavy
+@pytest.mark.soak
 def test_a_workload_misses_no_more_than_it_says() -> None:
     truth = counts().sum(axis=1).ravel()
     missed = misses(MANY, truth, Budget.of(epsilon=900.0), 0, SystemRandomness(), 200)

@@ -312,7 +312,7 @@ class PurchaseProblem:
                 break
             if meets(purchase.law, self.request.goal):
                 best = purchase
-                if fails == 0 and _noise_at(level, self.views.mode).scale > DISCRETE_BELOW_SCALE:
+                if fails == 0 and _scale_at(level, self.views.mode) > DISCRETE_BELOW_SCALE:
                     break
             else:
                 fails = level
@@ -434,8 +434,11 @@ def finer(candidates: CandidateRows, level: float | Reals, views: Views) -> tupl
     return tuple(events)
 
 
+def _scale_at(loss: float, mode: Mode) -> float:
+    """The scale of the noise whose loss per unit is this, to rounding, whether it can be drawn or not."""
+    return 1 / loss if mode is Mode.PURE else 1 / math.sqrt(2 * loss)
+
+
 def _noise_at(loss: float, mode: Mode) -> Noise:
-    """The noise whose loss per unit is this, to rounding."""
-    if mode is Mode.PURE:
-        return Noise(kind=NoiseKind.LAPLACE, scale=1 / loss)
-    return Noise(kind=NoiseKind.GAUSSIAN, scale=1 / math.sqrt(2 * loss))
+    kind = NoiseKind.LAPLACE if mode is Mode.PURE else NoiseKind.GAUSSIAN
+    return Noise(kind=kind, scale=_scale_at(loss, mode))
