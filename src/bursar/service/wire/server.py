@@ -21,7 +21,11 @@ from bursar.service.wire.login import Login, greet, log_in
 from bursar.service.wire.protocol import CancelRequest, ProtocolError, Startup
 from bursar.service.wire.session import WireSession
 
-MOST_CONNECTIONS = 200
+MOST_CONNECTIONS, MOST_OF_ONE = 200, 50
+"""Of people who have logged in, and of each of them."""
+
+MOST_OPEN = 1_000
+"""The same with those who have not logged in yet; each of them is gone after some seconds."""
 
 
 class WireServer:
@@ -86,6 +90,9 @@ class WireServer:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if len(self._tasks) >= MOST_OPEN:
+            writer.transport.abort()
+            return
         self._tasks.add(task)
         connection = Connection(reader, writer)
         try:
@@ -112,6 +119,9 @@ class WireServer:
             if len(self.sessions) >= MOST_CONNECTIONS:
                 raise fatal("53300", "sorry, too many clients already")
             login = await self._log_in(connection, first)
+            others = [other.login for other in self.sessions.values()]
+            if sum((o.person, o.data.name) == (login.person, login.data.name) for o in others) >= MOST_OF_ONE:
+                raise fatal("53300", f'too many connections for role "{login.person.name}"')
         process, secret = next(self._processes), secrets.randbits(31)
         session = WireSession(self, connection, login, process, secret)
         self.sessions[process] = session

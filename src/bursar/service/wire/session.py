@@ -87,7 +87,6 @@ class Portal:
     hold: bool = False  # a cursor that outlives its transaction
     result: ResultSet | None = None
     at: int = 0
-    sent: int = 0
     fields: Sequence[Field] | None = field(default=None)
 
 
@@ -363,9 +362,8 @@ class WireSession:
         if isinstance(statement, Select | Explain | Show):
             await self._ask(portal)
             count, more = await self._send_rows(portal, most or None)
-            portal.sent += count
             tag = "EXPLAIN" if isinstance(statement, Explain) else "SHOW" if isinstance(statement, Show) else ""
-            done = protocol.command_complete(tag or f"SELECT {portal.sent}")
+            done = protocol.command_complete(tag or f"SELECT {count}")
             self._connection.send(protocol.PORTAL_SUSPENDED if more else done)
             return
         match statement:
