@@ -183,6 +183,28 @@ def test_the_catalog_runs_nothing_for_long(context: Context, monkeypatch: pytest
     catalog.close()
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "ATTACH '/tmp/bursar-wire.db'",
+        "COPY (SELECT 1) TO '/tmp/bursar-wire.csv'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET memory_limit = '8GB'",
+        "SET enable_external_access = true",
+    ],
+)
+def test_the_engine_behind_the_catalog_reaches_nothing(context: Context, sql: str) -> None:
+    """Were the check of statements wrong, there would still be nothing to read, and nothing to change."""
+    catalog = Catalog(context.bursar.config)
+    with pytest.raises(WireError) as refused:
+        catalog.run(sql)
+    assert refused.value.code == "0A000"
+    catalog.close()
+
+
 def test_the_catalog_knows_no_number_of_rows(context: Context) -> None:
     catalog = Catalog(context.bursar.config)
     looks = {
