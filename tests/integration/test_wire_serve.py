@@ -19,8 +19,8 @@ def test_one_token_opens_both_doors(tmp_path: Path) -> None:
     config.write_text(config.read_text().replace("[privacy]", "[privacy]\npace = 1.0"))
     tokens = let_in(config, ana=Role.ANALYST)
     with serving(config, tokens=tokens) as server:
-        lines = [server.out.readline().strip() for _ in range(2)]
-        url = lines[1].replace("//", f"//ana:{tokens['ana']}@")
+        lines = [server.out.readline().strip() for _ in range(3)]
+        url = next(line for line in lines if line.startswith("postgresql:")).replace("//", f"//ana:{tokens['ana']}@")
         question = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
         with server.client("ana") as client:
             asked = client.post("/query", json={"sql": question, "within": 60}).json()

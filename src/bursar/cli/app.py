@@ -27,6 +27,7 @@ from bursar.cli.opened import (
 from bursar.cli.people import user
 from bursar.cli.serve import serve
 from bursar.cli.setup import check, confirm, init
+from bursar.cli.statement import statement
 from bursar.cli.synth import synth
 from bursar.errors import ConfigError, Unsupported
 from bursar.report import text as show
@@ -366,6 +367,7 @@ def let_go(
 
 app.command()(synth)
 app.command()(serve)
+app.command()(statement)
 app.command()(init)
 app.command()(confirm)
 app.command()(check)

@@ -52,6 +52,10 @@ def serve(
     failures: Annotated[
         int, typer.Option(metavar="N", min=0, help="Log-ins per minute and address that may fail; 0 is no limit.")
     ] = 10,
+    setup: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Owners may set up new data sets here, on the page; not unless named."),
+    ] = None,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where a line for each request goes; else standard error.")
     ] = None,
@@ -86,10 +90,12 @@ def serve(
         behind_proxy=behind_proxy,
         workers=workers,
         log=log,
+        room=setup,
         settings=LimitSettings(requests=requests, concurrent=concurrent, failures=failures),
     )
 
     def ready(url: str, wire_url: str | None, names: list[str]) -> None:
+        print(f"{url}/", flush=True)
         print(f"{url}/docs", flush=True)
         for name in names:
             print(f"{url}/v1/{name}", flush=True)

@@ -54,9 +54,7 @@ def make_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = settings.threads
-        app.state.jobs = {
-            name: Jobs(data.config.ledger_path.with_name("jobs"), journal) for name, data in datasets.items()
-        }
+        app.state.jobs = _JobsByDataSet(datasets, journal)
         yield
         for begun in app.state.jobs.values():
             await to_thread.run_sync(begun.close)
@@ -79,6 +77,20 @@ def make_app(
     _tell(app)
     add_manual(app)
     return app
+
+
+class _JobsByDataSet(dict[str, Jobs]):
+    """The jobs of each data set; those of one that was set up since are there when they are looked for."""
+
+    def __init__(self, datasets: DataSets, journal: Journal) -> None:
+        self._datasets, self._journal = datasets, journal
+        super().__init__({name: self._of(name) for name in datasets})
+
+    def __missing__(self, name: str) -> Jobs:
+        return self.setdefault(name, self._of(name))
+
+    def _of(self, name: str) -> Jobs:
+        return Jobs(self._datasets[name].config.ledger_path.with_name("jobs"), self._journal)
 
 
 def _refuse(app: FastAPI, datasets: DataSets) -> None:

@@ -30,6 +30,7 @@ from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal, Metrics
 from bursar.service.limits import LimitSettings
+from bursar.service.pages import add_pages
 from bursar.service.patience import PatientProtocol
 from bursar.service.wire import WireServer, start_wire
 
@@ -57,6 +58,7 @@ class Plan:
     workers: int = 1
     log: Path | None = None  # standard error unless named
     settings: LimitSettings = field(default_factory=LimitSettings)
+    room: Path | None = None  # where owners may set up new data sets
 
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
@@ -125,9 +127,10 @@ def _process(
     _many_files()
     with ExitStack() as held:
         journal = Journal(None if plan.log is None else held.enter_context(plan.log.open("a", encoding="utf-8")))
-        datasets = held.enter_context(DataSets.open(plan.places))
+        datasets = held.enter_context(DataSets.open(plan.places, plan.room))
         metrics = Metrics(shared)
         app = make_app(datasets, plan.settings, journal=journal, metrics=metrics)
+        add_pages(app)
         asyncio.run(_run(plan, app, datasets, listening, journal, metrics, lambda: ready(list(datasets)), place))
 
 
