@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 
 from bursar import presets
@@ -139,7 +140,10 @@ class Engine:
                 repeats = self._free.repeats(question, wanted, self.analyst)
                 if repeats.answer is not None:
                     return repeats.answer
-            query, workload = self.read(question)  # text -> Query -> Workload
+            sealed = self.kernel.sealed()
+            with self._refusing(question, sealed):
+                query = self._compiled.parse(question)  # text -> Query
+                workload = self._compiled.compile(query, sealed)  # Query -> Workload
             goal, explain = wanted or Wanted(), query.explain
             request = self.request(
                 question, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
@@ -179,11 +183,17 @@ class Engine:
         )
 
     def read(self, text: str) -> tuple[Query, Workload]:
-        """What a text asks for; one that cannot be parsed or compiled is refused with one that can be asked instead."""
+        """What a text asks for; nothing is planned."""
         sealed = self.kernel.sealed()
-        try:
+        with self._refusing(text, sealed):
             query = self._compiled.parse(text)
             return query, self._compiled.compile(query, sealed)
+
+    @contextmanager
+    def _refusing(self, text: str, sealed: int | None) -> Iterator[None]:
+        """A question that cannot be parsed or compiled is refused with one that can be asked instead."""
+        try:
+            yield
         except QueryError as refusal:
             config = self.config
             raise suggest(text, refusal, config.domain, config.table, sealed, config.levels) from refusal.__cause__

@@ -78,6 +78,7 @@ SELECT joined, COUNT(*) FROM people GROUP BY joined;
     assert done.stdout.count("2020-") == 12
 
 
+@pytest.mark.heavy
 def test_jdbc(server: Served) -> None:
     if shutil.which("java") is None or not JDBC.exists():
         pytest.skip("Java or PostgreSQL's JDBC driver is not installed")

@@ -100,7 +100,9 @@ def test_describing_and_preparing_charge_nothing(server: Served) -> None:
 
 def test_a_cursor_that_is_read_in_pieces_is_charged_once(server: Served) -> None:
     before = server.records()
+    heard: list[str] = []
     with connect(server) as link, link.cursor(name="mine") as cursor:
+        link.add_notice_handler(lambda told: heard.append(told.message_primary or ""))
         cursor.execute("SELECT joined, COUNT(*) FROM people GROUP BY joined WITH ERROR 31")
         assert server.records() == before, "a cursor is not asked before it is read"
         first = cursor.fetchmany(3)
@@ -108,6 +110,7 @@ def test_a_cursor_that_is_read_in_pieces_is_charged_once(server: Served) -> None
         assert after > before
         assert len(first + cursor.fetchmany(4) + cursor.fetchall()) == 13
         assert server.records() == after
+    assert len([told for told in heard if "cost" in told]) == 1, "nor is it asked again, free or not"
 
 
 def test_a_portal_that_is_read_in_pieces_is_charged_once(server: Served) -> None:

@@ -11,7 +11,7 @@ router.py       the data, or the catalog
 trees.py        statements as sqlglot's trees
 questions.py    a statement about the data: which question it is, or which public fact
 spelling.py     PostgreSQL's spelling of a question to Bursar's
-answers.py      what the engine is asked, and its answers as rows
+asked.py        what the engine is asked, and its answers as rows
 public.py       what is told for nothing
 catalog.py      looks at pg_catalog and information_schema
 relations.py    what stands in them: public facts

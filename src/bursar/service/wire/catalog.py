@@ -19,7 +19,7 @@ from sqlglot import exp
 from bursar.config import Config
 from bursar.service.wire import relations as facts
 from bursar.service.wire import types
-from bursar.service.wire.answers import Context, Result
+from bursar.service.wire.asked import Context, ResultSet
 from bursar.service.wire.failures import NO_TABLE, UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
 from bursar.service.wire.relations import OF_SESSION, RELATIONS
@@ -234,7 +234,7 @@ class CatalogQuestion:
     given: Sequence[int] = ()
     route: str = "catalog"
     parameters: list[int] = field(init=False)
-    _done: Result | None = field(default=None, init=False)
+    _done: ResultSet | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.parameters = infer(self.parsed, self.given, _type_of_column)
@@ -250,7 +250,7 @@ class CatalogQuestion:
             self._done = self._run([])
         return self._done.fields
 
-    def run(self, values: Sequence[PgValue]) -> Result:
+    def run(self, values: Sequence[PgValue]) -> ResultSet:
         """The rows."""
         if self._done is not None and not self.parameters:
             return self._done
@@ -271,11 +271,11 @@ class CatalogQuestion:
             return None
         return [shown_name(item) for item in tree.expressions]
 
-    def _run(self, values: Sequence[PgValue], *, describe: bool = False) -> Result:
+    def _run(self, values: Sequence[PgValue], *, describe: bool = False) -> ResultSet:
         tree, called = self.parsed.tree, _called(self.parsed.tree)
         names = self._names()
         if "_pg_expandarray" in called:  # keys of indexes, of which there are none
-            return Result([Field(name, types.TEXT.oid, -1) for name in names or ()], [])
+            return ResultSet([Field(name, types.TEXT.oid, -1) for name in names or ()], [])
         if not describe and ("pg_terminate_backend" in called or "pg_cancel_backend" in called):
             return self._stop(with_values(tree, values))
         typed = [exp.Cast(this=exp.Null(), to=_data_type(oid)) for oid in self.parameters]
@@ -288,14 +288,14 @@ class CatalogQuestion:
             shown = names[place] if names is not None and len(names) == len(columns) else name
             kind = exact[place] or kind if len(exact) == len(columns) and kind.category != "A" else kind
             fields.append(Field(shown, kind.oid, kind.size))
-        return Result(fields, rows)
+        return ResultSet(fields, rows)
 
-    def _stop(self, tree: Node) -> Result:
+    def _stop(self, tree: Node) -> ResultSet:
         """Stop own sessions that the statement names by their process."""
         numbers = [int(node.name) for node in tree.find_all(exp.Literal) if node.name.isdecimal()]
         stopped = [number for number in numbers if self.sessions.stop(number)]
         name = (self._names() or ["pg_terminate_backend"])[0]
-        return Result([Field(name, types.BOOL.oid, 1)], [[True] for _ in stopped])
+        return ResultSet([Field(name, types.BOOL.oid, 1)], [[True] for _ in stopped])
 
 
 @dataclass(frozen=True)
@@ -633,7 +633,7 @@ class TypeInfo:
             for name, kind in _TYPE_INFO
         ]
 
-    def run(self, values: Sequence[PgValue]) -> Result:
+    def run(self, values: Sequence[PgValue]) -> ResultSet:
         wanted = values[0] if values and isinstance(values[0], list) else []
         rows: list[list[PgValue]] = []
         for oid in wanted:
@@ -643,7 +643,7 @@ class TypeInfo:
                 rows.append(_type_info(element.array, f"_{element.name}", element, 0))
             elif isinstance(oid, int) and oid in types.BY_OID:
                 rows.append(_type_info(oid, types.BY_OID[oid].name, None, 0))
-        return Result(self.fields(), sorted(rows, key=lambda row: -int(str(row[10]))))
+        return ResultSet(self.fields(), sorted(rows, key=lambda row: -int(str(row[10]))))
 
     def explain(self, values: Sequence[PgValue]) -> list[str]:
         return ["Catalog  (cost=0.000000..0.000000 rows=0 width=0)"]

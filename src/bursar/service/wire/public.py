@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from bursar.core.domain import Attribute, Bins, Dates, IntegerRange
 from bursar.service.wire import types
-from bursar.service.wire.answers import Asked, Context, Refusing, Result, Selected, field_of, key_type, label_as
+from bursar.service.wire.asked import Asked, Context, Refusing, ResultSet, SelectedItem, field_of, key_type, label_as
 from bursar.service.wire.failures import NO_COLUMN, UNAVAILABLE, WireError, notice
 from bursar.service.wire.protocol import Field
 from bursar.service.wire.spelling import Spelling
@@ -28,7 +28,7 @@ class DomainValues:
     """SELECT DISTINCT and GROUP BY without any aggregate: the values that are declared, whoever has them."""
 
     tree: Node
-    selected: Sequence[Selected]
+    selected: Sequence[SelectedItem]
     columns: Spelling
     limit: int | None
     offset: int
@@ -71,7 +71,7 @@ class DomainValues:
         tree.set("where", None)
         return str(like.expression.this)
 
-    def run(self, context: Context) -> Result:
+    def run(self, context: Context) -> ResultSet:
         kinds = self._kinds(context)
         text, pattern = self._text()
         with Refusing(text, text):
@@ -95,7 +95,7 @@ class DomainValues:
         rows = rows[self.offset :] if self.limit is None else rows[self.offset : self.offset + self.limit]
         named = ", ".join(item.shown for item in self.selected)
         told = notice(f"the declared values of {named}, whether or not anybody has them; {FREE}")
-        return Result([field_of(s.shown, kind) for s, kind in zip(self.selected, kinds, strict=True)], rows, (told,))
+        return ResultSet([field_of(s.shown, kind) for s, kind in zip(self.selected, kinds, strict=True)], rows, (told,))
 
     def explain(self, context: Context) -> list[str]:
         return ["Declared values  (cost=0.000000..0.000000 rows=0 width=0)", FREE]
@@ -112,7 +112,7 @@ class DomainBounds:
     """MIN and MAX without an accuracy: the bounds that are declared."""
 
     tree: Node
-    selected: Sequence[Selected]
+    selected: Sequence[SelectedItem]
     bounds: Sequence[tuple[Attribute, bool]]
 
     def fields(self, context: Context) -> list[Field]:
@@ -121,13 +121,13 @@ class DomainBounds:
             for item, (attribute, _) in zip(self.selected, self.bounds, strict=True)
         ]
 
-    def run(self, context: Context) -> Result:
+    def run(self, context: Context) -> ResultSet:
         names = ", ".join(dict.fromkeys(attribute.name for attribute, _ in self.bounds))
         told = notice(
             f"the declared bounds of {names}, whoever there is between them; {FREE}",
             "With WITH ERROR behind it, MIN and MAX are refused; QUANTILE_CONT(x, 0.95) is measured.",
         )
-        return Result(self.fields(context), [[_bound(*bound) for bound in self.bounds]], (told,))
+        return ResultSet(self.fields(context), [[_bound(*bound) for bound in self.bounds]], (told,))
 
     def explain(self, context: Context) -> list[str]:
         return ["Declared bounds  (cost=0.000000..0.000000 rows=0 width=0)", FREE]
@@ -149,7 +149,7 @@ class NoRows:
     """LIMIT 0: asked only to learn the columns."""
 
     tree: Node
-    selected: Sequence[Selected]
+    selected: Sequence[SelectedItem]
     columns: Spelling
 
     def fields(self, context: Context) -> list[Field]:
@@ -176,8 +176,8 @@ class NoRows:
             return types.TIMESTAMP
         return types.FLOAT8 if node.find(exp.AggFunc) is not None else types.TEXT
 
-    def run(self, context: Context) -> Result:
-        return Result(self.fields(context), [], (notice(f"LIMIT 0 shows no row; {FREE}"),))
+    def run(self, context: Context) -> ResultSet:
+        return ResultSet(self.fields(context), [], (notice(f"LIMIT 0 shows no row; {FREE}"),))
 
     def explain(self, context: Context) -> list[str]:
         return ["No rows  (cost=0.000000..0.000000 rows=0 width=0)", FREE]

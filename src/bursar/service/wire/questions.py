@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from bursar.core.domain import Attribute
 from bursar.service.wire import types
-from bursar.service.wire.answers import Asked, Context, Result, Selected
+from bursar.service.wire.asked import Asked, Context, ResultSet, SelectedItem
 from bursar.service.wire.failures import NO_TABLE, UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
 from bursar.service.wire.public import DomainBounds, DomainValues, NoRows
@@ -56,7 +56,7 @@ class DataQuestion:
         asked = self._asked([_example(oid) for oid in self.parameters])
         return asked.fields(self.context)
 
-    def run(self, values: Sequence[PgValue]) -> Result:
+    def run(self, values: Sequence[PgValue]) -> ResultSet:
         """The answer. This is what is charged for."""
         return self._asked(values).run(self.context)
 
@@ -72,11 +72,11 @@ class DataQuestion:
         if not isinstance(tree, exp.Select):
             return Asked(self.parsed, tree.sql("duckdb", comments=False), ())
         limit, offset = (_number(tree.args.get(word)) for word in ("limit", "offset"))
-        selected: list[Selected] = []
+        selected: list[SelectedItem] = []
         for item, shown, inner, as_date in zip(tree.expressions, names, unique(names), casts, strict=True):
             bare = item.this if isinstance(item, exp.Alias) else item
             moment = isinstance(bare, exp.TimestampTrunc | exp.DateTrunc) and not as_date
-            selected.append(Selected(shown, inner, moment))
+            selected.append(SelectedItem(shown, inner, moment))
         if limit == 0:
             return NoRows(tree, selected, self._spelling)
         if not self.parsed.clause and (bounds := _bounds(tree, self._spelling)) is not None:

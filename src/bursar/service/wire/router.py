@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from bursar.service.wire.answers import Context, Result
+from bursar.service.wire.asked import Context, ResultSet
 from bursar.service.wire.catalog import Catalog, CatalogQuestion, Sessions, TypeInfo, is_catalog, is_type_info
 from bursar.service.wire.failures import UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
@@ -26,7 +26,7 @@ class Answerable(Protocol):
 
     def fields(self) -> Sequence[Field]: ...
 
-    def run(self, values: Sequence[PgValue]) -> Result: ...
+    def run(self, values: Sequence[PgValue]) -> ResultSet: ...
 
     def explain(self, values: Sequence[PgValue]) -> list[str]: ...
 

@@ -19,9 +19,13 @@ from bursar.service.wire.connection import LOGIN_SECONDS, Connection, Gone
 from bursar.service.wire.failures import BAD_PASSWORD, INTERNAL, WireError, fatal
 from bursar.service.wire.login import Login, greet, log_in
 from bursar.service.wire.protocol import CancelRequest, ProtocolError, Startup
-from bursar.service.wire.session import Session
+from bursar.service.wire.session import WireSession
 
-MOST_CONNECTIONS = 200
+MOST_CONNECTIONS, MOST_OF_ONE = 200, 50
+"""Of people who have logged in, and of each of them."""
+
+MOST_OPEN = 1_000
+"""The same with those who have not logged in yet; each of them is gone after some seconds."""
 
 
 class WireServer:
@@ -42,7 +46,7 @@ class WireServer:
         self._journal, self._metrics = journal, metrics
         self.pool = ThreadPoolExecutor(limits.settings.threads, thread_name_prefix="bursar-wire")
         self._catalogs: dict[str, Catalog] = {}
-        self.sessions: dict[int, Session] = {}
+        self.sessions: dict[int, WireSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._processes = itertools.count(1)
         self._listener: asyncio.Server | None = None
@@ -86,6 +90,9 @@ class WireServer:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if len(self._tasks) >= MOST_OPEN:
+            writer.transport.abort()
+            return
         self._tasks.add(task)
         connection = Connection(reader, writer)
         try:
@@ -112,8 +119,11 @@ class WireServer:
             if len(self.sessions) >= MOST_CONNECTIONS:
                 raise fatal("53300", "sorry, too many clients already")
             login = await self._log_in(connection, first)
+            others = [other.login for other in self.sessions.values()]
+            if sum((o.person, o.data.name) == (login.person, login.data.name) for o in others) >= MOST_OF_ONE:
+                raise fatal("53300", f'too many connections for role "{login.person.name}"')
         process, secret = next(self._processes), secrets.randbits(31)
-        session = Session(self, connection, login, process, secret)
+        session = WireSession(self, connection, login, process, secret)
         self.sessions[process] = session
         try:
             connection.send(protocol.backend_key(process, secret))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from bursar.errors import BursarError
 from bursar.service.limits import TooMuch
 from bursar.service.wire import protocol, statements, types
-from bursar.service.wire.answers import Context, Result
+from bursar.service.wire.asked import Context, ResultSet
 from bursar.service.wire.catalog import Sessions
 from bursar.service.wire.connection import Connection, Gone
 from bursar.service.wire.failures import (
@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Prepared:
+class PreparedStatement:
     """A statement that was read; what it asks for, if it asks."""
 
     statement: Statement
@@ -81,24 +81,23 @@ class Prepared:
 class Portal:
     """A prepared statement with values; its rows, once it was asked."""
 
-    prepared: Prepared
+    prepared: PreparedStatement
     values: Sequence[PgValue] = ()
     formats: Sequence[int] = ()
     hold: bool = False  # a cursor that outlives its transaction
-    result: Result | None = None
+    result: ResultSet | None = None
     at: int = 0
-    sent: int = 0
     fields: Sequence[Field] | None = field(default=None)
 
 
-class Session:
+class WireSession:
     """Reads messages until the client says good-bye."""
 
     def __init__(self, server: WireServer, connection: Connection, login: Login, process: int, secret: int) -> None:
         self._server, self._connection, self.login = server, connection, login
         self.process, self.secret = process, secret
         self._context = Context(self._bursar, login.data.name, login.settings)
-        self._prepared: dict[str, Prepared] = {}
+        self._prepared: dict[str, PreparedStatement] = {}
         self._portals: dict[str, Portal] = {}
         self._loop = asyncio.get_running_loop()
         self._status = "I"
@@ -277,7 +276,7 @@ class Session:
         ]
         self._portals[message.portal] = Portal(prepared, values, message.results)
 
-    def _statement(self, name: str) -> Prepared:
+    def _statement(self, name: str) -> PreparedStatement:
         if name not in self._prepared:
             raise WireError("26000", f'prepared statement "{name}" does not exist')
         return self._prepared[name]
@@ -297,7 +296,7 @@ class Session:
 
     # -- statements --------------------------------------------------------------------------------------------------
 
-    async def _prepare(self, statement: Statement, offset: int, given: Sequence[int] = ()) -> Prepared:
+    async def _prepare(self, statement: Statement, offset: int, given: Sequence[int] = ()) -> PreparedStatement:
         """Read a statement, and what it asks for. Nothing is run."""
         match statement:
             case Select() as query:
@@ -305,12 +304,12 @@ class Session:
             case Explain(query=query) | CopyOut(query=query) | Declare(query=query):
                 pass
             case _:
-                return Prepared(statement, offset)
+                return PreparedStatement(statement, offset)
         self._check_transaction(statement)
         catalog = self._server.catalog(self._context.database)
         sessions = Sessions(self.process, self._own_processes, self._stop_own)
         question = await self._blocking(lambda: route(query.text, self._context, catalog, sessions, given))
-        return Prepared(statement, _offset(statement, offset), question)
+        return PreparedStatement(statement, _offset(statement, offset), question)
 
     def _own_processes(self) -> list[int]:
         """The sessions of the same person with the same data set."""
@@ -363,9 +362,8 @@ class Session:
         if isinstance(statement, Select | Explain | Show):
             await self._ask(portal)
             count, more = await self._send_rows(portal, most or None)
-            portal.sent += count
             tag = "EXPLAIN" if isinstance(statement, Explain) else "SHOW" if isinstance(statement, Show) else ""
-            done = protocol.command_complete(tag or f"SELECT {portal.sent}")
+            done = protocol.command_complete(tag or f"SELECT {count}")
             self._connection.send(protocol.PORTAL_SUSPENDED if more else done)
             return
         match statement:
@@ -394,7 +392,7 @@ class Session:
             with self._server.limits.request(self.login.token):
                 if isinstance(statement, Explain):
                     lines = await self._blocking(lambda: question.explain(portal.values))
-                    portal.result = Result([], [[line] for line in lines])
+                    portal.result = ResultSet([], [[line] for line in lines])
                 else:
                     portal.result = await self._blocking(lambda: self._answer(question, portal.values))
         except TooMuch as much:
@@ -412,7 +410,7 @@ class Session:
             for told in portal.result.notices:
                 self._connection.send(told)
 
-    def _answer(self, question: Answerable, values: Sequence[PgValue]) -> Result:
+    def _answer(self, question: Answerable, values: Sequence[PgValue]) -> ResultSet:
         if not self.login.good:
             raise fatal("57P01", "terminating connection: the token was revoked, or has expired")
         return question.run(values)
@@ -459,7 +457,7 @@ class Session:
             raise WireError("25P01", "DECLARE CURSOR can only be used in transaction blocks")
         if statement.cursor in self._portals:
             raise WireError("42P03", f'cursor "{statement.cursor}" already exists')
-        prepared = Prepared(statement.query, portal.prepared.offset, portal.prepared.question)
+        prepared = PreparedStatement(statement.query, portal.prepared.offset, portal.prepared.question)
         self._portals[statement.cursor] = Portal(prepared, portal.values, hold=statement.hold)
         return "DECLARE CURSOR"
 
@@ -584,14 +582,14 @@ class Session:
             if now != before[setting]:
                 self._connection.send(protocol.parameter_status(shown, now))
 
-    def _show(self, name: str) -> Result:
+    def _show(self, name: str) -> ResultSet:
         settings = self.login.settings
         if name.lower() == "all":
-            return Result([], [[key, value, ""] for key, value in settings.all()])
+            return ResultSet([], [[key, value, ""] for key, value in settings.all()])
         value = settings.get(name)
         if value is None:
             raise WireError("42704", f'unrecognized configuration parameter "{name}"')
-        return Result([], [[value]])
+        return ResultSet([], [[value]])
 
     def _warn(self, code: str, text: str) -> None:
         self._connection.send(notice(text, severity="WARNING", code=code))

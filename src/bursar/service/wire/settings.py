@@ -103,7 +103,7 @@ LONGEST_VALUE = 1_000
 _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 
 
-class GoalArguments(TypedDict, total=False):
+class GoalSettings(TypedDict, total=False):
     """What settings say about how a question is asked."""
 
     within: str
@@ -173,9 +173,9 @@ class SessionSettings:
         """Whether notices are not wanted."""
         return self._now["client_min_messages"].lower() in ("warning", "error", "fatal", "panic", "log")
 
-    def goal(self) -> GoalArguments:
+    def goal(self) -> GoalSettings:
         """How questions are asked that say nothing of it themselves."""
-        goal: GoalArguments = {}
+        goal: GoalSettings = {}
         if within := self._now["bursar.error"]:
             goal["within"] = within
         if confidence := self._now["bursar.confidence"]:

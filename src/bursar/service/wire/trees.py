@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -50,8 +51,12 @@ _TYPES = Postgres.Parser.TYPE_TOKENS
 _GOALS = {"ERROR", "RMSE", "EPSILON", "RHO", "CONFIDENCE"}
 
 
+@functools.lru_cache(maxsize=128)
 def parse_statement(text: str) -> Parsed:
-    """The tree of a statement, within limits that keep the parser's time bounded; refused where there is none."""
+    """The tree of a statement, within limits that keep the parser's time bounded; refused where there is none.
+
+    Clients send the same texts again and again; nobody changes a tree that is kept.
+    """
     try:
         return _parsed(text, Postgres())
     except WireError as refused:

@@ -10,7 +10,7 @@ import pytest
 
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period
 from bursar.service.wire import types
-from bursar.service.wire.answers import Asked, Context, place_in
+from bursar.service.wire.asked import Asked, Context, place_in
 from bursar.service.wire.catalog import Catalog, Sessions
 from bursar.service.wire.failures import WireError
 from bursar.service.wire.questions import DataQuestion
@@ -180,6 +180,28 @@ def test_the_catalog_runs_nothing_for_long(context: Context, monkeypatch: pytest
         route(sql, context, catalog, SESSIONS).run([])
     assert refused.value.code == "0A000"
     assert route("SELECT relname FROM pg_class", context, catalog, SESSIONS).run([]).rows == [("people",)]
+    catalog.close()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "ATTACH '/tmp/bursar-wire.db'",
+        "COPY (SELECT 1) TO '/tmp/bursar-wire.csv'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "SET memory_limit = '8GB'",
+        "SET enable_external_access = true",
+    ],
+)
+def test_the_engine_behind_the_catalog_reaches_nothing(context: Context, sql: str) -> None:
+    """Were the check of statements wrong, there would still be nothing to read, and nothing to change."""
+    catalog = Catalog(context.bursar.config)
+    with pytest.raises(WireError) as refused:
+        catalog.run(sql)
+    assert refused.value.code == "0A000"
     catalog.close()
 
 

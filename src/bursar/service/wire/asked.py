@@ -17,7 +17,7 @@ from bursar.errors import BursarError, QueryError
 from bursar.service.wire import types
 from bursar.service.wire.failures import notice, refusal
 from bursar.service.wire.protocol import Field
-from bursar.service.wire.settings import GoalArguments, SessionSettings
+from bursar.service.wire.settings import GoalSettings, SessionSettings
 from bursar.service.wire.trees import Parsed
 from bursar.service.wire.types import PgType, PgValue
 from bursar.session import Bursar
@@ -40,7 +40,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Result:
+class ResultSet:
     """Rows, and what is to be said about them."""
 
     fields: Sequence[Field]
@@ -49,7 +49,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Selected:
+class SelectedItem:
     """One item of the select list: what it is shown as, and what the engine calls it."""
 
     shown: str
@@ -67,16 +67,16 @@ class Asked:
 
     parsed: Parsed
     text: str
-    selected: tuple[Selected, ...]
+    selected: tuple[SelectedItem, ...]
     limit: int | None = None
     offset: int = 0
 
     def fields(self, context: Context) -> list[Field]:
         return [field for field, *_ in self._columns(self.query(context), context)]
 
-    def run(self, context: Context) -> Result:
-        query = self.query(context)
+    def run(self, context: Context) -> ResultSet:
         with self._refusing():
+            query, _ = context.bursar.engine.read(self.text)  # kept by the engine, which reads it again
             answer = context.bursar.query(self.text, **self._goal(context))
         columns = self._columns(query, context)
         lines = range(len(answer.values))[self.offset :]
@@ -87,7 +87,7 @@ class Asked:
             notices.append(notice("counts are rounded to whole numbers, which may add up to 0.5 to their error"))
         if len(shown) < len(answer.values):
             notices.append(notice(f"LIMIT shows {len(shown)} of {len(answer.values)} groups; all were paid for"))
-        return Result([field for field, _ in columns], rows, tuple(notices))
+        return ResultSet([field for field, _ in columns], rows, tuple(notices))
 
     def explain(self, context: Context) -> list[str]:
         with self._refusing():
@@ -95,7 +95,7 @@ class Asked:
         price = explanation.price if math.isfinite(explanation.price) else 0.0
         return [f"Question  (cost=0.000000..{price:.6f} rows=0 width=0)", *str(explanation).splitlines()]
 
-    def _goal(self, context: Context) -> GoalArguments:
+    def _goal(self, context: Context) -> GoalSettings:
         goal = context.settings.goal()
         if self.parsed.clause:
             goal.pop("within", None)
@@ -123,7 +123,7 @@ class Asked:
         selected = self.selected
         if not selected or not all(s.inner in (*keys, *flags, *outputs) for s in selected):
             named = (*keys, *flags, *outputs)
-            selected = tuple(Selected(name, name) for name in named)  # a star: all that there is
+            selected = tuple(SelectedItem(name, name) for name in named)  # a star: all that there is
         for item in selected:
             if item.inner in keys:
                 place, key = keys[item.inner]
