@@ -38,6 +38,7 @@ def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("no chromium")
+    expect.set_options(timeout=20_000)  # machines that run tests are busy
     with sync_playwright() as player:
         started = player.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
