@@ -56,7 +56,7 @@ uploads = APIRouter(route_class=UploadRoute, include_in_schema=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class GuessField:
     """Something about a guess that can be typed."""
 
     name: str
@@ -75,7 +75,7 @@ class Guess:
     says: str
     asks: str
     effect: str  # what it does to the stored values, exactly: for the owner's eyes
-    fields: tuple[Field, ...]
+    fields: tuple[GuessField, ...]
     column: bool
     confirmed: bool
 
@@ -233,19 +233,19 @@ def _guesses(setting: SetUp, config: Config) -> list[Guess]:
 TITLES = {"source": "How many rows at most", "privacy": "Who is protected", "budget": "How much may be learnt"}
 
 
-def _fields(setting: SetUp, config: Config, place: Place, entries: Mapping[str, object]) -> tuple[Field, ...]:
+def _fields(setting: SetUp, config: Config, place: Place, entries: Mapping[str, object]) -> tuple[GuessField, ...]:
     if place == ("source",):
-        return (Field(name="max_rows", label="Never more rows than", value=str(config.max_rows), kind="number"),)
+        return (GuessField(name="max_rows", label="Never more rows than", value=str(config.max_rows), kind="number"),)
     if place == ("budget",):
-        return (Field(name="epsilon", label="epsilon", value=f"{config.budget.amount:g}", kind="number"),)
+        return (GuessField(name="epsilon", label="epsilon", value=f"{config.budget.amount:g}", kind="number"),)
     if place == ("privacy",):
         unit = config.unit
         choices = ("each row", *setting.names)
-        whose = Field(
+        whose = GuessField(
             name="unit", label="Whose row is it?", value=unit.column or "each row", kind="choice", choices=choices
         )
         most = str(unit.max_contributions)
-        counted = Field(name="max_contributions", label="Rows of one person that count", value=most, kind="number")
+        counted = GuessField(name="max_contributions", label="Rows of one person that count", value=most, kind="number")
         return (whose, counted) if unit.column is not None else (whose,)
     columns = entries["columns"]
     assert isinstance(columns, dict)
@@ -253,23 +253,23 @@ def _fields(setting: SetUp, config: Config, place: Place, entries: Mapping[str, 
     match keys:
         case {"values": values}:
             lines = "\n".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
-            return (Field(name="values", label="Values, one on each line", value=lines, kind="lines"),)
+            return (GuessField(name="values", label="Values, one on each line", value=lines, kind="lines"),)
         case {"lower": lower, "upper": upper}:
             return (
-                Field(name="lower", label="From", value=str(lower), kind="number"),
-                Field(name="upper", label="To", value=str(upper), kind="number"),
+                GuessField(name="lower", label="From", value=str(lower), kind="number"),
+                GuessField(name="upper", label="To", value=str(upper), kind="number"),
             )
         case {"edges": {"from": first, "to": last, "step": step}}:
             return (
-                Field(name="from", label="From", value=f"{first:.15g}", kind="number"),
-                Field(name="to", label="To", value=f"{last:.15g}", kind="number"),
-                Field(name="step", label="In steps of", value=f"{step:.15g}", kind="number"),
+                GuessField(name="from", label="From", value=f"{first:.15g}", kind="number"),
+                GuessField(name="to", label="To", value=f"{last:.15g}", kind="number"),
+                GuessField(name="step", label="In steps of", value=f"{step:.15g}", kind="number"),
             )
         case {"first": first, "last": last, "by": by}:
             return (
-                Field(name="first", label="First day", value=str(first), kind="date"),
-                Field(name="last", label="Last day", value=str(last), kind="date"),
-                Field(name="by", label="Told apart by", value=by, kind="choice", choices=("day", "week", "month")),
+                GuessField(name="first", label="First day", value=str(first), kind="date"),
+                GuessField(name="last", label="Last day", value=str(last), kind="date"),
+                GuessField(name="by", label="Told apart by", value=by, kind="choice", choices=("day", "week", "month")),
             )
     return ()
 
