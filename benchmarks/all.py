@@ -24,6 +24,7 @@ COMMANDS = (
     ("rap",),
     ("peers",),
     ("sessions",),
+    ("serve",),
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 HEAD = """# Results

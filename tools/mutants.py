@@ -446,6 +446,51 @@ SOURCE_MUTANTS = (
     ),
 )
 
+WIRE_MUTANTS = (
+    Mutant(
+        name="a wrong token proves itself over the wire",
+        file="service/wire/scram.py",
+        old="if hmac.compare_digest(hashlib.sha256(client_key).digest(), verifier.stored_key):",
+        new="if len(client_key) == len(verifier.stored_key):",
+        tests=("tests/unit/service/wire/test_scram.py",),
+    ),
+    Mutant(
+        name="a revoked token goes on asking over the wire",
+        file="service/wire/session.py",
+        old="if not self.login.good:",
+        new="if False:",
+        tests=("tests/integration/test_wire_login.py",),
+    ),
+    Mutant(
+        name="a portal is asked anew for every piece that is fetched",
+        file="service/wire/session.py",
+        old="if portal.result is not None:",
+        new="if portal.result is not None and portal.at == 0:",
+        tests=("tests/integration/test_wire_python.py",),
+    ),
+    Mutant(
+        name="a statement may be about the data and the catalog",
+        file="service/wire/router.py",
+        old="if data and public:",
+        new="if False:",
+        tests=("tests/unit/service/wire/test_questions.py",),
+    ),
+    Mutant(
+        name="the catalog calls any function",
+        file="service/wire/catalog.py",
+        old="        check(self.parsed.tree)\n",
+        new="        pass\n",
+        tests=("tests/unit/service/wire/test_questions.py",),
+    ),
+    Mutant(
+        name="plain bytes before a handshake are taken for encrypted ones",
+        file="service/wire/connection.py",
+        old='if getattr(self._reader, "_buffer", b""):',
+        new="if False:",
+        tests=("tests/integration/test_wire_login.py",),
+    ),
+)
+
 MUTANTS = (
     *MEASURE_MUTANTS,
     *NORM_MUTANTS,
@@ -455,6 +500,7 @@ MUTANTS = (
     *SELECT_MUTANTS,
     *LEDGER_MUTANTS,
     *SOURCE_MUTANTS,
+    *WIRE_MUTANTS,
 )
 
 

@@ -22,6 +22,7 @@ from bursar.errors import (
     GoalError,
     LedgerError,
     QueryError,
+    ServerError,
     SourceError,
     Unsupported,
     Waiting,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from bursar.goal import Goal
     from bursar.planner.batch import Batch
     from bursar.planner.explain import Explanation
+    from bursar.remote import Remote, connect
     from bursar.session import Bursar, create, open
 
 __version__ = "0.2.0"
@@ -48,10 +50,13 @@ __all__ = [
     "GoalError",
     "LedgerError",
     "QueryError",
+    "Remote",
+    "ServerError",
     "SourceError",
     "Unsupported",
     "Waiting",
     "__version__",
+    "connect",
     "create",
     "open",
 ]
@@ -62,6 +67,8 @@ _LAZY = {
     "Bursar": "bursar.session",
     "Explanation": "bursar.planner.explain",
     "Goal": "bursar.goal",
+    "Remote": "bursar.remote",
+    "connect": "bursar.remote",
     "create": "bursar.session",
     "open": "bursar.session",
 }

@@ -9,6 +9,8 @@ print(women.value)              # paid once, when the block was left
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
@@ -64,22 +66,16 @@ class BatchQuestion:
         return f"Asked({self.question!r})"
 
 
-class OpenBatch:
+class OpenBatch(ABC):
     """Questions that are being collected. Leaving the block pays for all of them; leaving it by an error for none.
 
     Guarantees: once somebody has looked at the price, no more than that is paid. Where it has risen meanwhile, because
     others have asked, the batch is refused and nothing is spent.
     """
 
-    def __init__(
-        self, engine: Engine, wanted: Wanted, *, key: str | None, wait: bool, ticket: int | None, progress: Progress
-    ) -> None:
-        self._engine, self._wanted, self._progress = engine, wanted, progress
-        self._key, self._wait, self._ticket = key, wait, ticket
-        self._requests: list[PlanningRequest] = []
+    def __init__(self) -> None:
         self._questions: list[BatchQuestion] = []
         self._seen: float | None = None  # the price that somebody has looked at
-        self._one_by_one: list[float] = []
         self._cancelled = False
         self.result: Batch | None = None
 
@@ -87,55 +83,38 @@ class OpenBatch:
         """Add a question; one that cannot be asked is refused here, and the batch stays as it was."""
         if self.result is not None or self._cancelled:
             raise QueryError("the batch is closed; begin another one")
-        request = self._engine.prepare(sql, self._wanted, wait=self._wait, ticket=self._ticket)
-        if request.explain:
-            raise QueryError(
-                "the questions of a batch are asked together, and explained together: look at its price",
-                text=sql,
-                position=0,
-                rewrite=without_explain(sql),
-            )
-        self._requests.append(request)
+        self._add(sql)
         self._questions.append(BatchQuestion(sql))
         self._seen = None
         return self._questions[-1]
 
     @property
-    def text(self) -> str:
-        """All questions, as the log will have them."""
-        return together(self._requests, self._key).text
-
-    @property
     def price(self) -> float:
         """What all questions together would cost now; infinite where nothing meets the goal. Costs nothing."""
-        joint = together(self._requests, self._key)
-        self._seen = 0.0 if self._engine.answered(joint.asked) is not None else self.explain().price
+        self._seen = self._price()
         return self._seen
 
     @property
+    @abstractmethod
     def one_by_one(self) -> float:
         """What the questions would cost now, each asked by itself. Costs nothing."""
-        for request in self._requests[len(self._one_by_one) :]:
-            self._one_by_one.append(self._engine.planner.explain(request).price)
-            self._progress(len(self._one_by_one), len(self._requests))
-        return sum(self._one_by_one)
 
+    @abstractmethod
     def explain(self) -> Explanation:
         """Every way to answer all questions together, with its price and error. Costs nothing."""
-        return self._engine.planner.explain(together(self._requests, self._key))
 
-    def pay(self) -> Batch:
-        """Answer all questions; the block does this by itself when it is left."""
+    @property
+    def text(self) -> str:
+        """All questions, as the log will have them."""
+        return ";\n".join(question.question for question in self._questions)
+
+    def pay(self, *, at_most: float | None = None) -> Batch:
+        """Answer all questions; the block does this by itself when it is left.
+
+        `at_most` is a price that somebody has looked at elsewhere.
+        """
         if self.result is None:
-            joint = together(self._requests, self._key)
-            with paced(self._engine.config.pace):
-                alone = self.one_by_one
-                most = [cap for cap in (joint.goal.most, self._seen) if cap is not None]
-                if most and min(most) < float("inf"):
-                    joint = replace(joint, goal=replace(joint.goal, most=min(most)))
-                answer = self._engine.ask(joint)
-                assert isinstance(answer, Answer)  # no question of a batch is to be explained
-                self.result = split(answer, self._requests, alone)
+            self.result = self._pay(min((cap for cap in (self._seen, at_most) if cap is not None), default=math.inf))
             for question, answer in zip(self._questions, self.result.answers, strict=True):
                 question._answer = answer
         return self.result
@@ -150,3 +129,65 @@ class OpenBatch:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         if kind is None and not self._cancelled:
             self.pay()
+
+    @abstractmethod
+    def _add(self, sql: str) -> None: ...
+
+    @abstractmethod
+    def _price(self) -> float: ...
+
+    @abstractmethod
+    def _pay(self, at_most: float) -> Batch: ...
+
+
+class EngineBatch(OpenBatch):
+    """A batch that is asked here."""
+
+    def __init__(
+        self, engine: Engine, wanted: Wanted, *, key: str | None, wait: bool, ticket: int | None, progress: Progress
+    ) -> None:
+        super().__init__()
+        self._engine, self._wanted, self._progress = engine, wanted, progress
+        self._key, self._wait, self._ticket = key, wait, ticket
+        self._requests: list[PlanningRequest] = []
+        self._one_by_one: list[float] = []
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answers are there already, under the key of the batch: then they are given again, for nothing."""
+        return self._engine.answered(together(self._requests, self._key).asked) is not None
+
+    @property
+    def one_by_one(self) -> float:
+        for request in self._requests[len(self._one_by_one) :]:
+            self._one_by_one.append(self._engine.planner.explain(request).price)
+            self._progress(len(self._one_by_one), len(self._requests))
+        return sum(self._one_by_one)
+
+    def explain(self) -> Explanation:
+        return self._engine.planner.explain(together(self._requests, self._key))
+
+    def _add(self, sql: str) -> None:
+        request = self._engine.prepare(sql, self._wanted, wait=self._wait, ticket=self._ticket)
+        if request.explain:
+            raise QueryError(
+                "the questions of a batch are asked together, and explained together: look at its price",
+                text=sql,
+                position=0,
+                rewrite=without_explain(sql),
+            )
+        self._requests.append(request)
+
+    def _price(self) -> float:
+        return 0.0 if self.answered else self.explain().price
+
+    def _pay(self, at_most: float) -> Batch:
+        joint = together(self._requests, self._key)
+        with paced(self._engine.config.pace):
+            alone = self.one_by_one
+            if at_most < math.inf:
+                most = at_most if joint.goal.most is None else min(at_most, joint.goal.most)
+                joint = replace(joint, goal=replace(joint.goal, most=most))
+            answer = self._engine.ask(joint)
+            assert isinstance(answer, Answer)  # no question of a batch is to be explained
+            return split(answer, self._requests, alone)

@@ -36,10 +36,11 @@ from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
-from bursar.planner.request import PlanningRequest, Request
+from bursar.planner.request import ONCE, PlanningRequest, Request
 from bursar.repeated import FreeAnswers
 from bursar.report.status import OWNER, payment
 from bursar.rewrite.suggest import suggest
+from bursar.sql import Query
 from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
 from bursar.views.baseline import MemoryNotes, QuestionNotes
@@ -134,7 +135,8 @@ class Engine:
         if isinstance(question, PlanningRequest):
             request = question
         else:
-            if key is None and ticket is None and self.config.analysts.scheduler == "none":
+            nameless = key is None or key.startswith(ONCE)
+            if nameless and ticket is None and self.config.analysts.scheduler == "none":
                 repeats = self._free.repeats(question, wanted, self.analyst)
                 if repeats.answer is not None:
                     return repeats.answer
@@ -175,13 +177,17 @@ class Engine:
         self, text: str, wanted: Wanted, key: str | None = None, *, wait: bool = True, ticket: int | None = None
     ) -> PlanningRequest:
         """A question that is only compiled, to be priced, or asked together with others."""
-        sealed = self.kernel.sealed()
-        with self._refusing(text, sealed):
-            query = self._compiled.parse(text)
-            workload = self._compiled.compile(query, sealed)
+        query, workload = self.read(text)
         return self.request(
             text, workload, wanted, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
         )
+
+    def read(self, text: str) -> tuple[Query, Workload]:
+        """What a text asks for; nothing is planned."""
+        sealed = self.kernel.sealed()
+        with self._refusing(text, sealed):
+            query = self._compiled.parse(text)
+            return query, self._compiled.compile(query, sealed)
 
     @contextmanager
     def _refusing(self, text: str, sealed: int | None) -> Iterator[None]:
@@ -234,7 +240,9 @@ class Engine:
 
     def _grant(self, request: Request, offer: Offer) -> Grant:
         analyst, key = request.analyst, request.key
-        claim = None if key is None else new_claim(self.randomness, analyst=analyst, key=key, question=request.question)
+        claim = None
+        if key is not None and not (offer.free and key.startswith(ONCE)):
+            claim = new_claim(self.randomness, analyst=analyst, key=key, question=request.question)
         events, most = offer.price.events, offer.price.at_most
         return Grant(self.kernel, analyst, request.text, events, most, claim, proposer=offer.proposer)
 

@@ -12,7 +12,8 @@ BursarError
 ├── LedgerError        the ledger is missing, locked, foreign or damaged
 │   ├── Stale          a plan was overtaken; plan again (never reaches a person)
 │   └── Busy           somebody else has the same key or sparse vector right now; wait (never reaches a person)
-└── Unsupported        a door that exists and is not open yet
+├── Unsupported        a door that exists and is not open yet
+└── ServerError        a server cannot be reached, or does not answer as one should
 
 No message ever depends on the data: texts are made from the question, the config and public sizes only.
 """
@@ -132,3 +133,9 @@ class Busy(LedgerError):
 
 class Unsupported(BursarError):
     """A door that exists and is not open yet."""
+
+
+class ServerError(BursarError):
+    """A server cannot be reached, or does not answer as one should; see `bursar.connect`."""
+
+    exit_code = 4

@@ -25,7 +25,7 @@ class FreeAnswers:
     Guarantees: an answer is given again only where it would be computed again. Everything it is made of is in the key,
     or fixed for the process: text and goal as they were asked; the analyst, and with it the account and what the policy
     shows; the config; and the log, of which nothing was added since. What is left is read from the log too. Where
-    questions wait for turns, or have a key, the engine does not look here.
+    questions wait for turns, or have a key by which they can be asked for again, the engine does not look here.
     """
 
     def __init__(self, records: Callable[[int], Sequence[Record]]) -> None:

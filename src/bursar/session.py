@@ -17,9 +17,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, overload
 
 from bursar import presets
+from bursar.analysts.queue import QueueStatus
 from bursar.analysts.shares import EVERYONE, Shares
 from bursar.answer import Answer
-from bursar.batch import OpenBatch, Progress, silent, without_explain
+from bursar.batch import EngineBatch, Progress, silent, without_explain
 from bursar.compile.threshold_rows import Features, thresholds, written
 from bursar.config import Config, load
 from bursar.core.curator import declare_version
@@ -38,7 +39,7 @@ from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
 from bursar.report.spending import Spending, spending_of
-from bursar.report.status import OWNER, BudgetStatus, LogLine, budget_of, log_of
+from bursar.report.status import OWNER, BudgetStatus, LogLine, TableFacts, budget_of, log_of
 from bursar.synthetic.session import Prepared, Synthesis
 from bursar.views.baseline import QuestionNotes, SqliteNotes
 
@@ -169,7 +170,7 @@ class Bursar:
         epsilon: float | None = None, rho: float | None = None, max_cost: float | None = None,
         horizon: str | int | None = None, synthetic: bool = False,
         key: str | None = None, wait: bool = True, ticket: int | None = None, progress: Progress = silent,
-    ) -> OpenBatch: ...  # fmt: skip
+    ) -> EngineBatch: ...  # fmt: skip
 
     def batch(
         self,
@@ -187,7 +188,7 @@ class Bursar:
         wait: bool = True,
         ticket: int | None = None,
         progress: Progress = silent,
-    ) -> Batch | OpenBatch:
+    ) -> Batch | EngineBatch:
         """Many questions planned together for one price, with one goal, in one turn.
 
         With questions: a `Batch` of their answers. Without: an `OpenBatch` for a with block, to collect them, look at
@@ -197,7 +198,7 @@ class Bursar:
             within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
             horizon=horizon, synthetic=synthetic,
         )  # fmt: skip
-        collected = OpenBatch(self.engine, goal, key=key, wait=wait, ticket=ticket, progress=progress)
+        collected = EngineBatch(self.engine, goal, key=key, wait=wait, ticket=ticket, progress=progress)
         if questions is None:
             return collected
         for sql in questions:
@@ -352,8 +353,25 @@ class Bursar:
         return replace(spending, saved=self.engine.planner.comparison(whose)) if saved else spending
 
     def log(self, last: int | None = None) -> list[LogLine]:
-        """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all."""
-        return log_of(self.kernel, self.analyst, last)
+        """Who paid how much for what, oldest first; an analyst sees the own lines, the data owner all.
+
+        Where the config says `log = "all"` under [analysts], everybody sees all.
+        """
+        return log_of(self.kernel, OWNER if self.config.analysts.log == "all" else self.analyst, last)
+
+    def columns(self) -> TableFacts:
+        """The table, its columns and their values, as the data owner has declared them."""
+        config = self.config
+        goal = None if config.goal is None else config.goal.describe()
+        return TableFacts(table=config.table, columns=config.columns, rows=config.public_size, goal=goal)
+
+    def queue(self) -> QueueStatus:
+        """Whose turn it is, the own tickets, and how many others wait."""
+        return self.engine.queue.status(self.analyst)
+
+    def let_go(self, *, away: bool = False) -> QueueStatus:
+        """Let the present or the next turn go; all turns until the next question if `away`."""
+        return self.engine.queue.let_go(self.analyst, away=away)
 
     def close(self) -> None:
         """Close the data and the ledger."""

@@ -40,6 +40,7 @@ ORDER = (
     ("curate.intake", "curate.ingest"),
     ("batch", "owner", "synthetic.session", "synthetic.alone"),
     ("session",),
+    ("link", "remote"),
     ("testing",),
     ("audit",),
     ("simulate",),
@@ -203,17 +204,18 @@ def test_no_module_name_stands_twice_in_a_room() -> None:
 
 def test_public_names() -> None:
     errors = {"AnalystError", "BudgetError", "BursarError", "ConfigError", "GoalError", "LedgerError", "QueryError"}
-    errors |= {"SourceError", "Unsupported", "Waiting"}
-    held = {"Answer", "Batch", "Bursar", "Explanation", "Goal", "create", "open"}
+    errors |= {"ServerError", "SourceError", "Unsupported", "Waiting"}
+    held = {"Answer", "Batch", "Bursar", "Explanation", "Goal", "Remote", "connect", "create", "open"}
     assert set(bursar.__all__) == errors | held | {"__version__"}
     assert all(getattr(bursar, name).__doc__ for name in bursar.__all__)
 
 
 def test_everything_that_a_person_holds_is_documented() -> None:
     from bursar.owner import Owner
+    from bursar.remote import Remote
     from bursar.session import Bursar
 
-    for kind in (Bursar, Owner):
+    for kind in (Bursar, Owner, Remote):
         methods = [value for name, value in vars(kind).items() if not name.startswith("_") and callable(value)]
         assert methods
         assert [method.__name__ for method in methods if not method.__doc__] == []

@@ -21,6 +21,22 @@ from bursar.config import load
 from bursar.core.ledger import record_codec as codec
 from bursar.core.queries import decode, encode
 from bursar.errors import BudgetError, BursarError, ConfigError, GoalError, LedgerError, QueryError
+from bursar.service.wire.failures import WireError
+from bursar.service.wire.protocol import (
+    Bind,
+    Parse,
+    Password,
+    ProtocolError,
+    Simple,
+    format_of,
+    read_message,
+    read_startup,
+)
+from bursar.service.wire.scram import Exchange
+from bursar.service.wire.statements import Select, read, split
+from bursar.service.wire.trees import parse_statement
+from bursar.service.wire.types import TYPES, BadValue
+from bursar.service.wire.types import decode as value_of
 from bursar.session import Bursar
 from bursar.sql import parse
 from fuzz import seeds
@@ -109,6 +125,28 @@ def reread(kind: Codec, body: bytes) -> bool:
     return True
 
 
+def speak(data: bytes) -> bool:
+    """A message of PostgreSQL's wire, its kind first (0: the first of a connection); what it asks is read, not run."""
+    try:
+        message = read_startup(data[1:]) if data[:1] == b"\0" else read_message(data[:1], data[1:])
+        if isinstance(message, Simple | Parse):
+            for piece in split(message.sql):
+                statement = read(piece)
+                if isinstance(statement, Select):
+                    parse_statement(statement.text)
+        if isinstance(message, Bind):
+            for place, value in enumerate(message.values):
+                kind = TYPES[place % len(TYPES)]
+                value_of(value, kind.oid, format_of(message.formats, place))
+        if isinstance(message, Password):
+            Exchange(b"salt", []).first(message.body)
+    except (ProtocolError, WireError, BadValue) as refusal:
+        if not str(refusal):
+            raise AssertionError("a refusal that helps nobody") from refusal
+        return False
+    return True
+
+
 def _refused(refusal: BursarError, helps: object) -> bool:
     if not helps:
         raise AssertionError("a refusal that helps nobody") from refusal
@@ -139,6 +177,7 @@ DOORS = {
     "sql": Door(send=ask, seeds=_bytes(seeds.SQL)),
     "clause": Door(send=price, seeds=_bytes(seeds.CLAUSES)),
     "config": Door(send=configure, seeds=_bytes(seeds.TOML)),
+    "wire": Door(send=speak, seeds=seeds.WIRE),
     "ledger": Door(
         send=recall,
         seeds={

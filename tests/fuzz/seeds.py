@@ -6,6 +6,7 @@ Fuzzers start from these, and `test_fuzz_seeds.py` sends each of them in as it i
 from __future__ import annotations
 
 import json
+import struct
 
 import numpy as np
 
@@ -361,3 +362,34 @@ WORDS = [
     *NUMBERS.values(),
 ]
 """Words of a command line."""
+
+
+def _bind(*values: bytes | None) -> bytes:
+    sized = [struct.pack("!i", -1) if v is None else struct.pack("!i", len(v)) + v for v in values]
+    return b"B\0\0" + struct.pack("!hhh", 1, 1, len(values)) + b"".join(sized) + struct.pack("!h", 0)
+
+
+WIRE = {
+    "plain": b"QSELECT COUNT(*) FROM people WHERE age > 30; SELECT $$a;b$$\0",
+    "no text": b"",
+    "prepared": b"Ps\0SELECT COUNT(*) FROM people WHERE age = ANY($1::int[]) WITH ERROR 5\0\0\1\0\0\3\xef",
+    "bound": _bind(b"\1", b"abc", b"a", b"name", b"\0" * 8, b"\0\1", b"\0\0\0\1", b"text", None),
+    "many values": b"B\0\0\0\0\x7f\xff",
+    "a long value": b"B\0\0\0\0\0\1\x7f\xff\xff\xff",
+    "startup": b"\0\0\3\0\0user\0ana\0database\0demo\0options\0-c bursar.error=50\0\0",
+    "encryption": b"\0\4\xd2\x16\x2f",
+    "cancel": b"\0\4\xd2\x16\x2e\0\0\0\1\0\0\0\2",
+    "scram": b"pn,,n=,r=abcdefghijklmnop",
+    "describe": b"DSname\0",
+    "cursor": b'QDECLARE "c" CURSOR WITH HOLD FOR SELECT 1; FETCH 5 FROM c; CLOSE c\0',
+    "copy": b"QCOPY (SELECT sex, COUNT(*) FROM people GROUP BY sex) TO STDOUT (FORMAT binary)\0",
+    "joins": b"QSELECT 1 FROM a" + b" JOIN b" * 500 + b"\0",
+    "brackets": b"QSELECT " + b"(" * 5_000 + b"1" + b")" * 5_000 + b"\0",
+    "types": b"QSELECT " + b"DATE(" * 30 + b"1" + b")" * 30 + b"\0",
+    "indices": b"QSELECT a" + b"[1]" * 5_000 + b"\0",
+    "many statements": b"Q" + b"SELECT 1;" * 5_000 + b"\0",
+    "comments": b"Q" + b"/* " * 10_000 + b"\0",
+    "dollars": b"QSELECT " + b"$a$ $b$ " * 2_000 + b"\0",
+    "cases": b"QSELECT " + b"CASE WHEN " * 2_000 + b"\0",
+}
+"""A message of PostgreSQL's wire: its kind, 0 for the first of a connection, and what stands behind its length."""

@@ -14,9 +14,9 @@ from fastapi import FastAPI
 from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal
-from bursar.service.limits import Settings
+from bursar.service.limits import LimitSettings
 
-UNLIMITED = Settings(requests=0, concurrent=0, failures=0)
+UNLIMITED = LimitSettings(requests=0, concurrent=0, failures=0)
 
 
 class Inside:
@@ -59,7 +59,7 @@ class Inside:
 
 
 @contextmanager
-def inside(*configs: Path, settings: Settings = UNLIMITED) -> Iterator[Inside]:
+def inside(*configs: Path, settings: LimitSettings = UNLIMITED) -> Iterator[Inside]:
     """An app over data sets, for the block."""
     journal = io.StringIO()
     with DataSets.open(configs) as datasets:

@@ -38,7 +38,10 @@ def ask(url: str, token: str, sql: str, *, key: str, within: int = 400) -> httpx
 
 
 def killed_and_asked_again(config: Path, times: int) -> None:
-    """Ask under keys, kill the server at any moment, ask again: the same bytes, and every key paid once."""
+    """Ask under keys, kill the server at any moment, ask again: the same bytes, and no question is paid for twice.
+
+    Where it was killed between the commit and the reply, the charge is in the log, and the reply says that it was free.
+    """
     [token] = let_in(config, ana=Role.ANALYST).values()
     first: dict[str, bytes] = {}
     charges: dict[str, float] = {}
@@ -66,10 +69,13 @@ def killed_and_asked_again(config: Path, times: int) -> None:
             for _ in range(2):
                 send(server.url, f"key {n}", AGES.format(20 + n))
     with bursar.open(config) as db:
-        paid = [line for line in db.log() if line.charge]
-        assert len(paid) == sum(charge > 0 for charge in charges.values())
-        assert sum(line.charge for line in paid) == pytest.approx(sum(charges.values()), abs=1e-9)
-        assert db.budget().spent == pytest.approx(sum(charges.values()), abs=1e-9)
+        paid = {line.purpose: line.charge for line in db.log() if line.charge}
+        assert len(paid) == sum(line.charge > 0 for line in db.log())
+        assert sum(paid.values()) == pytest.approx(db.budget().spent, abs=1e-9)
+        assert len(first) == times + 3
+        for key, charge in charges.items():
+            asked = AGES.format(20 + int(key.removeprefix("key ")))
+            assert charge in (0, paid.get(asked, 0))
         db.owner.verify()
 
 
@@ -259,3 +265,19 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert reply.json()["charge"] > 0  # the data set of the first time, and the same key
     assert tokens[0] != tokens[1]
     assert (tmp_path / "bursar-demo" / "bursar.bursar" / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "second"), [([], 429), (["--behind-proxy"], 401)], ids=["direct", "behind a proxy"]
+)
+def test_where_a_client_comes_from_is_what_a_proxy_says_only_where_there_is_one(
+    config: Path, options: list[str], second: int
+) -> None:
+    let_in(config, ana=Role.ANALYST)
+    with serving(config, "--failures", 1, *options, tokens={}) as server:
+
+        def guess(address: str) -> int:
+            headers = {"Authorization": "Bearer bursar_a_b", "X-Forwarded-For": address}
+            return httpx.get(f"{server.url}/v1/x/budget", headers=headers, timeout=PATIENCE).status_code
+
+        assert [guess("203.0.113.1"), guess("203.0.113.1"), guess("203.0.113.2")] == [401, 429, second]

@@ -11,6 +11,7 @@ import bursar
 from bursar import Bursar
 from bursar.curate.demo import generate
 from bursar.errors import LedgerError
+from bursar.planner.request import ONCE
 from bursar.session import share
 
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
@@ -97,3 +98,16 @@ def test_long_answers_make_room(toml: Path, monkeypatch: pytest.MonkeyPatch) -> 
         for text in (BY_SEX, BY_REGION, BY_REGION, BY_SEX):
             assert db.query(text, within=80).free
         assert len(heard) == 2 + 3
+
+
+def test_a_key_for_one_request_is_charged_once_and_stores_nothing_that_was_free(toml: Path) -> None:
+    with bursar.open(toml) as db:
+        paid = db.query(BY_SEX, epsilon=0.1, key=f"{ONCE}1")
+        assert db.query(BY_SEX, epsilon=0.1, key=f"{ONCE}1") == paid  # sent again: the same, charge and all
+        assert paid.charge > 0
+        assert db.owner.verify().answers == 1
+        free = [db.query(BY_SEX, within=500, key=f"{ONCE}{number}") for number in (2, 3)]
+        assert all(answer.free for answer in free)
+        assert (db.owner.verify().answers, db.budget().spent) == (1, paid.charge)
+        assert db.query(BY_SEX, within=500, key="for good").free
+        assert db.owner.verify().answers == 2

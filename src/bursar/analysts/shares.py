@@ -80,6 +80,7 @@ def in_words(fraction: Fraction) -> str:
 
 POLICIES = ("shared", "independent", "seeded-cache")
 SCHEDULERS = ("none", "round-robin", "randomized")
+LOGS = ("own", "all")
 BASES = ("histogram", "hierarchical", "wavelet", "best")
 
 
@@ -106,6 +107,7 @@ class AnalystSettings:
     idle: float | None = None  # seconds without a question after which turns pass somebody over; None: turns wait
     shares: Shares = field(default_factory=Shares)
     seed: Seed | None = None  # where the policy is "seeded-cache"
+    log: str = "own"  # one of LOGS: whose questions an analyst sees in the log
 
     @property
     def accounts(self) -> Shares:

@@ -9,12 +9,27 @@ from typing import Annotated
 import typer
 
 from bursar import __version__
-from bursar.cli.opened import ANALYST, CONFIG, Analyst, Data, Json, Watch, opened, progress, read, read_file, working
+from bursar.cli.opened import (
+    ANALYST,
+    CONFIG,
+    Analyst,
+    Data,
+    Json,
+    Server,
+    Watch,
+    opened,
+    progress,
+    reached,
+    read,
+    read_file,
+    working,
+)
 from bursar.cli.people import user
 from bursar.cli.serve import serve
 from bursar.cli.setup import check, confirm, init
+from bursar.cli.statement import statement
 from bursar.cli.synth import synth
-from bursar.errors import ConfigError
+from bursar.errors import ConfigError, Unsupported
 from bursar.report import text as show
 
 app = typer.Typer(
@@ -129,6 +144,7 @@ def expected(horizon: str | None) -> str | int | None:
 def query(
     sql: Sql,
     data: Data = CONFIG,
+    server: Server = None,
     within: Within = None,
     confidence: Confidence = None,
     rmse: Rmse = None,
@@ -164,7 +180,7 @@ def query(
         within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
         horizon=expected(horizon), synthetic=synthetic,
     )  # fmt: skip
-    with opened(data, analyst) as bursar, show.ticket(as_json=json):
+    with reached(server, data, analyst) as bursar, show.ticket(as_json=json):
         with Watch(bursar).over(text), working("at work"):
             answer = bursar.run(text, goal, key=key, wait=not no_wait, ticket=ticket)
         show.answer(answer, as_json=json, bars=bars, out=out)
@@ -177,6 +193,7 @@ def batch(
         str, typer.Argument(help="A file of SELECTs with semicolons between them, or - for standard input.")
     ],
     data: Data = CONFIG,
+    server: Server = None,
     within: Within = None,
     confidence: Confidence = None,
     rmse: Rmse = None,
@@ -200,7 +217,7 @@ def batch(
     from bursar.sql.tokens import questions_of
 
     questions = questions_of(read_file(file))
-    with opened(data, analyst) as bursar, show.ticket(as_json=json):
+    with reached(server, data, analyst) as bursar, show.ticket(as_json=json):
         collected = bursar.batch(
             within=within,
             confidence=confidence,
@@ -230,6 +247,7 @@ def batch(
 def explain(
     sql: Sql,
     data: Data = CONFIG,
+    server: Server = None,
     within: Within = None,
     confidence: Confidence = None,
     rmse: Rmse = None,
@@ -242,7 +260,7 @@ def explain(
 ) -> None:
     """Show every way to answer a question, with its cost and its error. Free."""
     text = read(sql)
-    with opened(data, analyst) as bursar:
+    with reached(server, data, analyst) as bursar:
         explanation = bursar.explain(
             text,
             within=within,
@@ -259,6 +277,7 @@ def explain(
 @app.command()
 def shell(
     data: Data = CONFIG,
+    server: Server = None,
     within: Within = None,
     confidence: Confidence = None,
     history: Annotated[
@@ -277,13 +296,14 @@ def shell(
     from bursar.planner.goals import Wanted
 
     history_file = default_history() if history is None else None if history == "-" else Path(history)
-    with opened(data, analyst) as bursar:
+    with reached(server, data, analyst) as bursar:
         run(bursar, wanted=Wanted(within=within, confidence=confidence), history=history_file)
 
 
 @app.command()
 def budget(
     data: Data = CONFIG,
+    server: Server = None,
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a picture, a PNG file.")] = None,
     saved: Annotated[
         bool, typer.Option("--saved", help="Also compare with what plain noise would have spent on the same questions.")
@@ -296,7 +316,7 @@ def budget(
     An analyst sees the whole, the own share and the own questions; the data owner sees everybody's.
     """
     show.check(png, (".png",))
-    with opened(data, analyst) as bursar:
+    with reached(server, data, analyst) as bursar:
         spending = bursar.spending(saved=saved)
         show.budget(bursar.budget(), spending, as_json=json, png=png)
 
@@ -304,6 +324,7 @@ def budget(
 @app.command()
 def log(
     data: Data = CONFIG,
+    server: Server = None,
     last: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
     erase: Annotated[
         bool, typer.Option("--erase-texts", help="For the data owner: erase the texts of all questions first.")
@@ -312,22 +333,26 @@ def log(
     json: Json = False,
 ) -> None:
     """Show who asked what, when, and what it cost; oldest first."""
-    with opened(data, analyst) as bursar:
-        if erase:
-            typer.echo(f"{bursar.owner.erase_texts()} texts erased", err=True)
+    if erase:
+        if server is not None:
+            raise Unsupported("texts are erased where the ledger is\ntry: the same there, without --server")
+        with opened(data, analyst) as owned:
+            typer.echo(f"{owned.owner.erase_texts()} texts erased", err=True)
+    with reached(server, data, analyst) as bursar:
         show.log(bursar.log(last), unit=bursar.budget().unit, as_json=json)
 
 
 @app.command()
-def queue(data: Data = CONFIG, analyst: Reader = "owner", json: Json = False) -> None:
+def queue(data: Data = CONFIG, server: Server = None, analyst: Reader = "owner", json: Json = False) -> None:
     """Show whose turn it is, your own tickets, and how many others wait."""
-    with opened(data, analyst) as bursar:
-        show.queue(bursar.engine.queue.status(analyst), as_json=json)
+    with reached(server, data, analyst) as bursar:
+        show.queue(bursar.queue(), as_json=json)
 
 
 @app.command(name="pass")
 def let_go(
     data: Data = CONFIG,
+    server: Server = None,
     away: Annotated[bool, typer.Option("--away", help="Let every turn go until you ask again.")] = False,
     analyst: Analyst = "owner",
     json: Json = False,
@@ -336,12 +361,13 @@ def let_go(
 
     Others can then go on. A turn that was let go is not made up for later.
     """
-    with opened(data, analyst) as bursar:
-        show.queue(bursar.engine.queue.let_go(analyst, away=away), as_json=json)
+    with reached(server, data, analyst) as bursar:
+        show.queue(bursar.let_go(away=away), as_json=json)
 
 
 app.command()(synth)
 app.command()(serve)
+app.command()(statement)
 app.command()(init)
 app.command()(confirm)
 app.command()(check)

@@ -16,7 +16,7 @@ from bursar.errors import LedgerError, QueryError
 from bursar.report import text as show
 
 if TYPE_CHECKING:
-    from bursar import Bursar
+    from bursar import Bursar, Remote
 
 
 MOST_STDIN = 2**20
@@ -40,6 +40,17 @@ def opened(data: Path, analyst: str = "owner", expect: str | None = None) -> Bur
     session = bursar.open(data, analyst=analyst, expect=None if expect is None else _head(expect))
     session.engine.queue.tell = show.waiting
     return session
+
+
+def reached(server: str | None, data: Path, analyst: str) -> Bursar | Remote:
+    """The data set of a server, where one is named; else that of a config."""
+    if server is None:
+        return opened(data, analyst)
+    import bursar
+
+    remote = bursar.connect(server)
+    remote.tell = show.waiting
+    return remote
 
 
 def _head(text: str) -> tuple[int, str]:
@@ -80,6 +91,15 @@ Data = Annotated[
         envvar="BURSAR_CONFIG",
         help="The config file of the data set.",
         show_default=True,
+    ),
+]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="BURSAR_SERVER",
+        help="Ask a server instead, https://HOST/DATA, under the name of the token in BURSAR_TOKEN; then --data and "
+        "--as mean nothing.",
     ),
 ]
 Analyst = Annotated[str, typer.Option("--as", metavar="NAME", envvar=ANALYST, help="Who asks; written into the log.")]
@@ -126,6 +146,9 @@ def progress(done: int, of: int) -> None:
         print(f"\r{100 * done // of:3}%{end}", end="", file=sys.stderr, flush=True)
 
 
+ELSEWHERE = "stopped; the server may still answer, and what that buys is kept: ask again, it is not paid twice"
+
+
 class Stopped(Exception):
     """A question was stopped; the text says what was charged."""
 
@@ -133,24 +156,31 @@ class Stopped(Exception):
 class Watch:
     """Knows where the log ended before a question."""
 
-    def __init__(self, bursar: Bursar) -> None:
+    def __init__(self, bursar: Bursar | Remote) -> None:
         self._bursar = bursar
         self._position = 0
 
     @contextmanager
     def over(self, question: str) -> Iterator[None]:
-        """Turns Ctrl-C inside the block into `Stopped`. What the ledger says is what counts, so it is asked."""
-        records = self._bursar.ledger.records(self._position)
-        self._position = records[-1].position if records else self._position
+        """Turns Ctrl-C inside the block into `Stopped`. What the ledger says is what counts, so it is asked.
+
+        What a server has begun it ends, so there is nothing to ask there yet.
+        """
+        from bursar.remote import Remote
+
+        here = None if isinstance(self._bursar, Remote) else self._bursar
+        if here is not None:
+            records = here.ledger.records(self._position)
+            self._position = records[-1].position if records else self._position
         try:
             yield
         except KeyboardInterrupt:
-            raise Stopped(self._charged(question)) from None
+            raise Stopped(ELSEWHERE if here is None else self._charged(here, question)) from None
 
-    def _charged(self, question: str) -> str:
-        unit = self._bursar.budget().unit  # looking is a commit of its own, behind any that was still under way
-        new = [line for line in self._bursar.log() if line.position > self._position]
-        paid = sum(line.paid for line in new if (line.analyst, line.purpose) == (self._bursar.analyst, question))
+    def _charged(self, bursar: Bursar, question: str) -> str:
+        unit = bursar.budget().unit  # looking is a commit of its own, behind any that was still under way
+        new = [line for line in bursar.log() if line.position > self._position]
+        paid = sum(line.paid for line in new if (line.analyst, line.purpose) == (bursar.analyst, question))
         if paid == 0:
             return "stopped; nothing was charged"
         return f"stopped; {unit} {paid:.6g} was charged, and what it bought is kept: ask again, it is not paid twice"

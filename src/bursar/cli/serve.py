@@ -12,6 +12,7 @@ from bursar.cli.opened import CONFIG
 DEMO = Path("bursar-demo")
 DEMO_ROWS = 50_000
 YOU = "you"
+WIRE_PORT = 5433
 
 
 def serve(
@@ -28,6 +29,13 @@ def serve(
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="For HTTP; 0 takes one that is free.")
     ] = 8000,
+    pg_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=65535, help="For PostgreSQL clients; 5433 unless named.", show_default=False
+        ),
+    ] = None,
+    no_pg: Annotated[bool, typer.Option("--no-pg", help="Without PostgreSQL clients.")] = False,
     cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate for TLS, a PEM file.")] = None,
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key of the certificate, a PEM file.")] = None,
     behind_proxy: Annotated[
@@ -44,18 +52,22 @@ def serve(
     failures: Annotated[
         int, typer.Option(metavar="N", min=0, help="Log-ins per minute and address that may fail; 0 is no limit.")
     ] = 10,
+    setup: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Owners may set up new data sets here, on the page; not unless named."),
+    ] = None,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where a line for each request goes; else standard error.")
     ] = None,
 ) -> None:
-    """Let people in: answer over HTTP whoever has a token (bursar user add).
+    """Let people in: answer over HTTP, and PostgreSQL clients, whoever has a token (bursar user add).
 
     Ctrl-C or SIGTERM ends it: what runs is finished first.
     """
     from bursar.errors import Unsupported
 
     try:
-        from bursar.service.limits import Settings
+        from bursar.service.limits import LimitSettings
         from bursar.service.run import Plan
         from bursar.service.run import serve as run
     except ModuleNotFoundError as missing:
@@ -72,18 +84,23 @@ def serve(
         places=listed,
         host=host,
         port=port,
+        wire_port=None if no_pg else pg_port if pg_port is not None else WIRE_PORT if port else 0,
         cert=cert,
         key=key,
         behind_proxy=behind_proxy,
         workers=workers,
         log=log,
-        settings=Settings(requests=requests, concurrent=concurrent, failures=failures),
+        room=setup,
+        settings=LimitSettings(requests=requests, concurrent=concurrent, failures=failures),
     )
 
-    def ready(url: str, names: list[str]) -> None:
+    def ready(url: str, wire_url: str | None, names: list[str]) -> None:
+        print(f"{url}/", flush=True)
         print(f"{url}/docs", flush=True)
         for name in names:
             print(f"{url}/v1/{name}", flush=True)
+            if wire_url is not None:
+                print(f"{wire_url}/{name}", flush=True)
         if token is not None:
             print(f"your token, for today: {token}", flush=True)
 

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from bursar.core.domain import Attribute, Bins, Dates, Domain, Value
 from bursar.errors import BursarError, GoalError, QueryError, Unsupported
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, goal_of
+from bursar.remote import Remote
 from bursar.report import text as show
 from bursar.sql import parse
 from bursar.sql.tokens import needs_quotes, questions_of
@@ -42,8 +43,9 @@ The tab key completes. Ctrl-C clears a line, or stops a question and says what w
 class Shell:
     """One person at a terminal. Errors are told and cost nothing; the shell goes on."""
 
-    def __init__(self, bursar: Bursar, wanted: Wanted) -> None:
+    def __init__(self, bursar: Bursar | Remote, wanted: Wanted) -> None:
         self._bursar, self._wanted = bursar, wanted
+        self.facts = bursar.columns()
         self._last: Answer | None = None
         self._watch = Watch(bursar)
         self._commands: dict[str, Callable[[str], None]] = {
@@ -57,7 +59,7 @@ class Shell:
 
     def run(self, read: Callable[[str], str]) -> None:
         """Read and answer until the person leaves. `read` is given the prompt, and raises EOFError at the end."""
-        prompt = f"{show.plain(self._bursar.config.table)}> "
+        prompt = f"{show.plain(self.facts.table)}> "
         print(f"{self._bursar.budget().description}; \\help shows what can be done, \\q leaves")
         lines: list[str] = []
         while True:
@@ -107,27 +109,25 @@ class Shell:
 
     def _explain(self, question: str) -> None:
         with working("at work"):
-            engine = self._bursar.engine
-            explanation = engine.planner.explain(engine.prepare(question, self._goal_for(question)))
+            explanation = self._bursar.explain(question, **asdict(self._goal_for(question)))
         print(explanation)
 
     def _budget(self, _: str) -> None:
         show.budget(self._bursar.budget(), self._bursar.spending(), as_json=False, png=None)
 
     def _describe(self, _: str) -> None:
-        config = self._bursar.config
-        wide = max(len(show.plain(name)) for name in config.columns.names)
-        print(f"table {show.plain(config.table)}")
-        for column in config.columns.attributes:
+        columns = self.facts.columns
+        wide = max(len(show.plain(name)) for name in columns.names)
+        print(f"table {show.plain(self.facts.table)}")
+        for column in columns.attributes:
             print(f"  {show.plain(column.name):<{wide}}  {show.plain(described(column))}")
 
     def _goal(self, words: str) -> None:
         if words:
             self._wanted = _goal_of(words.split())
         named = self._wanted.goal()
-        if named is None:
-            named = self._bursar.config.goal
-        print("no goal: each question names its own" if named is None else f"goal: {named.describe()}")
+        goal = self.facts.goal if named is None else named.describe()
+        print("no goal: each question names its own" if goal is None else f"goal: {goal}")
 
     def _out(self, name: str) -> None:
         from bursar.report import files
@@ -167,11 +167,12 @@ def default_history() -> Path:
     return Path(state).expanduser() / "bursar" / "history"
 
 
-def shell(bursar: Bursar, *, wanted: Wanted, history: Path | None) -> None:
+def shell(bursar: Bursar | Remote, *, wanted: Wanted, history: Path | None) -> None:
     """Run a shell at the terminal; `history` is the file that keeps the lines, None for none."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise Unsupported("the shell needs a terminal\ntry: bursar query - or bursar batch FILE")
-    if history is not None and bursar.config.ledger_path.parent.resolve() in history.resolve().parents:
+    beside = None if isinstance(bursar, Remote) else bursar.config.ledger_path.parent.resolve()
+    if history is not None and beside in history.resolve().parents:
         raise Unsupported("the history of the shell is not kept beside the ledger\ntry: --history FILE, elsewhere")
     session = Shell(bursar, wanted)
     try:
@@ -179,7 +180,7 @@ def shell(bursar: Bursar, *, wanted: Wanted, history: Path | None) -> None:
     except ImportError:  # no line editing on this system; the rest works without
         session.run(input)
         return
-    completer = Completer(domain=bursar.config.columns, table=bursar.config.table)
+    completer = Completer(domain=session.facts.columns, table=session.facts.table)
     completions: list[str] = []
 
     def complete(text: str, state: int) -> str | None:

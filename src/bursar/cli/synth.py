@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bursar.cli.opened import CONFIG, Analyst, Data, Json, Watch, opened, progress, read_file, working
+from bursar.cli.opened import CONFIG, Analyst, Data, Json, Server, Watch, progress, reached, read_file, working
 from bursar.report import text as show
 
 if TYPE_CHECKING:
+    from bursar.remote import RemotePrepared
     from bursar.synthetic.session import Prepared
 
 
 def synth(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the rows go: a .csv or .parquet file.")],
     data: Data = CONFIG,
+    server: Server = None,
     rows: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="How many rows; as many as the data have unless named.")
     ] = None,
@@ -84,7 +86,7 @@ def synth(
         from bursar.sql.tokens import questions_of
 
         questions = questions_of(read_file(workload))
-    with opened(data, analyst) as bursar, show.ticket(as_json=json):
+    with reached(server, data, analyst) as bursar, show.ticket(as_json=json):
         with working("planning"):
             prepared = bursar.prepare_synthesis(
                 rows=rows,
@@ -109,7 +111,7 @@ def synth(
         if not (yes or json or _agreed(prepared)):
             print("nothing was made, and nothing was paid")
             return
-        with Watch(bursar).over(prepared.request.text), working("at work"):
+        with Watch(bursar).over(prepared.text), working("at work"):
             table = prepared.make(progress=progress, seconds=time)
         table.write(out)
         if report is not None:
@@ -121,7 +123,7 @@ def synth(
         print(f"written to {out}" + ("" if report is None else f", the report to {report}"), file=sys.stderr)
 
 
-def _tell(prepared: Prepared, *, as_json: bool) -> None:
+def _tell(prepared: Prepared | RemotePrepared, *, as_json: bool) -> None:
     """What the table would cost, and how exact it would be."""
     unit, left = prepared.unit, prepared.left
     if as_json:
@@ -133,7 +135,7 @@ def _tell(prepared: Prepared, *, as_json: bool) -> None:
     print(f"price   {cost}; {left:.6g} is left")
 
 
-def _agreed(prepared: Prepared) -> bool:
+def _agreed(prepared: Prepared | RemotePrepared) -> bool:
     """Whether the person at the terminal wants to pay. A script is not asked, and neither is anybody if it is free."""
     if prepared.price == 0 or sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True

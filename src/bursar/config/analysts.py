@@ -6,7 +6,17 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from bursar.analysts.shares import BASES, EVERYONE, POLICIES, SCHEDULERS, AnalystSettings, Seed, Shares, check_analyst
+from bursar.analysts.shares import (
+    BASES,
+    EVERYONE,
+    LOGS,
+    POLICIES,
+    SCHEDULERS,
+    AnalystSettings,
+    Seed,
+    Shares,
+    check_analyst,
+)
 from bursar.compile import Level
 from bursar.compile import compile as compile_query
 from bursar.compile.partwise import check_batch
@@ -41,6 +51,7 @@ def analysts(top: Section, domain: Domain, table: str, levels: tuple[Level, ...]
         idle=idle(section, scheduler),
         shares=shares,
         seed=seed(section, policy, domain, table, levels),
+        log=section.word("log", LOGS, "own"),
     )
 
 

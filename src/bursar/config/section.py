@@ -287,7 +287,7 @@ KEYS = {
     "budget": ("epsilon", "delta", "rho", "accountant", "order", "confirmed"),
     "goal": ("error", "rmse", "confidence", "horizon", "contract", "family"),
     "histograms": ("groups",),
-    "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed"),
+    "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed", "log"),
     "columns.*": (
         *(key for kind in KINDS for key in kind),
         "representatives",

@@ -67,20 +67,25 @@ def check(config: Config, *, data: object | None = None) -> Check:
     """
     return Check(
         dataset=config.dataset,
-        promise={
-            "protected": protected(config),
-            **_promised_by_owner(config),
-            "against": "anybody who sees every answer ever given, whatever else they know, and alone or together",
-            "in total": in_total(config),
-            "neighbours": _neighbours(config),
-            "public": _public(config),
-            "errors": _errors(config),
-        },
-        not_promised=tuple(_gaps(config)),
+        promise=promise(config),
+        not_promised=not_promised(config),
         prices=prices(config),
         unconfirmed=tuple(label(place) for place in config.unconfirmed),
         changes=None if data is None else changes(config, data),
     )
+
+
+def promise(config: Config) -> dict[str, str]:
+    """What is promised, point by point."""
+    return {
+        "protected": protected(config),
+        **_promised_by_owner(config),
+        "against": "anybody who sees every answer ever given, whatever else they know, and alone or together",
+        "in total": in_total(config),
+        "neighbours": _neighbours(config),
+        "public": _public(config),
+        "errors": _errors(config),
+    }
 
 
 def protected(config: Config) -> str:
@@ -143,7 +148,8 @@ def _wrapped(text: str, indent: int) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
 
 
-def _gaps(config: Config) -> list[str]:
+def not_promised(config: Config) -> tuple[str, ...]:
+    """What somebody might think is promised, and is not."""
     gaps = [
         "that nothing is learnt about groups: that smokers fall ill more often can be found with or without one smoker",
         "anything about columns that the config does not declare: they cannot be asked about, and that is all",
@@ -158,7 +164,7 @@ def _gaps(config: Config) -> list[str]:
         gaps.append(f"that every row is counted: of each {config.unit.column}, at most {rows} in any answer")
     if not config.pace:
         gaps.append("that the time an answer takes says nothing; privacy.pace makes it say less")
-    return gaps
+    return tuple(gaps)
 
 
 LARGEST_HISTOGRAM = 500

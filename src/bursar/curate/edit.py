@@ -6,10 +6,11 @@ the edit is refused and the owner is asked to do it by hand.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bursar.config.load import label
@@ -60,6 +61,32 @@ def leave_out(text: str, place: Place) -> str:
     lines, start, end = _block(text, place)
     lines[start:end] = [f"# {line}".rstrip() for line in lines[start:end]]
     return _checked(text, "\n".join(lines), place, lambda section: None)
+
+
+def share(text: str, shares: Mapping[str, float]) -> str:
+    """The text with these shares of the budget; without any, all analysts have it in common."""
+    expected = tomllib.loads(text)
+    section = expected.setdefault("analysts", {})
+    listed = ", ".join(f"{json.dumps(name, ensure_ascii=False)} = {part!r}" for name, part in shares.items())
+    declaration = [f"shares = {{ {listed} }}"] if shares else []
+    section.pop("shares", None)
+    section |= {"shares": dict(shares)} if shares else {}
+    lines, numbers = text.rstrip("\n").split("\n"), line_numbers(text)
+    if ("analysts",) not in numbers:
+        lines += ["", "[analysts]", *declaration]
+    elif (place := numbers.get(("analysts", "shares"))) is not None:
+        lines[place - 1 : place] = declaration
+    else:
+        lines[numbers[("analysts",)] : numbers[("analysts",)]] = declaration
+    after = "\n".join(lines) + "\n"
+    try:
+        if tomllib.loads(after) == expected:
+            return after
+    except tomllib.TOMLDecodeError:
+        pass
+    raise ConfigError(
+        f"{label(('analysts', 'shares'))} is written in a way that cannot be changed here\ntry: change it by hand"
+    )
 
 
 def save(path: str | os.PathLike[str], text: str) -> None:

@@ -271,15 +271,15 @@ class Reconstruction:
         """
         return queries if self.total is None else queries[..., :-1] - queries[..., -1:]
 
-    def take(self, news: Iterable[Block | Finer]) -> None:
-        """Take in what the log has next; what does not fit is left out."""
+    def take(self, news: Iterable[Block | Finer]) -> list[Block]:
+        """Take in what the log has next; what does not fit is left out, and returned."""
+        left_out: list[Block] = []
         for finer, some in groupby(news, lambda block: isinstance(block, Finer)):
             if finer:
                 self.refine([block for block in some if isinstance(block, Finer)])
             else:
-                for block in some:
-                    assert isinstance(block, Block)
-                    self.add(block)
+                left_out += [block for block in some if isinstance(block, Block) and not self.add(block)]
+        return left_out
 
     def refine(self, news: Iterable[Finer]) -> list[Integers]:
         """Rows of measurements get finer values and noise; where the rows of each piece of news stand among all rows.

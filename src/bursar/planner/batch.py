@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,6 +44,19 @@ class Batch:
     def to_json(self) -> dict[str, object]:
         answers = [answer.to_json() for answer in self.answers]
         return {"charge": self.charge, "unit": self.unit, "one_by_one": self.one_by_one, "answers": answers}
+
+    def to_bytes(self) -> bytes:
+        """The stored form; `from_bytes` gives an equal batch."""
+        answers = [json.loads(answer.to_bytes()) for answer in self.answers]
+        facts = {"charge": self.charge, "unit": self.unit, "one_by_one": self.one_by_one}
+        return json.dumps({**facts, "answers": answers}).encode()
+
+    @staticmethod
+    def from_bytes(body: bytes) -> Batch:
+        """The batch that `to_bytes` has stored."""
+        plain = json.loads(body)
+        answers = tuple(Answer.from_bytes(json.dumps(answer).encode()) for answer in plain.pop("answers"))
+        return Batch(answers=answers, **plain)
 
 
 def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRequest:

@@ -11,6 +11,10 @@ from bursar.answer import QuestionFacts
 from bursar.compile.workload import Labels, Workload
 from bursar.goal import Goal, Horizon
 
+ONCE = "bursar-once-"
+"""What a key begins with that names one request and no question: a client that may have to send the request again makes
+one up. It is charged once; what was free is not stored under it, since it is free again."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request:

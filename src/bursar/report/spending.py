@@ -83,15 +83,27 @@ def used_by_people(book: Book, domain: Domain) -> tuple[Used, ...]:
     Edge cases: nothing where losses are not kept by cell, as under sequential composition. Where people are replaced
     instead of added, the numbers are those of adding.
     """
+    return tuple(_used(domain[name], losses) for name, losses in _losses_by_column(book, domain).items())
+
+
+def losses_by_value(books: Books, analyst: str, *, domain: Domain) -> dict[str, list[tuple[str, float]]]:
+    """The same for every value of every column in use, in the order of the domain; an analyst's own part."""
+    book = _book(books, own_entries(books.history(), analyst))
+    return {
+        name: [(_label(domain[name], cell), from_units(loss)) for cell, loss in enumerate(losses.tolist())]
+        for name, losses in _losses_by_column(book, domain).items()
+    }
+
+
+def _losses_by_column(book: Book, domain: Domain) -> dict[str, Integers]:
     latest = book.profiles.get(max(book.profiles, default=0))
     profile = _by_cell(latest)
     if profile is None:
-        return ()
+        return {}
     columns = domain.ordered(name for names in profile.losses for name in names)
     shown = [name for name in columns if Grid.over(domain, (name,)).exact]
     joint, spent = _joint(profile, domain, columns), profile.spent()
-    losses = [np.minimum(_losses(profile, domain, name, columns, joint), spent) for name in shown]
-    return tuple(_used(domain[name], used) for name, used in zip(shown, losses, strict=True))
+    return {name: np.minimum(_losses(profile, domain, name, columns, joint), spent) for name in shown}
 
 
 def _by_cell(profile: Profile | None) -> AddRemove | None:
@@ -253,9 +265,6 @@ def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
     """
     everything, texts = analyst == OWNER, books.ledger.texts()
     entries, pays = own_entries(books.history(), analyst), paid_by(analyst)
-    book = books.empty_book()
-    for record, _ in entries:
-        book.add(record.event, record.position)
     return Spending(
         unit=books.budget.mode.unit,
         analyst=None if everything else analyst,
@@ -265,8 +274,15 @@ def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
         by_proposer=_portions(entries, lambda record: record.proposer, pays),
         by_question=_portions(entries, lambda record: texts.get(record.question, ERASED), pays),
         by_analyst=_portions(entries, lambda record: record.analyst, pays) if everything else (),
-        people=used_by_people(book, domain),
+        people=used_by_people(_book(books, entries), domain),
     )
+
+
+def _book(books: Books, entries: Entries) -> Book:
+    book = books.empty_book()
+    for record, _ in entries:
+        book.add(record.event, record.position)
+    return book
 
 
 def _portions(entries: Entries, name: Callable[[Record], str], pays: Callable[[Charge], int]) -> tuple[Portion, ...]:

@@ -209,6 +209,16 @@ def payment(money: Money, analyst: str, charge: Charge) -> Payment:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TableFacts:
+    """The table as the data owner has declared it; nothing is read from the data."""
+
+    table: str
+    columns: Domain  # all that a question can name
+    rows: int | None  # where their number is public
+    goal: str | None  # of questions that name none
+
+
+@dataclass(frozen=True, kw_only=True)
 class LogLine:
     """One record of the log with what it was charged when it was written."""
 

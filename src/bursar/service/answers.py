@@ -23,7 +23,7 @@ STORED = "application/vnd.bursar.answer+json"
 """What `Answer.to_bytes` gives; `Answer.from_bytes` reads it."""
 
 STORED_BATCH = "application/vnd.bursar.batch+json"
-"""A batch whose answers are in their stored form."""
+"""What `Batch.to_bytes` gives; `Batch.from_bytes` reads it."""
 
 
 def answered(answer: Answer, accept: str) -> Response:
@@ -44,21 +44,8 @@ def answered(answer: Answer, accept: str) -> Response:
 def answered_together(batch: Batch, accept: str) -> Response:
     """The answers to several questions, as JSON."""
     if STORED_BATCH in wanted(accept):
-        return Response(stored(batch), media_type=STORED_BATCH)
+        return Response(batch.to_bytes(), media_type=STORED_BATCH)
     return json_of(batch.to_json())
-
-
-def stored(batch: Batch) -> str:
-    """A batch of which `from_stored` makes an equal one."""
-    answers = [json.loads(answer.to_bytes()) for answer in batch.answers]
-    return json.dumps({"charge": batch.charge, "unit": batch.unit, "one_by_one": batch.one_by_one, "answers": answers})
-
-
-def from_stored(text: str) -> Batch:
-    """The batch that `stored` has written."""
-    plain = json.loads(text)
-    answers = tuple(Answer.from_bytes(json.dumps(answer).encode()) for answer in plain.pop("answers"))
-    return Batch(answers=answers, **plain)
 
 
 def wanted(accept: str) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -20,7 +22,7 @@ from bursar.service.errors import Refusal, refusal_of, refused, response, withou
 from bursar.service.job_routes import jobs
 from bursar.service.jobs import Jobs
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Limits, Settings
+from bursar.service.limits import Limits, LimitSettings
 from bursar.service.manual import add_manual
 from bursar.service.owner_routes import owner
 from bursar.service.replies import REFUSALS
@@ -35,22 +37,24 @@ where it helps a `position` in the SQL, a `rewrite` that would work, and what is
 """
 
 
+LOOK_SECONDS = 1.0
+"""For how long a look at the ledgers is good."""
+
+
 def make_app(
     datasets: DataSets,
-    settings: Settings | None = None,
+    settings: LimitSettings | None = None,
     *,
     journal: Journal | None = None,
     metrics: Metrics | None = None,
 ) -> FastAPI:
     """The server over open data sets."""
-    settings, journal, metrics = settings or Settings(), journal or Journal(), metrics or Metrics()
+    settings, journal, metrics = settings or LimitSettings(), journal or Journal(), metrics or Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = settings.threads
-        app.state.jobs = {
-            name: Jobs(data.config.ledger_path.with_name("jobs"), journal) for name, data in datasets.items()
-        }
+        app.state.jobs = _JobsByDataSet(datasets, journal)
         yield
         for begun in app.state.jobs.values():
             await to_thread.run_sync(begun.close)
@@ -65,7 +69,7 @@ def make_app(
         responses=REFUSALS,
     )
     app.state.datasets, app.state.metrics, app.state.limits = datasets, metrics, Limits(settings)
-    app.state.closing = asyncio.Event()
+    app.state.closing, app.state.journal = asyncio.Event(), journal
     app.add_middleware(Wall, datasets=datasets, limits=app.state.limits, journal=journal, metrics=metrics)
     for router in (api, jobs, owner):
         app.include_router(router)
@@ -73,6 +77,20 @@ def make_app(
     _tell(app)
     add_manual(app)
     return app
+
+
+class _JobsByDataSet(dict[str, Jobs]):
+    """The jobs of each data set; those of one that was set up since are there when they are looked for."""
+
+    def __init__(self, datasets: DataSets, journal: Journal) -> None:
+        self._datasets, self._journal = datasets, journal
+        super().__init__({name: self._of(name) for name in datasets})
+
+    def __missing__(self, name: str) -> Jobs:
+        return self.setdefault(name, self._of(name))
+
+    def _of(self, name: str) -> Jobs:
+        return Jobs(self._datasets[name].config.ledger_path.with_name("jobs"), self._journal)
 
 
 def _refuse(app: FastAPI, datasets: DataSets) -> None:
@@ -105,6 +123,7 @@ def _refuse(app: FastAPI, datasets: DataSets) -> None:
 
 def _tell(app: FastAPI) -> None:
     """How the server is, for whoever runs it."""
+    looked = -math.inf
 
     @app.get("/healthz", tags=["server"], response_class=PlainTextResponse)
     async def alive() -> PlainTextResponse:
@@ -116,8 +135,11 @@ def _tell(app: FastAPI) -> None:
         """That it takes requests, and can read its ledgers."""
         if request.app.state.closing.is_set():
             raise refused(503, "closing", "the server is about to end")
-        for data in request.app.state.datasets.values():
-            data.bursar.budget()
+        nonlocal looked
+        if time.monotonic() - looked > LOOK_SECONDS:  # anybody may ask, so not every question is a look
+            for data in request.app.state.datasets.values():
+                data.bursar.budget()
+            looked = time.monotonic()
         return PlainTextResponse("ok\n")
 
     @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)

@@ -90,6 +90,7 @@ class BatchBody(WithGoal):
     )
 
     questions: Annotated[list[Sql], Field(min_length=1, max_length=50)]
+    at_most: Number | None = Field(None, description="The price that you were told: refuse if it has risen since.")
     horizon: Horizon = None
     ticket: Ticket = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +16,9 @@ from bursar.errors import BursarError, ConfigError, LedgerError
 from bursar.report.status import OWNER
 from bursar.service.people import People, Person
 from bursar.session import Bursar, open
+
+PEOPLE = "people.sqlite"
+"""Who may ask, beside the ledger."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 """What can stand in a URL and be the name of a PostgreSQL database as it is."""
@@ -56,12 +60,18 @@ class Guest:
 class DataSets(Mapping[str, DataSet]):
     """All data sets of a server, by name. Closed with the block."""
 
-    def __init__(self, opened: Sequence[DataSet]) -> None:
+    def __init__(self, opened: Sequence[DataSet], room: Path | None = None) -> None:
         self._by_name = {data.name: data for data in opened}
+        self._lock = threading.Lock()
+        self.room = room  # where owners set up new ones
 
     @staticmethod
-    def open(places: Sequence[str | Path]) -> DataSets:
-        """Open configs, or folders with a bursar.toml. Refuses what others on this machine could read."""
+    def open(places: Sequence[str | Path], room: Path | None = None) -> DataSets:
+        """Open configs, or folders with a bursar.toml. Refuses what others on this machine could read.
+
+        `room` is a folder in which owners may set up more; those that are there already are opened, too.
+        """
+        places = [*places, *(() if room is None else _finished(room))]
         opened: list[DataSet] = []
         try:
             for place in places:
@@ -72,21 +82,28 @@ class DataSets(Mapping[str, DataSet]):
         except BaseException:
             DataSets(opened).close()
             raise
-        return DataSets(opened)
+        return DataSets(opened, room)
 
     def refresh(self) -> list[str]:
-        """Open data sets anew whose configs have changed; says which. One that cannot be opened stays as it was.
+        """Open data sets anew whose configs have changed, and those that were set up since; says which.
 
-        Questions that run go on with what they began with.
+        One that cannot be opened stays as it was. Questions that run go on with what they began with.
         """
-        fresh: list[str] = []
-        for data in list(self.values()):
-            if data.changed:
-                read = _read_at(data.config.path)
-                with suppress(BursarError):  # shares that are not given out yet, a text that is half written
-                    self._by_name[data.name] = replace(data, bursar=open(data.config.path, analyst=OWNER), read=read)
-                    fresh.append(data.name)
-        return fresh
+        fresh: dict[str, DataSet] = {}
+        with self._lock:
+            for data in self.values():
+                if data.changed:
+                    read = _read_at(data.config.path)
+                    with suppress(BursarError):  # shares that are not given out yet, a text that is half written
+                        fresh[data.name] = replace(data, bursar=open(data.config.path, analyst=OWNER), read=read)
+            known = {data.config.path for data in self.values()}
+            for path in () if self.room is None else _finished(self.room):
+                if path not in known:
+                    with suppress(BursarError):
+                        data = _opened(path)
+                        fresh.setdefault(data.name, data)
+            self._by_name = {**self._by_name, **fresh}  # whoever goes through the old one is not disturbed
+        return list(fresh)
 
     def guest(self, token: str) -> Guest | None:
         """Who comes with a token; None where it is nobody's."""
@@ -117,6 +134,12 @@ class DataSets(Mapping[str, DataSet]):
         return len(self._by_name)
 
 
+def _finished(room: Path) -> list[Path]:
+    """The configs below a folder whose set-up is over: who may ask is the last thing to be written down."""
+    configs = [path.resolve() for path in sorted(room.glob("*/bursar.toml"))]
+    return [path for path in configs if (path.parent / f"{path.stem}.bursar" / PEOPLE).exists()]
+
+
 def config_at(place: str | Path) -> Path:
     """The config that a path means: the file itself, or bursar.toml in a folder."""
     path = Path(place)
@@ -127,7 +150,7 @@ def people_of(config: Config) -> People:
     """Who may ask about a data set, beside its ledger."""
     if not config.ledger_path.exists():
         raise LedgerError(f"{config.path} has no ledger yet\ntry: bursar create -d {config.path}")
-    return People(config.ledger_path.with_name("people.sqlite"))
+    return People(config.ledger_path.with_name(PEOPLE))
 
 
 def _opened(path: Path) -> DataSet:

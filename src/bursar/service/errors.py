@@ -47,12 +47,14 @@ class Fault(BaseModel):
     code: str = Field(description="What kind of refusal it is; it stays the same between versions.")
     text: str = Field(description="What went wrong, in a sentence.")
     position: int | None = Field(default=None, description="Where in the SQL, counted from 0.")
+    sql: str | None = Field(default=None, description="Which question it is about, beside `position`.")
     rewrite: str | None = Field(default=None, description="What would be accepted instead.")
     left: float | None = Field(default=None, description="What is left of the budget, where that is why.")
     asked: float | None = Field(default=None, description="What the question would have cost, where that is why.")
     unit: str | None = Field(default=None, description='"epsilon" or "rho", beside `left` and `asked`.')
     limit: str | None = Field(default=None, description="Whose limit it is, beside `left`.")
     ticket: int | None = Field(default=None, description="Keeps your place where questions wait for their turn.")
+    situation: str | None = Field(default=None, description="What the queue waits for, beside `ticket`.")
     request_id: str = Field(default="", description="Names this request in the log of the server.")
 
 
@@ -79,7 +81,8 @@ def refusal_of(error: BursarError) -> Refusal:
     match error:
         case QueryError():
             place = error.position if error.position >= 0 else None
-            fault = fault.model_copy(update={"text": error.reason, "position": place, "rewrite": error.rewrite or None})
+            about = {"position": place, "sql": error.text or None, "rewrite": error.rewrite or None}
+            fault = fault.model_copy(update={"text": error.reason, **about})
         case ConfigError():
             reason, _, rewrite = error.reason.partition("\ntry: ")  # not which file: that is the server's affair
             fault = fault.model_copy(update={"text": reason, "rewrite": rewrite or None})
@@ -88,8 +91,9 @@ def refusal_of(error: BursarError) -> Refusal:
             fault = fault.model_copy(update=money)
         case Waiting():
             told = f"your turn has not come: ticket {error.ticket} keeps your place; {error.situation}"
-            again = {"text": told, "ticket": error.ticket, "rewrite": f'the same again with "ticket": {error.ticket}'}
-            return Refusal(status, fault.model_copy(update=again), {"Retry-After": "1"})
+            again = {"text": told, "rewrite": f'the same again with "ticket": {error.ticket}'}
+            kept = {"ticket": error.ticket, "situation": error.situation}
+            return Refusal(status, fault.model_copy(update={**again, **kept}), {"Retry-After": "1"})
     return Refusal(status, fault)
 
 

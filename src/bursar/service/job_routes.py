@@ -12,8 +12,9 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+from bursar.planner.batch import Batch
 from bursar.service.access import Analyst, described
-from bursar.service.answers import PARQUET, answered_together, from_stored, json_of, plain, stored
+from bursar.service.answers import PARQUET, answered_together, json_of, plain
 from bursar.service.bodies import ReleaseBody, SynthBody
 from bursar.service.datasets import Guest
 from bursar.service.errors import refused
@@ -50,9 +51,10 @@ def release(guest: Analyst, body: ReleaseBody, request: Request, key: Key = None
 
     def work(step: Step) -> None:
         together = collected(session, body, key, ticket=step.ticket, progress=step.progress)
-        (step.folder / RELEASED).write_text(stored(together.pay()))
+        (step.folder / RELEASED).write_bytes(together.pay(at_most=body.at_most).to_bytes())
 
-    return _reply(jobs_of(request, guest).begin(guest.person.name, "release", body.model_dump_json(), key, work), 202)
+    asked = body.model_dump_json(exclude={"at_most", "ticket"})
+    return _reply(jobs_of(request, guest).begin(guest.person.name, "release", asked, key, work), 202)
 
 
 @jobs.post("/synth", status_code=202, responses=A_NEW_JOB)
@@ -68,7 +70,8 @@ def synth(guest: Analyst, body: SynthBody, request: Request, key: Key = None) ->
     def work(step: Step) -> None:
         prepared = planned if step.ticket is None else _prepared(session, body, step.ticket)
         table = prepared.make(progress=step.progress, seconds=body.seconds)
-        report = {"charge": table.charge, "summary": table.report.summary(), **table.report.to_json()}
+        facts = {"charge": table.charge, "summary": table.report.summary(), **table.report.to_json()}
+        report = {**facts, "bars": [bars.to_json() for bars in table.report.bars]}
         (step.folder / REPORT).write_text(json.dumps(plain(report), allow_nan=False))
         table.write(step.folder / f"rows.{body.format}")
 
@@ -79,7 +82,8 @@ def synth(guest: Analyst, body: SynthBody, request: Request, key: Key = None) ->
 def explain_synth(guest: Analyst, body: SynthBody) -> Response:
     """Every way to make a synthetic table, with its price and the error to expect. Free."""
     prepared = _prepared(_maker(guest), body, None)
-    return json_of({**prepared.explain().to_json(), "method": prepared.method, "price": prepared.price})
+    taken = {"method": prepared.method, "why": prepared.why, "price": prepared.price}
+    return json_of({**prepared.explain().to_json(), **taken})
 
 
 def _maker(guest: Guest) -> Bursar:
@@ -143,7 +147,7 @@ def result(guest: Analyst, request: Request, job: Id, accept: Accept = "") -> Re
     """What a job has made: the answers of a release, as /batch gives them, or the rows of a synthetic table."""
     here, done = jobs_of(request, guest), _done(request, guest, job)
     if done.kind == "release":
-        return answered_together(from_stored(here.result(done, RELEASED).read_text()), accept)
+        return answered_together(Batch.from_bytes(here.result(done, RELEASED).read_bytes()), accept)
     [rows] = [path for ending in ROWS if (path := here.result(done, f"rows.{ending}")).exists()]
     return FileResponse(rows, media_type=ROWS[rows.suffix[1:]])
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from bursar.errors import BursarError, KeyConflict, Waiting
-from bursar.service.errors import Fault, internal, refusal_of
+from bursar.service.errors import internal, refusal_of, without_paths
 from bursar.service.journal import Journal
 from bursar.service.limits import TooMuch
 
@@ -185,10 +185,11 @@ class Jobs:
         except JobStopped:
             job = replace(job, state=JobState.STOPPED)
         except BursarError as error:
-            job = replace(job, state=JobState.FAILED, fault=_told(refusal_of(error).fault))
+            refusal = without_paths(refusal_of(error), (str(self._folder.parent.parent),))
+            job = replace(job, state=JobState.FAILED, fault=refusal.fault.model_dump())
         except Exception as error:
             self._journal.fault(error, job.id)
-            job = replace(job, state=JobState.FAILED, fault=_told(internal().fault))
+            job = replace(job, state=JobState.FAILED, fault=internal().fault.model_dump())
         finally:
             self._write(job)
             lock.release()
@@ -216,10 +217,6 @@ class Jobs:
         draft = self._folder / job.id / f"{threading.get_ident()}.new"
         draft.write_text(json.dumps(asdict(job)))
         draft.replace(self._folder / job.id / "job.json")
-
-
-def _told(fault: Fault) -> dict[str, object]:
-    return fault.model_dump()
 
 
 def _digest(text: str) -> str:

@@ -17,7 +17,7 @@ MOST_KEPT = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class LimitSettings:
     """What a server allows, per token unless said otherwise; 0 is no limit."""
 
     requests: int = 1200  # per minute
@@ -43,7 +43,7 @@ class TooMuch(Exception):
 class Limits:
     """What has been asked, and by whom. Not for threads: it is looked at in the event loop alone."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: LimitSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.settings = settings
         self._requests = _Buckets(settings.requests, clock)
         self._failures = _Buckets(settings.failures, clock)

@@ -33,11 +33,17 @@ ITERATIONS = 4096
 
 DAY_SECONDS = 86_400
 
+VISIT_SECONDS = 12 * 3600
+"""How long a browser stays logged in: a working day, so that the token is typed once in it."""
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS people (name TEXT PRIMARY KEY, role TEXT NOT NULL, salt BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS tokens (
     id TEXT PRIMARY KEY, name TEXT NOT NULL REFERENCES people, digest BLOB NOT NULL,
     stored_key BLOB NOT NULL, server_key BLOB NOT NULL, made REAL NOT NULL, expires REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS visits (
+    digest BLOB PRIMARY KEY, token TEXT NOT NULL REFERENCES tokens (id) ON DELETE CASCADE, expires REAL NOT NULL
 );
 """
 
@@ -149,6 +155,26 @@ class People:
         if not found or not hmac.compare_digest(found[0][0], _digest(token)):
             return None
         return Person(found[0][1], Role(found[0][2])), token_id
+
+    def begin_visit(self, token_id: str) -> str:
+        """A secret for the cookie of a browser, in place of the token; it is over with the token, or after hours."""
+        secret, now = secrets.token_urlsafe(32), time.time()
+        self._run("DELETE FROM visits WHERE expires <= ?", (now,))
+        self._run("INSERT INTO visits VALUES (?, ?, ?)", (_digest(secret), token_id, now + VISIT_SECONDS))
+        return secret
+
+    def visitor(self, secret: str) -> tuple[Person, str] | None:
+        """Who logged in with a browser, and the id of their token; None where the visit or the token is over."""
+        found = self._run(
+            "SELECT name, role, id FROM visits JOIN tokens ON token = id NATURAL JOIN people "
+            "WHERE visits.digest = ? AND visits.expires > ? AND tokens.expires > ?",
+            (_digest(secret), time.time(), time.time()),
+        )
+        return (Person(found[0][0], Role(found[0][1])), found[0][2]) if found else None
+
+    def end_visit(self, secret: str) -> None:
+        """Log a browser out."""
+        self._run("DELETE FROM visits WHERE digest = ?", (_digest(secret),))
 
     def verifiers(self, name: str) -> tuple[bytes, list[Verifier]] | None:
         """The salt of a person, and what verifies each of the tokens that are good now."""

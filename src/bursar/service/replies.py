@@ -89,11 +89,17 @@ class ExplanationReply(Reply):
     total_left: float | None = None
     why: str
     sharing: str
-    one_by_one: float | None = None
+
+
+class BatchExplanationReply(ExplanationReply):
+    """Every way to answer several questions at once; nothing was spent."""
+
+    price: float | None
+    one_by_one: float | None
 
 
 class SynthExplanationReply(ExplanationReply):
-    """Every way to make a synthetic table; nothing was spent."""
+    """Every way to make a synthetic table; nothing was spent. `why` is about the method that is taken."""
 
     method: str
     price: float
@@ -262,6 +268,7 @@ _BATCH = {"charge": 0.0437, "unit": "epsilon", "one_by_one": 0.0874, "answers": 
 AN_ANSWER = PAYING | _ok(AnswerReply, _ANSWER, *_TABLES)
 A_BATCH = PAYING | _ok(BatchReply, _BATCH, _TOGETHER)
 AN_EXPLANATION = _ok(ExplanationReply, _EXPLANATION)
+A_BATCH_EXPLANATION = _ok(BatchExplanationReply, {**_EXPLANATION, "price": 0.0437, "one_by_one": 0.0874})
 A_SYNTH_EXPLANATION = PAYING | _ok(SynthExplanationReply, {**_EXPLANATION, "method": "marginals", "price": 0.1})
 A_BUDGET = _ok(BudgetReply, _BUDGET)
 A_LOG = _ok(list[LogLine], [_LINE])

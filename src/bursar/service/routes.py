@@ -11,13 +11,22 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Query, Request
 from starlette.responses import Response
 
-from bursar.batch import OpenBatch, Progress, silent
+from bursar.batch import EngineBatch, Progress, silent
 from bursar.errors import QueryError
 from bursar.service.access import Analyst, described
 from bursar.service.answers import answered, answered_together, json_of
 from bursar.service.bodies import AskBody, BatchBody, PassBody, QuestionBody, ThresholdsBody
 from bursar.service.datasets import Guest
-from bursar.service.replies import A_BATCH, A_BUDGET, A_LOG, A_QUEUE, AN_ANSWER, AN_EXPLANATION, COLUMNS
+from bursar.service.replies import (
+    A_BATCH,
+    A_BATCH_EXPLANATION,
+    A_BUDGET,
+    A_LOG,
+    A_QUEUE,
+    AN_ANSWER,
+    AN_EXPLANATION,
+    COLUMNS,
+)
 from bursar.session import Bursar
 
 Key = Annotated[
@@ -74,20 +83,25 @@ def explain(guest: Analyst, body: QuestionBody, request: Request) -> Response:
 def batch(guest: Analyst, body: BatchBody, request: Request, accept: Accept = "", key: Key = None) -> Response:
     """Answer several questions at once: planned together, paid once, consistent with each other."""
     checked(request, *body.questions)
-    return answered_together(collected(session_of(guest), body, key).pay(), accept)
+    return answered_together(collected(session_of(guest), body, key).pay(at_most=body.at_most), accept)
 
 
-@api.post("/batch/explain", responses=AN_EXPLANATION, tags=["ask"])
-def explain_batch(guest: Analyst, body: BatchBody, request: Request) -> Response:
-    """Every way to answer several questions at once, and what they would cost one by one. Free."""
+@api.post("/batch/explain", responses=A_BATCH_EXPLANATION, tags=["ask"])
+def explain_batch(guest: Analyst, body: BatchBody, request: Request, key: Key = None) -> Response:
+    """Every way to answer several questions at once, and what they would cost one by one. Free.
+
+    The `price` is null where nothing meets the goal, and 0 where the answers are stored under the key.
+    """
     checked(request, *body.questions)
-    together = collected(session_of(guest), body, None)
-    return json_of({**together.explain().to_json(), "one_by_one": together.one_by_one})
+    together = collected(session_of(guest), body, key)
+    explanation = together.explain()
+    price = 0.0 if together.answered else explanation.price
+    return json_of({**explanation.to_json(), "price": price, "one_by_one": together.one_by_one})
 
 
 def collected(
     session: Bursar, body: BatchBody, key: str | None, *, ticket: int | None = None, progress: Progress = silent
-) -> OpenBatch:
+) -> EngineBatch:
     """The questions of a body, compiled and not paid."""
     place = body.ticket if ticket is None else ticket
     together = session.batch(**body.goal, horizon=body.horizon, key=key, wait=False, ticket=place, progress=progress)
@@ -124,28 +138,24 @@ def budget_reply(session: Bursar, *, saved: bool) -> Response:
 
 @api.get("/log", responses=A_LOG, tags=["look"])
 def log(guest: Analyst, last: Last = None) -> Response:
-    """Your own questions and what each cost, oldest first."""
+    """Your own questions and what each cost, oldest first; everybody's where the config says so."""
     return json_of([asdict(line) for line in session_of(guest).log(last)])
 
 
 @api.get("/columns", responses=COLUMNS, tags=["look"])
 def columns(guest: Analyst) -> Response:
     """The table, its columns and their values, as the data owner has declared them; nothing is read from the data."""
-    config = guest.data.config
-    goal = None if config.goal is None else config.goal.describe()
-    listed = [column.to_json() for column in config.columns.attributes]
-    return json_of({"table": config.table, "columns": listed, "rows": config.public_size, "goal": goal})
+    facts = session_of(guest).columns()
+    return json_of({**vars(facts), "columns": [column.to_json() for column in facts.columns.attributes]})
 
 
 @api.get("/queue", responses=A_QUEUE, tags=["look"])
 def queue(guest: Analyst) -> Response:
     """Whose turn it is, as far as it concerns you: your own tickets, and how many others wait."""
-    session = session_of(guest)
-    return json_of(asdict(session.engine.queue.status(session.analyst)))
+    return json_of(asdict(session_of(guest).queue()))
 
 
 @api.post("/queue/pass", responses=A_QUEUE, tags=["ask"])
 def let_go(guest: Analyst, body: PassBody) -> Response:
     """Let your turn go: the present one, or the next if it is not your turn."""
-    session = session_of(guest)
-    return json_of(asdict(session.engine.queue.let_go(session.analyst, away=body.away)))
+    return json_of(asdict(session_of(guest).let_go(away=body.away)))

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -28,8 +29,10 @@ from bursar.errors import BursarError, ConfigError
 from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal, Metrics
-from bursar.service.limits import Settings
+from bursar.service.limits import LimitSettings
+from bursar.service.pages import add_pages
 from bursar.service.patience import PatientProtocol
+from bursar.service.wire import WireServer, start_wire
 
 DRAIN_SECONDS = 150
 """How long what runs may take after the server was told to stop; a question gives up before that."""
@@ -48,12 +51,14 @@ class Plan:
     places: tuple[Path, ...]
     host: str = "127.0.0.1"
     port: int = 8000  # 0: one that is free
+    wire_port: int | None = None  # for PostgreSQL clients; 0: one that is free; None: they are not served
     cert: Path | None = None
     key: Path | None = None
     behind_proxy: bool = False
     workers: int = 1
     log: Path | None = None  # standard error unless named
-    settings: Settings = field(default_factory=Settings)
+    settings: LimitSettings = field(default_factory=LimitSettings)
+    room: Path | None = None  # where owners may set up new data sets
 
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
@@ -69,26 +74,48 @@ class Plan:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'http' if self.cert is None else 'https'}://{host}:{port}"
 
+    def wire_url(self, port: int) -> str:
+        """Where PostgreSQL clients find it; the name of a data set comes behind it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"postgresql://{host}:{port}"
 
-def serve(plan: Plan, ready: Callable[[str, list[str]], None]) -> None:
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """What connections are encrypted with, if there is a certificate."""
+        if self.cert is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.cert, self.key)
+        return context
+
+
+Ready = Callable[[str, str | None, list[str]], None]
+
+Listening = tuple[socket.socket, socket.socket | None]
+"""The sockets for HTTP and for PostgreSQL clients."""
+
+
+def serve(plan: Plan, ready: Ready) -> None:
     """Serve until SIGTERM or SIGINT: then no request is taken any more, and what runs is finished.
 
-    `ready` hears the URL and the names of the data sets, once requests are taken.
+    `ready` hears the URLs and the names of the data sets, once requests are taken.
     """
     with ExitStack() as held:
-        listening = held.enter_context(_bound(plan.host, plan.port))
-        url = plan.url(listening.getsockname()[1])
+        http = held.enter_context(_bound(plan.host, plan.port))
+        wire = None if plan.wire_port is None else held.enter_context(_bound(plan.host, plan.wire_port, "--pg-port"))
+        listening, url = (http, wire), plan.url(http.getsockname()[1])
+        wire_url = None if wire is None else plan.wire_url(wire.getsockname()[1])
         if plan.workers == 1:
-            _process(plan, listening, lambda names: ready(url, names))
+            _process(plan, listening, lambda names: ready(url, wire_url, names))
             return
         shared = Path(tempfile.mkdtemp(prefix="bursar-"))
         held.callback(shutil.rmtree, shared, ignore_errors=True)
-        _Crew(plan, listening, shared).run(lambda names: ready(url, names))
+        _Crew(plan, listening, shared).run(lambda names: ready(url, wire_url, names))
 
 
 def _process(
     plan: Plan,
-    listening: socket.socket,
+    listening: Listening,
     ready: Callable[[list[str]], None],
     *,
     shared: Path | None = None,
@@ -100,9 +127,10 @@ def _process(
     _many_files()
     with ExitStack() as held:
         journal = Journal(None if plan.log is None else held.enter_context(plan.log.open("a", encoding="utf-8")))
-        datasets = held.enter_context(DataSets.open(plan.places))
+        datasets = held.enter_context(DataSets.open(plan.places, plan.room))
         metrics = Metrics(shared)
         app = make_app(datasets, plan.settings, journal=journal, metrics=metrics)
+        add_pages(app, wire_port=None if listening[1] is None else listening[1].getsockname()[1])
         asyncio.run(_run(plan, app, datasets, listening, journal, metrics, lambda: ready(list(datasets)), place))
 
 
@@ -110,7 +138,7 @@ async def _run(
     plan: Plan,
     app: FastAPI,
     datasets: DataSets,
-    listening: socket.socket,
+    listening: Listening,
     journal: Journal,
     metrics: Metrics,
     ready: Callable[[], None],
@@ -147,7 +175,23 @@ async def _run(
     rounds = [(REFRESH_SECONDS, refresh), (SHARE_SECONDS, share), *([(SEAL_SECONDS, seal)] if place == 0 else [])]
     tasks = [asyncio.create_task(_again(seconds, what, journal)) for seconds, what in rounds]
     journal.write("started", pid=os.getpid())
-    await _Server(config, ready, app.state.closing).serve([listening])
+    http, wire = listening
+    door = None
+    if wire is not None:
+        door = await start_wire(
+            datasets,
+            sock=wire,
+            tls=plan.tls,
+            require_tls=not (_loopback(plan.host) or plan.behind_proxy),
+            limits=app.state.limits,
+            journal=journal,
+            metrics=metrics,
+        )
+        tasks.append(asyncio.create_task(_close_with(door, app.state.closing)))
+    await _Server(config, ready, app.state.closing).serve([http])
+    if door is not None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(door.wait_closed(), DRAIN_SECONDS)
     for task in tasks:
         task.cancel()
     journal.write("ended", pid=os.getpid())
@@ -167,6 +211,11 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._closing.set()
         await super().shutdown(sockets)
+
+
+async def _close_with(door: WireServer, closing: asyncio.Event) -> None:
+    await closing.wait()
+    door.close()
 
 
 async def _again(seconds: float, what: Callable[[], Awaitable[None]], journal: Journal) -> None:
@@ -189,7 +238,7 @@ def _noted(journal: Journal, fault: BaseException | None) -> None:
 class _Crew:
     """Processes that take requests from one socket. One that dies is replaced, unless it never got ready."""
 
-    def __init__(self, plan: Plan, listening: socket.socket, shared: Path) -> None:
+    def __init__(self, plan: Plan, listening: Listening, shared: Path) -> None:
         part = replace(
             plan.settings,
             requests=math.ceil(plan.settings.requests / plan.workers),
@@ -244,7 +293,7 @@ class _Crew:
         return names
 
 
-def _worker(plan: Plan, listening: socket.socket, shared: Path, place: int, tell: Connection) -> None:
+def _worker(plan: Plan, listening: Listening, shared: Path, place: int, tell: Connection) -> None:
     try:
         _process(plan, listening, tell.send, shared=shared, place=place)
     except BursarError as error:
@@ -263,15 +312,16 @@ def _loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bound(host: str, port: int, option: str = "--port") -> socket.socket:
     """A socket that listens."""
-    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # or asyncio would leave Nagle's wait on
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
     except OSError as fault:
         listening.close()
-        raise ConfigError(f"cannot listen at {host}:{port}: {fault.strerror}\ntry: another --port") from None
+        raise ConfigError(f"cannot listen at {host}:{port}: {fault.strerror}\ntry: another {option}") from None
     listening.listen(2048)
     listening.setblocking(False)
     return listening

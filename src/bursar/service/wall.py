@@ -87,7 +87,7 @@ class Wall:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        break
+                        raise refused(408, "slow", "the request was not sent to its end")
                     parts.append(message.get("body", b""))
                     more = message.get("more_body", False)
                     if sum(map(len, parts)) > most:

@@ -64,6 +64,11 @@ class ColumnBars:
     noisy: Reals | None
     noise: float | None
 
+    def to_json(self) -> dict[str, object]:
+        """All of it as plain JSON values."""
+        noisy = None if self.noisy is None else self.noisy.tolist()
+        return {**vars(self), "labels": list(self.labels), "table": self.table.tolist(), "noisy": noisy}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Report:

@@ -70,6 +70,11 @@ class Prepared:
         return from_units(self.offer.price.at_most)
 
     @property
+    def text(self) -> str:
+        """What the log says about the run."""
+        return self.request.text
+
+    @property
     def unit(self) -> str:
         return self.request.unit
 

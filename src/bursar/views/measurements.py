@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,6 +31,9 @@ MOST_COLUMN_SETS = 4
 
 INVESTS = "invest"
 """The proposer whose rows are for all questions about some columns."""
+
+MOST_FURTHER = 8
+"""How many reconstructions there are of what does not fit into that of everything, the latest ones."""
 
 
 @dataclass
@@ -110,12 +113,40 @@ class Measurements:
 
 @dataclass
 class ReconstructionState:
-    """A reconstruction, and how much of the log is in it."""
+    """A reconstruction, and how much of the log is in it.
+
+    What does not fit, because the cells that everything together tells apart are too many, stands by itself: a question
+    that was paid for must be free when it is asked again, whatever else was measured.
+    """
 
     version: int
     reconstruction: Reconstruction
+    further: list[Reconstruction] = field(default_factory=list)  # of what did not fit, the latest last
     taken: dict[Columns, int] = field(default_factory=dict)  # blocks by column set
     seen: int = 0  # records of the log
+
+    def take(self, news: Sequence[Block | Finer]) -> None:
+        """Take in what the log has next."""
+        rest = news
+        for known in (self.reconstruction, *self.further[-1:]):
+            rest = _left(rest, known.take(rest))
+        for known in self.further[:-1]:
+            known.refine([finer for finer in news if isinstance(finer, Finer)])
+        if any(isinstance(each, Block) for each in rest):
+            known = Reconstruction(self.reconstruction.domain, self.reconstruction.columns)
+            if len(known.take(rest)) < sum(isinstance(each, Block) for each in rest):
+                self.further = [*self.further, known][-MOST_FURTHER:]
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return self.reconstruction.bytes + sum(known.bytes for known in self.further)
+
+
+def _left(news: Sequence[Block | Finer], left_out: Sequence[Block]) -> list[Block | Finer]:
+    """Blocks that were left out, in their order, and whatever makes blocks finer."""
+    kept = set(map(id, left_out))
+    return [each for each in news if isinstance(each, Finer) or id(each) in kept]
 
 
 @dataclass
@@ -130,9 +161,9 @@ class Reconstructions:
         """Reconstructions that might determine the queries."""
         columns = self.domain.ordered(queries.attrs)
         for names in self.measurements.sets_above(columns)[:MOST_COLUMN_SETS]:
-            reconstruction = self.on(names)
-            if reconstruction.noises:
-                yield reconstruction
+            for reconstruction in (self.on(names), *self.states[names].further):
+                if reconstruction.noises:
+                    yield reconstruction
 
     def on(self, names: Columns) -> Reconstruction:
         """What is known about the joint cells of these columns; to be copied by those who want to change it."""
@@ -144,7 +175,7 @@ class Reconstructions:
             return state.reconstruction
         for columns, blocks in log.blocks.items():
             if set(columns).issubset(names):
-                state.reconstruction.take(blocks[state.taken.get(columns, 0) :])
+                state.take(blocks[state.taken.get(columns, 0) :])
                 state.taken[columns] = len(blocks)
         state.seen = log.seen
         while len(self.states) > 1 and self._bytes() > MOST_RECONSTRUCTION_BYTES:
@@ -152,7 +183,7 @@ class Reconstructions:
         return state.reconstruction
 
     def _bytes(self) -> int:
-        return sum(state.reconstruction.bytes for state in self.states.values())
+        return sum(state.bytes for state in self.states.values())
 
 
 def products_of(strategy: LinearMap) -> tuple[Product, ...]:

@@ -13,9 +13,10 @@ import pyarrow.ipc
 import pytest
 
 from bursar.answer import Answer
-from bursar.service.answers import ARROW, CSV, STORED, STORED_BATCH, from_stored
+from bursar.planner.batch import Batch
+from bursar.service.answers import ARROW, CSV, STORED, STORED_BATCH
 from bursar.service.bodies import BatchBody
-from bursar.service.limits import Settings
+from bursar.service.limits import LimitSettings
 from bursar.service.people import Role
 from bursar.session import Bursar
 from harness.inside import Inside, inside
@@ -86,7 +87,7 @@ def test_a_batch_and_thresholds(ana: Person) -> None:
     body = {"questions": [BY_SEX, ALL], "within": 150}
     price = ana.post("/batch/explain", body).json()
     batch = ana.post("/batch", body, headers={"Accept": STORED_BATCH})
-    assert from_stored(batch.text).charge == price["offers"][price["chosen"]]["price"]
+    assert Batch.from_bytes(batch.content).charge == price["offers"][price["chosen"]]["price"]
     assert [len(answer["rows"]) for answer in ana.post("/batch", body).json()["answers"]] == [4, 1]
     wanted = {"k": 2, "r": 1, "features": ["sex", "marital"], "within": 700}
     price = ana.post("/thresholds/explain", wanted).json()
@@ -142,11 +143,12 @@ def test_a_release_can_be_left_and_found_again(people: dict[str, Person]) -> Non
     done = ana.done(begun.json())
     assert done["state"] == "done"
     assert ana.post("/release", body, headers=key).json() == done
-    result = from_stored(ana.get(f"/jobs/{done['id']}/result", headers={"Accept": STORED_BATCH}).text)
+    result = Batch.from_bytes(ana.get(f"/jobs/{done['id']}/result", headers={"Accept": STORED_BATCH}).content)
     assert result.charge > 0
     again = ana.post("/batch", body, headers={"Accept": STORED_BATCH})
-    assert from_stored(again.text).charge == 0
-    assert [answer.labels for answer in from_stored(again.text).answers] == [answer.labels for answer in result.answers]
+    assert Batch.from_bytes(again.content).charge == 0
+    labels = [[answer.labels for answer in made.answers] for made in (result, Batch.from_bytes(again.content))]
+    assert labels[0] == labels[1]
     assert ana.post("/release", {**body, "within": 81}, headers=key).status_code == 409
     assert people["bob"].get(f"/jobs/{done['id']}").status_code == 404
     assert people["bob"].get(f"/jobs/{done['id']}/result").status_code == 404
@@ -245,7 +247,7 @@ def test_shares_of_a_config_that_was_changed(tmp_path: Path) -> None:
 
 def test_limits(config: Path) -> None:
     tokens = let_in(config, ana=Role.ANALYST, olga=Role.OWNER)
-    settings = Settings(requests=5, failures=2, concurrent=1, longest_sql=100, largest_body=1000, body_seconds=0.2)
+    settings = LimitSettings(requests=5, failures=2, concurrent=1, longest_sql=100, largest_body=1000, body_seconds=0.2)
     with inside(config, settings=settings) as app:
         ana, olga = Person(app, tokens["ana"]), Person(app, tokens["olga"])
         long = ana.post("/query", {"sql": ALL + " " * 100, "within": 50})
@@ -300,6 +302,6 @@ def test_health(people: dict[str, Person]) -> None:
 
 
 def test_a_batch_of_a_body_is_what_the_session_has() -> None:
-    assert set(BatchBody.model_fields) - {"questions", "ticket", "horizon"} == set(
+    assert set(BatchBody.model_fields) - {"questions", "ticket", "horizon", "at_most"} == set(
         BatchBody(questions=[ALL]).goal
     )  # nothing that a session takes as a goal is left out

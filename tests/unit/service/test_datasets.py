@@ -88,3 +88,15 @@ def test_two_data_sets_of_one_name_are_not_served(toml: Path) -> None:
     (toml.parent / "new").mkdir()
     with pytest.raises(LedgerError, match="bursar create"):
         DataSets.open([generate(toml.parent / "new" / "people.csv", rows=1_000)])
+
+
+def test_the_log_is_everybodys_where_the_config_says_so(toml: Path) -> None:
+    with bursar.open(toml, analyst="ana") as db:
+        db.query(BY_SEX, within=50)
+        assert db.as_analyst("bob").log() == []
+    toml.write_text(toml.read_text() + '\n[analysts]\nlog = "all"\n')
+    with bursar.open(toml, analyst="bob") as db:
+        assert [line.analyst for line in db.log()] == ["owner", "ana"]
+    toml.write_text(toml.read_text().replace('"all"', '"none"'))
+    with pytest.raises(ConfigError, match=r"analysts\.log"):
+        bursar.open(toml)

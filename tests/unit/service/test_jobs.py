@@ -20,7 +20,8 @@ from bursar.service.limits import TooMuch
 
 @pytest.fixture
 def jobs(tmp_path: Path) -> Iterator[Jobs]:
-    jobs = Jobs(tmp_path / "jobs", Journal(io.StringIO()))
+    (tmp_path / "bursar.bursar").mkdir()
+    jobs = Jobs(tmp_path / "bursar.bursar" / "jobs", Journal(io.StringIO()))
     yield jobs
     jobs.close()
 
@@ -64,7 +65,7 @@ def test_nobody_finds_the_jobs_of_others(jobs: Jobs) -> None:
 
 def test_what_is_refused_and_what_goes_wrong(jobs: Jobs) -> None:
     def refuse(step: Step) -> None:
-        raise GoalError("this makes no sense\ntry: something else")
+        raise GoalError(f"{step.folder.parents[2]}/bursar.toml makes no sense\ntry: something else")
 
     def fail(step: Step) -> None:
         raise ValueError("31 people live in Northmark")
@@ -72,7 +73,7 @@ def test_what_is_refused_and_what_goes_wrong(jobs: Jobs) -> None:
     refused = ended(jobs, jobs.begin("ana", "synth", "{}", "key", refuse))
     assert refused.fault is not None
     assert (refused.state, refused.fault["code"]) == (JobState.FAILED, "goal")
-    assert refused.fault["rewrite"] == "something else"
+    assert (refused.fault["text"], refused.fault["rewrite"]) == ("bursar.toml makes no sense", "something else")
     failed = ended(jobs, jobs.begin("ana", "synth", "{}", None, fail))
     assert failed.fault is not None
     assert failed.fault["code"] == "internal"
@@ -113,16 +114,18 @@ def test_one_whose_process_is_gone_was_stopped(jobs: Jobs, tmp_path: Path) -> No
     """A process that was killed leaves its state behind, and no lock."""
     held = threading.Event()
     job = jobs.begin("ana", "synth", "{}", "key", lambda step: held.wait(60) and None)
-    other = Jobs(tmp_path / "jobs", Journal(io.StringIO()))  # another process of the server
+    other = Jobs(tmp_path / "bursar.bursar" / "jobs", Journal(io.StringIO()))  # another process of the server
     assert not (other.find("ana", job.id) or job).state.over
     held.set()
     ended(jobs, job)
-    state = (tmp_path / "jobs" / job.id / "job.json").read_text()
-    (tmp_path / "jobs" / job.id / "job.json").write_text(state.replace('"state": "done"', '"state": "running"'))
+    state = (tmp_path / "bursar.bursar" / "jobs" / job.id / "job.json").read_text()
+    (tmp_path / "bursar.bursar" / "jobs" / job.id / "job.json").write_text(
+        state.replace('"state": "done"', '"state": "running"')
+    )
     found = other.find("ana", job.id)
     assert found is not None
     assert found.state is JobState.STOPPED
-    with FileLock(tmp_path / "jobs" / job.id / "lock"):
+    with FileLock(tmp_path / "bursar.bursar" / "jobs" / job.id / "lock"):
         running = other.find("ana", job.id)
         assert running is not None
         assert running.state is JobState.RUNNING
@@ -137,13 +140,13 @@ def test_so_many_at_a_time_and_none_for_ever(jobs: Jobs, tmp_path: Path) -> None
     held.set()
     for job in begun:
         ended(jobs, job)
-    file = tmp_path / "jobs" / begun[0].id / "job.json"
+    file = tmp_path / "bursar.bursar" / "jobs" / begun[0].id / "job.json"
     old = file.read_text().replace(f'"at": {begun[0].at}', f'"at": {begun[0].at - KEPT_SECONDS - 1}')
     file.write_text(old)
     jobs.sweep()
-    assert begun[0].id not in os.listdir(tmp_path / "jobs")
-    assert begun[1].id in os.listdir(tmp_path / "jobs")
-    assert (tmp_path / "jobs").stat().st_mode & 0o077 == 0
+    assert begun[0].id not in os.listdir(tmp_path / "bursar.bursar" / "jobs")
+    assert begun[1].id in os.listdir(tmp_path / "bursar.bursar" / "jobs")
+    assert (tmp_path / "bursar.bursar" / "jobs").stat().st_mode & 0o077 == 0
 
 
 def test_the_end_of_a_server_stops_its_jobs(tmp_path: Path) -> None:

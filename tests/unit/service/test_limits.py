@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bursar.service.limits import MOST_KEPT, Limits, Settings, TooMuch
+from bursar.service.limits import MOST_KEPT, Limits, LimitSettings, TooMuch
 
 
 class Clock:
@@ -16,7 +16,7 @@ class Clock:
 
 def test_so_many_requests_per_minute_and_token() -> None:
     clock = Clock()
-    limits = Limits(Settings(requests=60), clock)
+    limits = Limits(LimitSettings(requests=60), clock)
 
     def ask(token: str) -> bool:
         try:
@@ -34,7 +34,7 @@ def test_so_many_requests_per_minute_and_token() -> None:
 
 
 def test_so_many_at_a_time() -> None:
-    limits = Limits(Settings(requests=0, concurrent=2))
+    limits = Limits(LimitSettings(requests=0, concurrent=2))
     with limits.request("a"), limits.request("a"):
         with pytest.raises(TooMuch, match="2 requests at a time"), limits.request("a"):
             pass
@@ -46,7 +46,7 @@ def test_so_many_at_a_time() -> None:
 
 def test_failed_log_ins_by_address() -> None:
     clock = Clock()
-    limits = Limits(Settings(failures=3), clock)
+    limits = Limits(LimitSettings(failures=3), clock)
     for _ in range(3):
         limits.failed("10.0.0.1")
     with pytest.raises(TooMuch):
@@ -57,12 +57,12 @@ def test_failed_log_ins_by_address() -> None:
 
 
 def test_no_limit_and_no_end_of_memory() -> None:
-    free = Limits(Settings(requests=0, concurrent=0, failures=0))
+    free = Limits(LimitSettings(requests=0, concurrent=0, failures=0))
     for _ in range(1_000):
         free.failed("x")
         with free.request("x"), free.request("x"):
             pass
-    limits = Limits(Settings(failures=1))
+    limits = Limits(LimitSettings(failures=1))
     for place in range(MOST_KEPT + 100):
         limits.failed(str(place))
     limits.failed("0")  # forgotten

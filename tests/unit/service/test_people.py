@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bursar.errors import AnalystError, ConfigError
-from bursar.service.people import ITERATIONS, People, Person, Role
+from bursar.service.people import ITERATIONS, VISIT_SECONDS, People, Person, Role
 
 
 @pytest.fixture
@@ -93,3 +93,22 @@ def test_scram_verifies_each_token_of_a_person(people: People) -> None:
         assert verifier.token == token.split("_")[1]
         assert re.fullmatch(r"[ -~]+", token), "SASLprep leaves printable ASCII as it is"
     assert people.verifiers("bob") is None
+
+
+def test_a_visit_of_a_browser_ends_with_its_token(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    people.add("ana", Role.ANALYST)
+    token = people.make_token("ana").split("_")[1]
+    first, second = people.begin_visit(token), people.begin_visit(token)
+    assert people.visitor(first) == people.visitor(second) == (Person("ana", Role.ANALYST), token)
+    assert people.visitor(first[:-1]) is None
+    assert first.encode() not in b"".join(file.read_bytes() for file in people.path.parent.iterdir())
+    people.end_visit(first)
+    assert people.visitor(first) is None
+    people.add("ana", Role.OWNER)
+    assert people.visitor(second) == (Person("ana", Role.OWNER), token)  # a role that was changed is changed at once
+    People(people.path).revoke(token)  # by another process
+    assert people.visitor(second) is None
+    third = people.begin_visit(people.make_token("ana").split("_")[1])
+    now = time.time()
+    monkeypatch.setattr("bursar.service.people.time.time", lambda: now + VISIT_SECONDS)
+    assert people.visitor(third) is None

@@ -40,6 +40,19 @@ def labels_of(domain: Domain) -> list[AnswerColumn]:
     return [typed(column.name, [column.label(cell) for cell in range(column.size)]) for column in domain.attributes]
 
 
+def read_rows(columns: Domain, text: str) -> tuple[Domain, Codes]:
+    """The rows of a CSV file that `write_rows` has written, and the columns that they are of, among these.
+
+    Edge cases: a value that is written like another one of its column, such as an empty text beside NULL, is read as
+    the first of them.
+    """
+    names, *rows = csv.reader(text.splitlines())
+    domain = Domain(tuple(columns[name] for name in names))
+    cells = [{_text(value): cell for cell, value in reversed([*enumerate(each.values)])} for each in labels_of(domain)]
+    codes = [[of[value] for value in column] for of, column in zip(cells, zip(*rows, strict=True), strict=True)]
+    return domain, np.array(codes, np.int32).T
+
+
 def _write_csv(columns: list[AnswerColumn], codes: Codes, path: Path) -> None:
     texts = [np.array([_text(value) for value in column.values], dtype=object) for column in columns]
     with path.open("w", encoding="utf-8", newline="") as file:
