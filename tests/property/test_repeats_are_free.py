@@ -42,6 +42,16 @@ def test_beside_many_cells(mode: str) -> None:
     assert db.query(FULL, within=70).free
 
 
+@pytest.mark.parametrize("mode", ["epsilon", "rho"])
+def test_of_more_cells_than_are_reconstructed(mode: str) -> None:
+    """And with a looser goal too, by whoever opens the log anew."""
+    db, text = door(mode), "SELECT age, day, AVG(pay) FROM people WHERE region = 'a' AND sex = 'F' GROUP BY age, day"
+    first = db.query(text, within=200)
+    again, looser = db.query(text, within=200), db.query(text, within=230)
+    assert (first.free, again.free, looser.free) == (False, True, True)
+    assert again.values == first.values
+
+
 @st.composite
 def questions(draw: st.DrawFn) -> str:
     by = draw(st.lists(st.sampled_from(("age", "sex", "region", "day")), max_size=2, unique=True))

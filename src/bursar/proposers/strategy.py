@@ -19,6 +19,7 @@ from bursar.compile.partwise import PartwiseMap
 from bursar.core.accounting import Measured, Mode, Noise
 from bursar.core.domain import Domain
 from bursar.core.grant import Verbs
+from bursar.core.ledger import Record
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, GoalError
 from bursar.estimation.estimate import ErrorLaw, Estimate
@@ -28,7 +29,7 @@ from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.public_total import PublicTotal
 from bursar.proposers.buying.strategy_plans import ExplicitPlan, listed, sines
-from bursar.views.measurements import products_of
+from bursar.views.measurements import noise_of, products_of
 
 if TYPE_CHECKING:
     from bursar.strategies.best import StrategyPlan
@@ -130,6 +131,15 @@ class Strategy(Proposer):
         bid = bids[goal]
         if bid is None:
             return None
+        if total is None and (kept := _kept(bid, views)) is not None:
+            return Offer(
+                proposer=self.name,
+                price=Price(),
+                law=bid.law,
+                run=partial(_from_log, planned, bid, [record.values for record in kept]),
+                reuses=sum(len(record.values) for record in kept),
+                note=f"{planned.plan.kind} strategy, measured before, record {kept[-1].position}",
+            )
         events = tuple(Measured(strategy=part, noise=noise, version=views.version) for part, noise in bid.measured)
         events += () if total is None else total.events
         try:
@@ -175,6 +185,24 @@ def _beside_total(planned: Planned | None, workload: LinearMap, domain: Domain) 
 def _measure(planned: Planned, bid: Bid, total: PublicTotal | None, verbs: Verbs) -> Estimate:
     values = [verbs.measure(part, noise).values for part, noise in bid.measured]
     values += [] if total is None else [total.values(verbs)]
+    return Estimate(values=planned.estimate(values, bid.unit), law=bid.law)
+
+
+def _kept(bid: Bid, views: Views) -> list[Record] | None:
+    """The parts of a bid where all of them are in the log already, with no more noise.
+
+    Reconstructions find them too, and more, unless the joint cells are too many for them.
+    """
+    found = [views.measurements.finest.get(part.digest) for part, _ in bid.measured]
+    kept = [record for record in found if record is not None]
+    noises = [noise for _, noise in bid.measured]
+    if not kept or len(kept) < len(found):
+        return None
+    fine = (noise_of(record).scale <= noise.scale * (1 + 1e-9) for record, noise in zip(kept, noises, strict=True))
+    return kept if all(fine) else None
+
+
+def _from_log(planned: Planned, bid: Bid, values: list[NDArray[np.int64]], _: Verbs) -> Estimate:
     return Estimate(values=planned.estimate(values, bid.unit), law=bid.law)
 
 
