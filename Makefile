@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal -q
 help:
 	@echo "make demo      set up and walk through asking, repeating, explaining, being refused"
 	@echo "make test      set up and run the tests (a few minutes)"
-	@echo "make test-all  the heavy tests that 'make test' leaves out: enumeration, audits, fault injection"
+	@echo "make test-all  what 'make test' leaves out: enumeration, audits, fault injection, most generated examples"
 	@echo "make soak      what is too long for CI: planted bugs, a kill at every step, many more scenes (hours)"
 	@echo "make lint      style, formatting and types"
 	@echo "make docs      the Python reference, from docstrings: a site that works from disk, in build/reference"
@@ -39,12 +39,13 @@ test: .venv/dev
 	$(PYTEST) -m "not heavy and not soak" tests
 
 test-all: .venv/dev
-	$(PYTEST) -m heavy tests
+	$(PYTEST) -m "heavy or (hypothesis and not soak)" tests
 
 # The figures of the environment are read by tests/harness/faults.py and tests/record_play.
 soak: .venv/dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,mbi]'
 	$(BIN)/python tools/mutants.py run --workers 2
-	BURSAR_SOAK=1 BURSAR_SCENES=100 $(PYTEST) -m "heavy or soak" tests
+	BURSAR_SOAK=1 BURSAR_SCENES=100 $(PYTEST) -m "heavy or soak or hypothesis" tests
 
 lint: .venv/dev
 	$(BIN)/ruff check src tests benchmarks tools

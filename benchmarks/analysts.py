@@ -1,6 +1,7 @@
 """Several people and one budget: what each mechanism answers, and whether anybody is worse off for sharing.
 
-    python -m benchmarks.analysts [--quick] [--seeds 0 1 2] [--rows 48842] [--out DIR]
+    python -m benchmarks.analysts [--quick] [--seeds 0 1 2] [--rows 48842]
+                                  [--epsilons .1 1 10] [--out DIR]
 
 Fig. 3 of Pujol et al.: 10 analysts with equal shares, 40 questions each from a workload (identity, prefix sums, H2,
 race-style) on the whole of 86 ages or one half; the first analyst asks with probability p = .01, .1, .9; epsilon = .1,
@@ -14,11 +15,14 @@ race-style) on the whole of 86 ages or one half; the first analyst asks with pro
     default        Bursar under the policy `seeded-cache`: seed = the best strategy for the declared workloads, accounts
                    charged by the largest loss of a cell
 
-A question counts if its error is at most alpha n. For the two last that is the expected error (root mean square), found
-without a draw from what the engine would buy; for multiplicative weights the one that occurred, mean over 400 runs (100
-with --quick). `utility` is the sum over analysts and cells, of which `asked` is the most; `max_ratio_error` and
-`interference` are the worst cell's, above 1 where the sharing incentive or non-interference is broken;
-`time_to_completion` is the mean number of steps.
+A question counts if its error is at most alpha n, by two yardsticks for every system. *Expected*: the root mean square
+error is; for the two last that is found without a draw from what the engine would buy, for multiplicative weights from
+400 runs (100 with --quick). *Realised*: the error that occurs is, a mean over as many runs. A purchase whose root mean
+square error equals the goal misses in 24 % of draws, so the two must not be mixed. `expected` and `realised` are sums
+over analysts and cells, of which `asked` is the most; `max_ratio_error` and `interference` are the worst cell's by the
+yardstick of the system's paper, above 1 where the sharing incentive or non-interference is broken; by realised errors
+they also hold sampling noise. `time_to_completion` is the mean number of steps. At the size of the paper some systems
+answer everything, which tells nothing; with --rows 4884 --epsilons .2 .3 .4 none does.
 
 Fig. 1 comes first: 2 analysts ask the same points and ranges on disjoint halves, 220 each, epsilon = 1; the share of
 questions answered, and what Bob would have had alone over what he gets.
@@ -46,7 +50,9 @@ from benchmarks.systems.collective import (
     Questions,
     Scheduler,
     SeededCache,
+    TwoYardsticks,
     as_it_comes,
+    both_fairness,
     fairness,
     randomized,
     round_robin,
@@ -62,6 +68,9 @@ RUNS, QUICK_RUNS = 400, 100
 """Runs of multiplicative weights, and schedules drawn."""
 
 SCHEDULERS: Mapping[str, Scheduler] = {"round-robin": round_robin, "randomized": randomized}
+EXPECTED = ("seeded-cache", "default")
+"""Systems whose paper counts expected errors; the others count those that occur."""
+
 SYSTEMS = ("independent", "pmw", "seeded-cache", "round-robin", "randomized", "default")
 
 
@@ -73,13 +82,15 @@ class Cell:
     epsilon: float
     chance: float
     seed: int
-    fairness: Fairness
+    fairness: Fairness  # by the yardstick of the system's paper
+    expected: float  # utility of all analysts
+    realised: float
     asked: int
     steps: float
 
 
-def mechanism(system: str, data: People, seed: int, runs: int) -> Mechanism:
-    law: dict[str, Any] = {"gamma": GAMMA, "each": data.each, "largest": data.largest}
+def mechanism(system: str, data: People, seed: int, runs: int) -> TwoYardsticks:
+    law: dict[str, Any] = {"gamma": GAMMA, "each": data.each, "largest": data.largest, "runs": runs}
     if system == "seeded-cache":
         return SeededCache(basis=np.eye(CELLS), **law)
     if system == "default":
@@ -94,27 +105,37 @@ def mechanism(system: str, data: People, seed: int, runs: int) -> Mechanism:
 class Independent:
     """Everybody alone with the own share: company changes nothing."""
 
-    mechanism: Mechanism
+    mechanism: TwoYardsticks
 
     def __call__(self, questions: Questions, collectives: Sequence[Any]) -> Any:
+        return self.both(questions, collectives)[1]
+
+    def both(self, questions: Questions, collectives: Sequence[Any]) -> Any:
         people = np.eye(questions.people)
         brought = np.max(collectives, axis=0)
-        alone = self.mechanism(questions, [brought * own for own in people]).diagonal()
-        return np.array([alone * (members > 0) for members in collectives])
+        alone = self.mechanism.both(questions, [brought * own for own in people]).diagonal(axis1=1, axis2=2)
+        return np.array([alone * (members > 0) for members in collectives]).transpose(1, 0, 2)
 
 
-def cells(system: str, rows: int | None, seeds: Sequence[int], runs: int) -> list[Cell]:
+def cells(
+    system: str, rows: int | None, seeds: Sequence[int], runs: int, epsilons: Sequence[float] = EPSILONS
+) -> list[Cell]:
     """All settings of Fig. 3 for one system."""
     data, found = people(rows), []
     for seed in seeds:
         for chance in CHANCES:
             questions = ten_analysts(seed, chance)
             steps = waiting(system, questions, seed, runs)
-            for epsilon in EPSILONS:
+            for epsilon in epsilons:
                 shares = np.full(PEOPLE, epsilon / PEOPLE)
-                fair = fairness(mechanism(system, data, seed, runs), questions, shares)
+                two = both_fairness(mechanism(system, data, seed, runs), questions, shares)
                 facts: dict[str, Any] = {"system": system, "epsilon": epsilon, "chance": chance, "seed": seed}
-                found.append(Cell(**facts, fairness=fair, asked=len(questions.asked), steps=steps))
+                expected, realised = (float(fair.utility.sum()) for fair in two)
+                fair = two[0 if system in EXPECTED else 1]
+                asked = len(questions.asked)
+                found.append(
+                    Cell(**facts, fairness=fair, expected=expected, realised=realised, asked=asked, steps=steps)
+                )
     return found
 
 
@@ -148,7 +169,8 @@ def figures(found: Sequence[Cell]) -> dict[str, float]:
     """One system's cells in one line; utilities are means over the seeds of the sum over cells."""
     seeds = len({cell.seed for cell in found})
     return {
-        "utility": sum(float(cell.fairness.utility.sum()) for cell in found) / seeds,
+        "expected": sum(cell.expected for cell in found) / seeds,
+        "realised": sum(cell.realised for cell in found) / seeds,
         "asked": sum(cell.asked for cell in found) / seeds,
         "max_ratio_error": max(cell.fairness.ratio_error for cell in found),
         "interference": max(cell.fairness.interference for cell in found),
@@ -157,17 +179,19 @@ def figures(found: Sequence[Cell]) -> dict[str, float]:
 
 
 def by_cell(found: Mapping[str, Sequence[Cell]]) -> str:
-    """Utility, ratio error and interference of every cell, the worst over the seeds."""
-    lines = ["Fig. 3, utility of asked (max ratio error, interference):"]
-    lines.append(f"  {'':<14}" + "".join(f"{f'eps {e:g}, p {p:g}':>25}" for e in EPSILONS for p in CHANCES))
+    """Utilities by both yardsticks, and the worst ratio error and interference over the seeds, of every cell."""
+    lines = ["Fig. 3, expected / realised utility of asked (max ratio error, interference):"]
+    epsilons = sorted({cell.epsilon for own in found.values() for cell in own})
+    lines.append(f"  {'':<14}" + "".join(f"{f'eps {e:g}, p {p:g}':>25}" for e in epsilons for p in CHANCES))
     for system, own in found.items():
         texts = []
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             for chance in CHANCES:
-                here = [cell.fairness for cell in own if (cell.epsilon, cell.chance) == (epsilon, chance)]
-                utility = fmean(float(fair.utility.sum()) for fair in here)
-                ratios = max(fair.ratio_error for fair in here), max(fair.interference for fair in here)
-                texts.append(f"{utility:.0f} ({ratios[0]:.3g}, {ratios[1]:.3g})")
+                here = [cell for cell in own if (cell.epsilon, cell.chance) == (epsilon, chance)]
+                fair = [cell.fairness for cell in here]
+                utility = f"{fmean(cell.expected for cell in here):.0f}/{fmean(cell.realised for cell in here):.0f}"
+                ratios = max(each.ratio_error for each in fair), max(each.interference for each in fair)
+                texts.append(f"{utility} ({ratios[0]:.3g}, {ratios[1]:.3g})")
         lines.append(f"  {system:<14}" + "".join(f"{text:>25}" for text in texts))
     return "\n".join(lines)
 
@@ -182,13 +206,15 @@ def in_words(found: Mapping[str, Sequence[tuple[float, float, float]]]) -> str:
 
 
 def main() -> None:
-    args = options(__doc__ or "", rows={"type": int, "default": None})
+    args = options(
+        __doc__ or "", rows={"type": int, "default": None}, epsilons={"type": float, "nargs": "+", "default": EPSILONS}
+    )
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     seeds, runs = args.seeds, QUICK_RUNS if args.quick else RUNS
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         pair = pool.submit(pairs, args.rows, seeds[0], runs)
-        jobs = {name: pool.submit(cells, name, args.rows, seeds, runs) for name in SYSTEMS}
+        jobs = {name: pool.submit(cells, name, args.rows, seeds, runs, args.epsilons) for name in SYSTEMS}
         found = {name: job.result() for name, job in jobs.items()}
     two = pair.result()
     print(in_words(two))

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.sheet import sheet
 
 SHOWN = 1.0
-"""The epsilon of Fig. 3."""
+"""The epsilon of Fig. 3, where it is among those that were run; else the middle one."""
 
 
 def two_people(file: Path, chances: Sequence[float], found: Mapping[str, Sequence[tuple[float, float, float]]]) -> None:
@@ -32,10 +32,12 @@ def by_chance(file: Path, chances: Sequence[float], found: Mapping[str, Sequence
         "interference": lambda cell: cell.fairness.interference,
         "time to completion": lambda cell: cell.steps,
     }
-    with sheet(file, title=f"Ten analysts, epsilon {SHOWN:g}", columns=4) as axes:
+    epsilons = sorted({cell.epsilon for cells in found.values() for cell in cells})
+    shown = SHOWN if SHOWN in epsilons else epsilons[len(epsilons) // 2]
+    with sheet(file, title=f"Ten analysts, epsilon {shown:g}", columns=4) as axes:
         for number, (system, cells) in enumerate(found.items()):
             for (label, measure), each in zip(measures.items(), axes, strict=True):
-                own = [[measure(c) for c in cells if (c.epsilon, c.chance) == (SHOWN, p)] for p in chances]
+                own = [[measure(c) for c in cells if (c.epsilon, c.chance) == (shown, p)] for p in chances]
                 places = [place + 0.13 * number for place in range(len(chances))]
                 each.bar(places, [sum(values) / len(values) for values in own], width=0.12, label=system)
                 each.set(title=label, xlabel="p", xticks=range(len(chances)), xticklabels=[f"{p:g}" for p in chances])

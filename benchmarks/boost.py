@@ -8,11 +8,11 @@ Every answer must be within 5 % of the rows asked about, with probability .999; 
 public. `single` is the first block (Fig. 7), `static` windows over 50 blocks (Fig. 9), `stream` the latest blocks while
 they come (Fig. 10). All systems get the same questions in the same order. `epsilon` is a mean over the blocks,
 `epsilon_max` the largest; `hit_rate` is the share of questions answered from a cache or a histogram, or at no cost;
-`unlearned` is the share of the pool that a uniform histogram answers within the error. `default` is charged by the
-profile, all others by sequential composition, as in the paper. Most are simulated with seeded noise; `default` and the
-package's own `boost` (`package-boost`, only where it is named: it takes long) run with real noise, and their time
-excludes SQL and disk. The first table shows which way questions went, and the CPU time
-of each (Fig. 10d).
+`unlearned` is the share of the pool that a uniform histogram answers within the error. `default`, and the same told
+to expect many questions (`default-many`), are charged by the profile, all others by sequential composition, as in the
+paper. Most are simulated with seeded noise; these and the package's own preset `boost` (`package-boost`, and charged by
+the profile `package-boost-profile`) run with real noise, and their time excludes SQL and disk. The first table shows
+which way questions went, and the CPU time of each (Fig. 10d).
 A sweep is Fig. 3, 7d or 8, or Question 5.
 """
 
@@ -80,7 +80,7 @@ def ways(by_system: Runs) -> str:
     for system, runs in by_system.items():
         times = per_path(runs)
         parts = (f"{path} {number:,.0f} ({1000 * times[path]:.3g})" for path, number in shares(runs).items())
-        told.append(f"  {system:<20}{'   '.join(parts)}")
+        told.append(f"  {system:<22} {'   '.join(parts)}")
     return "\n".join(told)
 
 
@@ -102,8 +102,7 @@ def sweep(args: argparse.Namespace) -> None:
 def compare(args: argparse.Namespace) -> None:
     """All systems on one workload."""
     size = QUICK[args.workload, args.setting] if args.quick else full(args.setting)
-    usual = [name for name in systems(args.setting) if not name.startswith("package-")]
-    names = [name for name in systems(args.setting) if name in (args.systems or usual)]
+    names = [name for name in systems(args.setting) if name in (args.systems or systems(args.setting))]
     if not names:
         raise SystemExit(f"the systems of --setting {args.setting} are: {', '.join(systems(args.setting))}")
     runs = traces(args, size, names)

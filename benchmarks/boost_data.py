@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cachedp_data import folder
+from benchmarks.harness import data_folder
 
 BLOCKS = 50
 COVID_COLUMNS = {"positive": 2, "gender": 2, "age": 4, "ethnicity": 8}
@@ -56,7 +56,7 @@ class Blocks:
 
 def covid(blocks: int = BLOCKS) -> Blocks:
     """Tests by result, gender, age and ethnicity: 128 cells, 1,008,532 rows in each block."""
-    home = folder()
+    home = data_folder()
     file = None if home is None else home / "covid" / "derived_covid_counts_50x128.csv"
     real = file is not None and file.is_file()
     if real:

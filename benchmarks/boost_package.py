@@ -28,7 +28,7 @@ from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Record
 from bursar.core.queries import Mask, Product, Steps
 from bursar.core.tables import Tables
-from bursar.goal import Goal, GoalKind
+from bursar.goal import Goal, GoalKind, Horizon
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Offer
 from bursar.planner.planner import Planner
@@ -43,7 +43,7 @@ BLOCK = "block"
 class OneBlock(Bench):
     """The first block behind a kernel on a memory ledger, and a planner in front of it."""
 
-    def __init__(self, blocks: Blocks, preset: Preset, *, sequential: bool) -> None:
+    def __init__(self, blocks: Blocks, preset: Preset, *, sequential: bool, horizon: Horizon) -> None:
         unit = Unit(neighbours=Neighbours.REPLACE_ONE)
         columns = zip(blocks.columns, blocks.shape, strict=True)
         domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=size - 1, null=0) for name, size in columns))
@@ -66,7 +66,7 @@ class OneBlock(Bench):
             open_source=open_source,
             sequential=sequential,
         )
-        self.planner = Planner(domain, BUDGET.mode, preset, self.kernel, self.ledger.records)
+        self.planner = Planner(domain, BUDGET.mode, preset, self.kernel, self.ledger.records, horizon=horizon)
         (source,) = opened.values()
         self.truth = Tables(source).counts
 
@@ -104,8 +104,10 @@ class ManyBlocks(Bench):
 class Single:
     """A preset as a system for questions about one block."""
 
-    def __init__(self, blocks: Blocks, pool: Pool, world: World, preset: Preset) -> None:
-        self._bench = OneBlock(blocks, preset, sequential=preset.sequential)
+    def __init__(
+        self, blocks: Blocks, pool: Pool, world: World, preset: Preset, horizon: Horizon = Horizon.SOME
+    ) -> None:
+        self._bench = OneBlock(blocks, preset, sequential=preset.sequential, horizon=horizon)
         self._pool, self._size = pool, blocks.size
         self._goal = Goal(kind=GoalKind.ERROR, amount=world.alpha * blocks.size, confidence=1 - world.beta)
         self._seen = 0
@@ -175,8 +177,8 @@ def _mask(name: str, size: int, subset: int) -> Mask:
 Maker = Callable[[Blocks, Pool, World], System]
 
 
-def _single(preset: Preset) -> Maker:
-    return lambda blocks, pool, world: Single(blocks, pool, world, preset)
+def _single(preset: Preset, horizon: Horizon = Horizon.SOME) -> Maker:
+    return lambda blocks, pool, world: Single(blocks, pool, world, preset, horizon)
 
 
 def _windows(preset: Preset, *, stream: bool) -> Maker:
@@ -187,15 +189,22 @@ def _windows(preset: Preset, *, stream: bool) -> Maker:
 
 
 PRESETS: dict[str, dict[str, Maker]] = {
-    "single": {"default": _single(presets.default), "package-boost": _single(presets.boost)},
+    "single": {
+        "default": _single(presets.default),
+        "default-many": _single(presets.default, Horizon.MANY),
+        "package-boost": _single(presets.boost),
+        "package-boost-profile": _single(presets.named("boost-profile")),
+    },
     "static": {
         "default": _windows(presets.default, stream=False),
         "package-boost": _windows(presets.boost, stream=False),
+        "package-boost-profile": _windows(presets.named("boost-profile"), stream=False),
         "package-boost-cold": _windows(presets.boost_cold, stream=False),
     },
     "stream": {
         "default": _windows(presets.default, stream=True),
         "package-boost": _windows(presets.boost, stream=True),
+        "package-boost-profile": _windows(presets.named("boost-profile"), stream=True),
         "package-boost-cold": _windows(presets.boost_cold, stream=True),
     },
 }

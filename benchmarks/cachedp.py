@@ -1,16 +1,17 @@
 """CacheDP's evaluation: what exploring a table costs, system by system.
 
-    python -m benchmarks.cachedp --task bfs|dfs|taxi|taxi-dfs|rrq|idebench|idebench-apart [--quick]
+    python -m benchmarks.cachedp --task bfs|dfs|taxi|taxi-dfs|rrq|idebench|idebench-summed [--quick]
                                  [--seeds 0 1 2] [--out DIR] [--systems apex default ...] [--horizon many]
 
 Every system serves the same clients with the same parameters and seeds; what clients ask next depends on the answers
-they get. `epsilon` is what a run has spent at its end, with the half-width of its 95 % interval over the seeds beside
-it; `free` counts workloads that cost nothing, `rows` the different queries in the log (Table 3's cache entries), and
-`cpu_ms_per_query` is planning, noise and inference for one workload, without SQL and disk. `failure_rate` counts
-workloads whose answer misses its goal; an answer that a cache gives again misses again, so `failed_answers` counts
-every different answer once: IDEBench asks some charts dozens of times. The second table counts which way of answering
-was paid for (Table 4). With --out: the curves of Fig. 6, Fig. 8 where ablations of cachedp were run, and, without
---quick, Fig. 7 with --task idebench.
+they get. `cachedp-profile` buys what `cachedp` buys and is charged as `default` is: what lies between the first two is
+accounting, what lies between the last two is planning. `epsilon` is what a run has spent at its end, with the
+half-width of its 95 % interval over the seeds beside it; `free` counts workloads that cost nothing, `rows` the
+different queries in the log (Table 3's cache entries), and `cpu_ms_per_query` is planning, noise and inference for one
+workload, without SQL and disk. `failure_rate` counts workloads whose answer misses its goal; an answer that a cache
+gives again misses again, so `failed_answers` counts every different answer once: IDEBench asks some charts dozens of
+times. The second table counts which way of answering was paid for (Table 4). With --out: the curves of Fig. 6, Fig. 8
+where ablations of cachedp were run, and, without --quick, Fig. 7 with --task idebench.
 """
 
 from __future__ import annotations
@@ -35,9 +36,12 @@ QUICK: dict[str, dict[str, int]] = {
     "taxi-dfs": {"clients": 3, "steps": 30},
     "rrq": {"questions": 600},
     "idebench": {"clients": 3, "questions": 8},
-    "idebench-apart": {"clients": 3, "questions": 8},
+    "idebench-summed": {"clients": 3, "questions": 8},
 }
 FULL: dict[str, int] = {}
+MODULES = ("mmm", "rp", "se")
+"""The modules of CacheDP, whose purchases Table 4 counts."""
+
 EXPLORERS = ("apex", "default", "cachedp")
 """Systems of Fig. 7."""
 
@@ -65,6 +69,7 @@ def figures(runs: Sequence[Trace]) -> dict[str, float]:
         "failed_answers": fmean([misses for run in runs for misses in run.answers.values()]),
         "workloads": fmean(asked),
         "free": fmean(run.used["free"] for run in runs),
+        **{way: fmean(run.used[way] for run in runs) for way in MODULES if any(run.used[way] for run in runs)},
         "rows": fmean(run.distinct_rows for run in runs),
         "cpu_ms_per_query": 1000 * fmean(sum(run.cpu_s) for run in runs) / fmean(asked),
         "peak_mb": max(run.peak_mb for run in runs),
@@ -84,7 +89,7 @@ def modules(by_system: Mapping[str, Sequence[Trace]]) -> str:
     for system, runs in by_system.items():
         names = sorted({name for run in runs for name in run.used}, key=lambda name: (name != "free", name))
         counts = (f"{name} {fmean(run.used[name] for run in runs):,.1f}" for name in names)
-        lines.append(f"  {system:<12}{'   '.join(counts)}")
+        lines.append(f"  {system:<16} {'   '.join(counts)}")
     return "\n".join(lines)
 
 

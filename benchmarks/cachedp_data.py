@@ -1,11 +1,10 @@
 """The tables behind the tasks of CacheDP: real ones where they are at hand, else stand-ins of the same domain and size.
 
-Real files are looked for in $BURSAR_DATA, or, where that is not set, in the folder `shared/data` beside the project.
+Where real files are looked for, `harness` says.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,12 +58,6 @@ class Data:
     frame: pd.DataFrame
     size: int
     real: bool
-
-
-def folder() -> Path | None:
-    """Where real data are, if they are."""
-    beside = Path(__file__).parents[2] / "shared" / "data"
-    return data_folder() if "BURSAR_DATA" in os.environ else beside if beside.is_dir() else None
 
 
 def adult_ages() -> Data:
@@ -142,7 +135,7 @@ def _side(values: Any, span: tuple[float, float]) -> NDArray[np.int64]:
 
 
 def _file(*parts: str) -> Path | None:
-    home = folder()
+    home = data_folder()
     return None if home is None or not home.joinpath(*parts).is_file() else home.joinpath(*parts)
 
 

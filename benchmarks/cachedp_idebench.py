@@ -9,10 +9,13 @@ A column has one set of bins in all charts, the narrowest that a chart of it ask
 each attribute, whose leaves are the unit values of the attribute (section 7), and says of IDEBench's queries that they
 were simplified (8.1.2), though not how. Bins of 225, 376 and 390 miles share a node of one tree by chance only.
 
-A selection of several bins is read in one of two ways. `idebench` asks for the sum over them, as the SQL of the
-workflows does: each number of a filtered chart is then a scattered set that a tree has many nodes for. `idebench-apart`
-asks for each selected bin by itself: a query of section 7 is one range of each column, and Algorithm 4 takes one range,
-so this is what CacheDP can ask as printed.
+Table 4 adds up to 270 workloads, so each of the ten clients asks 27; here all of them ask the same ones, the first of
+the five workflows one after the other, each with an error of its own.
+
+A selection of several bins is read in one of two ways. `idebench` asks for each selected bin by itself: a query of
+section 7 is one range of each column, and Algorithm 4 takes one range, so this is what CacheDP can ask as printed.
+`idebench-summed` asks for the sum over them, as the SQL of the workflows does: each number of a filtered chart is then
+a scattered set that a tree has many nodes for.
 """
 
 from __future__ import annotations

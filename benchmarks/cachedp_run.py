@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from benchmarks.cachedp_tasks import TASKS, Task, converse
 from benchmarks.harness import peak_mb
 from benchmarks.memory_kernel import memory_kernel
-from benchmarks.systems import apex, apex_cache, laplace, pioneer
 from bursar import presets
 from bursar.core.accounting import Measured, from_units
 from bursar.core.budget import Budget
@@ -35,12 +34,8 @@ from bursar.planner.request import PlanningRequest
 from bursar.views.measurements import products_of
 
 SYSTEMS: dict[str, Preset] = {
-    "laplace": laplace,
-    "apex": apex,
-    "apex-cache": apex_cache,
-    "pioneer": pioneer,
-    "cachedp": presets.cachedp,
-    "default": presets.default,
+    name: presets.named(name)
+    for name in ("laplace", "apex", "apex-cache", "pioneer", "cachedp", "cachedp-profile", "default")
 }
 """What is compared, in the order of the tables; a preset that is added here takes part."""
 
@@ -50,9 +45,6 @@ WITHOUT: dict[str, Preset] = {
     "cachedp-no-rp": Preset("cachedp-no-rp", modules(relax=False), sequential=True),
 }
 """CacheDP without one of its modules (Fig. 8); they take part where --systems names them."""
-
-BY_PROFILE = {"default"}
-"""Charged by the loss of each cell; all others by sequential composition, as in their papers."""
 
 BUDGET = Budget.of(epsilon=1000.0)
 
@@ -123,8 +115,8 @@ def run(task: Task, system: str, seed: int, horizon: Horizon = Horizon.SOME) -> 
     """All clients of a task, served by one system; the horizon matters to the default only."""
     for name in LATE:
         import_module(name)
-    preset, sequential = {**SYSTEMS, **WITHOUT}[system], system not in BY_PROFILE
-    bench = Bench(task, preset, sequential=sequential, horizon=horizon)
+    preset = {**SYSTEMS, **WITHOUT}[system]
+    bench = Bench(task, preset, sequential=preset.sequential, horizon=horizon)
     trace = Trace(system=system, seed=seed, real=task.data.real)
     log: list[Record] = []
 

@@ -3,7 +3,9 @@
 100 pairs of 15 ten-valued columns have been measured before, with 1,000 or with 100,000 rows in the log altogether.
 Then fresh, repeated and EXPLAIN questions on these pairs are timed through the memory ledger, so SQL, planning and the
 kernel count and the disk does not. The figure to watch is `growth`: the time per question with the long log over the
-time with the short one.
+time with the short one. `cold` is CPU in a new process: `cold_s` of a free `bursar query`, `open_s` of opening a log of
+10,000 records, `cold_long_s` of the query there. Without --quick, `core_growth.py` adds how time grows with the log,
+with groups, columns, questions of a batch and partitions, as ratios to the smallest.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.core_growth import cold_figures, everything
 from benchmarks.harness import Figures, options, peak_mb, per_second, report
 from bursar.config import Config
 from bursar.core.accounting import Measured, Noise, NoiseKind
@@ -100,6 +103,9 @@ def main() -> None:
     short, long = figures.values()
     kinds = ("fresh_per_s", "repeated_per_s", "explain_per_s")
     figures["growth"] = {kind: short[kind] / long[kind] for kind in kinds}
+    figures["cold"] = cold_figures()
+    if not args.quick:
+        figures |= everything()
     report("core", args, figures)
 
 

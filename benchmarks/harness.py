@@ -26,13 +26,18 @@ def options(description: str, **extra: Mapping[str, Any]) -> argparse.Namespace:
 
 
 def data_folder() -> Path | None:
-    """Real data, if $BURSAR_DATA names a folder that is there; otherwise benchmarks generate a stand-in."""
+    """Where real data are: in $BURSAR_DATA, or, where that is not set, in `shared/data` beside the project.
+
+    Edge cases: None where there is no such folder; benchmarks then generate a stand-in.
+    """
     named = os.environ.get("BURSAR_DATA")
-    return Path(named) if named and Path(named).is_dir() else None
+    home = Path(named) if named is not None else Path(__file__).parents[2] / "shared" / "data"
+    return home if named != "" and home.is_dir() else None
 
 
 def report(bench: str, args: argparse.Namespace, figures: Figures, *, data: str = "stand-in") -> None:
-    """Print the table, write the CSV where a folder is given, and end with the JSON line."""
+    """Print which data were used and the table, write the CSV where a folder is given, end with the JSON line."""
+    print(f"data: {data}")
     columns = list(dict.fromkeys(key for row in figures.values() for key in row))
     lines = [["", *columns], *([name, *(_number(row.get(c)) for c in columns)] for name, row in figures.items())]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]

@@ -4,7 +4,9 @@ An answer is charged and keyed: one commit admits it, draws the noise and record
 under its key; both are synced to disk before anybody sees a number. Every question is paid for (the preset only
 measures), from a pool of different ones. `kernel` rows begin with a plan in hand, so they time admission, noise, log
 and keys; `engine` rows begin with SQL text. Threads of one process share disk writes (group commit); processes do
-not. `ratio` compares with bare SQLite commits, one thread and one small row each, in the same run and folder.
+not. `one by one` is without group commit: every work has a disk write of its own. `ratio` compares with bare SQLite
+commits, one thread and one small row each, in the same run and folder. With `--postgresql URL` the rows with threads
+are repeated on a ledger in that database.
 
 Targets: `kernel, 64 threads` at least 500 a second with a p99 of at most 250 ms; a million records verified in 60 s.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import secrets
 import sqlite3
 import tempfile
 import threading
@@ -32,7 +35,7 @@ from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain, IntegerRange, Unit
 from bursar.core.grant import Grant, new_claim
-from bursar.core.ledger import Purpose, SqliteLedger, Transaction
+from bursar.core.ledger import Ledger, PostgresLedger, PostgresPlace, Purpose, SqliteLedger, Transaction, transaction
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.source.source import Source
 from bursar.planner.choose import Preset
@@ -65,8 +68,8 @@ def configured() -> Config:
     return Config(**places, **facts, max_rows=10**6)  # type: ignore[arg-type]
 
 
-def opened(place: Path) -> Bursar:
-    """An engine on the ledger at this place, which is created if it is not there."""
+def opened(place: Path, url: str | None = None) -> Bursar:
+    """An engine on the ledger at this place, or in this database, which is created if it is not there."""
     config = configured()
     randomness = SystemRandomness()
     charter = config.charter
@@ -74,7 +77,13 @@ def opened(place: Path) -> Bursar:
     def open_source(key: bytes) -> Source:
         return table()
 
-    if place.exists():
+    ledger: Ledger
+    if url is not None:
+        schema = f"benchmark {secrets.token_hex(4)}"
+        where = PostgresPlace(url=url, schema=schema, anchor=place, key=secrets.token_bytes(32), busy_timeout=120.0)
+        ledger = PostgresLedger.create(where, charter)
+        declare_version(ledger=ledger, open_source=open_source, randomness=randomness)
+    elif place.exists():
         ledger = SqliteLedger.open(place, charter, busy_timeout=120.0)
     else:
         ledger = SqliteLedger.create(place, charter, busy_timeout=120.0)
@@ -111,12 +120,12 @@ def engine_answer(bursar: Bursar) -> Callable[[str, int], None]:
 def kernel_answer(bursar: Bursar) -> Callable[[str, int], None]:
     """Plans are made beforehand; each is carried out as often as its question is asked."""
     wanted = Wanted(within=WITHIN)
-    offers = [bursar.planner.choose(bursar.engine.prepare(text, wanted, None)) for text in QUESTIONS[::30]]
+    offers = [bursar.engine.planner.choose(bursar.engine.prepare(text, wanted, None)) for text in QUESTIONS[::30]]
     body = bursar.query(QUESTIONS[0], within=WITHIN).to_bytes()
 
     def answer(key: str, number: int) -> None:
         offer = offers[number % len(offers)]
-        claim = new_claim(SystemRandomness(), analyst="ana", key=key, question="asked before")
+        claim = new_claim(SystemRandomness(), analyst="ana", key=key, question="asked before", now=time.time())
         with Grant(bursar.kernel, "ana", "asked before", offer.price.events, offer.price.at_most, claim) as grant:
             offer.run(grant)
             grant.store(body)
@@ -170,11 +179,11 @@ def verified(place: Path, records: int) -> dict[str, float]:
         maps = [bursar.engine.prepare(text, Wanted(within=WITHIN), None).workload.map for text in QUESTIONS]
         noise = Noise(kind=NoiseKind.LAPLACE, scale=2.0**30)
 
-        def fill(transaction: Transaction) -> None:
+        def fill(works: Transaction) -> None:
             for number in range(10_000):
                 event = Measured(strategy=maps[number % len(maps)], noise=noise, version=1)
                 values = np.array([number], np.int64)
-                transaction.append(analyst="past", purpose=Purpose(QUESTIONS[0], "test"), event=event, values=values)
+                works.append(analyst="past", purpose=Purpose(QUESTIONS[0], "test"), event=event, values=values)
 
         for _ in range(records // 10_000):
             bursar.ledger.commit(fill)
@@ -193,8 +202,24 @@ def figures_of(times: Times, clients: int, bare: float, cpu: float = math.nan) -
     return {"per_s": rate, "p50_ms": p50, "p99_ms": p99, **known, "ratio": rate / bare}
 
 
+def with_threads(bursar: Bursar, seconds: float, bare: float) -> Figures:
+    """The rows of one process, with and without group commit."""
+    figures: Figures = {}
+    group = transaction.LARGEST_GROUP
+    for size, note in ((group, ""), (1, ", one by one")):
+        transaction.LARGEST_GROUP = size
+        for kind, answer in (("kernel", kernel_answer(bursar)), ("engine", engine_answer(bursar))):
+            for threads in (1, 16, 64) if size == group else (64,):
+                cpu = time.process_time()
+                times = from_threads(answer, f"{kind} {threads}{note}", threads, seconds)
+                cpu = time.process_time() - cpu
+                figures[f"{kind}, {threads} threads{note}"] = figures_of(times, threads, bare, cpu)
+    transaction.LARGEST_GROUP = group
+    return figures
+
+
 def main() -> None:
-    args = options(__doc__ or "")
+    args = options(__doc__ or "", postgresql={"default": None, "metavar": "URL", "help": "a database for a ledger"})
     seconds, commits, records = (2.0, 500, 100_000) if args.quick else (15.0, 3000, 1_000_000)
     figures: Figures = {}
     with tempfile.TemporaryDirectory() as name:
@@ -202,13 +227,11 @@ def main() -> None:
         times = bare_commits(folder, commits)
         bare = len(times) / sum(times)
         figures["bare SQLite commits"] = figures_of(times, 1, bare)
-        with opened(folder / "threads.sqlite") as bursar:
-            for kind, answer in (("kernel", kernel_answer(bursar)), ("engine", engine_answer(bursar))):
-                for threads in (1, 16, 64):
-                    cpu = time.process_time()
-                    times = from_threads(answer, f"{kind} {threads}", threads, seconds)
-                    cpu = time.process_time() - cpu
-                    figures[f"{kind}, {threads} threads"] = figures_of(times, threads, bare, cpu)
+        for where, url in {"": None, ", PostgreSQL": args.postgresql}.items():
+            if where == "" or url is not None:
+                with opened(folder / f"threads{where}.sqlite", url) as bursar:
+                    for name, row in with_threads(bursar, seconds, bare).items():
+                        figures[f"{name}{where}"] = row
         opened(folder / "processes.sqlite").close()
         times = from_processes(folder / "processes.sqlite", PROCESSES, seconds)
         figures[f"kernel, {PROCESSES} processes"] = figures_of(times, PROCESSES, bare)

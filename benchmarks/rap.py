@@ -16,10 +16,10 @@ Each run has a process, and so `peak_mb`, of its own.
 A part is a table of the paper with its figures: `tables` Table 3 and Figs. 2-4, `runtime` Fig. 1, `filter` Figs. 5 and
 6 and Appendix A, `thresholds` Table 4 and Figs. 7-9, `partial` Table 5 and Figs. 12, 13 and 15, `drift` Figs. 10 and
 11, `training` Fig. 14, and `rounding` errors before and after rounding. `synthesizers`, which `tables` ends with, has
-our synthetic table beside those of AIM and MST over six columns of Adult; they are installed in an environment of their
-own and left out, with a word, where that fails or a limit on CPU time is below what they need. In full, parts take
-hours to days; with --out
-every run is kept in a file there, and a program that was stopped goes on where it was. `--grid stated` takes the part
+our synthetic table beside those of AIM and MST over six columns of Adult; packages are installed in an environment of
+their own and left out, with a word, where that fails or a limit on CPU time is below what they need. In full, parts
+take hours to days; with --out every run is kept in a file there, and a program that was stopped goes on where it was.
+`--grid stated` takes the part
 of each grid that is listed in `rap_grids.STATED`, smaller for the loans, and ends within ten minutes: `tables` |W| 1 to
 64 (loans 16) at epsilon .1 and 1 with 7 (4) pairs (T, K) around the diagonal; `filter` |W| 1 to 16 (8) at the same
 epsilons with 2 (1) pairs; `thresholds` |W| 1 and 4 (1) at epsilon .1 with 2 pairs and n' of 500, 1000 and 2000 (500 and

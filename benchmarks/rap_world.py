@@ -18,7 +18,7 @@ from bursar.core.accounting import Measured, Noise, NoiseKind, from_units
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
 from bursar.core.grant import Grant
-from bursar.core.queries import Predicate
+from bursar.core.queries import Distinct, PerPerson, Predicate
 from bursar.synthetic.plan.spend import Spend
 from bursar.synthetic.rap.threshold_workload import ThresholdWorkload
 
@@ -42,6 +42,12 @@ class CodedSource:
 
     def count(self, predicate: Predicate) -> int:
         return int(predicate.apply(self.table)[0])
+
+    def distinct(self, distinct: Distinct) -> NDArray[np.int64]:
+        return distinct.apply(self.table)
+
+    def per_person(self, people: PerPerson) -> NDArray[np.int64]:
+        return people.apply(self.table)
 
     def close(self) -> None:
         """Nothing to do: it goes with the process."""

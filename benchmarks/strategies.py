@@ -2,7 +2,8 @@
 
 Each figure is a root mean square error over that of the singular value bound, which no strategy can beat; 1 is
 perfect. `cpu_s_1024` is the CPU time, with one thread, to find the optimum for all ranges over 1024 cells to a gap of
-1e-3. `online_rho` and the figures beside it, for questions one at a time, are explained in `strategies_online`. Without
+1e-3. `union_1` and on: the error of a count at epsilon one, over marginals with Laplace noise (`strategies_marginals`).
+`online_rho` and the figures beside it, for questions one at a time, are explained in `strategies_online`. Without
 --quick also Figs. 1, 3, 4, 5 and Table 2 of the Eigen-Design paper are computed, and plotted into --out.
 """
 
@@ -15,6 +16,7 @@ import sys
 import numpy as np
 
 from benchmarks.harness import Figures, options, report
+from benchmarks.strategies_marginals import unions
 from benchmarks.strategies_online import in_one_thread
 from benchmarks.strategies_systems import SYSTEMS, Case, error
 from benchmarks.strategies_workloads import predicates, two_way
@@ -71,7 +73,7 @@ def main() -> None:
     seed = args.seeds[0]
     figures = ratios(seed)
     figures["default"]["cpu_s_1024"] = cpu_seconds(1024)
-    for system, found in in_one_thread(args).items():
+    for system, found in (*unions(seed).items(), *in_one_thread(args).items()):
         figures.setdefault(system, {}).update(found)
     if not args.quick:
         from benchmarks.strategies_figures import paper_figures

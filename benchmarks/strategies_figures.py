@@ -5,6 +5,7 @@ Here are the figures with 2048 cells, computed densely; those with 8192 are in `
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -91,12 +92,12 @@ def fig_3(rng: np.random.Generator) -> Rows:
     return found
 
 
-def fig_5(rng: np.random.Generator) -> Rows:
-    sizes = (16, 16, 8)
-    order = rng.permutation(2048)
-    ranges, cube = workloads.all_ranges(2048), workloads.marginals(sizes, drawn.two_way(sizes))
+def fig_5(rng: np.random.Generator, sizes: tuple[int, ...] = (16, 16, 8)) -> Rows:
+    cells = math.prod(sizes)
+    order = rng.permutation(cells)
+    ranges, cube = workloads.all_ranges(cells), workloads.marginals(sizes, drawn.two_way(sizes))
     found: Rows = {}
-    for name, V, columns in (("ranges", ranges, (2048,)), ("2-way marginals", cube, sizes)):
+    for name, V, columns in (("ranges", ranges, (cells,)), ("2-way marginals", cube, sizes)):
         for kind, gram in ((name, V), (f"{name}, permuted", workloads.permuted(V, order))):
             bound = svd_bound(gram)
             bases = {"eigen": eigen_queries(gram)[1], "wavelet": wavelet(*columns), "fourier": fourier_basis(*columns)}

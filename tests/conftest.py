@@ -2,7 +2,8 @@
 
 Where BURSAR_NO_SKIPS is set, as it is in CI, no test may be skipped and generated examples are the same in every run,
 as is what `random` picks, so that a change lands or not for what it is. Elsewhere every run looks at new examples. No
-example has a deadline: how long one takes, or takes to be made, tells how busy the machine is.
+example has a deadline: how long one takes, or takes to be made, tells how busy the machine is. Where heavy tests are
+left out, as in `make test`, a generated test takes a part of its examples.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
 
-from harness.cases import mark_what_is_sampled
+from harness.cases import mark_what_is_sampled, take_fewer_examples
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job; what tests start would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -34,8 +35,11 @@ settings.register_profile(
 settings.load_profile("bursar")
 
 
-MAKES_HEAVY = ("mark.heavy", "few(", "sampled(")
-"""What a file with heavy tests has in it: a mark, or a function of `harness.cases` that sets it."""
+LEFT_OUT = "heavy or (hypothesis and not soak)"
+"""The tests of `make test-all`."""
+
+MAKES_HEAVY = ("mark.heavy", "few(", "sampled(", "@given(")
+"""What a file has in it of which `make test-all` runs something: a mark, what sets it, or generated examples."""
 
 
 def pytest_collection() -> None:
@@ -43,22 +47,31 @@ def pytest_collection() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_what_is_sampled(items)
+    if "not heavy" in config.option.markexpr:
+        take_fewer_examples(items)
 
 
 def pytest_collection_finish() -> None:
     """The libraries are loaded: tests that run side by side would only make BLAS threads wait for each other.
 
-    Processes that tests start are not limited, so that what the package itself does about threads is tried.
+    Processes that tests start are not limited, so that what the package itself does about threads is tried. What was
+    collected stays until the end, and is not looked through again, here or in a process that is forked.
     """
     gc.enable()
+    gc.collect()
+    gc.freeze()
     threadpool_limits(1, user_api="blas")
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # or what is left at the end would be told to have leaked
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Where only heavy tests run, files that have none are not even read: most of the time to collect goes there."""
-    if config.option.markexpr != "heavy" or collection_path.suffix != ".py":
+    if config.option.markexpr != LEFT_OUT or collection_path.suffix != ".py":
         return None
     text = collection_path.read_text(encoding="utf-8")
     return None if any(word in text for word in MAKES_HEAVY) else True

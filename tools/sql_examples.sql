@@ -39,6 +39,15 @@ SELECT SUM(CASE WHEN hours >= 35 THEN 1 WHEN hours > 0 THEN 0.5 ELSE 0 END) AS j
 -- a CASE in COUNT counts the rows where it is not NULL
 SELECT COUNT(CASE WHEN age < 18 THEN 1 END) AS minors FROM people
 
+-- # Each once
+-- How many different values of a column occur; and, where the config declares a unit column (`unit = { column = "person" }`),
+-- how many people: `SELECT ward, COUNT(DISTINCT person) FROM visits GROUP BY ward`. Each is measured by itself: the people
+-- of two groups are not the sum of both.
+
+-- values that occur, of all rows, under a condition, and by group
+SELECT sex, COUNT(DISTINCT region) AS regions, COUNT(DISTINCT age) FILTER (WHERE member = TRUE) AS ages,
+  COUNT(DISTINCT CASE WHEN age < 18 THEN education END) AS schools FROM people GROUP BY sex
+
 -- # Spread and quantiles
 -- Of a column. A quantile is found among the values that the column can have.
 
@@ -53,6 +62,13 @@ SELECT MEDIAN(age) AS half, QUANTILE_CONT(age, 0.9) AS ninth, QUANTILE_DISC(age,
 
 -- the same as QUANTILE_DISC
 SELECT QUANTILE(age, 0.25) AS quarter FROM people
+
+-- the least and greatest values: what is declared, for nothing; with an accuracy, values that somebody lies at or beyond
+SELECT MIN(age) AS youngest, MAX(joined) AS last FROM people
+
+-- two columns together: covariance, correlation, and the line of least squares
+SELECT COVAR_POP(hours, age) AS p, COVAR_SAMP(hours, age) AS s, CORR(hours, age) AS c,
+  REGR_SLOPE(hours, age) AS slope, REGR_INTERCEPT(hours, age) AS intercept, REGR_R2(hours, age) AS r2 FROM people
 
 -- # Arithmetic
 -- On counts, sums, averages and constants: sums, differences, multiples, and one ratio. The error follows from the errors
@@ -86,17 +102,77 @@ SELECT COUNT(*) FROM people WHERE education IS NOT NULL AND income IS NULL AND m
 -- comparisons that know NULL
 SELECT COUNT(*) FROM people WHERE education IS DISTINCT FROM 'master' AND region IS NOT DISTINCT FROM 'Lakeside'
 
--- patterns: % is any text, _ any character; ILIKE in any letter case; for columns where every value is a declared one
+-- patterns: % is any text, _ any character; ILIKE in any letter case
 SELECT COUNT(*) FROM people WHERE marital LIKE '_i%' AND marital NOT LIKE '%w%' AND marital NOT ILIKE 'S%'
 
--- dates
-SELECT COUNT(*) FROM people WHERE joined >= DATE '2021-01-01' AND joined < DATE '2022-01-01'
+-- dates, also as moments at midnight, as three numbers, or so many days, months or years from another
+SELECT COUNT(*) FROM people WHERE joined >= DATE '2021-01-01' AND joined < TIMESTAMP '2022-01-01 00:00:00'
+  OR joined >= MAKE_DATE(2022, 6, 1) AND joined < DATE '2022-06-01' + INTERVAL 1 MONTH
+
+-- the day on which the question is asked; the answer says which one that is
+SELECT COUNT(*) FROM people WHERE joined < DATE_TRUNC('month', CURRENT_DATE) - INTERVAL 1 YEAR
+
+-- a column of truth values by itself
+SELECT COUNT(*) FROM people WHERE member AND NOT (age < 30)
+
+-- what is made of columns: arithmetic, functions of text and of dates, and one column beside another
+SELECT COUNT(*) FROM people WHERE age + 1 > 30 AND age % 2 = 0 AND age > 2 * hours AND UPPER(region) = 'LAKESIDE'
+  AND YEAR(joined) = 2021
 
 -- NOT, brackets, negative numbers, constants
 SELECT COUNT(*) FROM people WHERE NOT (age < 18 OR hours > -1) AND TRUE
 
 -- at least so many of several conditions
 SELECT COUNT(*) FROM people WHERE AT_LEAST(2, age >= 65, member = TRUE, hours = 0)
+
+-- # Functions of columns
+-- In conditions, as groups, and in what is added up. They are computed value by value from what is declared, which is
+-- public and free. Text that is not listed reads `other`. A column in bins has no values to look at but its edges; added up,
+-- each bin counts with its middle.
+
+-- text
+SELECT UPPER(region) AS a, LOWER(LEFT(region, 4)) AS b, RIGHT(region, 2) || '/' || SUBSTR(region, 1, 1) AS c, COUNT(*)
+  FROM people GROUP BY a, b, c
+
+-- more text
+SELECT CONCAT(region, ', ', sex) AS a, REPLACE(marital, 'ed', '') AS b, LENGTH(marital) AS c, COUNT(*)
+  FROM people GROUP BY a, b, c
+
+-- and more
+SELECT TRIM(LTRIM(region)) AS a, REVERSE(sex) AS b, COUNT(*) FROM people
+  WHERE STARTS_WITH(region, 'L') OR ENDS_WITH(region, 'moor') OR CONTAINS(region, 'port') GROUP BY a, b
+
+-- numbers
+SELECT MOD(age, 10) AS a, ROUND(age, -1) AS b, SIGN(age - 40) AS c, ABS(age - 40) AS d, COUNT(*)
+  FROM people WHERE age < 20 GROUP BY a, b, c, d
+
+-- numbers that are added up; CASE may stand in them
+SELECT SUM(age * hours) AS s, AVG(hours / 5) AS a, SUM(POWER(hours, 2)) AS p, SUM(GREATEST(hours - 40, 0)) AS more,
+  AVG(LEAST(hours, 40)) AS capped FROM people
+
+-- roots, logarithms and the like, rounded to a grid that is fine enough
+SELECT AVG(SQRT(hours)) AS r, AVG(LN(hours + 1)) AS l, AVG(LOG(10, hours + 1)) AS l10, AVG(EXP(hours / 80)) AS e,
+  SUM(CEIL(hours / 10)) AS c, SUM(FLOOR(hours / 7)) AS f FROM people
+
+-- truth values count as 1 and 0; a cast to another type of number, or to text
+SELECT SUM(age > 30) AS n, AVG(CAST(member AS INT)) AS share, AVG(CAST(hours AS DECIMAL(10, 2))) AS hours FROM people
+
+-- dates
+SELECT STRFTIME(joined, '%Y-%m') AS month, MONTHNAME(joined) AS name, COUNT(*) FROM people GROUP BY month, name
+
+-- of a column that is known by day
+SELECT WEEK(joined) AS a, WEEKOFYEAR(joined) AS b, DAYNAME(joined) AS c, DAYOFYEAR(joined) AS d, ISODOW(joined) AS e,
+  EPOCH(joined) AS f, COUNT(*) FROM people GROUP BY a, b, c, d, e, f
+
+-- NULL
+SELECT COALESCE(education, 'none') AS e, NULLIF(sex, 'F') AS s, COUNT(*) FROM people GROUP BY e, s
+
+-- a condition
+SELECT age < 30 AS young, COUNT(*) AS n FROM people GROUP BY young
+
+-- a value, or another in its place
+SELECT CASE WHEN region = 'Lakeside' THEN 'lakes' ELSE region END AS r, TRY_CAST(age AS VARCHAR) AS a, COUNT(*)
+  FROM people WHERE age < 20 GROUP BY r, a
 
 -- # Groups
 -- Every group that the config makes possible is listed, in the order of the config, whether or not anybody is in it.
@@ -188,6 +264,63 @@ SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC
 -- all but the first few, in no order
 SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation OFFSET 3
 
+-- # Around the answer
+-- SELECTs around a grouped one, in WITH or in FROM, and what the select list does with groups and aggregates, are computed
+-- from the numbers that were bought: they cost nothing. Error bars go along, and hold whenever those of the numbers do. Where
+-- lines are chosen by noisy numbers, the answer says how many of them are there for certain. The lines of the inner SELECT
+-- are all groups that are possible, also those that nobody is in.
+
+-- a condition on groups, an order, and a part of the lines
+SELECT region, n FROM (SELECT region, COUNT(*) AS n FROM people GROUP BY region) AS t WHERE n > 1000 ORDER BY n DESC LIMIT 3
+
+-- a sub-select that is one number, of the same rows
+SELECT region, COUNT(*) / (SELECT COUNT(*) FROM people) AS share, AVG(age) - (SELECT AVG(age) FROM people) AS older
+  FROM people GROUP BY region
+
+-- both sides under their own condition
+SELECT COUNT(*) / (SELECT COUNT(*) FROM people WHERE age >= 18) AS share FROM people WHERE age >= 65
+
+-- aggregates of aggregates
+WITH t AS (SELECT region, sex, COUNT(*) AS n FROM people GROUP BY region, sex)
+  SELECT sex, SUM(n) AS s, AVG(n) AS a, MIN(n) AS least, MAX(n) AS most, COUNT(*) FILTER (WHERE n > 500) AS large
+  FROM t GROUP BY sex
+
+-- shares of the total
+SELECT region, 100 * COUNT(*) / SUM(COUNT(*)) OVER () AS percent FROM people GROUP BY region
+
+-- shares within groups
+SELECT sex, marital, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY sex) AS share FROM people GROUP BY sex, marital
+
+-- running totals, averages of neighbours, differences from line to line
+SELECT y, n, SUM(n) OVER (ORDER BY y) AS total, AVG(n) OVER (ORDER BY y ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS smooth,
+  n - LAG(n, 1, 0) OVER (ORDER BY y) AS more, LEAD(n, 1, 0) OVER (ORDER BY y) AS next
+  FROM (SELECT YEAR(joined) AS y, COUNT(*) AS n FROM people GROUP BY y) AS t
+
+-- ranks
+SELECT region, n, RANK() OVER (ORDER BY n DESC) AS r, DENSE_RANK() OVER (ORDER BY n DESC) AS d,
+  ROW_NUMBER() OVER (ORDER BY n DESC) AS place, PERCENT_RANK() OVER (ORDER BY n) AS p, CUME_DIST() OVER (ORDER BY n) AS c,
+  FIRST_VALUE(n) OVER (ORDER BY n DESC) AS most, LAST_VALUE(n) OVER (ORDER BY n DESC) AS own
+  FROM (SELECT region, COUNT(*) AS n FROM people GROUP BY region) AS t
+
+-- the first lines of each group
+SELECT sex, region, n FROM (SELECT sex, region, COUNT(*) AS n,
+  ROW_NUMBER() OVER (PARTITION BY sex ORDER BY COUNT(*) DESC) AS r FROM people GROUP BY sex, region) AS t WHERE r <= 2
+
+-- the same with QUALIFY
+SELECT region, COUNT(*) AS n FROM people GROUP BY region QUALIFY ROW_NUMBER() OVER (ORDER BY n DESC) <= 3
+
+-- functions of aggregates, and names of what is selected
+SELECT ROUND(AVG(age), 1) AS a, AVG(age) * AVG(hours) AS product, COUNT(*) AS n, n / 1000 AS thousands FROM people
+
+-- HAVING on a group column, and on what is not selected
+SELECT region, AVG(age) AS a FROM people GROUP BY region HAVING region <> 'Lakeside' AND COUNT(*) > 100
+
+-- group columns alone: the declared values, for nothing
+SELECT DISTINCT region, sex FROM people
+
+-- the ends of the error bar, as numbers
+SELECT SUM(hours) AS s, DP_INTERVAL_LOW(s) AS low, DP_INTERVAL_HIGH(s) AS high FROM people
+
 -- # Parts of a question
 -- There is one table. What can be written as one SELECT may be written in parts.
 
@@ -205,7 +338,9 @@ WITH stages AS (SELECT *, CASE WHEN age < 18 THEN 'minor' ELSE 'adult' END AS st
 -- At the end of a question, or in a comment, or beside the SQL (`--within`, `within=`); in one of these places. In rows of
 -- the table for counts, in units of the column for sums. For everything else (averages, ratios, variances, quantiles)
 -- ERROR 50 means: as exact as if up to 50 people more or less were in the data. A percentage is one of the number of
--- people, whatever is asked for. The answer says what the error came to, for each of its numbers.
+-- people, whatever is asked for. The answer says what the error came to, for each of its numbers. So
+-- `AVG(distance)` with ERROR 20 is not one within 20 miles: `EXPLAIN` says what 20 people come to, and which number to ask
+-- for instead.
 
 -- every number within 200, all together with 95% confidence
 SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 200
@@ -215,6 +350,9 @@ SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 1% CONFIDENCE 99%
 
 -- each output with an error of its own; an amount without ON is for all others
 SELECT COUNT(*) AS n, SUM(hours) AS hours FROM people WITH ERROR 200 ON n, 20000 ON hours
+
+-- in percent of each true count; counts below 400 may be off by 8, which is 2% of 400
+SELECT sex, COUNT(*) FROM people GROUP BY sex WITH RELATIVE ERROR 2% FLOOR 400;
 
 -- the root mean square error
 SELECT sex, COUNT(*) FROM people GROUP BY sex WITH RMSE 100
@@ -228,20 +366,43 @@ SELECT sex, COUNT(*) FROM people GROUP BY sex /*+ error(200) confidence(95%) */
 -- what it would cost, and nothing else
 EXPLAIN SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 200
 
+-- # Other spellings
+-- What tools and other dialects write means the same here.
+
+-- schemas, and names in other quotes
+SELECT `region`, COUNT(*) AS n FROM main.people GROUP BY `region`
+
+-- TOP and FETCH for LIMIT
+SELECT TOP 3 occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC
+
+-- or so
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC FETCH FIRST 3 ROWS ONLY
+
+-- other names of functions
+SELECT MEAN(age) AS m, VAR(age) AS v, STD(age) AS s, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) AS half FROM people
+
+-- other names of parts of dates, and casts of them
+SELECT DATE_PART('year', joined) AS y, CAST(DATE_TRUNC('month', joined) AS DATE) AS m, COUNT(*) AS n FROM people GROUP BY y, m
+
+-- escapes of ODBC and JDBC
+SELECT {fn UCASE(sex)} AS s, COUNT(*) AS n FROM people WHERE joined >= {d '2021-01-01'} GROUP BY s
+
+-- decades
+SELECT FLOOR(age, -1) AS decade, COUNT(*) AS n FROM people GROUP BY decade
+
+-- a division that gives NULL where it cannot be done
+SELECT AVG(SAFE_DIVIDE(hours, age)) AS r FROM people
+
 -- # Never
 -- What would be about single people, about other tables, or about something else than rows.
 
 SELECT * FROM people
 
-SELECT DISTINCT region FROM people
+SELECT DISTINCT region, COUNT(*) FROM people GROUP BY region, sex
 
-SELECT COUNT(DISTINCT region) FROM people
+SELECT SUM(DISTINCT age) FROM people
 
-SELECT MIN(age), MAX(age) FROM people
-
-SELECT APPROX_COUNT_DISTINCT(region) FROM people
-
-SELECT sex, COUNT(*) OVER () FROM people GROUP BY sex
+SELECT COUNT(DISTINCT region, sex) FROM people
 
 SELECT COUNT(*) FROM people JOIN visits ON people.age = visits.age
 
@@ -253,15 +414,7 @@ SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 
 SELECT COUNT(*) FROM people WHERE region SIMILAR TO 'L.*'
 
-SELECT COUNT(*) FROM people WHERE CASE WHEN age > 3 THEN member END
-
 SELECT sex, COUNT(*) FROM people WHERE GROUPING(sex) = 1 GROUP BY ROLLUP (sex)
-
-SELECT COUNT(*) FROM people WHERE age + 1 > 30
-
-SELECT COUNT(*) FROM people WHERE region || 'x' = 'Lakesidex'
-
-SELECT COUNT(*) FROM people WHERE lower(region) = 'lakeside'
 
 SELECT COUNT(*) FROM people WHERE age = ?
 
@@ -271,35 +424,19 @@ SELECT COUNT(*) FROM people WHERE age IN ages
 
 SELECT COUNT(*) FROM people USING SAMPLE 10%
 
-SELECT COUNT(*) FROM main.people
-
 SELECT COUNT(*) FROM people AS p(a, b)
 
 SELECT COUNT(*) INTO t FROM people
 
 SELECT COUNT(*) FROM people FOR UPDATE
 
-SELECT sex, COUNT(*) FROM people GROUP BY sex QUALIFY 1 = 1
-
-SELECT ROUND(AVG(age), 1) FROM people
-
 SELECT COUNT(*) // 10 FROM people
 
 SELECT COUNT(*) % 10 FROM people
 
-SELECT COUNT(*) FROM people WHERE YEAR(joined) = 2021
-
-SELECT COUNT(*) FROM people WHERE joined >= CURRENT_DATE
-
-SELECT DATE_PART('year', joined) AS y, COUNT(*) AS n FROM people GROUP BY y
-
-SELECT COUNT(*) FROM people WHERE COALESCE(education, 'none') = 'none'
-
 SELECT COALESCE(sex, 'everybody') AS sex, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex)
 
 SELECT COUNT(*) FROM people WHERE sex = ANY(['F'])
-
-SELECT age < 30 AS young, COUNT(*) AS n FROM people GROUP BY young
 
 SELECT COUNT(*) FROM people WHERE sex = "F"
 
@@ -307,27 +444,13 @@ SELECT COUNT(*) FROM people WHERE 20 <= age <= 30
 
 SELECT COUNT(*) FROM people WHERE age > 20 && sex = 'F'
 
-SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC FETCH FIRST 3 ROWS ONLY
-
 SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC LIMIT 10%
+
+SELECT occupation, COUNT(*) AS n FROM people GROUP BY occupation ORDER BY n DESC FETCH FIRST 10 PERCENT ROWS ONLY
 
 SELECT sex, COUNT(*) FROM people GROUP BY sex WITH TOTALS
 
-SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM people
-
-SELECT MEAN(age) FROM people
-
-SELECT AVG(age) * AVG(hours) FROM people
-
-SELECT SUM(age > 30) FROM people
-
 SELECT SUM(region) FROM people
-
-SELECT COUNT(*) FROM people WHERE member
-
-SELECT COUNT(*) FROM people WHERE region LIKE '%mo%'
-
-SELECT COUNT(*) FROM people WHERE age > hours
 
 SELECT COUNT(*) FROM people WHERE age = NULL
 

@@ -12,6 +12,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ from bursar.config import Config, load
 from bursar.curate.demo import generate
 from bursar.errors import QueryError
 from bursar.rewrite.suggest import suggest
-from bursar.sql import expressions, parse, syntax, tokens
+from bursar.sql import aggregates, parse, syntax, tokens
 from bursar.sql import tokens as script
+from bursar.sql.parameters import resolve_day
 from bursar.sql.tokens import cut_accuracy, statement_tokens
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,6 +40,7 @@ UNREACHABLE = {
     "DateTrunc.this": "as above",
     "DateTrunc.unit": "as above",
     "WITH TOTALS is not available; ROLLUP adds a line for all rows": "WITH begins the accuracy",
+    "days are written out, as in DATE '2024-12-31'": "NOW() is a constant before a question is parsed",
 }
 """What is on the lists, and no question gets to."""
 
@@ -52,6 +55,69 @@ the place, the reason and, where there is one, a question that works. The exampl
 is added.
 """
 
+ASKED_ON = datetime(2023, 6, 30, tzinfo=UTC)
+"""What NOW() is in the examples."""
+
+OUTSIDE = """\
+## Parameters, and the day
+
+In Python, `?`, `$1` and `:name` stand for values, which come as a list or by name. They are numbers, text, truth
+values, days or None, and a list of them behind IN. They are put into the question after it has been read, so that no
+value can be taken for SQL; a value too many, too few or of another type is refused.
+
+```python
+from datetime import date
+
+db.query("SELECT COUNT(*) FROM people WHERE region IN (?) AND age >= ?", [["Eastvale", "Lakeside"], 65], within=50)
+db.query("SELECT COUNT(*) FROM people WHERE joined < :day", {"day": date(2023, 1, 1)}, within=50)
+with db.batch(within=50) as batch:
+    for sex in ("F", "M"):
+        batch.query("SELECT COUNT(*) FROM people WHERE sex = $1", [sex])
+```
+
+`NOW()`, `CURRENT_DATE`, `CURRENT_TIMESTAMP`, `TODAY()` and `GETDATE()` are the day in UTC on which the question is
+asked; the answer says which one that was, and the log has the question with that day in it. On another day it is
+another question: it may cost something again, and a key that it was asked under belongs to the first.
+"""
+
+PEOPLE = """\
+## One number of each person
+
+Where the config declares a unit column (`unit = { column = "person" }`), an inner SELECT that groups by it makes one
+number of each person, a COUNT or a SUM over their own rows, and the outer one counts people by it, or adds it up:
+
+```
+SELECT AVG(total) FROM (SELECT person, LEAST(SUM(cost), 500) AS total FROM visits GROUP BY person);
+SELECT COUNT(*) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) WHERE n > 5;
+SELECT n, COUNT(*) FROM (SELECT person, LEAST(COUNT(*), 10) AS n FROM visits GROUP BY person) GROUP BY n;
+SELECT ward, SUM(total) FROM (SELECT person, ward, SUM(cost) AS total FROM visits GROUP BY person, ward) GROUP BY ward;
+```
+
+The inner SELECT has FROM, WHERE and GROUP BY, and may be named in WITH. `LEAST` and `GREATEST` around the number are
+its bounds: what a person beyond them counts as. Where none are given, the declared range of the column and
+`max_contributions` set them. The price follows from the bounds, so closer ones are cheaper; it does not grow with the
+rows of a person. Outside, COUNT(*), SUM and AVG can be asked for, with conditions that compare the number, and in
+groups of it and of what the inner SELECT groups by. How many *people* have more rows than `max_contributions` can be
+asked (the second question); how many *rows* are left out cannot, since one person may have any number of them.
+"""
+
+JOINED = """\
+## Joined tables
+
+Where the config declares further tables (`[tables.*]`, [config.md](config.md)), their columns can be named as they are,
+or with JOIN and LEFT JOIN and the declared condition, in ON or USING:
+
+```
+SELECT p.sex, COUNT(*) FROM visits v JOIN people p ON v.person = p.person GROUP BY p.sex;
+SELECT floor, AVG(cost) FROM visits LEFT JOIN wards ON visits.ward = wards.id GROUP BY floor;
+```
+
+A question is about rows of the table under `[source]`, whatever is joined to it; where the config has several private
+tables with rows of their own ([tables.md](tables.md)), about rows of the one that the others are joined to. Joins
+of a table with itself, of rows of different people, and those that keep rows of the other table that nobody has, are
+refused; so is one number over two private tables, which is made of two answers.
+"""
+
 LIMITS = f"""\
 ## Limits
 
@@ -60,7 +126,7 @@ LIMITS = f"""\
 | length of a question | {tokens.LARGEST_TEXT:,} bytes |
 | brackets, CASEs, NOTs inside one another | {tokens.DEEPEST} |
 | items of a list | {tokens.MOST_ITEMS} |
-| aggregates in one formula | {expressions.LONGEST_FORMULA} |
+| aggregates in one formula | {aggregates.LONGEST_FORMULA} |
 | counts and sums behind one answer | {MOST_ANSWERS:,} |
 | questions in a file for `bursar batch` | {script.MOST_QUESTIONS:,} |
 """
@@ -107,7 +173,7 @@ def page() -> str:
     rows = "\n".join(_row(example) for example in refused)
     intro = "Each is answered with the reason and, where one was found, a question that is accepted."
     parts.append(f"## Not available\n\n{intro}\n\n| question | reason | instead |\n|---|---|---|\n{rows}\n")
-    return "\n".join([*parts, LIMITS])
+    return "\n".join([*parts, OUTSIDE, PEOPLE, JOINED, LIMITS])
 
 
 def missing() -> list[str]:
@@ -142,7 +208,7 @@ def _example(block: str, config: Config) -> Example:
     note = " ".join(line[3:] for line in lines if line.startswith("-- "))
     sql = "\n".join(line for line in lines if not line.startswith("-- "))
     try:
-        compile_query(parse(sql), config.domain, config.table)
+        compile_query(parse(resolve_day(sql, lambda: ASKED_ON).text), config.domain, config.table)
     except QueryError as refusal:
         return Example(sql=sql, note=note, refusal=suggest(sql, refusal, config.domain, config.table))
     return Example(sql=sql, note=note, refusal=None)

@@ -37,32 +37,37 @@ class MultiplicativeWeights:
         return (3 / self.test_scale + 1 / self.answer_scale) / self.largest
 
     def __call__(self, questions: Questions, collectives: Sequence[Reals]) -> Reals:
-        """All runs of all collectives side by side, one row each."""
+        return np.asarray(self.both(questions, collectives)[1])
+
+    def both(self, questions: Questions, collectives: Sequence[Reals]) -> Reals:
+        """All runs of all collectives side by side, one row each; a question's expected error is over its runs."""
         rng = np.random.default_rng(self.seed)
         parts = [questions.of(brought > 0) for brought in collectives]
         longest = max(len(part.asked) for part in parts)
         asked = np.full((len(parts), self.runs, longest), -1)
-        analysts = np.zeros_like(asked)
+        places = np.zeros_like(asked)
         for place, part in enumerate(parts):
             for run in range(self.runs):
                 if run == 0 or self.scheduler is not as_it_comes:
                     order = self.scheduler(part, rng).order
                 asked[place, run, : len(order)] = part.asked[order]
-                analysts[place, run, : len(order)] = part.analysts[order]
+                places[place, run, : len(order)] = order
         budgets = np.repeat([float(brought.sum()) for brought in collectives], self.runs)
-        good = self.answer(questions.queries.astype(float), asked.reshape(-1, longest), budgets, rng)
-        slots = np.arange(len(parts))[:, None, None] * questions.people + analysts
-        counted = np.bincount(slots[good.reshape(asked.shape)], minlength=len(parts) * questions.people)
-        return counted.reshape(len(parts), questions.people) / self.runs
+        errors = self.answer(questions.queries.astype(float), asked.reshape(-1, longest), budgets, rng)
+        found = [
+            _by_analyst(part, own_errors, own_places, self.largest * (1 + 1e-9))
+            for part, own_errors, own_places in zip(parts, errors.reshape(asked.shape), places, strict=True)
+        ]
+        return np.array(found).transpose(1, 0, 2)
 
-    def answer(self, queries: Reals, asked: np.ndarray, budgets: Reals, rng: np.random.Generator) -> np.ndarray:
-        """Which questions get an answer that is off by at most alpha n, run by run; -1 stands for no question."""
+    def answer(self, queries: Reals, asked: np.ndarray, budgets: Reals, rng: np.random.Generator) -> Reals:
+        """By how much the answers are off, run by run; -1 stands for no question."""
         size, exact = self.truth.sum(), queries @ self.truth
         b, noise = self.test_scale * self.largest, self.answer_scale * self.largest
         weights = np.full((len(asked), len(self.truth)), size / len(self.truth))
         updates = np.floor(budgets / self.update_cost * (1 + 1e-9)).astype(np.int64)
         level = self.threshold * self.largest + rng.laplace(0, b, len(asked))
-        good = np.zeros(asked.shape, bool)
+        errors = np.full(asked.shape, np.inf)
         for step in range(asked.shape[1]):
             active = np.flatnonzero(asked[:, step] >= 0)
             numbers = asked[active, step]
@@ -81,5 +86,15 @@ class MultiplicativeWeights:
                 weights[fired] = moved * (size / moved.sum(axis=1, keepdims=True))
                 updates[fired] -= 1
                 level[fired] = self.threshold * self.largest + rng.laplace(0, b, len(fired))
-            good[active, step] = error <= self.largest * (1 + 1e-9)
-        return good
+            errors[active, step] = error
+        return errors
+
+
+def _by_analyst(part: Questions, errors: Reals, places: np.ndarray, largest: float) -> tuple[Reals, Reals]:
+    """How many questions of each analyst are good enough: by the root mean square over the runs, and on average."""
+    count = len(part.asked)
+    errors, places = errors[:, :count], places[:, :count]
+    squares = np.bincount(places.ravel(), (errors**2).ravel(), count) / len(errors)
+    realised = np.bincount(places.ravel(), (errors <= largest).ravel().astype(float), count) / len(errors)
+    expected = part.counted(squares <= largest**2)
+    return expected, np.bincount(part.analysts, realised, part.people).astype(float)

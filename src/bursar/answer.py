@@ -13,6 +13,7 @@ from typing import NotRequired, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.compile.stages import run_stages, shown_labels
 from bursar.compile.workload import Labels, Numbers, Workload, read
 from bursar.core.domain import Value
 from bursar.estimation.derived import Derived
@@ -64,6 +65,7 @@ class AnswerFacts(QuestionFacts, OfferFacts, Payment):
     """Everything about an answer but its lines."""
 
     contract: str
+    charging: str
 
 
 class AnswerLines(TypedDict):
@@ -110,6 +112,7 @@ class Answer(Shown):
     whole_left: float | None = None  # of the data set's budget, where a share pays
     remarks: tuple[str, ...] = ()  # what to know about the numbers beyond their errors
     unsure: tuple[tuple[int, int], ...] = ()  # lines and outputs, such as averages, that may be about nobody at all
+    charging: str = ""  # how costs add up, where that is not by the loss of each cell
     mixed: bool = False  # whether outputs are other things than counts, so that no one error is for all of them
 
     @staticmethod
@@ -152,7 +155,7 @@ class Answer(Shown):
     def _spans(self) -> NDArray[np.float64]:
         values = np.asarray(self.values, np.float64)
         spans = np.maximum(np.subtract(self.high, values), np.subtract(values, self.low))
-        return np.nan_to_num(spans.reshape(-1, len(self.outputs)), posinf=math.inf)
+        return np.nan_to_num(spans.reshape(len(self.values), len(self.outputs)), posinf=math.inf)
 
     @property
     def rows(self) -> list[dict[str, Value]]:
@@ -224,12 +227,15 @@ class Answer(Shown):
         error = f"{self._within()} or less{where} {together}, with {sure} confidence ({self.contract})"
         if self.source == "synthetic" and math.isinf(self.error):
             error = "no error bound: nothing that was measured says how far these numbers are from the truth"
+        if not self.outputs:
+            error = "none: these are declared values, whether or not anybody has them"
         if self.unsure and not any(self._sure_lines()):
             error = f"next to nothing is known: there may be nobody to answer about, with {sure} confidence"
         cost = f"free{self._why_free()}" if self.free else f"{self.unit} {self.charge:.6g}"
         return [
             f"error  {error}",
             f"cost   {cost}; {self.money_left()}",
+            *([f"charge {self.charging}"] if self.charging else []),
             f"from   {self.source}: {self.note}",
             *(f"note   {remark}" for remark in (*self._unknown(), *self.remarks)),
         ]
@@ -282,6 +288,8 @@ def lines_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
     """What an answer has from its question and its numbers: the lines that the question wants shown, in its order."""
     if isinstance(workload.labels, Labels):
         return _implicit(workload, workload.labels, numbers)
+    if workload.stages:
+        return _staged(workload, numbers)
     lines, remarks = np.arange(len(workload.labels)), workload.remarks
     if workload.after is not None:
         picked = workload.after.pick(numbers, len(lines), confidence)
@@ -296,10 +304,48 @@ def lines_of(workload: Workload, numbers: Sequence[Derived], confidence: float) 
         "unsure": tuple((int(line), output) for output, some in enumerate(doubted) for line in some),
         "remarks": remarks,
         "mixed": workload.mixed,
-        "values": tuple(zip(*(_numbers(output.value[lines]) for output in numbers), strict=True)),
-        "low": tuple(zip(*(_numbers(output.low[lines]) for output in numbers), strict=True)),
-        "high": tuple(zip(*(_numbers(output.high[lines]) for output in numbers), strict=True)),
+        "values": _by_line([output.value[lines] for output in numbers], len(lines)),
+        "low": _ends_by_line([output.low[lines] for output in numbers], len(lines)),
+        "high": _ends_by_line([output.high[lines] for output in numbers], len(lines)),
     }
+
+
+def _staged(workload: Workload, numbers: Sequence[Derived]) -> AnswerLines:
+    """The lines that SELECTs around the one that was bought leave: what is exact first, then numbers with errors."""
+    table = run_stages(workload, numbers)
+    named = table.columns.items()
+    labels = {name: column for name, column in named if not isinstance(column, Derived)}
+    outputs = {name: column for name, column in named if isinstance(column, Derived)}
+    shown = np.flatnonzero(table.shown)
+    numbers = list(outputs.values())
+    lines: AnswerLines = {
+        "keys": tuple(labels),
+        "outputs": tuple(outputs),
+        "labels": tuple(zip(*(shown_labels(column, shown) for column in labels.values()), strict=True))
+        if labels
+        else ((),) * len(shown),
+        "unsure": tuple(
+            (line, place)
+            for place, output in enumerate(numbers)
+            for line in np.flatnonzero(~output.sure[shown] if output.sure is not None else shown < 0).tolist()
+        ),
+        "remarks": (*workload.remarks, *table.remarks),
+        "mixed": True,
+        "values": _by_line([np.clip(o.value, o.low, o.high)[shown] for o in numbers], len(shown)),
+        "low": _ends_by_line([output.low[shown] for output in numbers], len(shown)),
+        "high": _ends_by_line([output.high[shown] for output in numbers], len(shown)),
+    }
+    if any(np.isnan(output.value[shown]).any() for output in numbers):
+        lines["remarks"] = (*lines["remarks"], NO_ROWS)
+    return lines
+
+
+def _by_line(columns: Sequence[NDArray[np.float64]], lines: int) -> tuple[tuple[float | None, ...], ...]:
+    return tuple(zip(*map(_numbers, columns), strict=True)) if columns else ((),) * lines
+
+
+def _ends_by_line(columns: Sequence[NDArray[np.float64]], lines: int) -> tuple[tuple[float, ...], ...]:
+    return tuple(zip(*(column.tolist() for column in columns), strict=True)) if columns else ((),) * lines
 
 
 def _implicit(workload: Workload, labels: Labels, numbers: Sequence[Derived]) -> AnswerLines:
@@ -376,4 +422,8 @@ def _untag(plain: dict[str, object]) -> object:
 
 
 def _tuples(value: object) -> object:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    if all(type(row) is list for row in value) and list not in {type(item) for row in value for item in row}:
+        return tuple(map(tuple, value))  # a table: much faster than number by number
+    return tuple(map(_tuples, value))

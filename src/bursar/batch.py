@@ -24,6 +24,7 @@ from bursar.planner.batch import Batch, split, together
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
 from bursar.planner.request import PlanningRequest
+from bursar.sql.parameters import Parameters, bind
 
 Progress = Callable[[int, int], None]
 """Hears how much of how much is done."""
@@ -79,10 +80,12 @@ class OpenBatch(ABC):
         self._cancelled = False
         self.result: Batch | None = None
 
-    def query(self, sql: str) -> BatchQuestion:
-        """Add a question; one that cannot be asked is refused here, and the batch stays as it was."""
+    def query(self, sql: str, params: Parameters | None = None) -> BatchQuestion:
+        """Add a question, with the values of its parameters; one that cannot be asked is refused here, and the batch
+        stays as it was."""
         if self.result is not None or self._cancelled:
             raise QueryError("the batch is closed; begin another one")
+        sql = bind(sql, params)
         self._add(sql)
         self._questions.append(BatchQuestion(sql))
         self._seen = None
@@ -168,7 +171,15 @@ class EngineBatch(OpenBatch):
         return self._engine.planner.explain(together(self._requests, self._key))
 
     def _add(self, sql: str) -> None:
-        request = self._engine.prepare(sql, self._wanted, wait=self._wait, ticket=self._ticket)
+        engine = self._engine.tables.asked(sql, self._engine)
+        if self._requests and engine is not self._engine:
+            table, other = self._engine.config.table, engine.config.table
+            raise QueryError(
+                f"a batch asks about one private table, and this one about {table}; begin another one for {other}",
+                text=sql,
+            )
+        self._engine = engine
+        request = engine.prepare(sql, self._wanted, wait=self._wait, ticket=self._ticket)
         if request.explain:
             raise QueryError(
                 "the questions of a batch are asked together, and explained together: look at its price",

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
+from dataclasses import replace
 
 from bursar import presets
 from bursar.analysts.guarantee import guarantee_of
@@ -21,37 +22,48 @@ from bursar.answer import Answer
 from bursar.compile.compiler import CompileCache
 from bursar.compile.workload import Workload
 from bursar.config import Config
-from bursar.core.accounts import Charge
+from bursar.core.accounting import Refined
+from bursar.core.accounts import FREE, Charge
+from bursar.core.extensions.relations import Relation
 from bursar.core.grant import Grant, new_claim
 from bursar.core.kernel import Kernel
-from bursar.core.ledger import Ledger
+from bursar.core.ledger import Ledger, Record
 from bursar.core.noise.system import Randomness
+from bursar.core.queries import LinearMap
 from bursar.core.source.source import Source
 from bursar.errors import Busy, LedgerError, QueryError, Stale
 from bursar.estimation.estimate import Estimate
-from bursar.goal import Goal, Horizon
+from bursar.goal import DEFAULT_CONFIDENCE, Goal, Horizon
 from bursar.planner.balance import planning_request
-from bursar.planner.choose import Preset
+from bursar.planner.choose import Preset, check_strategy
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted, in_counts, resolve
 from bursar.planner.offer import Offer
+from bursar.planner.people import beside_goal, goals_in_people
 from bursar.planner.planner import Planner
 from bursar.planner.request import ONCE, PlanningRequest, Request
 from bursar.repeated import FreeAnswers
 from bursar.report.status import OWNER, payment
-from bursar.rewrite.suggest import suggest
 from bursar.sql import Query
+from bursar.sql.parameters import Clock, ResolvedQuestion, resolve_day, utc_clock
+from bursar.sql.tables import tables_named
 from bursar.synthetic.sight import TableSight
 from bursar.threads import one_thread
 from bursar.views.baseline import MemoryNotes, QuestionNotes
 from bursar.views.log import SharedLog
+from bursar.views.measured_before import MeasuredBefore, bring_up_to_date
+from bursar.views.measurements import Measurements
 
 PATIENCE_SECONDS = 120.0
 """How long a question waits for another process that answers the same key, or plans again when overtaken."""
 
 
 class Engine:
-    """One data set, opened for one analyst: the parts that a question passes through, and the flow between them."""
+    """One private table of a data set, opened for one analyst: the parts that a question passes through, and the flow
+    between them."""
+
+    checkpoints = False
+    """Whether a long log gets checkpoints by itself: where others will open it."""
 
     def __init__(
         self,
@@ -61,12 +73,16 @@ class Engine:
         open_source: Callable[[bytes], Source],
         randomness: Randomness,
         analyst: str = OWNER,
-        preset: Preset = presets.default,
+        preset: Preset | None = None,
         notes: QuestionNotes | None = None,
+        clock: Clock = utc_clock,
+        relations: Sequence[Relation] = (),
     ) -> None:
-        self.config, self.ledger, self.analyst = config, ledger, analyst
+        """`relations` are all private tables of the data set, where this is one of several."""
+        self.config, self.ledger, self.analyst, self.clock = config, ledger, analyst, clock
         self.notes: QuestionNotes = MemoryNotes() if notes is None else notes
-        self.open_source, self.randomness = open_source, randomness
+        self.open_source, self.randomness, self.relations = open_source, randomness, relations
+        preset = presets.named(config.preset) if preset is None else preset
         self.kernel = Kernel(
             domain=config.domain,
             unit=config.unit,
@@ -76,16 +92,30 @@ class Engine:
             open_source=open_source,
             randomness=randomness,
             sequential=preset.sequential,
+            table=config.relation,
+            relations=relations,
         )
+        self.tables = PrivateTables((self,))
         self.policy, self.queue = policy_of(config.analysts), queue_of(config.analysts, ledger)
         self._preset = presets.under(config.family, preset, config.domain, config.groups)
-        self._compiled = CompileCache(config.domain, config.table, config.levels)
-        self.records = SharedLog(ledger.records)
+        self._compiled = CompileCache(config.domain, config.table, config.levels, config.unit, config.tables)
+        self._index: MeasuredBefore | None = None  # read when it is first looked at
+        self._log = SharedLog(ledger.records, self.kernel.begun)
         self.sight = TableSight(config, ledger, analyst, self.records)
         self.planner = self._planner(self.sight, analyst)
         self._planners = {analyst: self.planner}
-        self._free = FreeAnswers(self.records)
+        self._free = FreeAnswers(self.kernel.position, self.records, lambda who: payment(self.kernel, who, FREE))
         self._others = threading.Lock()
+
+    def records(self, after: int) -> Sequence[Record]:
+        """Records of the log after a position, without those about other private tables."""
+        records = self._log(after)
+        if len(self.tables) == 1:
+            return records
+        tables = self.kernel.tables()
+        versions = [getattr(record.event, "version", None) for record in records]
+        own = [version is None or tables[version] == self.kernel.table for version in versions]
+        return [record for record, kept in zip(records, own, strict=True) if kept]
 
     def _planner(self, sight: TableSight, analyst: str) -> Planner:
         return self.policy.planner(
@@ -101,14 +131,36 @@ class Engine:
                 promised=guarantee_of(self.config.analysts, self.config.budget),
                 notes=self.notes,
                 horizon=self.config.horizon,
+                before=self._measured_before,
             )
         )
+
+    def _measured_before(self, queries: LinearMap) -> Measurements | None:
+        """Measurements of one map, by the index that is saved with a checkpoint; None where there is none of use."""
+        if self._index is None:
+            self._index = MeasuredBefore.saved_in(self.ledger)
+        index, begun = self._index, self.kernel.begun
+        if len(self.tables) > 1 or not 0 < begun <= index.position:
+            return None
+        tail = self.records(index.position)
+        if any(isinstance(record.event, Refined) for record in tail):
+            return None  # it may be of rows that stand before the tail, which only the whole log has
+        found = index.find(queries, self.ledger, version=self.kernel.version(), end=index.position)
+        measurements = Measurements(self.config.domain, version=index.version)
+        measurements.advance([*([] if found is None else [found]), *tail])
+        return measurements
 
     def as_analyst(self, analyst: str) -> Engine:
         """The same open data set for another analyst: one kernel and one ledger, and one planner for all who share.
 
         Whoever shares nothing has a planner of their own, which is kept, since it has read the log.
         """
+        tables = PrivateTables(tuple(engine._for(analyst) for engine in self.tables))
+        for engine in tables:
+            engine.tables = tables
+        return tables.of(self)
+
+    def _for(self, analyst: str) -> Engine:
         other = copy(self)
         other.analyst, other.sight = analyst, TableSight(self.config, self.ledger, analyst, self.records)
         with self._others:
@@ -131,25 +183,28 @@ class Engine:
 
         A batch and a set of thresholds, which are not made of one text, come as a request that was prepared before.
         """
+        if isinstance(question, str) and (engine := self.tables.asked(question, self)) is not self:
+            return engine.ask(question, wanted, key=key, wait=wait, ticket=ticket)
         repeats = None
         if isinstance(question, PlanningRequest):
             request = question
         else:
+            resolved = resolve_day(question, self.clock)
             nameless = key is None or key.startswith(ONCE)
             if nameless and ticket is None and self.config.analysts.scheduler == "none":
-                repeats = self._free.repeats(question, wanted, self.analyst)
+                repeats = self._free.repeats(resolved, wanted, self.analyst)
                 if repeats.answer is not None:
                     return repeats.answer
             sealed = self.kernel.sealed()
-            with self._refusing(question, sealed):
-                query = self._compiled.parse(question)  # text -> Query
+            with self._refusing(resolved.text, sealed):
+                query = self._compiled.parse(resolved.text)  # text -> Query
                 workload = self._compiled.compile(query, sealed)  # Query -> Workload
             goal, explain = wanted or Wanted(), query.explain
             request = self.request(
-                question, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
+                resolved, workload, goal, query.goal, key=key, wait=wait, ticket=ticket, explain=explain
             )
         if request.explain:
-            return self.planner.explain(request)
+            return self.explain(request)
         if (done := self.answered(request.asked)) is not None:
             return done  # same key, same question: the same bytes, no charge
         with self.queue.turn(request.asked):
@@ -165,7 +220,9 @@ class Engine:
                         body = self._answer(request, offer, estimate, grant.charged)
                         answer = Answer.from_bytes(grant.store(body))
                     if repeats is not None:
-                        repeats.keep(answer)
+                        repeats.keep(answer, self._lasting_rows(request, offer))
+                    if not offer.free:
+                        self.checkpoint_if_due()
                     return answer
                 except Stale:
                     continue  # overtaken by another commit: plan again on the longer log
@@ -173,17 +230,44 @@ class Engine:
                     time.sleep(0.05)
         raise LedgerError("the ledger is too busy to answer now; try again")
 
+    def _lasting_rows(self, request: PlanningRequest, offer: Offer) -> str | None:
+        """The rows that were read again, where they are as long as nobody measures or refines them.
+
+        So it is where whoever looks for them is asked first, and the goal does not change with the log.
+        """
+        goal, first = request.asked.goal, next(iter(self.planner.preset.proposers))
+        of_people = goal.percent or goal.relative or any(part.percent for part in goal.parts)
+        fixed = self.config.public_size is not None or not of_people
+        plain = fixed and self.config.analysts.policy in ("shared", "independent")
+        return request.workload.map.digest if plain and offer.same_rows and first.same_rows else None
+
+    def repeated(self, question: str, wanted: Wanted) -> Answer | None:
+        """The answer of `ask` where it was free before and nothing has happened since: neither planned nor waited for.
+
+        None where that is not known at once: also where answers are paced or wait for turns, and where the ledger is on
+        another machine.
+        """
+        config = self.config
+        if config.pace > 0 or config.analysts.scheduler != "none" or config.ledger.url is not None:
+            return None
+        return self._free.repeats(resolve_day(question, self.clock), wanted, self.analyst).answer
+
     def prepare(
         self, text: str, wanted: Wanted, key: str | None = None, *, wait: bool = True, ticket: int | None = None
     ) -> PlanningRequest:
-        """A question that is only compiled, to be priced, or asked together with others."""
-        query, workload = self.read(text)
+        """A question that is only compiled, to be priced, or asked together with others about the same table."""
+        resolved = resolve_day(text, self.clock)
+        query, workload = self._read(resolved.text)
         return self.request(
-            text, workload, wanted, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
+            resolved, workload, wanted, query.goal, key=key, wait=wait, ticket=ticket, explain=query.explain
         )
 
     def read(self, text: str) -> tuple[Query, Workload]:
-        """What a text asks for; nothing is planned."""
+        """What a text asks for, about whichever table; nothing is planned."""
+        resolved = resolve_day(text, self.clock).text
+        return self.tables.asked(resolved, self)._read(resolved)
+
+    def _read(self, text: str) -> tuple[Query, Workload]:
         sealed = self.kernel.sealed()
         with self._refusing(text, sealed):
             query = self._compiled.parse(text)
@@ -195,12 +279,17 @@ class Engine:
         try:
             yield
         except QueryError as refusal:
+            if self._compiled.knows_better(text):
+                raise
+            from bursar.rewrite.suggest import suggest  # a good question does not need it
+
             config = self.config
-            raise suggest(text, refusal, config.domain, config.table, sealed, config.levels) from refusal.__cause__
+            columns = (config.domain, config.table, sealed, config.levels)
+            raise suggest(text, refusal, *columns, config.unit) from refusal.__cause__
 
     def request(
         self,
-        text: str,
+        question: ResolvedQuestion,
         workload: Workload,
         wanted: Wanted,
         clause: Goal | None = None,
@@ -211,8 +300,11 @@ class Engine:
         explain: bool = False,
     ) -> PlanningRequest:
         """A compiled question with the one goal that it is asked with, and the same as it is planned, in counts."""
+        check_strategy(self._preset, wanted.strategy, self.config.budget.mode)
+        if question.remarks:
+            workload = replace(workload, remarks=(*workload.remarks, *question.remarks))
         asked = Request(
-            text=text,
+            text=question.text,
             workload=workload,
             goal=resolve(wanted, clause, self.config.goal, mode=self.config.budget.mode),
             analyst=self.analyst,
@@ -222,8 +314,19 @@ class Engine:
             ticket=ticket,
             horizon=None if wanted.horizon is None else Horizon.of(wanted.horizon),
             synthetic=wanted.synthetic,
+            strategy=wanted.strategy,
         )
         return planning_request(asked, in_counts(asked.goal, self.config.public_size, self.planner.measured_size))
+
+    def explain(self, request: PlanningRequest) -> Explanation:
+        """Every way to answer, and what the goal means for outputs whose errors it counts in people."""
+        return replace(self.planner.explain(request), in_people=goals_in_people(request, self._size))
+
+    def _size(self) -> float | None:
+        """How many people there are, at least, if that is public or the log tells it."""
+        if self.config.public_size is not None or self.planner.preset.family is not None:
+            return self.config.public_size
+        return self.planner.measured_size(1 - DEFAULT_CONFIDENCE)
 
     def answered(self, request: Request) -> Answer | None:
         """What is stored under the key of the request, if anything is."""
@@ -232,27 +335,115 @@ class Engine:
         body = self.ledger.answered(analyst=request.analyst, key=request.key, question=request.question)
         return None if body is None else Answer.from_bytes(body)
 
+    @property
+    def charging(self) -> str:
+        """How costs add up, where that is not by the loss of each cell."""
+        return self._preset.charging
+
+    def checkpoint_if_due(self) -> None:
+        """Save what a long log adds up to: whoever opens it next begins there."""
+        if self.checkpoints and self.kernel.checkpoint_due():
+            with suppress(LedgerError):  # a ledger that cannot be written to is read from the start
+                self.checkpoint()
+
+    def checkpoint(self) -> int:
+        """Save what the log adds up to, and what it has measured; returns how far the first goes."""
+        position = self.kernel.checkpoint()
+        if len(self.tables) == 1:
+            bring_up_to_date(self.ledger)
+        return position
+
     def close(self) -> None:
         """Forget the exact counts, and close source, ledger and notes."""
-        self.kernel.close()
+        for engine in self.tables:
+            engine.kernel.close()
+            engine.notes.close()
         self.ledger.close()
-        self.notes.close()
 
     def _grant(self, request: Request, offer: Offer) -> Grant:
         analyst, key = request.analyst, request.key
         claim = None
         if key is not None and not (offer.free and key.startswith(ONCE)):
-            claim = new_claim(self.randomness, analyst=analyst, key=key, question=request.question)
+            now = self.ledger.now()
+            claim = new_claim(self.randomness, analyst=analyst, key=key, question=request.question, now=now)
         events, most = offer.price.events, offer.price.at_most
         return Grant(self.kernel, analyst, request.text, events, most, claim, proposer=offer.proposer)
 
     def _answer(self, request: PlanningRequest, offer: Offer, estimate: Estimate, charged: Charge) -> bytes:
-        return Answer.of(
+        answer = Answer.of(
             request.workload,
             estimate,
             wanted=request.goal,
             contract=self.planner.preset.contract.value,
+            charging=self.charging,
             **request.facts,
             **offer.facts,
             **payment(self.kernel, request.analyst, charged),
-        ).to_bytes()
+        )
+        return replace(answer, remarks=(*answer.remarks, *beside_goal(request, answer))).to_bytes()
+
+
+class PrivateTables:
+    """The private tables of a data set, and which of them a question is about: always one."""
+
+    def __init__(self, engines: tuple[Engine, ...]) -> None:
+        self._engines = engines
+
+    def __len__(self) -> int:
+        return len(self._engines)
+
+    def __iter__(self) -> Iterator[Engine]:
+        return iter(self._engines)
+
+    @property
+    def first(self) -> Engine:
+        """The engine of the table that the charter describes."""
+        return self._engines[0]
+
+    def save_checkpoints(self) -> None:
+        """A long log gets checkpoints by itself: others will open it."""
+        for engine in self:
+            engine.checkpoints = True
+
+    def of(self, engine: Engine) -> Engine:
+        """The engine of the same table."""
+        return next(each for each in self if each.config.table == engine.config.table)
+
+    def named(self, table: str) -> Engine:
+        """The engine of a table; QueryError where there is none."""
+        for engine in self:
+            if engine.config.table.casefold() == table.casefold():
+                return engine
+        listed = ", ".join(engine.config.table for engine in self)
+        raise QueryError(f"there is no private table {table}; there are {listed}")
+
+    def asked(self, text: str, otherwise: Engine) -> Engine:
+        """The engine of the table that a text asks about; `otherwise` where it names none of them.
+
+        Joined tables add columns to the rows of one, so that one is asked about. QueryError where several would be
+        counted at once: each of them is measured by itself.
+        """
+        if len(self) == 1:
+            return otherwise
+        selects = tables_named(text)
+        named = [e for e in self if any(e.config.table.casefold() in names for names in selects)]
+        for engine in named:
+            own, joined = engine.config.table.casefold(), {parent.table.casefold() for parent in engine.config.parents}
+            if all(own in names and names <= {own, *joined} for names in selects):
+                return engine
+        if len(named) <= 1:
+            return named[0] if named else otherwise
+        listed = " and ".join(engine.config.table for engine in named)
+        apart = "ask about each by itself and put the answers together"
+        if any(len(names & {engine.config.table.casefold() for engine in named}) > 1 for names in selects):
+            paths = [e.config.tables.path(parent) for e in named for parent in e.config.parents]
+            declared = f"declared is {'; '.join(paths)}" if paths else "no join of them is declared"
+            raise QueryError(
+                f"{listed} are private tables with rows of their own, and rows of different people are not joined; "
+                f"{declared}; or {apart}",
+                text=text,
+            )
+        raise QueryError(
+            f"{listed} are private tables with rows of their own, and one question is about one of them; {apart}",
+            text=text,
+        )

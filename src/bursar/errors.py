@@ -50,6 +50,7 @@ class QueryError(BursarError):
     text: str = ""
     position: int = -1  # offset of the first offending character, -1 where none applies
     rewrite: str = ""
+    differs: str = ""  # in what the rewrite is another question; empty where it means the same
 
     def __str__(self) -> str:
         lines = [self.reason]
@@ -61,6 +62,8 @@ class QueryError(BursarError):
             lines = [f"line {row}, column {column}: {self.reason}", f"  {shown}", f"  {' ' * (column - 1)}^"]
         if self.rewrite:
             lines.append(f"try: {self.rewrite}")
+        if self.rewrite and self.differs:
+            lines.append(f"  which is another question: it {self.differs}")
         return "\n".join(lines)
 
 
@@ -77,6 +80,7 @@ class BudgetError(BursarError):
     unit: str  # "epsilon" or "rho"
     fits: str = ""  # the tightest goal that would fit, in the words of the SQL clause
     limit: str = "is left"  # whose limit it is
+    meaning: str = ""  # what the goal means, where it is not in units of what was asked for
 
     exit_code = 3
 
@@ -84,6 +88,7 @@ class BudgetError(BursarError):
         digits = next((d for d in (6, 9, 12) if f"{self.asked:.{d}g}" != f"{self.left:.{d}g}"), 17)
         requested, left = f"{self.asked:.{digits}g}", f"{self.left:.{digits}g}"
         text = f"this needs {self.unit} {requested}, and {left} {self.limit}; nothing was spent"
+        text += f"\n{self.meaning}" if self.meaning else ""
         return f"{text}\ntry: {self.fits}" if self.fits else text
 
 

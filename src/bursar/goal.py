@@ -79,6 +79,9 @@ class Goal:
     unit: str = ""  # "epsilon" or "rho" where the kind is SPEND and the analyst named it
     most: float | None = None  # refuse if the price would exceed this, whatever the kind
     parts: tuple[OutputGoal, ...] = ()
+    relative: bool = False  # the amount is a percentage of each true count, or of its floor where that is larger
+    floor: float | None = None  # with `relative`: a public number; None: an even share of all rows
+    rows: float | None = None  # with `relative` and without a floor: how many rows there are; see `in_counts`
 
     def __post_init__(self) -> None:
         for amount in (self.amount, *(part.amount for part in self.parts)):
@@ -86,6 +89,10 @@ class Goal:
                 raise GoalError(f"the {self.kind.value} of a goal must be a positive number, not {amount!r}")
         if not (self.confidence > 0 and 0 < self.beta < 1):  # 1 - 1e-300 is 1
             raise GoalError(f"a confidence lies strictly between 0 and 1 (or 0% and 100%), not {self.confidence!r}")
+        if self.relative and (self.kind is not GoalKind.ERROR or self.parts or self.amount >= 100):
+            raise GoalError("a relative error is one percentage below 100%, for all numbers of the answer")
+        if self.floor is not None and not (self.relative and 0 < self.floor <= LARGEST_AMOUNT):
+            raise GoalError("a floor is a positive number of rows, beside a relative error")
         if self.most is not None and not (math.isfinite(self.most) and self.most >= 0):
             raise GoalError(f"a largest cost must be a number of at least 0, not {self.most!r}")
 
@@ -110,6 +117,9 @@ class Goal:
     def describe(self) -> str:
         """The goal in the words of the SQL clause."""
         name = (self.unit or "epsilon").upper() if self.kind is GoalKind.SPEND else self.kind.name
+        if self.relative:
+            floor = "" if self.floor is None else f" FLOOR {self.floor:g}"
+            return f"WITH RELATIVE ERROR {self.amount:g}%{floor} CONFIDENCE {100 * self.confidence:g}%"
         parts = self.parts or (OutputGoal(amount=self.amount, percent=self.percent),)
         amounts = [
             f"{part.amount:g}{'%' * part.percent}{'' if part.output is None else f' ON {part.output}'}"

@@ -64,7 +64,7 @@ class Link:
         if parts.scheme not in ("http", "https") or self._host is None or extra or not data:
             raise ServerError(NO_ADDRESS)
         secure = parts.scheme == "https"
-        if not (secure or insecure or _here(self._host)):
+        if not (secure or insecure or loopback(self._host)):
             raise ServerError(f"without TLS anybody on the way to {self._host} could read the token\ntry: https://")
         self._tls = (tls or ssl.create_default_context()) if secure else None
         self.server, self.url = f"{parts.scheme}://{parts.netloc}", url
@@ -167,7 +167,7 @@ class Link:
         )
 
 
-def _here(host: str) -> bool:
+def loopback(host: str) -> bool:
     """Whether it is this machine."""
     try:
         return ip_address(host).is_loopback
@@ -183,6 +183,7 @@ class _Fault(TypedDict, total=False):
     position: int | None
     sql: str | None
     rewrite: str | None
+    differs: str | None
     left: float
     asked: float
     unit: str
@@ -224,10 +225,16 @@ def error_of(fault: _Fault) -> BursarError:
         case "question":
             place = fault.get("position")
             place = -1 if place is None else place
-            return QueryError(text, text=fault.get("sql") or "", position=place, rewrite=rewrite)
+            differs = fault.get("differs") or ""
+            return QueryError(text, text=fault.get("sql") or "", position=place, rewrite=rewrite, differs=differs)
         case "budget":
             return BudgetError(
-                asked=fault["asked"], left=fault["left"], unit=fault["unit"], fits=rewrite, limit=fault["limit"]
+                asked=fault["asked"],
+                left=fault["left"],
+                unit=fault["unit"],
+                fits=rewrite,
+                limit=fault["limit"],
+                meaning=text.partition("\n")[2],
             )
         case "waiting":
             return Waiting(ticket=fault["ticket"], situation=fault["situation"])

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bursar.config.sections import cell_named
+from bursar.core.accounting.kind import ROOT
 from bursar.core.curator import declare_version, seal
 from bursar.core.domain import Attribute, Value
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import Health
-from bursar.curate.ingest import curating, ingest
-from bursar.curate.intake import Taken
 from bursar.engine import Engine
 from bursar.errors import AnalystError, ConfigError, QueryError, SourceError
 from bursar.report.status import OWNER
+
+if TYPE_CHECKING:
+    from bursar.curate.intake import Taken
 
 
 class Owner:
@@ -32,12 +36,40 @@ class Owner:
         self._engine.notes.erase()
         return self._ledger.erase_texts()
 
-    def declare_version(self, *, same_rows: bool = False) -> int:
-        """For the data owner: the data have changed, and are what they are now."""
-        axis = PartitionAxis.of(self._config.domain, self._config.unit)
-        with curating(self._config):
+    def declare_version(self, *, same_rows: bool = False, table: str | None = None) -> int:
+        """For the data owner: the data have changed, and are what they are now; those of one table, or of all.
+
+        Returns the number of the version that was declared last.
+        """
+        tables = self._engine.tables
+        engines = list(tables) if table is None else [tables.named(table)]
+        return max(self._declare(engine, same_rows) for engine in engines)
+
+    def add_table(self, name: str) -> int:
+        """For the data owner: let a private table that the config has be asked about, for the same budget."""
+        engine = self._engine.tables.named(name)
+        if engine.config.table not in self.not_added():
+            raise ConfigError(f"the ledger has the private table {name} already")
+        return self._declare(engine, same_rows=False)
+
+    def not_added(self) -> list[str]:
+        """The private tables of the config that the ledger does not know yet."""
+        known = {ROOT, *self._engine.kernel.tables().values()}
+        return [engine.config.table for engine in self._engine.tables if engine.config.relation not in known]
+
+    def _declare(self, engine: Engine, same_rows: bool) -> int:
+        config = engine.config
+        own = [each for each in engine.relations if each.table == config.relation != ROOT]
+        from bursar.curate.ingest import curating
+
+        with curating(config):
             return declare_version(
-                self._ledger, self._engine.open_source, self._engine.randomness, same_rows=same_rows, axis=axis
+                self._ledger,
+                engine.open_source,
+                engine.randomness,
+                same_rows=same_rows,
+                axis=PartitionAxis.of(config.domain, config.unit),
+                relation=own[0] if own else None,
             )
 
     def seal(self, through: object | None = None) -> Value:
@@ -64,6 +96,8 @@ class Owner:
 
     def ingest(self, file: str | Path) -> Taken:
         """For the data owner: add the rows of a file, first sealing what is over; the numbers are not for analysts."""
+        from bursar.curate.ingest import ingest
+
         self.seal_due()
         return ingest(self._config, Path(file), self._engine.kernel.sealed)
 
@@ -72,12 +106,22 @@ class Owner:
         self._engine.kernel.allot(self._config.analysts.accounts)
 
     def verify(self) -> Health:
-        """Read the whole ledger and check every byte that means something."""
-        return self._ledger.verify()
+        """Read the whole ledger and check every byte that means something, a checkpoint included."""
+        return self._compared(self._ledger.verify())
+
+    def checkpoint(self) -> int:
+        """Save what the log adds up to, so that opening does not begin at its first record; returns how far it goes."""
+        return self._engine.checkpoint()
 
     def recover(self) -> Health:
         """Go on with a ledger whose anchor was lost, after a look at it; see `bursar recover --help`."""
-        return self._ledger.recover()
+        return self._compared(self._ledger.recover())
+
+    def _compared(self, health: Health) -> Health:
+        """What was found of the ledger, and of its checkpoint, if there is one that would be used."""
+        position = self._engine.kernel.checkpoint_checked()
+        told = () if position is None else (f"the checkpoint at record {position} is what the log adds up to",)
+        return replace(health, notes=(*health.notes, *told))
 
     def _partition(self) -> Attribute:
         if self._config.domain.partition is None:
@@ -94,5 +138,7 @@ class Owner:
     def _seal(self, place: int) -> int:
         axis = PartitionAxis.of(self._config.domain, self._config.unit)
         assert axis is not None
+        from bursar.curate.ingest import curating
+
         with curating(self._config):
             return seal(self._ledger, self._engine.open_source, axis=axis, through=place)

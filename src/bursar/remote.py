@@ -42,6 +42,7 @@ from bursar.planner.request import ONCE
 from bursar.report.spending import Portion, Spending, Used
 from bursar.report.status import AccountStatus, BudgetStatus, LogLine, PartitionStatus, TableFacts
 from bursar.sql import parse
+from bursar.sql.parameters import Parameters, bind, resolve_day
 from bursar.views.baseline import Comparison
 
 if TYPE_CHECKING:
@@ -73,12 +74,15 @@ class GoalOptions(TypedDict, total=False):
 
     within: Amount
     confidence: Amount
+    relative: Amount
+    floor: float | None
     rmse: float | None
     epsilon: float | None
     rho: float | None
     max_cost: float | None
     horizon: str | int | None
     synthetic: bool
+    strategy: str | None
 
 
 class TableOptions(TypedDict, total=False):
@@ -92,6 +96,11 @@ class TableOptions(TypedDict, total=False):
     augment: float
     spend: float | None
     method: str
+    rounds: int | None
+    picks: int | None
+    relaxed: int | None
+    agree: int | None
+    search: bool
 
 
 def connect(
@@ -136,6 +145,7 @@ class Remote:
     def query(
         self,
         sql: str,
+        params: Parameters | None = None,
         *,
         key: str | None = None,
         wait: bool = True,
@@ -143,21 +153,21 @@ class Remote:
         **goal: Unpack[GoalOptions],
     ) -> Answer:
         """The answer to a question, within the error that was asked for; see `Bursar.query`."""
-        return self._query(sql, Wanted(**goal), key=key, wait=wait, ticket=ticket)
+        return self._query(bind(sql, params), Wanted(**goal), key=key, wait=wait, ticket=ticket)
 
     def run(
         self, sql: str, wanted: Wanted, *, key: str | None = None, wait: bool = True, ticket: int | None = None
     ) -> Answer | Explanation:
         """What a text asks for: an Answer, or an Explanation where it begins with EXPLAIN."""
         try:
-            explains = parse(sql).explain
+            explains = parse(resolve_day(sql).text).explain
         except QueryError:
             explains = False  # the server refuses it, with a question that works
         return self._explain(sql, wanted) if explains else self._query(sql, wanted, key=key, wait=wait, ticket=ticket)
 
-    def explain(self, sql: str, **goal: Unpack[GoalOptions]) -> Explanation:
+    def explain(self, sql: str, params: Parameters | None = None, **goal: Unpack[GoalOptions]) -> Explanation:
         """Every way to answer, with its price and error. Free."""
-        return self._explain(sql, Wanted(**goal))
+        return self._explain(bind(sql, params), Wanted(**goal))
 
     @overload
     def batch(
@@ -285,7 +295,8 @@ class Remote:
         plain = json.loads(self._link.send("GET", "/budget"))
         accounts = tuple(_made(AccountStatus, account) for account in plain["accounts"])
         partitions = tuple(_made(PartitionStatus, partition) for partition in plain["partitions"])
-        return _made(BudgetStatus, plain, accounts=accounts, partitions=partitions)
+        tables = tuple((name, spent) for name, spent in plain["tables"])
+        return _made(BudgetStatus, plain, accounts=accounts, partitions=partitions, tables=tables)
 
     def spending(self, *, saved: bool = False) -> Spending:
         """What it was spent on and whose budget is used most, as far as it is the own part; see `Bursar.spending`."""
@@ -447,8 +458,9 @@ def once() -> str:
 
 def _goal(wanted: Wanted) -> Body:
     """The parts of a goal that are given, as a server takes them."""
-    numbers = [getattr(wanted, name) for name in ("within", "confidence", "rmse", "epsilon", "rho", "max_cost")]
-    if any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
+    if wanted.strategy is not None:
+        raise Unsupported("a strategy is named where the ledger is\ntry: the same there, or without a strategy")
+    if any(isinstance(value, float) and not math.isfinite(value) for value in asdict(wanted).values()):
         raise GoalError("the parts of a goal are finite numbers")
     if wanted.horizon is not None:
         Horizon.of(wanted.horizon)  # refused here in the same words
@@ -490,7 +502,7 @@ def _explanation(reply: bytes, kind: type[Explanation] = Explanation, **parts: o
     offers = tuple(
         _made(OfferLine, offer, meets=offer["meets_goal"], error=_infinite(offer["error"])) for offer in plain["offers"]
     )
-    return _made(kind, plain, offers=offers, **parts)
+    return _made(kind, plain, offers=offers, in_people=tuple(plain["in_people"]), **parts)
 
 
 def _queue(reply: bytes) -> QueueStatus:

@@ -1,14 +1,17 @@
-"""Free answers of a process, kept until the log grows: what is asked again is looked up, not planned again."""
+"""Free answers of a process: what is asked again is looked up, not planned again."""
 
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bursar.answer import Answer
+from bursar.answer import Answer, Payment
+from bursar.core.accounting import Measured, Refined
 from bursar.core.ledger import Record
 from bursar.planner.goals import Wanted
+from bursar.sql.parameters import ResolvedQuestion
 
 MOST_LINES = 2**20
 """Of all answers that are kept."""
@@ -16,46 +19,87 @@ MOST_LINES = 2**20
 FROM_A_FILE = "synthetic"
 """The proposer whose answers come from a table that can be made anew without a word in the log."""
 
-Asked = tuple[str, Wanted | None, str]
+Asked = tuple[ResolvedQuestion, Wanted | None, str]
+
+
+@dataclass(frozen=True)
+class KeptAnswer:
+    """An answer with the position of the log that its payment is as of, and the digest of the rows it was read off."""
+
+    answer: Answer
+    position: int
+    rows: str | None  # None where it was made of more of the log than one record
 
 
 class FreeAnswers:
     """What was answered for nothing, by the question as it was asked and by whom.
 
     Guarantees: an answer is given again only where it would be computed again. Everything it is made of is in the key,
-    or fixed for the process: text and goal as they were asked; the analyst, and with it the account and what the policy
-    shows; the config; and the log, of which nothing was added since. What is left is read from the log too. Where
-    questions wait for turns, or have a key by which they can be asked for again, the engine does not look here.
+    or fixed for the process: the question with its day filled in, its goal, the analyst, and with it the account and
+    what the policy shows; the config; and the log. To that nothing was added since; or the answer was read off one
+    record, which no planning would pass by, and all that was added are measurements and refinements of other rows: then
+    what is left is brought up to date. Where questions wait for turns, or have a key by which they can be asked for
+    again, the engine does not look here.
     """
 
-    def __init__(self, records: Callable[[int], Sequence[Record]]) -> None:
-        self._records = records
+    def __init__(
+        self,
+        position: Callable[[], int],
+        records: Callable[[int], Sequence[Record]],
+        payment: Callable[[str], Payment],
+    ) -> None:
+        """`position` is that of the last record of the log; `payment` what an analyst reads beside a free answer."""
+        self._end, self._records, self._payment = position, records, payment
         self._lock = threading.Lock()
-        self._position, self._lines = 0, 0
-        self._answers: dict[Asked, Answer] = {}
+        self._position = 0
+        self._forget()
 
-    def repeats(self, question: str, wanted: Wanted | None, analyst: str) -> Repeat:
+    def repeats(self, question: ResolvedQuestion, wanted: Wanted | None, analyst: str) -> Repeat:
         """What is known of a question now."""
         with self._lock:
-            if records := self._records(self._position):
-                self._position, self._lines = records[-1].position, 0
-                self._answers.clear()
+            if (end := self._end()) != self._position:
+                self._read_on(end)
             asked = (question, wanted, analyst)
-            return Repeat(self, asked, self._position, self._answers.get(asked))
+            kept = self._answers.get(asked)
+            if kept is not None and kept.position != self._position:
+                answer = replace(kept.answer, **self._payment(analyst))
+                kept = self._answers[asked] = replace(kept, answer=answer, position=self._position)
+            return Repeat(self, asked, self._position, None if kept is None else kept.answer)
 
-    def keep(self, asked: Asked, position: int, answer: Answer) -> None:
-        """Keep an answer that was free, and begun when the log had this length."""
+    def keep(self, asked: Asked, position: int, answer: Answer, rows: str | None) -> None:
+        """Keep an answer that was free, and begun when the log had this length; `rows` as in `KeptAnswer`."""
         paid = not answer.free or answer.whole_charge
         lines = len(answer.labels)
         if paid or answer.source == FROM_A_FILE or lines > MOST_LINES:
             return
         with self._lock:
             if self._lines + lines > MOST_LINES:
-                self._answers.clear()
-                self._lines = 0
+                self._forget()
             if position == self._position:  # else it may be older than what is known by now
-                self._answers[asked] = answer
+                self._answers[asked] = KeptAnswer(answer, position, rows)
+                self._by_rows[rows].add(asked)
                 self._lines += lines
+
+    def _read_on(self, end: int) -> None:
+        """Forget what news of the log may change; also where the log is not longer, but another one."""
+        # Where nothing is kept, nothing is read: a new process does not start by reading the whole log.
+        news = self._records(self._position) if self._answers and end > self._position else ()
+        changed: set[str | None] = {None}
+        for event in (record.event for record in news):
+            if isinstance(event, Measured | Refined):
+                changed.add((event.strategy if isinstance(event, Measured) else event.measured).digest)
+            else:
+                news = ()
+        if not news:
+            self._forget()
+        for asked in (asked for rows in changed for asked in self._by_rows.pop(rows, ())):
+            self._lines -= len(self._answers.pop(asked).answer.labels)
+        self._position = end
+
+    def _forget(self) -> None:
+        self._lines = 0
+        self._answers: dict[Asked, KeptAnswer] = {}
+        self._by_rows: defaultdict[str | None, set[Asked]] = defaultdict(set)
 
 
 @dataclass(frozen=True)
@@ -67,6 +111,6 @@ class Repeat:
     position: int
     answer: Answer | None
 
-    def keep(self, answer: Answer) -> None:
-        """Remember what was found instead."""
-        self.known.keep(self.asked, self.position, answer)
+    def keep(self, answer: Answer, rows: str | None) -> None:
+        """Remember what was found instead, and which rows alone it was read off, if so."""
+        self.known.keep(self.asked, self.position, answer, rows)

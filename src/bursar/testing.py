@@ -10,16 +10,16 @@ from hashlib import sha256
 
 import numpy as np
 
-from bursar import presets
 from bursar.arrays import Integers
 from bursar.config import Config
 from bursar.core.curator import declare_version
 from bursar.core.domain import Domain
+from bursar.core.extensions.distinct import check_counted
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.extensions.predicate import check_columns
 from bursar.core.ledger import Ledger, MemoryLedger
 from bursar.core.noise.system import Randomness, SystemRandomness
-from bursar.core.queries import Predicate
+from bursar.core.queries import Distinct, PerPerson, Predicate
 from bursar.core.source.source import Source, table_shape
 from bursar.planner.choose import Preset
 from bursar.report.status import OWNER
@@ -55,6 +55,15 @@ class CountsSource:
         check_columns(self.domain, predicate)
         return int(predicate.apply(self.table)[0])
 
+    def distinct(self, distinct: Distinct) -> Integers:
+        """Values that occur; people are not known here."""
+        check_counted(self.domain, distinct)
+        return distinct.apply(self.table)
+
+    def per_person(self, people: PerPerson) -> Integers:
+        """People are not known here."""
+        return people.apply(self.table)
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -81,6 +90,14 @@ class EmptySource:
         """No row meets anything."""
         return 0
 
+    def distinct(self, distinct: Distinct) -> Integers:
+        """Nobody is there."""
+        return np.zeros(distinct.rows, np.int64)
+
+    def per_person(self, people: PerPerson) -> Integers:
+        """Nobody is there."""
+        return np.zeros(people.rows, np.int64)
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -101,7 +118,7 @@ def stage(
     *,
     ledger: Ledger | None = None,
     randomness: Randomness | None = None,
-    preset: Preset = presets.default,
+    preset: Preset | None = None,
     analyst: str = OWNER,
 ) -> Bursar:
     """A session over a source, on a ledger in memory unless another one is given."""

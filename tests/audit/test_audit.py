@@ -101,6 +101,7 @@ def test_a_raw_value_falls_into_its_cell(attribute, tmp_path) -> None:  # type: 
         assert table.tolist() == [int(i == cell) for i in range(attribute.size)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("column", [None, "person", "age"])
 def test_neighbours_differ_by_one_unit_with_all_its_rows(neighbours, column, tmp_path) -> None:  # type: ignore[no-untyped-def]
@@ -191,7 +192,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_session_is_played_under_every_kind_of_config(name: str) -> None:
     result = audit(SETTINGS[name], trials=2)

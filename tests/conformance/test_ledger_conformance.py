@@ -10,17 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bursar.core.accounting import Closed, Failed, Measured, Opened, Versioned
+from bursar.core.accounting import Checkpointed, Closed, Failed, Measured, Opened, Versioned
 from bursar.core.ledger import Claim, Hold, Ledger, MemoryLedger, Purpose, Record, SqliteLedger, Transaction
 from bursar.core.noise.law import Noise, NoiseKind
 from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.errors import Busy, KeyConflict, LedgerError, Stale
+from harness.postgres_ledgers import new_ledger
 
 CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "columns": ["age", "größe"]}
-KINDS = ["sqlite", "memory"]
+KINDS = ["sqlite", "memory", "postgresql"]
 
 
 def build(kind: str, place: Any, charter: dict[str, Any] = CHARTER) -> Ledger:
+    if kind == "postgresql":
+        return new_ledger(place, charter)
     return SqliteLedger.create(place / "ledger.sqlite", charter) if kind == "sqlite" else MemoryLedger(charter)
 
 
@@ -146,6 +149,29 @@ def test_sparse_vectors_come_back_exactly(ledger: Ledger) -> None:
             )
 
 
+def test_a_record_by_its_position_and_a_checkpoint_that_the_log_vouches_for(ledger: Ledger) -> None:
+    event = Checkpointed(position=2, digest="ab")
+    for each in (Versioned(version=1), Versioned(version=2), event, Versioned(version=3)):
+        facts = {"analyst": "ann", "purpose": Purpose("p", "test"), "values": numbers()}
+        ledger.commit(lambda t, e=each, facts=facts: t.append(event=e, **facts))
+    assert [ledger.record(position).event for position in (3, 1)] == [event, Versioned(version=1)]
+    for position, digest in ((1, "ab"), (3, "ab"), (4, "ab"), (9, "ab"), (2, "ac")):
+        assert not ledger.resume(Checkpointed(position=position, digest=digest))
+    assert ledger.resume(event)
+    assert [record.position for record in ledger.records(2)] == [3, 4]
+    assert [record.position for record in ledger.records()] == [1, 2, 3, 4]
+    assert ledger.verify().records == 4
+
+
+def test_what_is_saved_beside_the_log_is_found_again(ledger: Ledger) -> None:
+    assert ledger.saved("accounts") is None
+    for body in (b"one", b"", b"\0" * 100_000):
+        ledger.save("accounts", body)
+        assert ledger.saved("accounts") == body
+    assert ledger.saved("views") is None
+    assert ledger.verify().records == 0
+
+
 def test_the_stored_values_are_not_the_callers_array(ledger: Ledger) -> None:
     values = numbers(1, 2, 3)
     record = ledger.commit(
@@ -197,7 +223,7 @@ def test_pending_records_are_not_committed_ones(ledger: Ledger) -> None:
     assert len(ledger.records()) == 3
 
 
-def test_both_kinds_have_the_same_chain(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_kinds_have_the_same_chain(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bursar.core.ledger.transaction.time", SimpleNamespace(time=lambda: 5.0))
     heads = set()
     for kind in KINDS:

@@ -24,9 +24,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray, Unit
-from bursar.core.queries import Predicate, Quorum, Within
+from bursar.core.queries import Distinct, Mask, PerPerson, Predicate, Product, Quorum, Steps, Within
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.errors import QueryError, SourceError
+from harness import plainly
 
 KEY = b"a key that nobody else has......"
 
@@ -124,8 +125,15 @@ def position(attribute: Attribute, read: float) -> float:
 
 def bounded(rows: Sequence[tuple[int, ...]], units: Sequence[str | None], k: int, partition: int | None) -> Counter:
     """The rows that are kept: per unit the first k by partition, then by a keyed hash of the row and its number."""
+    return Counter(row for _, row in bounded_rows(rows, units, k, partition))
+
+
+def bounded_rows(
+    rows: Sequence[tuple[int, ...]], units: Sequence[str | None], k: int, partition: int | None
+) -> list[tuple[str, tuple[int, ...]]]:
+    """The same, each with the unit whose row it is."""
     secret = hashlib.blake2b(b"choice", key=KEY, digest_size=32).hexdigest()
-    kept: Counter = Counter()
+    kept: list[tuple[str, tuple[int, ...]]] = []
     for unit in {u for u in units if u is not None}:
         mine = Counter(row for row, u in zip(rows, units, strict=True) if u == unit)
         ranked = []
@@ -134,7 +142,7 @@ def bounded(rows: Sequence[tuple[int, ...]], units: Sequence[str | None], k: int
                 message = "/".join(map(str, [secret, len(unit), unit, *row, copy]))
                 first = 0 if partition is None else row[partition]
                 ranked.append((first, hashlib.sha256(message.encode()).hexdigest(), row))
-        kept.update(row for _, _, row in sorted(ranked)[:k])
+        kept += [(unit, row) for _, _, row in sorted(ranked)[:k]]
     return kept
 
 
@@ -564,3 +572,60 @@ def test_a_failure_while_counting_has_the_one_text() -> None:
         source.close()
         with pytest.raises(SourceError, match="the data could not be counted"):
             source.count(Predicate(("x0",), (11,), Within("x0", ((0, 1),))))
+
+
+# --- people and values, each once --------------------------------------------------------------------------------
+
+
+@pytest.mark.sampled(3)
+@each_store
+@pytest.mark.parametrize("k", [1, 2, 50])
+def test_people_and_values_are_counted_once(store: Callable[..., Any], k: int) -> None:
+    table, domain = people()
+    codes = [[cell(domain[name], v) for v in as_stored(store, table[name])] for name in domain.names]
+    units = [None if u is None else str(u) for u in as_stored(store, table["id"])]
+    rows = bounded_rows(list(zip(*codes, strict=True)), units, k, domain.place("day"))
+    town, age = domain["town"].size, domain["age"].size
+    each_town = Mask(("town",), (town,), Steps.identity(town))
+    young = Mask(("age",), (age,), Steps.ranges([0], [45], age))
+    either = Predicate(("town", "age"), (town, age), Quorum(1, (Within("town", ((1, 2),)), Within("age", ((0, 9),)))))
+    groups = (Product(()), Product((each_town,)), Product((young, each_town)), either)
+    with opened(store, table, domain, Unit(column="id", max_contributions=k)) as source:
+        for group in groups:
+            for of in (None, "age", "town"):
+                distinct = Distinct(group, of)
+                assert source.distinct(distinct).tolist() == plainly.answers(distinct, rows, domain).tolist()
+        by_age = Product((Mask(("age",), (age,), Steps.dense([[*range(100), 0]])),))
+        for group in groups[:3]:
+            for value, bins, centre in ((by_age, ((0, 200),), 0), (by_age, ((0, 50), (50, 500)), None)):
+                per = PerPerson(groups=group, value=value, lower=0, upper=120, bins=bins, centre=centre)
+                assert source.per_person(per).tolist() == plainly.answers(per, rows, domain).tolist()
+
+
+def test_rows_without_a_unit_are_no_people() -> None:
+    table, domain = people()
+    with opened(arrow_table, table, domain, Unit()) as source:
+        assert source.distinct(Distinct(Product(()), "town")).tolist() == [4]
+        with pytest.raises(QueryError, match="no unit column"):
+            source.distinct(Distinct(Product(())))
+        with pytest.raises(QueryError, match="does not fit the columns"):
+            source.distinct(Distinct(Product(()), "height"))
+        source.close()
+        with pytest.raises(SourceError, match="the data could not be counted"):
+            source.distinct(Distinct(Product(()), "town"))
+
+
+def test_all_rows_of_people_are_counted_before_they_are_bounded() -> None:
+    table, domain = people()
+    whole = PerPerson(groups=Product(()), value=None, lower=0, upper=99, bins=tuple((n, n + 1) for n in range(1, 8)))
+    unit = Unit(column="id", max_contributions=1)
+    with opened(arrow_table, table, Domain(domain.attributes), unit) as source:
+        assert source.per_person(whole).tolist() == [1, 2, 0, 0, 0, 1, 0]  # eve; bob and ünal; ann
+    for reason, where in (("partitions", (domain, unit)), ("no unit", (Domain(domain.attributes), Unit()))):
+        with opened(arrow_table, table, *where) as source, pytest.raises(QueryError, match="no unit column, or"):
+            source.per_person(whole)
+        assert reason
+    with opened(arrow_table, table, Domain(domain.attributes), unit) as source:
+        source.close()
+        with pytest.raises(SourceError, match="the data could not be counted"):
+            source.per_person(whole)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from harness.cases import every, few, mark_what_is_sampled
+from harness.cases import every, few, mark_what_is_sampled, take_fewer_examples
 
 
 @every("number", lambda: [1, 2, 3])
@@ -58,3 +60,27 @@ def test_of_a_sampled_test_every_nth_case_stays() -> None:
     items = [Item(f"test_a[{number}]", third) for number in range(5)] + [Item("test_b[0]", third), Item("test_c[0]")]
     mark_what_is_sampled(items)  # type: ignore[arg-type]
     assert [item.when for item in items] == ["always", "heavy", "soak", "always", "heavy", "always", "always"]
+
+
+def test_a_part_of_the_examples_is_taken_once_for_all_cases_of_a_test() -> None:
+    seen = []
+
+    @settings(max_examples=400)
+    @given(st.integers())
+    def many(number: int) -> None:
+        seen.append(number)
+
+    @settings(max_examples=12)
+    @given(st.integers())
+    def few_enough(number: int) -> None:
+        seen.append(number)
+
+    class Item:
+        def __init__(self, obj: object) -> None:
+            self.obj = obj
+
+    take_fewer_examples([Item(many), Item(many), Item(few_enough), Item(len)])  # type: ignore[list-item]
+    many()
+    assert len(seen) == 100
+    few_enough()
+    assert len(seen) == 110

@@ -29,9 +29,10 @@ ROOMS = (
 SYNTAX = {
     "sql/tokens.py": frozenset({"statement_tokens", "tokenize", "_begins_with_select", "_check", "questions_of"}),
     "sql/parse.py": frozenset({"parse", "_tree", "read_statement", "_table", "_item", "_named"}),
-    "sql/expressions.py": frozenset(
-        {"read_condition", "read_column", "read_literal", "read_date", "_compare", "_at_least", "_like", "_is", "_same"}
+    "sql/conditions.py": frozenset(
+        {"read_condition", "_condition", "read_column", "_compare", "_at_least", "_like", "_is", "_same"}
     ),
+    "sql/literals.py": frozenset({"read_literal", "read_date", "_folded"}),
 }
 """Functions for what is no SQL of ours, which is told with its place, and listed in docs/sql.md."""
 

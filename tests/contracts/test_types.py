@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import bursar
@@ -19,9 +20,14 @@ MOST_IGNORED = 3
 """Lines that mypy is told to ignore."""
 
 
+@cache
+def nodes_of(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(text)))
+
+
 def uses_of_any(text: str) -> int:
     """How often a module imports `Any` or names it."""
-    nodes = list(ast.walk(ast.parse(text)))
+    nodes = nodes_of(text)
     imported = sum(isinstance(node, ast.alias) and node.name == "Any" for node in nodes)
     named = sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes)
     spelt = sum(isinstance(node, ast.Attribute) and ast.unparse(node) == "typing.Any" for node in nodes)
@@ -30,7 +36,7 @@ def uses_of_any(text: str) -> int:
 
 def splats(text: str) -> list[int]:
     """Lines where arguments are collected in a dictionary that mypy does not look into: `x: Any = {...}`."""
-    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.AnnAssign)]
+    found = [node for node in nodes_of(text) if isinstance(node, ast.AnnAssign)]
     return [node.lineno for node in found if ast.unparse(node.annotation) == "Any" and isinstance(node.value, ast.Dict)]
 
 

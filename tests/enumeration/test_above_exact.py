@@ -58,6 +58,7 @@ def test_either_noise_pays_its_part(b_t: float, b_q: float, passes: int) -> None
     assert found.ratio > found.claim * Decimal("0.99")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("asked", [FAR, asking((WOMEN, 4), (GROWN, 0), cut=2)], ids=["far", "near"])
 def test_adding_up_over_the_threshold_is_what_all_its_values_come_to(asked: Adversary) -> None:
     """The kernel is run for every value of the threshold's noise up to 32; what lies beyond has a mass of e^-32."""

@@ -43,7 +43,7 @@ def interleaved(session: Session) -> None:
         session.above(second, WOMEN, 0)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("order", [2, 16, 500])
 def test_tests_tell_no_more_than_is_claimed(order: int, unit: Unit) -> None:

@@ -115,6 +115,7 @@ def test_two_versions_of_the_data(same_rows: bool) -> None:
 ORDERS = [Decimal("1.25"), Decimal(2), Decimal(5)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", ["women", "twice", "apart", "either"])
 def test_gaussian_divergences_keep_to_rho(name: str, unit: Unit) -> None:

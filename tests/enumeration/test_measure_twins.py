@@ -125,6 +125,7 @@ class OnlyTheDifference(AddRemove):
             before = self.losses.get(columns)
             self.losses[columns] = more if before is None else np.maximum(before, more)
         self.bounds.clear()
+        self.tried = None
 
 
 def with_accountant(accountant: type[Accountant]) -> type[Kernel]:
@@ -191,6 +192,7 @@ def test_half_the_gaussian_noise_is_exposed() -> None:
     assert renyi_excess(mechanism, plus(), plus((0, 0)), Decimal(2)) > Decimal("0.1")
 
 
+@pytest.mark.heavy
 def test_post_processing_is_no_false_alarm() -> None:
     """Rounding a true continuous Laplace, and raising negative answers to 0, only take away from what is told."""
     rounded = enumerated(once(WOMEN), reach=8, tape=RoundedLaplace)

@@ -44,7 +44,7 @@ def everything(session: Session) -> None:
     session.measure(GROWN if first > 2 else OLD_WOMEN, 1.0)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @UNITS
 @pytest.mark.parametrize("adversary", [waiting, everything])
 def test_partitions_tell_no_more_than_the_book_claims(unit: Unit, adversary: object) -> None:
@@ -53,6 +53,7 @@ def test_partitions_tell_no_more_than_the_book_claims(unit: Unit, adversary: obj
     assert max(worst_ratio(mechanism, *pair).ratio for pair in pairs(unit)) > Decimal("0.6")
 
 
+@pytest.mark.heavy
 def test_sizes_of_partitions_are_public_where_rows_are_replaced() -> None:
     def counting(session: Session) -> None:
         session.seal(1)

@@ -50,7 +50,7 @@ def answers(transcript: Transcript) -> tuple[int, ...]:
     return tuple(int(n) for body in bodies for n in np.frombuffer(body[body.index(b"\n") + 1 :], "<i8"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("coarse", "fine"), [(2.0, 1.0), (2.5, 0.4), (1.25, 1.2), (40.0, 0.75)])
 def test_the_joint_loss_is_that_of_the_finer_noise(coarse: float, fine: float) -> None:
     mechanism = enumerated(chain(WOMEN, coarse, fine), reach=5)
@@ -59,6 +59,7 @@ def test_the_joint_loss_is_that_of_the_finer_noise(coarse: float, fine: float) -
     assert abs(found.ratio - 1 / Decimal(fine)) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_the_marginals_are_those_of_each_noise_by_itself() -> None:
     """The women of the base data number 1."""
     law = enumerated(chain(WOMEN, 0.75, 0.5), reach=10, margin=0).transcripts(plus())
@@ -71,7 +72,7 @@ def test_the_marginals_are_those_of_each_noise_by_itself() -> None:
                 assert -Decimal("1e-50") <= lacking <= law.missing
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_refined_row_of_any_strategy(name: str, unit: Unit) -> None:
@@ -122,7 +123,7 @@ def stubborn(session: Session) -> None:
     session.refine(1.0, before=2.0)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("unit", [ROW, OTHER_ROW], ids=["add-remove", "replace-one"])
 @pytest.mark.parametrize("adversary", [adaptive, stubborn])
 def test_adaptive_refinements_tell_no_more_than_the_book_claims(adversary: Adversary, unit: Unit) -> None:

@@ -85,7 +85,7 @@ class FromTheCoarsest(Blocks):
     """Refines what was measured first, whatever was refined since."""
 
     def values(self, event: Refined, pending: object = ()) -> Numbers:
-        return self.measured[event.block][1][event.rows]
+        return self.records[event.block].values[event.rows]
 
 
 class RefinesTheFirst(Kernel):
@@ -152,6 +152,7 @@ def test_a_wrong_twin_is_exposed(name: str) -> None:
         assert excess == EXPECTED[name] or abs(excess - EXPECTED[name]) <= ALLOWED
 
 
+@pytest.mark.heavy
 def test_the_right_tape_is_not_exposed() -> None:
     assert worst_of(once, 3, tape=Tape) <= ALLOWED
     assert abs(worst_ratio(enumerated(twice, reach=2), plus(), plus((0, 1))).excess) <= ALLOWED

@@ -62,6 +62,7 @@ def total(template: Path, preset: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return ask_with_jump(copied(template, template.parent.parent / "whole"), preset, 0, 0.0, monkeypatch)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("preset", ["default", "row by row"])
 def test_a_jump_at_some_steps(place: Path, preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = total(place, preset, monkeypatch)

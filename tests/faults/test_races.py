@@ -24,7 +24,7 @@ from bursar.core.accounts import Charge
 from bursar.core.grant import HOLD_SECONDS, Verbs
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Record, SqliteLedger
-from bursar.core.ledger.sqlite import BUSY_TIMEOUT
+from bursar.core.ledger.database_ledger import BUSY_TIMEOUT
 from bursar.core.queries import LinearMap
 from bursar.errors import BudgetError, LedgerError
 from bursar.estimation.estimate import Estimate, IndependentRows
@@ -35,15 +35,8 @@ from bursar.planner.request import PlanningRequest
 from bursar.session import Bursar
 from harness.faults import KILLED, Clock, die, exit_code, found, later, loss, reopened, run, start
 from harness.patience import PATIENCE
+from harness.racing import CLIENTS, EPSILON, GRANTS, PRICE, TEXT, client, clients
 from harness.small import TableSource
-
-TEXT = "SELECT sex, COUNT(*) FROM people GROUP BY sex"
-GRANTS = 600
-PRICE = 1 / 512
-"""Of one measurement by the preset `fixed`: both sexes have a row, and nobody is in both."""
-
-EPSILON = GRANTS * PRICE
-CLIENTS = 64
 
 
 @pytest.fixture
@@ -54,25 +47,6 @@ def place(tmp_path: Path) -> Path:
 
 
 # -- a budget for 600 ---------------------------------------------------------------------------------------
-
-
-def client(bursar: Bursar, name: str, requests: int) -> Counter[str]:
-    """Asks so many times, each time under a new key; how often it was granted and refused."""
-    tally: Counter[str] = Counter()
-    for number in range(requests):
-        try:
-            answer = bursar.query(TEXT, key=f"{name} {number}", epsilon=1)
-            tally["granted"] += 1
-            assert answer.charge > 0
-        except BudgetError:
-            tally["refused"] += 1
-    return tally
-
-
-def clients(bursar: Bursar, name: str, threads: int, requests: int) -> Counter[str]:
-    with ThreadPoolExecutor(threads) as pool:
-        tallies = pool.map(lambda thread: client(bursar, f"{name} {thread}", requests), range(threads))
-        return sum(tallies, Counter())
 
 
 @contextmanager
@@ -155,6 +129,7 @@ def stubborn_client(bursar: Bursar, requests: int) -> Counter[str]:
     return tally
 
 
+@pytest.mark.heavy
 def test_groups_that_fail_give_everything_back(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a failed commit had admitted was never spent: all of the 600 are still there for others."""
     monkeypatch.setattr(SqliteLedger, "factory", Unsteady)

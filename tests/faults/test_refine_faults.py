@@ -107,7 +107,7 @@ class Unwatched(Blocks):
     """A wrong twin: believes the plan about the noise that the rows have."""
 
     def values(self, event: Refined, pending: object = ()) -> Numbers:
-        return self.measured[event.block][1][event.rows]
+        return self.records[event.block].values[event.rows]
 
 
 def test_a_kernel_that_believes_the_plan_refines_twice(place: Path) -> None:

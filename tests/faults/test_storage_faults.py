@@ -169,6 +169,7 @@ REFUSED = {"write": 8, "sync": 2, "read": 5, "truncate": 0}
 the charge and one for the answer, nothing is released. What may fail unnoticed is the anchor, after the commit."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("call", "stride"), [("write", 3), ("sync", 1), ("read", 4)])
 def test_a_disk_that_breaks(shim: Path, tmp_path: Path, call: str, stride: int) -> None:
     error = errno.ENOSPC if call == "write" else errno.EIO

@@ -45,6 +45,7 @@ def spent(place: Path) -> float:
         return bursar.budget().spent
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", ["marginals", "both"])
 def test_killed_in_the_middle_and_resumed(
     method: str, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -87,6 +88,7 @@ def asked(place: Path) -> float:
         return bursar.query("SELECT sex, COUNT(*) FROM people GROUP BY sex", epsilon=0.5).charge
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["marginals", "rap", "both"])
 def test_what_a_killed_run_held_is_there_for_the_same_run_at_once_and_for_others_after_its_lease(
     method: str, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,10 +13,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import settings
 
 T = TypeVar("T")
 SHOWN = 20
 """Most failures that are told in full; of the others there is only the number."""
+SETTINGS_OF_A_TEST = "_hypothesis_internal_use_settings"
+"""Where hypothesis keeps, and its plugin for pytest finds, what a decorator has set."""
 
 
 def every(name: str, cases: Callable[[], Iterable[T]], label: Callable[[T], str] = str) -> Callable[..., Any]:
@@ -67,6 +70,14 @@ def mark_what_is_sampled(items: Iterable[pytest.Item]) -> None:
             if place := seen[test] % mark.args[0]:
                 item.add_marker("heavy" if place == 1 else "soak")
             seen[test] += 1
+
+
+def take_fewer_examples(items: Iterable[pytest.Item]) -> None:
+    """A quarter of the examples of every generated test, but ten where it has them."""
+    for test in {item.obj for item in items if getattr(item.obj, "is_hypothesis_test", False)}:  # type: ignore[attr-defined]
+        whole = getattr(test, SETTINGS_OF_A_TEST, settings.default)
+        most = whole.max_examples
+        setattr(test, SETTINGS_OF_A_TEST, settings(whole, max_examples=max(most // 4, min(most, 10))))
 
 
 def _heavy(case: Any) -> Any:

@@ -30,8 +30,7 @@ from bursar.core.accounting import Event, Measured, Noise, NoiseKind, Opened, Re
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
 from bursar.core.grant import Grant, Verbs
-from bursar.core.ledger import Record, SqliteLedger, chain
-from bursar.core.ledger import sqlite as sqlite_module
+from bursar.core.ledger import Record, SqliteLedger, chain, database_ledger
 from bursar.core.ledger.transaction import RowTransaction
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import LinearMap
@@ -192,7 +191,7 @@ SEAMS: tuple[tuple[Any, str], ...] = (
     (RowTransaction, "put_secret"),
     (RowTransaction, "drop_secret"),
     (RowTransaction, "answer"),
-    (sqlite_module, "advance_anchor"),
+    (database_ledger, "advance_anchor"),
     (Grant, "store"),
     (Grant, "__exit__"),
     (SqliteLedger, "close"),

@@ -15,6 +15,7 @@ from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal
 from bursar.service.limits import LimitSettings
+from harness.patience import PATIENCE
 
 UNLIMITED = LimitSettings(requests=0, concurrent=0, failures=0)
 
@@ -37,7 +38,7 @@ class Inside:
 
         async def go() -> object:
             transport = httpx.ASGITransport(self.app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://inside", timeout=60) as client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://inside", timeout=PATIENCE) as client:
                 return await work(client)
 
         return self._runner.run(go())

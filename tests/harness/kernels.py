@@ -27,6 +27,7 @@ from harness.cells import Cell, Numbers, table_of
 from harness.claims import claimed
 from harness.clock import same_clock
 from harness.enumeration import BranchingTape, Claims, Enumerated, Transcript
+from harness.plainly import PeopleSource
 from harness.small import TableSource, charter, config
 
 DOMAIN = Domain(
@@ -136,6 +137,7 @@ class Played:
     kernel: KernelClass = Kernel
     domain: Domain = DOMAIN
     tape: Wrap = lambda tape: tape
+    named: bool = False  # rows say whose they are; then everything spent is the claim, not what is booked on cells
 
     def __call__(self, data: Versions, tape: BranchingTape) -> tuple[Transcript, Claims[Versions]]:
         settings = config(domain=self.domain, unit=self.unit, budget=self.budget, max_rows=1000)
@@ -144,6 +146,8 @@ class Played:
         declared = 0
 
         def open_source(key: bytes) -> TableSource:
+            if self.named:
+                return PeopleSource(data[declared], self.domain, content=str(declared))
             return TableSource(table_of(DOMAIN, data[declared]), self.domain, content=str(declared))
 
         axis = PartitionAxis.of(self.domain, self.unit)
@@ -167,6 +171,8 @@ class Played:
             session = Session(kernel, declare, lambda through: seal(ledger, open_source, axis=axis, through=through))
             self.adversary(session)
             spent, book = Fraction(kernel.spent(), 2**UNIT_BITS), kernel._accounts.total
+        if self.named:
+            return tuple(session.seen), lambda left, right: _decimal(spent)
         return tuple(session.seen), lambda left, right: _decimal(min(spent, claimed(book, self.domain, left, right)))
 
 

@@ -15,7 +15,8 @@ from bursar.core.budget import Budget
 from bursar.core.domain import Bins, Categories, Domain, IntegerRange, Neighbours, Stray, Unit
 from bursar.core.source.source import Source
 from harness.cells import Cell, Numbers, Raw, cell_of, table_of
-from harness.small import TableSource, config
+from harness.plainly import PeopleSource
+from harness.small import config
 
 DOMAIN = Domain(
     (
@@ -143,14 +144,14 @@ def table_faults(unit: Unit, left: People, right: People, here: Numbers, there: 
 
 def plain_source(settings: Config, people: People, key: bytes) -> Source:
     """A source whose bound on a unit's rows is a keyed choice, as the real one's is, and otherwise plain counting."""
-    cells: list[Cell] = []
+    kept: list[tuple[str, Cell]] = []
     for name, coded in cells_by_person(people).items():
         rows = sorted(coded.elements())
         if settings.unit.column is not None:
             rows = [] if name is None else _chosen(rows, name, key, settings.unit.max_contributions)
-        cells += rows
-    digest = hashlib.blake2b(repr(sorted(cells)).encode(), key=key).hexdigest()
-    return TableSource(table_of(DOMAIN, cells), settings.domain, content=digest)
+        kept += [(name or "", row) for row in rows]
+    digest = hashlib.blake2b(repr(sorted(cell for _, cell in kept)).encode(), key=key).hexdigest()
+    return PeopleSource(kept, settings.domain, content=digest)
 
 
 def stored_source(settings: Config, people: People, key: bytes) -> Source:

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from random import Random
 from typing import Any
 
@@ -18,14 +17,14 @@ import numpy as np
 
 from bursar.core.accounting import Book, Event, Failed, Measured, Noise, Opened, Refined, Selected
 from bursar.core.accounts import Charge
-from bursar.core.domain import Domain
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Charter, MemoryLedger, Record, Transaction
 from bursar.core.ledger.record_codec import encode_record
-from bursar.core.queries import LinearMap, Predicate, decode, encode
+from bursar.core.queries import Distinct, LinearMap, PerPerson, Predicate, encode
 from bursar.core.source.source import Source
 from bursar.errors import BursarError, LedgerError, SourceError
-from harness.cells import Numbers, coefficients
+from harness import plainly
+from harness.cells import Numbers
 from harness.people import DOMAIN
 
 
@@ -64,9 +63,16 @@ class Run:
     seen: list[tuple[Any, ...]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     tables: list[Numbers] = field(default_factory=list)  # the exact counts, per version
+    rows: list[plainly.Rows] = field(default_factory=list)  # per version, where the source shows them
     charges: list[int] = field(default_factory=list)  # per record of the log
     log: list[Record] = field(default_factory=list)
     book: Book | None = None
+
+    def exact(self, strategy: LinearMap, version: int) -> Numbers:
+        """The exact answers on a version of the data, by its place."""
+        if plainly.is_sum(strategy):
+            return spelt(strategy) @ self.tables[version].ravel()
+        return plainly.answers(strategy, self.rows[version], DOMAIN)
 
 
 class Player:
@@ -131,7 +137,7 @@ class Player:
         call = self._call
         if call is None:
             raise AssertionError("noise was drawn outside a verb")
-        exact = spelt(call.strategy) @ self.run.tables[-1].ravel()
+        exact = self.run.exact(call.strategy, -1)
         near = self._near(call.strategy)
         if len(exact) != size:
             exact = near = np.zeros(size, np.int64)  # a fault, and the comparison will find it
@@ -184,12 +190,7 @@ def outputs(rng: Random, size: int, near: Numbers) -> Numbers:
 
 def spelt(strategy: LinearMap) -> Numbers:
     """q_j(v) as a matrix over all cells."""
-    return _spelt(encode(strategy), DOMAIN)
-
-
-@cache  # the same strategies come again and again
-def _spelt(body: bytes, domain: Domain) -> Numbers:
-    return coefficients(decode(body), domain)
+    return plainly.spelt(strategy, DOMAIN)
 
 
 def refused(refusal: BursarError) -> tuple[Any, ...]:
@@ -241,6 +242,20 @@ class WatchedSource:
             self._player.fail = False
             raise SourceError("the data could not be counted")
         return self._inner.count(predicate)
+
+    def distinct(self, distinct: Distinct) -> Numbers:
+        self._player.run.seen.append(("counted", distinct.digest))
+        if self._player.fail:
+            self._player.fail = False
+            raise SourceError("the data could not be counted")
+        return self._inner.distinct(distinct)
+
+    def per_person(self, people: PerPerson) -> Numbers:
+        self._player.run.seen.append(("counted", people.digest))
+        if self._player.fail:
+            self._player.fail = False
+            raise SourceError("the data could not be counted")
+        return self._inner.per_person(people)
 
 
 def watched(kernel: type[Kernel], player: Player) -> type[Kernel]:

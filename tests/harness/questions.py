@@ -61,7 +61,7 @@ def scene(kind: str, number: int) -> Scene:
     """The scene of a kind with a number: always the same."""
     seed = f"{kind}/{number}"
     rng = Random(seed)
-    several = rng.random() < 0.35 or kind == "several rows"
+    several = rng.random() < 0.35 or kind in ("several rows", "people", "per person")
     settings = settings_of(rng, several_rows=several, growing=kind == "growing")
     steps = KINDS[kind](rng, settings.budget.mode)
     taken = [step.step if isinstance(step, Overtake) else step for step in steps]
@@ -139,6 +139,40 @@ def _tied(rng: Random, mode: Mode) -> list[Step]:
     again = ask(rng.choice([None, "k"]))
     between = rng.choice([LoseCommit(), FailSource(), Overtake(step=ask()), ask()])
     return [Ask(sql=again.sql, wanted=again.wanted), between, again, ask(), again]
+
+
+def _people(rng: Random, mode: Mode) -> list[Step]:
+    """Distinct people and values, alone, by group, filtered and beside counts of rows; commits are lost."""
+
+    def ask(key: str | None = None) -> Ask:
+        of = rng.choice(["person", "person", "sex", "age", "income"])
+        filtered = rng.choice(["", "", f" FILTER (WHERE {rng.choice(SIMPLE + JOINT)})"])
+        beside = rng.choice(["", "", ", COUNT(*) AS n", ", COUNT(DISTINCT age) AS ages"])
+        what = f"COUNT(DISTINCT {of}){filtered} AS a{beside}"
+        where = rng.choice(["", rng.choice(SIMPLE), rng.choice(JOINT)])
+        return Ask(sql=_select(what, where, rng.choice(["", "", *GROUPS])), wanted=_error(rng), key=key)
+
+    again = ask(rng.choice([None, "k"]))
+    between = rng.choice([LoseCommit(), FailSource(), Overtake(step=ask()), Declare(same_rows=False)])
+    return [again, _any(rng), between, again, ask(), _any(rng), again]
+
+
+def _per_person(rng: Random, mode: Mode) -> list[Step]:
+    """One number of each person: added up, counted, shown, under bounds; commits are lost, counts fail."""
+
+    def ask(key: str | None = None) -> Ask:
+        number = rng.choice(["COUNT(*)", "COUNT(age)", "SUM(age)", "LEAST(SUM(age), 5)", "GREATEST(SUM(age), 2)"])
+        by = rng.choice(["", "", ", sex"])
+        where = rng.choice(["", f" WHERE {rng.choice(SIMPLE)}"])
+        inner = f"(SELECT person{by}, {number} AS n FROM people{where} GROUP BY person{by})"
+        what = rng.choice(["AVG(n) AS a", "COUNT(*) AS a", "SUM(n) AS a", "COUNT(*) FILTER (WHERE n >= 3) AS a"])
+        keys = by[2:] if rng.random() < 0.7 else f"{by[2:]}, n".lstrip(", ")
+        outer = rng.choice(["", "", " WHERE n > 1", " WHERE n BETWEEN 2 AND 6"]) + (f" GROUP BY {keys}" if keys else "")
+        return Ask(sql=f"SELECT {keys}{', ' if keys else ''}{what} FROM {inner}{outer}", wanted=_error(rng), key=key)
+
+    again = ask(rng.choice([None, "k"]))
+    between = rng.choice([LoseCommit(), FailSource(), Overtake(step=ask()), Declare(same_rows=False)])
+    return [again, ask(), between, again, _any(rng), ask(), again]
 
 
 def _explain(rng: Random, mode: Mode) -> list[Step]:
@@ -304,6 +338,8 @@ KINDS: dict[str, Kind] = {
     "joint or": _joint,
     "several aggregates": _aggregates,
     "tied": _tied,
+    "people": _people,
+    "per person": _per_person,
     "explain": _explain,
     "keyed": _keyed,
     "repeated": _repeated,

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bursar import presets
 from bursar.config import Config
 from bursar.core.accounting import Noise
 from bursar.core.budget import Budget
@@ -77,7 +76,7 @@ def engine(
     settings: Config | None = None,
     ledger: Ledger | None = None,
     randomness: Randomness | None = None,
-    preset: Preset = presets.default,
+    preset: Preset | None = None,
     analyst: str = "ana",
 ) -> Bursar:
     """An engine on a memory ledger, with version 1 declared and every partition sealed."""

@@ -23,10 +23,11 @@ from bursar.core.source.source import Source
 from bursar.errors import BursarError
 from bursar.planner.goals import Wanted
 from bursar.session import Bursar
+from harness import plainly
 from harness.cells import Numbers
 from harness.clock import same_clock
 from harness.people import DOMAIN, History, MakeSource, Pair, plain_source
-from harness.player import Player, Run, WatchedLedger, WatchedSource, refused, spelt, watched
+from harness.player import Player, Run, WatchedLedger, WatchedSource, refused, watched
 from harness.small import charter
 from harness.steps import Allot, Ask, Choose, Declare, FailSource, LoseCommit, Overtake, Refine, Seal, Squat, Step, Try
 
@@ -103,6 +104,7 @@ class _Stage:
         key = self.ledger.commit(lambda transaction: transaction.secret("data key"))
         counted = self.under.source(self.pair.settings, self.people[self._version], key)
         self.run.tables.append(counted.table(DOMAIN.names))
+        self.run.rows.append(getattr(counted, "rows", ()))
         counted.close()
 
     def _axis(self) -> PartitionAxis | None:
@@ -130,13 +132,16 @@ class _Stage:
 
     def _near(self, strategy: LinearMap) -> Numbers:
         """What the left data set would answer, in both runs."""
-        people = self.pair.left[self._version]
-        return spelt(strategy) @ plain_source(self.pair.settings, people, b"near").table(DOMAIN.names).ravel()
+        people = plain_source(self.pair.settings, self.pair.left[self._version], b"near")
+        assert isinstance(people, plainly.PeopleSource)
+        return plainly.answers(strategy, people.rows, DOMAIN)
 
     def _squat(self, engine: Bursar, ask: Ask) -> None:
         request = engine.engine.prepare(ask.sql, Wanted(**ask.wanted), ask.key)
         assert ask.key is not None
-        claim = new_claim(self.player, analyst=engine.analyst, key=ask.key, question=request.asked.question)
+        claim = new_claim(
+            self.player, analyst=engine.analyst, key=ask.key, question=request.asked.question, now=engine.ledger.now()
+        )
         self.ledger.commit(lambda transaction: transaction.claim(claim, 0.0))
 
 

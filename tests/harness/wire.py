@@ -89,6 +89,11 @@ class Served:
         finally:
             ledger.close()
 
+    def paid(self, word: str) -> int:
+        """How many records were paid for by questions with this word; others may still be on their way."""
+        with bursar.open(self.config.path) as db:
+            return sum(word in line.purpose for line in db.log() if line.charge)
+
     def environment(self) -> dict[str, str]:
         """For programs that use libpq."""
         return {
@@ -125,7 +130,7 @@ def served(folder: Path, *, pace: float = 0.0, tls: tuple[str, ...] = ()) -> Ite
             yield Served(load(path), people, process, port, people.make_token("ana"))
         finally:
             people.close()
-            process.communicate(timeout=60)  # closes its standard input
+            process.communicate(timeout=300)  # closes its standard input
     assert process.returncode == 0
 
 

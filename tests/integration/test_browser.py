@@ -14,6 +14,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bursar.service.people import Role
+from harness.patience import PATIENCE
 from harness.serving import Served, data_set, let_in, serving
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
@@ -38,10 +39,12 @@ def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("no chromium")
-    expect.set_options(timeout=20_000)  # machines that run tests are busy
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as player:
         started = player.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-background-networking"]
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-background-networking"],
+            timeout=1000 * PATIENCE,
         )
         yield started
         started.close()
@@ -56,6 +59,7 @@ def faults() -> list[str]:
 @pytest.fixture
 def page(browser: Browser, faults: list[str]) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1180, "height": 820}, color_scheme="light")
+    context.set_default_timeout(1000 * PATIENCE)
     shown = context.new_page()
     shown.on("pageerror", lambda error: faults.append(str(error)))
     shown.on(
@@ -80,7 +84,7 @@ def ask(page: Page, sql: str) -> None:
     type_question(page, sql)
     expect(page.locator(".trade, .curve > .hint")).not_to_have_count(0)
     page.locator("#ask-button").click()
-    expect(page.locator(".answer")).to_be_visible(timeout=20_000)
+    expect(page.locator(".answer")).to_be_visible()
 
 
 def picture(page: Page, name: str, height: int) -> None:
@@ -193,6 +197,7 @@ def test_an_owner_makes_a_token_that_works_until_it_is_taken_back(
     page.get_by_role("button", name="Let in and make a token").click()
     token = page.locator("#new-token").inner_text()
     context = browser.new_context()
+    context.set_default_timeout(1000 * PATIENCE)
     other = context.new_page()
     log_in(other, served, "nora", token)
     page.get_by_role("button", name=re.compile("Take back token .* of nora")).click()
@@ -215,7 +220,7 @@ def test_a_synthetic_table_is_made_while_one_watches(served: Served, page: Page,
     page.get_by_role("button", name="What would it cost?").click()
     expect(page.locator("#price")).to_contain_text("free")
     page.get_by_role("button", name="Make it").click()
-    expect(page.get_by_role("heading", name="500 rows")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="500 rows")).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download the rows").click()
     assert len(download.value.path().read_text().splitlines()) == 501
@@ -261,6 +266,7 @@ def test_every_page_can_be_read_by_everybody(
     served: Served, browser: Browser, scheme: str, width: int, tmp_path: Path
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+    context.set_default_timeout(1000 * PATIENCE)
     page = context.new_page()
     page.goto(served.url)
     assert Axe().run(page).response["violations"] == []

@@ -16,6 +16,7 @@ import pytest
 
 import bursar
 from bursar.service.people import Role
+from harness.patience import PATIENCE
 from harness.serving import Served, data_set, let_in, serving
 
 EVIL = "<script>alert(1)</script>"
@@ -30,7 +31,7 @@ class Visitor:
     def __init__(self, site: Site, name: str | None) -> None:
         self.site = site
         self.client = httpx.Client(
-            base_url=site.served.url, timeout=60, limits=httpx.Limits(max_keepalive_connections=0)
+            base_url=site.served.url, timeout=PATIENCE, limits=httpx.Limits(max_keepalive_connections=0)
         )
         if name is not None:
             assert self.post("/-/login", token=site.served.tokens[name]).status_code == 303
@@ -97,6 +98,16 @@ def test_a_wrong_token_opens_nothing_and_is_not_repeated(site: Site) -> None:
     assert reply.status_code == 401
     assert wrong not in reply.text
     assert "set-cookie" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"--x\r\nno form", b"--x\r\nContent-Disposition: form-data; name=token\r\n\r\nx"]
+)
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "multipart/form-data", "application/json"])
+def test_what_is_no_form_is_refused_as_one(site: Site, body: bytes, kind: str) -> None:
+    headers = {"Content-Type": kind, "Origin": site.served.url}
+    reply = Visitor(site, None).client.post("/-/login", content=body, headers=headers)
+    assert (reply.status_code, "is missing" in reply.text) == (422, True)
 
 
 @pytest.mark.parametrize("there", ["//elsewhere.example", "https://elsewhere.example", "/\\elsewhere", "/evil/ask"])
@@ -272,6 +283,17 @@ def test_a_statement_has_the_head_of_the_log_and_names_nobody_to_analysts(
     statement(site.config, out=file)
     assert head in file.read_text()
     assert "/-/static" not in file.read_text()  # it needs no server
+    asked = "SELECT COUNT(*) AS n FROM people WHERE age >= 77"
+    with site.served.client("ana") as api:
+        api.post("/query", json={"sql": asked, "within": 400})
+    statement(site.config, questions=True)
+    assert f": {asked}" in capsys.readouterr().out
+    told = {
+        name: html.unescape(Visitor(site, name).get("/demo-people/statement?questions=true"))
+        for name in ("olga", "ana", "bob")
+    }
+    assert [asked in text for text in told.values()] == [True, True, False]
+    assert asked not in html.unescape(Visitor(site, "olga").get("/demo-people/statement"))
 
 
 SCHOOL = "pupil,mark,town\n" + "".join(f"p{n % 400},{n % 6 + 1},{'Oslo' if n % 3 else 'Bergen'}\n" for n in range(600))

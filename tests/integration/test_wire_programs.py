@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.patience import PATIENCE
 from harness.wire import DATABASE, Served, served
 
 JDBC = Path("/usr/share/java/postgresql.jar")
@@ -27,7 +28,9 @@ def psql(server: Served, *commands: str, stdin: str | None = None) -> subprocess
         pytest.skip("psql is not installed")
     words = ["psql", "--no-psqlrc", *(word for command in commands for word in ("-c", command))]
     environment = {**os.environ, **server.environment()}
-    return subprocess.run(words, env=environment, input=stdin, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(
+        words, env=environment, input=stdin, capture_output=True, text=True, check=False, timeout=PATIENCE
+    )
 
 
 def test_psql_asks_and_browses(server: Served) -> None:
@@ -87,7 +90,7 @@ def test_jdbc(server: Served) -> None:
     program = Path(__file__).with_name("Session.java")
     environment = {**os.environ, "PGPASSWORD": server.token}
     words = ["java", "-Xshare:auto", "-cp", str(JDBC), str(program), url]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     told = [line.partition(" ") for line in done.stdout.splitlines()]
     said = {word: rest for word, _, rest in told}

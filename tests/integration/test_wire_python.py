@@ -214,7 +214,7 @@ def test_a_refusal_says_where_and_what_to_ask_instead(server: Served) -> None:
         "SELECT COUNT(*) FROM people WHERE": ("42601", None, ""),
         "SELECT * FROM people": ("0A000", None, "COUNT(*)"),
         "SELECT age FROM people LIMIT 5": ("0A000", None, "GROUP BY age"),
-        "SELECT COUNT(DISTINCT region) FROM people": ("0A000", "14", "COUNT(*)"),
+        "SELECT SUM(DISTINCT age) FROM people": ("0A000", "21", "COUNT(*)"),
         "SELECT COUNT(*) FROM people, pg_class": ("0A000", None, ""),
         "SELECT COUNT(*) FROM people JOIN people AS other ON people.age = other.age": ("0A000", None, ""),
         "SELECT COUNT(*) FROM people WHERE age > 'old'": ("22P02", None, ""),
@@ -390,3 +390,41 @@ def test_adbc_copies_binary_columns(server: Served) -> None:
         cursor.execute("SELECT sex, COUNT(*) AS n FROM people WHERE age > $1 GROUP BY sex", (23,))
         assert len(cursor.fetchall()) == 4
         assert link.adbc_get_table_schema("people").names[:2] == ["age", "sex"]
+
+
+def test_the_outermost_values_are_measured_as_quantiles_and_called_so(server: Served) -> None:
+    heard: list[str] = []
+    with connect(server, autocommit=True) as link:
+        link.add_notice_handler(lambda told: heard.append(told.message_primary or ""))
+        link.execute("SELECT QUANTILE_CONT(age, 0.05) AS a, QUANTILE_CONT(age, 0.95) AS b FROM people WITH ERROR 4")
+        heard.clear()
+        cursor = link.execute("SELECT MIN(age) AS youngest, MAX(age) FROM people WITH ERROR 4")
+        [(low, high)] = cursor.fetchall()
+        assert [column.name for column in cursor.description or ()] == ["youngest", "max"]
+    assert 20 <= low <= high <= 29
+    assert "cost free" in heard[0]  # the same question as the one before
+    assert heard[1:] == [
+        "MIN(age) is measured as QUANTILE_CONT(age, 0.05): the outermost value is a single person's",
+        "MAX(age) is measured as QUANTILE_CONT(age, 0.95): the outermost value is a single person's",
+    ]
+
+
+def test_sqlalchemy_reflects_over_asyncpg(server: Served) -> None:
+    """It takes the types of the catalog as they are sent: "char" as bytes, names as names."""
+
+    import sqlalchemy
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    async def look() -> tuple[list[str], list[str]]:
+        place = f"ana:{server.token}@{server.host}:{server.port}/demo"
+        engine = create_async_engine(f"postgresql+asyncpg://{place}")
+        async with engine.connect() as link:
+            tables = await link.run_sync(lambda bound: sqlalchemy.inspect(bound).get_table_names())
+            columns = await link.run_sync(lambda bound: sqlalchemy.inspect(bound).get_columns("people"))
+        await engine.dispose()
+        assert not any("computed" in column or "identity" in column for column in columns)
+        return tables, [column["name"] for column in columns]
+
+    tables, columns = asyncio.run(look())
+    assert tables == ["people"]
+    assert {"age", "sex", "region", "joined"} <= set(columns)

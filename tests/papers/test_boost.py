@@ -132,6 +132,7 @@ def most(trials: int, chance: float) -> int:
     return count
 
 
+@pytest.mark.heavy
 def test_accuracy_of_tested_answers() -> None:
     """Theorem A.3, with beta split: a cut that is 20 % too high is noticed."""
     tested = replace(TIGHT, learning=Learning(schedule=ConstantRate(value=0.1), heuristic=Always()))
@@ -175,6 +176,7 @@ def updates_until_settled(
 SETTINGS = [(0.1, 0.5, 0.1 / 8), (0.1, 0.25, 0.01), (0.2, 0.5, 0.05)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("alpha", "tau", "rate"), SETTINGS)
 @pytest.mark.parametrize("seed", range(2))
 def test_theorem_a_4_bounds_the_updates(alpha: float, tau: float, rate: float, seed: int) -> None:
@@ -324,6 +326,7 @@ def test_theorem_a_7_as_printed_fails_for_windows_of_one_partition() -> None:
     assert tree.weighted <= bound  # put right
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shift", [1.0, 1.2])
 def test_theorem_a_6_accuracy_of_an_aggregate(shift: float) -> None:
     """A window of four nodes, two of them tested together and two bought, each pair with beta/2.

@@ -46,6 +46,7 @@ def test_the_printed_constants_cost_several_times_the_published_ones(zipf: int) 
     assert 3 < printed / published < 6
 
 
+@pytest.mark.heavy
 def test_boost_costs_a_small_part_of_the_exact_cache() -> None:
     boost, cached = (alone(name, 0, 0) for name in ("boost", "exact-cache"))
     assert boost.epsilon[-1] < 0.1 * cached.epsilon[-1]

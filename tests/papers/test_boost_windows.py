@@ -102,6 +102,7 @@ def test_theorem_a_6_end_to_end(whole: bool) -> None:
     assert failures(whole=whole, error=error, beta=beta, shift=1.2, trials=trials) > bound
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("parts", [1, 2, 5, 9])
 @pytest.mark.parametrize("beta", [0.05, 1e-3])
 def test_calibrate_budget_laplace_without_a_simulation(parts: int, beta: float) -> None:

@@ -281,6 +281,7 @@ def test_no_two_nodes_of_a_tree_cross() -> None:
 # -- what the contract does not cover --------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_an_adaptive_analyst_is_not_covered() -> None:
     """74 equal leaves are measured; asking for the largest again, free, misses its goal of 5 % in about 84 % of runs.
 

@@ -283,6 +283,7 @@ def random_boxes(sizes: tuple[int, ...], seed: int) -> np.ndarray:
     return workloads.ranges_between(lows, lows + np.stack(lengths, axis=1), sizes)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("size", "most"), [(256, 1.99), (512, 2.14)])
 def test_pure_ranges_over_the_gaussian_bound(size: int, most: float) -> None:
     """The L1 sensitivity times the root of the trace, over the singular value bound, which knows L2 only."""
@@ -306,7 +307,7 @@ DEVIATIONS = 6.5
 """A normal mean is that far off with probability 1e-10; 1000 sums of squares, still a little skewed, below 1e-6."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("name", THROUGH_THE_KERNEL)
 def test_proposition_4_through_the_kernel(name: str, mode: Mode) -> None:

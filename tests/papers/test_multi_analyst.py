@@ -277,6 +277,7 @@ def simulated(quotas: list[int], weights: list[float], runs: int, seed: int) -> 
     return float(np.mean(turns)), float(np.std(turns) / math.sqrt(runs))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("quotas", "weights"), [([100] * 10, [1.0] * 10), ([3, 10, 1], [0.2, 0.5, 0.3]), ([5, 0, 2], [1.0, 3.0, 2.0])]
 )

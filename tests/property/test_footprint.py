@@ -54,6 +54,7 @@ def test_pairs_are_what_a_replaced_row_does(linear_map: LinearMap, table: Table,
         assert sum(pair_at(found, from_cell, cell) for found in linear_map.norms(power)) == real
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["PAIR_NUMBERS", "PAIR_WORK"])
 def test_pairs_that_are_too_much_work_are_never_too_low(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(norm, name, 0)

@@ -171,15 +171,12 @@ def test_without_a_directory_a_vanished_secret_would_go_unnoticed(
     files = {**sample.closed, "ledger.sqlite": bytes(body)}
     with pytest.raises(LedgerError, match="damaged"):
         sample.read(files, verify=False)
-    real = Database.run
 
-    def unlisted(self: Database, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        if sql.startswith("SELECT 1 FROM directory"):
-            table, name = parameters[0].split(" ", 1)
-            sql, parameters = f"SELECT 1 FROM {table} WHERE name = ?", (name,)
-        return real(self, sql, parameters)
+    def unlisted(self: Database, table: str, name: str) -> bytes | None:
+        rows = self.run(f"SELECT body, seal FROM {table} WHERE name = ?", (name,))
+        return self._unseal(table, name, *rows[0]) if rows else None
 
-    monkeypatch.setattr(Database, "run", unlisted)
+    monkeypatch.setattr(Database, "read", unlisted)
     assert sample.read(files, verify=False)["secrets"] != sample.expected["secrets"]
 
 

@@ -77,7 +77,7 @@ def test_every_partition_is_exact_where_everything_fits(kind: Callable[[Domain],
     assert profile.spent_by_partition() == exact(history, power, kind is replaced)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("finest", [12, 5, 1])
 def test_every_partition_is_bounded_where_not(

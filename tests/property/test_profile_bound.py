@@ -108,7 +108,7 @@ def between(history: list[Asked], new_profile: Callable[[], Profile], exact: Cal
     return True
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("finest", FINEST)
 def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "FINEST", finest)
@@ -136,6 +136,7 @@ def test_replace_one_lies_between(pair_cells: int, monkeypatch: pytest.MonkeyPat
     check()
 
 
+@pytest.mark.heavy
 def test_replace_one_lies_between_where_pairs_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replace_one, "KEPT_PAIRS", 40)
 
@@ -239,7 +240,7 @@ def test_disjoint_questions_cost_the_dearer_in_any_order(
 class OneMarginal(AddRemove):
     """Wrong: looks at one column and leaves out what was asked without it."""
 
-    def _bound(self, onto: Columns, placed: dict[Columns, Numbers]) -> int:
+    def _largest(self, onto: Columns, placed: dict[Columns, Numbers], rises: object) -> int:
         heard = {columns: loss for columns, loss in {**self.losses, **placed}.items() if "a" in columns}
         target = self._grid(("a",))
         shape = np.zeros(target.shape, np.int64)

@@ -66,6 +66,7 @@ def questions(draw: st.DrawFn) -> str:
     )
 
 
+@pytest.mark.heavy
 @settings(
     max_examples=6,
     deadline=None,

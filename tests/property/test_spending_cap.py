@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import from_units
+from bursar.core.budget import Budget
 from bursar.goal import Horizon
 from bursar.planner.investing import CAP, FIRST_CAP, FIRST_QUESTIONS
 from bursar.session import Bursar
@@ -44,6 +45,7 @@ def small(horizon: str) -> Bursar:
     return stage(settings, lambda key: EmptySource(settings.domain))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_spent_stays_below_the_cap(seed: int) -> None:
     seen = ratios(small("some"), questions(seed, 24))
@@ -63,6 +65,7 @@ def test_one_off_questions_buy_nothing_for_later_ones() -> None:
     assert "tree" not in {line.proposer for line in db.log() if line.charge}
 
 
+@pytest.mark.heavy
 def test_where_many_are_expected_they_cost_less_in_the_end() -> None:
     asked = questions(4, 60)
     ends = {}
@@ -72,6 +75,18 @@ def test_where_many_are_expected_they_cost_less_in_the_end() -> None:
         ends[horizon] = from_units(db.kernel.spent())
     assert ends["some"] < ends["one-off"]
     assert ends["many"] < ends["one-off"]
+
+
+def test_the_first_question_about_its_columns_buys_no_strategy_for_all_of_them() -> None:
+    """One dear question about more columns pays enough rent by itself; the twin, without a cap, buys at once."""
+    bought = {}
+    for horizon in ("some", "many"):
+        settings = config(horizon=Horizon.of(horizon), budget=Budget.of(rho=10.0))
+        db = stage(settings, lambda key, domain=settings.domain: EmptySource(domain))  # type: ignore[misc]
+        db.query("SELECT region, AVG(age) AS x FROM people GROUP BY region", within=5)
+        bought[horizon] = db.query("SELECT MEDIAN(age) AS x FROM people", within=10).source
+    assert bought["some"] != "invest"
+    assert bought["many"] == "invest"
 
 
 def test_free_nodes_over_several_columns_do_not_make_the_next_questions_dear() -> None:

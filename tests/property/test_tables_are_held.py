@@ -135,6 +135,7 @@ def test_what_others_spend_between_the_steps_stops_no_table(
     assert db.kernel.held() == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_units_of_several_rows_and_cells_of_large_sets_are_held_too(
     method: str, monkeypatch: pytest.MonkeyPatch
@@ -193,6 +194,7 @@ def test_a_table_that_does_not_fit_beside_what_others_hold_is_refused_before_any
     assert db.synthesize(ways=2, spend=0.2).report.finished
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_that_goes_on_holds_only_what_is_left(method: str) -> None:
     db = owner(Budget.of(rho=0.5), Unit())

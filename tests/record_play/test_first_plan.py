@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from harness import clock
 
 PLAY = """
@@ -18,6 +20,7 @@ print(faults(played.pair, played.steps))
 """
 
 
+@pytest.mark.heavy
 def test_a_new_process_plays_the_first_run_like_the_second() -> None:
     """The libraries that plans need are loaded late, and some read the clock while they are loaded."""
     here = Path(clock.__file__).parents[1]

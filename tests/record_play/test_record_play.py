@@ -62,7 +62,7 @@ ALIKE = 6
 """Quick scenes of each of the many kinds that all come down to `measure`, where every fault that is planted below shows
 within five pairs. Faults that only one kind can show take up to eighteen: such a kind has `QUICK` of them."""
 
-OF_THEIR_OWN = {"tied", "versions", "refined", "growing", "tested", "chosen"}
+OF_THEIR_OWN = {"people", "per person", "tied", "versions", "refined", "growing", "tested", "chosen"}
 
 FEW, FEW_OF_THEIR_OWN = 2, 4
 """Scenes of a kind that `make test` plays. `make test-all` plays all others."""
@@ -282,7 +282,7 @@ class FromTheFirst(Blocks):
 
     def values(self, event: Refined, pending: Iterable[Record] = ()) -> Numbers:
         super().values(event, pending)
-        return self.measured[event.block][1][event.rows]
+        return self.records[event.block].values[event.rows]
 
 
 class RefinesTheFirst(Kernel):

@@ -20,11 +20,11 @@ from bursar.core.grant import Grant
 from bursar.core.kernel import Kernel
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Mask, Product, Steps
-from harness.cases import few
 from harness.cells import Numbers
 from harness.small import config, counts, engine
 from harness.sparse import Outcome, joint, laplace
 
+pytestmark = pytest.mark.heavy
 ALPHA = 1e-6
 SIZE = 1400
 SCOPE = Product((Mask(("sex",), (2,), Steps.total(2)),))
@@ -88,14 +88,13 @@ def test_tests_follow_their_law() -> None:
 
 @pytest.mark.parametrize(
     "twin",
-    few([Twin(test=0.5), Twin(threshold=0), Twin(test=0), Twin(threshold=2.0)]),
+    [Twin(test=0.5), Twin(threshold=0), Twin(test=0), Twin(threshold=2.0)],
     ids=["tests with half their noise", "no noise on the threshold", "no noise on the tests", "threshold noisier"],
 )
 def test_another_law_is_rejected(twin: Twin) -> None:
     assert fit(twin) < ALPHA
 
 
-@pytest.mark.heavy
 def test_instances_have_thresholds_of_their_own() -> None:
     """With one threshold for all, the noise of which is drawn once, outcomes would not vary as they should."""
 

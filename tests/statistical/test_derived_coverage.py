@@ -29,7 +29,11 @@ from harness.small import TableSource, config, engine
 
 TRIALS = 2_000
 FEW_TRIALS = 150
-"""Enough to reject bars of a tenth of their width; looking for exact ends takes some milliseconds each time."""
+"""Looking for exact ends takes some milliseconds each time. Bars of a tenth of their width cover at most a quarter of
+the time, and these many miss them with a probability below 10^-16."""
+TRIALS_OF_TWINS = {"quantile": TRIALS}
+"""A quantile is one of few values, which narrow bars cover 61 % of the time: FEW_TRIALS would often not see it, and
+these many miss it with a probability below 10^-40, or 10^-7 if it were 70 %."""
 BETA = 0.2
 ALPHA = 1e-6
 MANY = 50 * COUNTS
@@ -108,8 +112,8 @@ def enough(good: int, trials: int = TRIALS) -> bool:
 @pytest.mark.parametrize("louder", [1.0, 10.0], ids=["right", "bars too narrow"])
 @pytest.mark.parametrize("name", few(QUESTIONS, 3))
 def test_intervals_cover(name: str, louder: float) -> None:
-    sql, within = QUESTIONS[name]
-    assert enough(covered(sql, within, MANY, louder, trials=FEW_TRIALS), FEW_TRIALS) == (louder == 1.0)
+    (sql, within), trials = QUESTIONS[name], FEW_TRIALS if louder == 1.0 else TRIALS_OF_TWINS.get(name, FEW_TRIALS)
+    assert enough(covered(sql, within, MANY, louder, trials=trials), trials) == (louder == 1.0)
 
 
 @pytest.mark.sampled(3)
@@ -133,23 +137,26 @@ def test_errors_of_their_own_hold_together(louder: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "louder"),
+    "name",
     [
-        pytest.param("fraction", 1.5, marks=pytest.mark.heavy),
-        pytest.param("ratio of sums", 1.5, marks=pytest.mark.soak),
-        pytest.param("several", 2.0, marks=pytest.mark.soak),
-        pytest.param("variance", 2.0, marks=pytest.mark.soak),
-        pytest.param("deviation", 2.0, marks=pytest.mark.soak),
-        pytest.param("quantile between", 2.0, marks=pytest.mark.heavy),
+        pytest.param("fraction", marks=pytest.mark.heavy),
+        pytest.param("ratio of sums", marks=pytest.mark.soak),
+        pytest.param("several", marks=pytest.mark.soak),
+        pytest.param("variance", marks=pytest.mark.soak),
+        pytest.param("deviation", marks=pytest.mark.soak),
+        pytest.param("quantile between", marks=pytest.mark.heavy),
     ],
 )
-def test_they_miss_as_often_as_they_may(name: str, louder: float) -> None:
-    """By the joint law they use up most of what they may miss; more noise than they know of is found out."""
+def test_they_miss_as_often_as_they_may(name: str) -> None:
+    """By the joint law they use up most of what they may miss; twice the noise that they know of is found out.
+
+    With twice the noise they cover at most 65 % of the time, which is missed with a probability below 10^-8.
+    """
     (sql, within), trials = QUESTIONS[name], TRIALS // 2
     good = covered(sql, within, MANY, trials=trials)
     assert enough(good, trials)
     assert good <= binom.ppf(1 - ALPHA, trials, 1 - 0.5 * BETA)
-    assert not enough(covered(sql, within, MANY, louder, trials=trials), trials)
+    assert not enough(covered(sql, within, MANY, louder=2.0, trials=trials), trials)
 
 
 @pytest.mark.soak

@@ -11,16 +11,16 @@ from bursar.core.ledger import Purpose
 from bursar.core.queries import Mask, Product, Steps
 from bursar.estimation.sine_columns import SineColumn
 from bursar.strategies.ranges import RangeFamily, sine_strategy
-from harness.cases import few
 from harness.maps import domain_of
 from harness.plans import kernel_over
 from harness.small import TableSource
 
+pytestmark = pytest.mark.heavy
 ALPHA, TIMES, BETA, CELLS = 1e-6, 1000, 0.2, 700
 COUNTS = np.random.default_rng(0).integers(0, 50, CELLS)
 
 
-@pytest.fixture(scope="module", params=few(RangeFamily))
+@pytest.fixture(scope="module", params=list(RangeFamily))
 def distances(request: pytest.FixtureRequest) -> np.ndarray:
     """Errors over their half-widths, of a thousand measurements of one range."""
     strategy, domain = sine_strategy(request.param, "x", cells=CELLS, max_rows=10**6), domain_of(x=CELLS)

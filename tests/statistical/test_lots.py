@@ -18,6 +18,7 @@ from scipy import stats
 
 from bursar.analysts.scheduler import Randomized, Turns
 
+pytestmark = pytest.mark.heavy
 ALPHA = 1e-6
 LOTS = 50_000
 UNIFORM = {name: Fraction(1, 4) for name in "abcd"}
@@ -56,7 +57,6 @@ def independence(drawn: str) -> float:
     return float(stats.chi2_contingency(np.array([[pairs[i, j] for j in names] for i in names])).pvalue)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("weights", [UNIFORM, BY_SHARE], ids=["uniform", "by share"])
 def test_lots_fall_by_their_probabilities(weights: dict[str, Fraction]) -> None:
     drawn = lots(Randomized(weights=weights))
@@ -64,7 +64,6 @@ def test_lots_fall_by_their_probabilities(weights: dict[str, Fraction]) -> None:
     assert independence(drawn) > ALPHA
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("weights", [UNIFORM, BY_SHARE], ids=["uniform", "by share"])
 @pytest.mark.parametrize("factor", [Fraction(9, 10), Fraction(11, 10)])
 def test_other_probabilities_would_be_found(weights: dict[str, Fraction], factor: Fraction) -> None:
@@ -75,7 +74,6 @@ def test_lots_that_remember_would_be_found() -> None:
     assert independence(lots(Sticky(weights=UNIFORM))) < ALPHA
 
 
-@pytest.mark.heavy
 def test_lots_among_those_who_are_ready_keep_their_proportions() -> None:
     ready = {name: BY_SHARE[name] for name in "acd"}
     assert fit(lots(Randomized(weights=BY_SHARE), among="acd"), ready) > ALPHA

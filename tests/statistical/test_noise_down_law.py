@@ -103,6 +103,7 @@ def tail_fit(draws: Draws, scale: float) -> float:
     return float(stats.chisquare(np.bincount(np.searchsorted(edges, draws), minlength=42), draws.size * masses).pvalue)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scales", [(1000.0, 600.0), (2.0**30, 2.0**20 + 0.5), (1e12, 9e11, 5e10, 4.0e10)])
 def test_every_noise_of_a_chain_has_the_law_that_it_is_priced_by(scales: tuple[float, ...]) -> None:
     current = exact_sampler.laplace(scales[0], SIZE)

@@ -17,6 +17,7 @@ from bursar.core.domain import Domain, IntegerRange
 from bursar.estimation.simultaneous import Family
 from harness.small import config, engine
 
+pytestmark = pytest.mark.heavy
 ALPHA, BETA, TRUTH = 1e-6, 0.05, 660
 ADULT = Domain((IntegerRange(name="age", lower=17, upper=90, null=0),))
 FAMILY = Family(domain=ADULT, sets=(("age",),))
@@ -66,12 +67,10 @@ def test_bars_for_one_question_are_rejected(monkeypatch: pytest.MonkeyPatch) -> 
     assert not accepted(sum(largest_missed(FAMILY) for _ in range(RUNS)), RUNS)
 
 
-@pytest.mark.heavy
 def test_all_purchases_together() -> None:
     assert accepted(sum(any_missed(20) for _ in range(RUNS_OF_PURCHASES)), RUNS_OF_PURCHASES)
 
 
-@pytest.mark.heavy
 def test_purchases_that_do_not_share_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bursar.proposers.simultaneous.share", lambda number: 1.0)
     assert not accepted(sum(any_missed(20) for _ in range(RUNS_OF_PURCHASES)), RUNS_OF_PURCHASES)

@@ -47,10 +47,33 @@ def test_a_free_answer_is_planned_once_until_the_log_grows(toml: Path, monkeypat
         assert len(heard) == 3
         with bursar.open(toml) as elsewhere:  # another process
             elsewhere.query(BY_REGION, within=50)
-        later = db.query(BY_SEX, within=50)
-        assert len(heard) == 4
-        assert later.left < first.left
-        assert later == replace(first, left=later.left)
+            later = db.query(BY_SEX, within=50)
+            assert len(heard) == 3  # of other rows
+            assert later.left < first.left
+            assert later == replace(first, left=later.left) == elsewhere.query(BY_SEX, within=50)
+            finer = elsewhere.query(BY_SEX, within=20)
+            last = db.query(BY_SEX, within=50)
+            assert len(heard) == 4
+            assert last.values == finer.values != later.values
+
+
+def test_what_was_made_of_several_records_is_planned_again(toml: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is everything after a record that is no measurement."""
+    part = "SELECT COUNT(*) FROM people WHERE sex = 'F'"
+    with bursar.open(toml) as db:
+        heard = plannings(db, monkeypatch)
+        db.query(BY_SEX, within=50)
+        for _ in range(2):
+            assert db.query(part, within=80).source == "reconstruct"
+            assert db.query(BY_SEX, within=50).source == "exact"
+        assert heard == [BY_SEX, part, BY_SEX]
+        db.query(BY_REGION, within=50)
+        for text in (part, BY_SEX):
+            db.query(text, within=80 if text is part else 50)
+        assert heard[3:] == [BY_REGION, part]
+        db.owner.checkpoint()
+        db.query(BY_SEX, within=50)
+        assert heard[5:] == [BY_SEX]
 
 
 def test_what_is_looked_up_is_what_would_be_planned(toml: Path) -> None:

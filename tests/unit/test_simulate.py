@@ -151,6 +151,7 @@ def figures() -> dict[str, Figures]:
     return {one.policy: one for one in found}
 
 
+@pytest.mark.heavy
 def test_every_policy_has_its_figures(figures: dict[str, Figures]) -> None:
     assert list(figures) == ["one budget", "shared", "round-robin", "randomized", "independent", "seeded-cache"]
     for one in figures.values():
@@ -190,6 +191,7 @@ def test_shares_are_those_of_the_config_or_equal() -> None:
 # -- the picture --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_a_picture_is_drawn_also_of_what_is_infinite(tmp_path: Path, figures: dict[str, Figures]) -> None:
     pytest.importorskip("matplotlib")
     worst = Figures(policy="x", asked=1, answered=0, utility={}, ratio_error=math.inf, interference=1, steps=1)

@@ -119,6 +119,7 @@ def test_the_watch_sees_two_threads_outside(seen: list[set[int]]) -> None:
     assert seen == [{2}]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "sql",
     [

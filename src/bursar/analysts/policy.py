@@ -18,17 +18,21 @@ from bursar.core.accounting import Closed, Failed, Mode, Paid
 from bursar.core.domain import Domain
 from bursar.core.kernel import Kernel
 from bursar.core.ledger import Ledger, Record
+from bursar.core.queries import LinearMap
 from bursar.errors import ConfigError
 from bursar.goal import Horizon
-from bursar.papers.multi_analyst.seeded_cache import Phases, SeededCachePlanner
 from bursar.planner.choose import Preset
 from bursar.planner.explain import Explanation, explain
 from bursar.planner.offer import SyntheticRows, Views
 from bursar.planner.planner import Planner, Prices, Promised
 from bursar.planner.request import PlanningRequest
 from bursar.views.baseline import QuestionNotes
+from bursar.views.measurements import Measurements
 
 Records = Callable[[int], Sequence[Record]]
+Before = Callable[[LinearMap], Measurements | None]
+"""Knows everybody's measurements of a map without reading the log."""
+
 Table = Callable[[], SyntheticRows | None]
 """Looks for the synthetic table that is kept."""
 
@@ -48,6 +52,7 @@ class PlannerParts:
     promised: Promised | None = None
     notes: QuestionNotes | None = None
     horizon: Horizon = Horizon.SOME
+    before: Before | None = None
 
 
 class Policy(Protocol):
@@ -69,7 +74,7 @@ class Shared:
 
     def planner(self, parts: PlannerParts) -> Planner:
         """A planner that sees the whole log."""
-        return _planner(Planner, parts, parts.records)
+        return _planner(Planner, parts, parts.records, parts.before)
 
     def begin(self, kernel: Kernel) -> None:
         """Nothing is owed to anybody."""
@@ -114,6 +119,8 @@ class SeededCache:
                 'policy = "seeded-cache" cannot keep contract = "simultaneous": there the noise of a purchase depends '
                 'on how many others have bought before\ntry: policy = "independent", or contract = "per-query"'
             )
+        from bursar.papers.multi_analyst.seeded_cache import Phases, SeededCachePlanner
+
         return SeededCachePlanner(
             parts.domain,
             parts.mode,
@@ -133,7 +140,7 @@ class SeededCache:
         plant(kernel, self.seed)
 
 
-def _planner(kind: type[Planner], parts: PlannerParts, records: Records) -> Planner:
+def _planner(kind: type[Planner], parts: PlannerParts, records: Records, before: Before | None = None) -> Planner:
     return kind(
         parts.domain,
         parts.mode,
@@ -144,6 +151,7 @@ def _planner(kind: type[Planner], parts: PlannerParts, records: Records) -> Plan
         promised=parts.promised,
         notes=parts.notes,
         horizon=parts.horizon,
+        before=before,
     )
 
 

@@ -131,11 +131,11 @@ class TurnQueue:
         name: str = "",
         lease: float = LEASE_SECONDS,
         poll: float = POLL_SECONDS,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.tell: Callable[[str], None] = _silent
         self._ledger, self._rules, self._name = ledger, rules, name
-        self._lease, self._poll, self._clock = lease, poll, clock
+        self._lease, self._poll, self._clock = lease, poll, ledger.now if clock is None else clock
 
     @contextmanager
     def turn(self, asks: Asks) -> Iterator[None]:

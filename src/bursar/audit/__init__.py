@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar import presets
 from bursar.arrays import Reals
 from bursar.audit.bounds import POWER, detectable, loss_of, lower_bound
 from bursar.audit.neighbours import NeighbourTables, write_neighbours
@@ -27,7 +26,7 @@ from bursar.config import Config
 from bursar.core.accounting import Mode, from_units
 from bursar.core.budget import LARGEST_BUDGET, Budget
 from bursar.core.noise.system import Randomness, SystemRandomness
-from bursar.core.queries import Predicate
+from bursar.core.queries import Distinct, PerPerson, Predicate
 from bursar.core.source.duckdb import DuckDBSource
 from bursar.core.source.source import Source
 from bursar.planner.choose import Preset
@@ -108,7 +107,7 @@ def audit(
     trials: int = 1000,
     alpha: float = 1e-6,
     sessions: Sequence[Session] = SESSIONS,
-    preset: Preset = presets.default,
+    preset: Preset | None = None,
     randomness: Randomness | None = None,
     progress: Progress = lambda done, of: None,
 ) -> Audit:
@@ -196,7 +195,7 @@ class _Runner:
 
     config: Config
     randomness: Randomness
-    preset: Preset
+    preset: Preset | None
 
     def opened(self, source: Source) -> Bursar:
         """An engine in front of a made-up table of which nothing was asked yet."""
@@ -258,6 +257,12 @@ class _CachedSource:
 
     def count(self, predicate: Predicate) -> int:
         return self.inner.count(predicate)
+
+    def distinct(self, distinct: Distinct) -> NDArray[np.int64]:
+        return self.inner.distinct(distinct)
+
+    def per_person(self, people: PerPerson) -> NDArray[np.int64]:
+        return self.inner.per_person(people)
 
     def close(self) -> None:
         """Kept open on purpose."""

@@ -13,10 +13,12 @@ from bursar.cli.opened import (
     ANALYST,
     CONFIG,
     Analyst,
+    ChosenPreset,
     Data,
     Json,
     Server,
     Watch,
+    chosen,
     opened,
     progress,
     reached,
@@ -28,7 +30,7 @@ from bursar.cli.people import user
 from bursar.cli.serve import serve
 from bursar.cli.setup import check, confirm, init
 from bursar.cli.statement import statement
-from bursar.cli.synth import synth
+from bursar.cli.synth import drift, synth
 from bursar.errors import ConfigError, Unsupported
 from bursar.report import text as show
 
@@ -63,6 +65,17 @@ Within = Annotated[
 ]
 Confidence = Annotated[
     str | None, typer.Option(metavar="95%", help="How sure the error must be; 95% unless the config says otherwise.")
+]
+Relative = Annotated[
+    str | None,
+    typer.Option(metavar="5%", help="Instead of --within: the largest error as a percentage of each true count."),
+]
+Floor = Annotated[
+    float | None,
+    typer.Option(
+        metavar="200",
+        help="Beside --relative: counts below this are taken for it; unless named, an even share of all rows.",
+    ),
 ]
 Rmse = Annotated[float | None, typer.Option(metavar="20", help="Instead of --within: the root mean square error.")]
 Epsilon = Annotated[
@@ -145,8 +158,11 @@ def query(
     sql: Sql,
     data: Data = CONFIG,
     server: Server = None,
+    preset: ChosenPreset = None,
     within: Within = None,
     confidence: Confidence = None,
+    relative: Relative = None,
+    floor: Floor = None,
     rmse: Rmse = None,
     epsilon: Epsilon = None,
     rho: Rho = None,
@@ -177,10 +193,10 @@ def query(
     from bursar.planner.goals import Wanted
 
     goal = Wanted(
-        within=within, confidence=confidence, rmse=rmse, epsilon=epsilon, rho=rho, max_cost=max_cost,
-        horizon=expected(horizon), synthetic=synthetic,
+        within=within, confidence=confidence, relative=relative, floor=floor, rmse=rmse, epsilon=epsilon, rho=rho,
+        max_cost=max_cost, horizon=expected(horizon), synthetic=synthetic,
     )  # fmt: skip
-    with reached(server, data, analyst) as bursar, show.ticket(as_json=json):
+    with reached(server, data, analyst, preset) as bursar, show.ticket(as_json=json):
         with Watch(bursar).over(text), working("at work"):
             answer = bursar.run(text, goal, key=key, wait=not no_wait, ticket=ticket)
         show.answer(answer, as_json=json, bars=bars, out=out)
@@ -194,13 +210,24 @@ def batch(
     ],
     data: Data = CONFIG,
     server: Server = None,
+    preset: ChosenPreset = None,
     within: Within = None,
     confidence: Confidence = None,
+    relative: Relative = None,
+    floor: Floor = None,
     rmse: Rmse = None,
     epsilon: Epsilon = None,
     rho: Rho = None,
     max_cost: MaxCost = None,
     horizon: Expected = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="eigen",
+            help="For comparison: the strategy to measure, eigen, eigen-program-1, eigen-separated, eigen-principal, "
+            "wavelet or fourier; with a budget in rho.",
+        ),
+    ] = None,
     key: Key = None,
     no_wait: NoWait = False,
     ticket: Ticket = None,
@@ -217,15 +244,18 @@ def batch(
     from bursar.sql.tokens import questions_of
 
     questions = questions_of(read_file(file))
-    with reached(server, data, analyst) as bursar, show.ticket(as_json=json):
+    with reached(server, data, analyst, preset) as bursar, show.ticket(as_json=json):
         collected = bursar.batch(
             within=within,
             confidence=confidence,
+            relative=relative,
+            floor=floor,
             rmse=rmse,
             epsilon=epsilon,
             rho=rho,
             max_cost=max_cost,
             horizon=expected(horizon),
+            strategy=strategy,
             key=key,
             wait=not no_wait,
             ticket=ticket,
@@ -248,8 +278,11 @@ def explain(
     sql: Sql,
     data: Data = CONFIG,
     server: Server = None,
+    preset: ChosenPreset = None,
     within: Within = None,
     confidence: Confidence = None,
+    relative: Relative = None,
+    floor: Floor = None,
     rmse: Rmse = None,
     epsilon: Epsilon = None,
     rho: Rho = None,
@@ -260,11 +293,13 @@ def explain(
 ) -> None:
     """Show every way to answer a question, with its cost and its error. Free."""
     text = read(sql)
-    with reached(server, data, analyst) as bursar:
+    with reached(server, data, analyst, preset) as bursar:
         explanation = bursar.explain(
             text,
             within=within,
             confidence=confidence,
+            relative=relative,
+            floor=floor,
             rmse=rmse,
             epsilon=epsilon,
             rho=rho,
@@ -278,6 +313,7 @@ def explain(
 def shell(
     data: Data = CONFIG,
     server: Server = None,
+    preset: ChosenPreset = None,
     within: Within = None,
     confidence: Confidence = None,
     history: Annotated[
@@ -296,7 +332,7 @@ def shell(
     from bursar.planner.goals import Wanted
 
     history_file = default_history() if history is None else None if history == "-" else Path(history)
-    with reached(server, data, analyst) as bursar:
+    with reached(server, data, analyst, preset) as bursar:
         run(bursar, wanted=Wanted(within=within, confidence=confidence), history=history_file)
 
 
@@ -304,6 +340,7 @@ def shell(
 def budget(
     data: Data = CONFIG,
     server: Server = None,
+    preset: ChosenPreset = None,
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw a picture, a PNG file.")] = None,
     saved: Annotated[
         bool, typer.Option("--saved", help="Also compare with what plain noise would have spent on the same questions.")
@@ -316,7 +353,7 @@ def budget(
     An analyst sees the whole, the own share and the own questions; the data owner sees everybody's.
     """
     show.check(png, (".png",))
-    with reached(server, data, analyst) as bursar:
+    with reached(server, data, analyst, preset) as bursar:
         spending = bursar.spending(saved=saved)
         show.budget(bursar.budget(), spending, as_json=json, png=png)
 
@@ -365,7 +402,41 @@ def let_go(
         show.queue(bursar.let_go(away=away), as_json=json)
 
 
+export = typer.Typer(no_args_is_help=True, help="Take away what was paid for. Free.")
+
+
+@export.command()
+def measurements(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder to write measurements.parquet and measurements.json into.")
+    ] = Path("measurements"),
+    data: Data = CONFIG,
+    preset: ChosenPreset = None,
+    analyst: Reader = "owner",
+    json: Json = False,
+) -> None:
+    """Write the noisy numbers of the log, with what was measured and its noise, for models of your own.
+
+    An analyst gets those that the own questions have paid for, the data owner all.
+    """
+    from bursar.report.noisy_rows import check_export
+
+    if not json:
+        check_export()
+    with opened(data, analyst, preset=preset) as bursar:
+        found = bursar.measurements()
+        if json:
+            show.result(found, as_json=True)
+        else:
+            numbers = sum(len(block.values) for block in found.blocks)
+            print(f"{numbers} numbers of {len(found)} measurements")
+            for file in found.write(out):
+                print(f"written to {file}")
+
+
+app.add_typer(export, name="export")
 app.command()(synth)
+app.command()(drift)
 app.command()(serve)
 app.command()(statement)
 app.command()(init)
@@ -375,14 +446,25 @@ app.add_typer(user, name="user")
 
 
 @app.command()
-def create(data: Data = CONFIG) -> None:
+def create(data: Data = CONFIG, preset: ChosenPreset = None) -> None:
     """For the data owner, once: open the ledger of a config. A new ledger is a new budget."""
     import bursar
 
-    with bursar.create(data) as created:
+    with bursar.create(data, preset=preset) as created:
         status = created.budget()
-        print(f"created {created.config.ledger_path}")
+        settings = created.config.ledger
+        print(f"created {created.config.ledger_path if settings.url is None else f'the schema {settings.schema}'}")
         print(f"budget  {status.description}, all of it left")
+        if status.charging:
+            print(f"charge  {status.charging}")
+
+
+@app.command()
+def presets(json: Json = False) -> None:
+    """List the published systems that can answer in Bursar's place, with what each does and its paper."""
+    from bursar.presets import LISTED
+
+    show.presets({name: (entry.line, entry.paper) for name, entry in LISTED.items()}, as_json=json)
 
 
 @app.command()
@@ -396,6 +478,10 @@ def version(
             "the new data does not add up. Has no effect where a person is a column's value: new rows may replace old.",
         ),
     ] = False,
+    table: Annotated[
+        str | None,
+        typer.Option(help="Of several private tables, the one that has changed; all of them where none is named."),
+    ] = None,
 ) -> None:
     """For the data owner: declare that the data have changed.
 
@@ -403,7 +489,23 @@ def version(
     old answers are not used for the new data.
     """
     with opened(data) as bursar:
-        print(f"the data are now version {bursar.owner.declare_version(same_rows=same_rows)}")
+        print(f"the data are now version {bursar.owner.declare_version(same_rows=same_rows, table=table)}")
+
+
+@app.command()
+def add_table(
+    table: Annotated[str, typer.Argument(help="Its name: [tables.NAME] in the config, with max_contributions.")],
+    data: Data = CONFIG,
+) -> None:
+    """For the data owner: let one more private table be asked about, for the same budget.
+
+    Add it to the config first. Its columns and its bound are then fixed for the life of the ledger, like those of the
+    first table.
+    """
+    from bursar.session import add_table
+
+    with add_table(table, data) as bursar:
+        print(f"added {table}; the budget is the same for all tables: {', '.join(bursar.tables)}")
 
 
 @app.command()
@@ -470,7 +572,7 @@ def shares(data: Data = CONFIG, json: Json = False) -> None:
     """
     from bursar.session import share
 
-    with share(data) as bursar:
+    with share(data, preset=chosen(None)) as bursar:
         show.budget_status(bursar.budget(), as_json=json)
 
 
@@ -479,6 +581,38 @@ def verify(data: Data = CONFIG, expect: Expect = None, json: Json = False) -> No
     """Check the ledger from its first record to its last."""
     with opened(data, expect=expect) as bursar:
         show.health(bursar.owner.verify(), as_json=json)
+
+
+@app.command()
+def checkpoint(data: Data = CONFIG) -> None:
+    """Save what the ledger adds up to, so that opening it does not begin at its first record.
+
+    This happens by itself every 250 records. A checkpoint costs nothing and changes no answer; one that is lost or
+    damaged is not used.
+    """
+    with opened(data) as bursar:
+        print(f"checkpoint at record {bursar.owner.checkpoint()}")
+
+
+@app.command()
+def move_ledger(
+    to: Annotated[str, typer.Argument(metavar="TO", help="The URL of a PostgreSQL database, or: file")],
+    schema: Annotated[str, typer.Option(metavar="NAME", help="The schema to make there.")] = "bursar",
+    data: Data = CONFIG,
+    json: Json = False,
+) -> None:
+    """For the data owner: move the ledger between its file and a PostgreSQL database, and check it on both sides.
+
+    Nobody can ask meanwhile. What is left behind refuses to be used.
+    """
+    from bursar.config import load
+    from bursar.config.ledger import settings_of
+    from bursar.ledgers import move_ledger as move
+
+    target = settings_of(to, schema)
+    show.health(move(load(data), target), as_json=json)
+    if not json:
+        print(f"now change {data}: {target.lines()}")
 
 
 @app.command()

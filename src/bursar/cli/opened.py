@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
 MOST_STDIN = 2**20
 
 
-def opened(data: Path, analyst: str = "owner", expect: str | None = None) -> Bursar:
+def opened(data: Path, analyst: str = "owner", expect: str | None = None, *, preset: str | None = None) -> Bursar:
     """The data set of a config; its ledger must be there."""
     import bursar
     from bursar.config import load
 
-    ledger = load(data).ledger_path
+    config = load(data)
+    ledger = config.ledger_path
     try:
-        exists = ledger.exists()
+        exists = config.ledger.url is not None or ledger.exists()
     except OSError as fault:
         raise LedgerError(f"the ledger {ledger} cannot be opened: {fault.strerror}") from None
     if not exists:
@@ -37,15 +39,22 @@ def opened(data: Path, analyst: str = "owner", expect: str | None = None) -> Bur
             f"{data} has no ledger yet, so there is no budget to spend\n"
             f"try: if you own the data, bursar create -d {data}; otherwise ask their owner for the place of the ledger"
         )
-    session = bursar.open(data, analyst=analyst, expect=None if expect is None else _head(expect))
+    head = None if expect is None else _head(expect)
+    session = bursar.open(data, analyst=analyst, expect=head, preset=chosen(preset))
     session.engine.queue.tell = show.waiting
+    show.warnings(session.ledger.warnings)
     return session
 
 
-def reached(server: str | None, data: Path, analyst: str) -> Bursar | Remote:
+def chosen(preset: str | None) -> str | None:
+    """The preset of the command line, or that of the environment, which commands without the option know too."""
+    return preset or os.environ.get(PRESET) or None
+
+
+def reached(server: str | None, data: Path, analyst: str, preset: str | None = None) -> Bursar | Remote:
     """The data set of a server, where one is named; else that of a config."""
     if server is None:
-        return opened(data, analyst)
+        return opened(data, analyst, preset=preset)
     import bursar
 
     remote = bursar.connect(server)
@@ -82,6 +91,18 @@ CONFIG = Path("bursar.toml")
 ANALYST = "BURSAR_ANALYST"
 """Names who asks where --as does not."""
 
+PRESET = "BURSAR_PRESET"
+
+ChosenPreset = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        envvar=PRESET,
+        help="The published system that answers, where the config does not name it; a ledger has one for life. bursar "
+        "presets lists them.",
+    ),
+]
 Data = Annotated[
     Path,
     typer.Option(
@@ -166,12 +187,11 @@ class Watch:
 
         What a server has begun it ends, so there is nothing to ask there yet.
         """
-        from bursar.remote import Remote
+        from bursar.session import Bursar
 
-        here = None if isinstance(self._bursar, Remote) else self._bursar
+        here = self._bursar if isinstance(self._bursar, Bursar) else None
         if here is not None:
-            records = here.ledger.records(self._position)
-            self._position = records[-1].position if records else self._position
+            self._position = here.kernel.position()
         try:
             yield
         except KeyboardInterrupt:

@@ -12,7 +12,7 @@ import typer
 from bursar.cli.opened import CONFIG, Data, Json
 
 if TYPE_CHECKING:
-    from bursar.service.people import People
+    from bursar.service.people import People, Role
 
 user = typer.Typer(
     no_args_is_help=True,
@@ -31,6 +31,15 @@ def _people(data: Path) -> People:
     return people_of(load(config_at(data)))
 
 
+def _role(role: str) -> Role:
+    from bursar.errors import AnalystError
+    from bursar.service.people import Role
+
+    if role not in set(Role):
+        raise AnalystError(f'a person is an "analyst" or an "owner", not "{role}"')
+    return Role(role)
+
+
 @user.command()
 def add(
     name: Name,
@@ -41,13 +50,8 @@ def add(
     days: Days = 90,
 ) -> None:
     """Let somebody in, and print a token for them."""
-    from bursar.errors import AnalystError
-    from bursar.service.people import Role
-
-    if role not in set(Role):
-        raise AnalystError(f'a person is an "analyst" or an "owner", not "{role}"')
     people = _people(data)
-    people.add(name, Role(role))
+    people.add(name, _role(role))
     _show(people.make_token(name, days=days), days)
 
 
@@ -57,16 +61,37 @@ def token(name: Name, data: Data = CONFIG, days: Days = 90) -> None:
     _show(_people(data).make_token(name, days=days), days)
 
 
+@user.command()
+def login(
+    name: Name,
+    account: Annotated[str, typer.Argument(help="What the provider calls them, such as ana@example.org.")],
+    data: Data = CONFIG,
+    role: Annotated[
+        str, typer.Option(metavar="analyst|owner", help="For somebody who was not let in yet.")
+    ] = "analyst",
+) -> None:
+    """Let somebody in who logs in elsewhere: an account at the provider of `bursar serve --openid`.
+
+    It is taken back as tokens are: bursar user revoke NAME.
+    """
+    people = _people(data)
+    if people.person(name) is None:
+        people.add(name, _role(role))
+    people.tie(name, account)
+    print(f"{account} logs in as {name}")
+
+
 @user.command("list")
 def everybody(data: Data = CONFIG, as_json: Json = False) -> None:
     """Everybody who was let in, with the ids of their tokens; the tokens themselves are kept nowhere."""
     people = _people(data)
-    tokens = people.tokens()
+    tokens, accounts = people.tokens(), people.accounts()
     if as_json:
         rows = [
             {
                 "name": person.name,
                 "role": person.role.value,
+                "accounts": accounts.get(person.name, []),
                 "tokens": [{"id": t.id, "expires": _day(t.expires)} for t in tokens if t.name == person.name],
             }
             for person in people.everybody()
@@ -75,6 +100,8 @@ def everybody(data: Data = CONFIG, as_json: Json = False) -> None:
         return
     for person in people.everybody():
         print(f"{person.name}, {person.role.value}")
+        for account in accounts.get(person.name, []):
+            print(f"  logs in as {account}")
         for t in tokens:
             if t.name == person.name:
                 print(f"  token {t.id}, good until {_day(t.expires)}")
@@ -87,9 +114,14 @@ def revoke(
     whose: Annotated[str, typer.Argument(metavar="NAME|ID", help="A person, for all their tokens, or a token's id.")],
     data: Data = CONFIG,
 ) -> None:
-    """Take back tokens: a server that runs refuses them from its next request on."""
-    gone = _people(data).revoke(whose)
-    print(f"{gone} token{'' if gone == 1 else 's'} taken back")
+    """Take back tokens, and by name also accounts elsewhere: a running server refuses them from its next request on."""
+    people = _people(data)
+    tied = len(people.accounts().get(whose, []))
+    tokens = people.revoke(whose) - tied
+    print(
+        f"{tokens} token{'' if tokens == 1 else 's'} taken back"
+        + (f", {tied} account{'s' * (tied > 1)} untied" * (tied > 0))
+    )
 
 
 @user.command()

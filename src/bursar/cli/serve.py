@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bursar.cli.opened import CONFIG
+
+if TYPE_CHECKING:
+    from bursar.service.openid import OpenIdSettings
 
 DEMO = Path("bursar-demo")
 DEMO_ROWS = 50_000
@@ -56,6 +59,10 @@ def serve(
         Path | None,
         typer.Option(metavar="FOLDER", help="Owners may set up new data sets here, on the page; not unless named."),
     ] = None,
+    openid: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A provider whose log-ins are believed: issuer, client_id ... in TOML."),
+    ] = None,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where a line for each request goes; else standard error.")
     ] = None,
@@ -91,6 +98,7 @@ def serve(
         workers=workers,
         log=log,
         room=setup,
+        openid=None if openid is None else _openid(openid),
         settings=LimitSettings(requests=requests, concurrent=concurrent, failures=failures),
     )
 
@@ -105,6 +113,17 @@ def serve(
             print(f"your token, for today: {token}", flush=True)
 
     run(plan, ready)
+
+
+def _openid(path: Path) -> OpenIdSettings:
+    from bursar.errors import Unsupported
+
+    try:
+        from bursar.service.openid import OpenIdSettings
+    except ModuleNotFoundError as missing:
+        told = f"OpenID Connect needs {missing.name}\ntry: pip install '.[serve,openid]' in a checkout of Bursar"
+        raise Unsupported(told) from None
+    return OpenIdSettings.load(path)
 
 
 def _demo() -> tuple[Path, str]:

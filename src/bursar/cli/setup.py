@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def init(
     file: Annotated[
         str | None,
-        typer.Argument(help="A CSV, Parquet or DuckDB file.", show_default=False),
+        typer.Argument(
+            help="A CSV, Parquet or DuckDB file, or postgresql://user@host/database/table.", show_default=False
+        ),
     ] = None,
     data: Data = CONFIG,
     table: Annotated[
@@ -53,7 +55,7 @@ def init(
 
     with working(f"reading {file or source}") as told:
         drafted = draft(file, data, table=table, source=source, unit=unit, epsilon=epsilon, copy=copy, told=told)
-    _tell(drafted, data, looked=file is not None)
+    _tell(drafted, data, looked=file is not None and drafted.config.url is None)
 
 
 def check(data: Data = CONFIG, json: Json = False) -> None:
@@ -65,8 +67,8 @@ def check(data: Data = CONFIG, json: Json = False) -> None:
     from bursar.curate.check import check as checked
 
     config = load_draft(data)
-    with working(f"looking at {config.location.name}"):
-        report = checked(config, data=config.location if config.location.is_file() else None)
+    with working(f"looking at {config.source_name}"):
+        report = checked(config, data=_file(config))
     show.result(report, as_json=json)
 
 
@@ -135,16 +137,22 @@ def confirm(
     _left(load_draft(data), data)
 
 
+def _file(config: Config) -> Path | None:
+    """The file whose rows can be looked at, if there is one."""
+    return config.location if config.location is not None and config.location.is_file() else None
+
+
 def _effect(config: Config, places: Sequence[Place]) -> dict[str, str]:
     """What these declarations change, in words; nothing where the rows cannot be looked at."""
     from bursar.curate.changes import changes
 
     names = [str(place[-1]) for place in places if place[0] == "columns"]
-    if not names or not config.location.is_file():
+    file = _file(config)
+    if not names or file is None:
         return {}
     try:
-        with working(f"looking at {config.location.name}"):
-            return {change.name: change.text for change in changes(config, config.location, names) if change.text}
+        with working(f"looking at {file.name}"):
+            return {change.name: change.text for change in changes(config, file, names) if change.text}
     except SourceError as error:
         print(f"\nwhat the columns change cannot be counted: {error}")
         return {}

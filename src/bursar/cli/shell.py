@@ -20,6 +20,7 @@ from bursar.planner.goals import Wanted, goal_of
 from bursar.remote import Remote
 from bursar.report import text as show
 from bursar.sql import parse
+from bursar.sql.parameters import resolve_day
 from bursar.sql.tokens import needs_quotes, questions_of
 
 if TYPE_CHECKING:
@@ -103,13 +104,15 @@ class Shell:
     def _goal_for(self, question: str) -> Wanted:
         """The goal of the session, for questions that name none."""
         try:
-            return Wanted() if parse(question).goal is not None else self._wanted
+            return Wanted() if parse(resolve_day(question).text).goal is not None else self._wanted
         except QueryError:
             return Wanted()  # asking will refuse it, and then knows the columns
 
     def _explain(self, question: str) -> None:
         with working("at work"):
-            explanation = self._bursar.explain(question, **asdict(self._goal_for(question)))
+            goal = asdict(self._goal_for(question))
+            del goal["strategy"]  # of batches
+            explanation = self._bursar.explain(question, **goal)
         print(explanation)
 
     def _budget(self, _: str) -> None:
@@ -217,7 +220,8 @@ def _recall(readline: ModuleType, history: Path | None) -> None:
 
 KEYWORDS = (
     *("SELECT", "COUNT(*)", "FROM", "WHERE", "GROUP BY", "AND", "OR", "NOT", "IN", "BETWEEN", "IS NULL", "AS"),
-    *("AVG(", "SUM(", "MEDIAN(", "STDDEV(", "FILTER (WHERE", "EXPLAIN", "WITH ERROR", "WITH RMSE", "CONFIDENCE"),
+    *("AVG(", "SUM(", "MEDIAN(", "STDDEV(", "FILTER (WHERE", "EXPLAIN", "WITH ERROR", "WITH RELATIVE ERROR", "FLOOR"),
+    *("WITH RMSE", "CONFIDENCE"),
 )
 COMMANDS = (r"\budget", r"\d", r"\explain", r"\goal", r"\help", r"\out", r"\q")
 

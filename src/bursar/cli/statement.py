@@ -15,6 +15,9 @@ def statement(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write one HTML file, to print or to hand on.")
     ] = None,
+    questions: Annotated[
+        bool, typer.Option("--questions", help="Also every purchase: when, who, what was asked, and its cost.")
+    ] = False,
 ) -> None:
     """For the data owner: one page that says what is promised, who may ask, what was spent, and how to check it."""
     from bursar.errors import Unsupported
@@ -23,7 +26,7 @@ def statement(
     from bursar.service.statement import statement_of
 
     with opened(data) as bursar:
-        told = statement_of(bursar, people_of(bursar.config))
+        told = statement_of(bursar, people_of(bursar.config), questions=questions)
     if out is None:
         print(told)
         return

@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bursar.cli.opened import CONFIG, Analyst, Data, Json, Server, Watch, progress, reached, read_file, working
+from bursar.cli.opened import (
+    CONFIG,
+    Analyst,
+    ChosenPreset,
+    Data,
+    Json,
+    Server,
+    Watch,
+    opened,
+    progress,
+    reached,
+    read_file,
+    working,
+)
 from bursar.report import text as show
 
 if TYPE_CHECKING:
@@ -21,6 +34,7 @@ def synth(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the rows go: a .csv or .parquet file.")],
     data: Data = CONFIG,
     server: Server = None,
+    preset: ChosenPreset = None,
     rows: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="How many rows; as many as the data have unless named.")
     ] = None,
@@ -48,6 +62,23 @@ def synth(
     method: Annotated[
         str, typer.Option(metavar="auto|marginals|rap|both", help="How; auto takes the least error to expect.")
     ] = "auto",
+    rounds: Annotated[
+        int | None, typer.Option(metavar="T", min=1, help="With --method rap: how many rounds; beside --picks.")
+    ] = None,
+    picks: Annotated[
+        int | None, typer.Option(metavar="K", min=1, help="With --method rap: how many counts each round picks.")
+    ] = None,
+    relaxed: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="With --method rap: how many relaxed rows; else 1000."),
+    ] = None,
+    agree: Annotated[
+        int | None,
+        typer.Option(metavar="R", min=1, help="With --method rap: rows that agree in at least R columns of a set."),
+    ] = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="With --method rap: try several rounds and picks; each trial is paid.")
+    ] = False,
     time: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0, help="Stop after so long, with what there is then.")
     ] = None,
@@ -86,7 +117,7 @@ def synth(
         from bursar.sql.tokens import questions_of
 
         questions = questions_of(read_file(workload))
-    with reached(server, data, analyst) as bursar, show.ticket(as_json=json):
+    with reached(server, data, analyst, preset) as bursar, show.ticket(as_json=json):
         with working("planning"):
             prepared = bursar.prepare_synthesis(
                 rows=rows,
@@ -97,6 +128,11 @@ def synth(
                 augment=augment,
                 spend=spend,
                 method=method,
+                rounds=rounds,
+                picks=picks,
+                relaxed=relaxed,
+                agree=agree,
+                search=search,
                 wait=not no_wait,
                 ticket=ticket,
             )
@@ -121,6 +157,47 @@ def synth(
     else:
         print(table.report.summary())
         print(f"written to {out}" + ("" if report is None else f", the report to {report}"), file=sys.stderr)
+
+
+def drift(
+    spend: Annotated[float, typer.Option(metavar="0.1", help="What may be spent, in the unit of the budget.")],
+    data: Data = CONFIG,
+    preset: ChosenPreset = None,
+    ways: Annotated[
+        int | None,
+        typer.Option(metavar="2|3", help="What the table was made for: all sets of so many columns; else 2."),
+    ] = None,
+    marginals: Annotated[
+        str | None, typer.Option(metavar='"age,sex; age,region"', help="Instead: these sets of columns.")
+    ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Instead: what these SELECTs ask for, with semicolons between them."),
+    ] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Instead: what was asked before, by how often it was asked.")
+    ] = False,
+    agree: Annotated[
+        int | None, typer.Option(metavar="R", min=1, help="Rows that agree in at least R columns of a set.")
+    ] = None,
+    analyst: Analyst = "owner",
+    json: Json = False,
+) -> None:
+    """How the last synthetic table does when questions drift away from those that it was made for.
+
+    New questions are drawn about other columns, and the worst count of the table on them is measured. The same command
+    again costs nothing. Example: bursar drift --marginals "age,sex; age,region" --spend 0.05
+    """
+    questions = None
+    if workload is not None:
+        from bursar.sql.tokens import questions_of
+
+        questions = questions_of(read_file(workload))
+    with opened(data, analyst, preset=preset) as bursar, working("at work"):
+        found = bursar.drift(
+            spend=spend, ways=ways, marginals=marginals, workload=questions, history=history, agree=agree
+        )
+    print(json_module.dumps(found.to_json(), indent=2) if json else found.summary())
 
 
 def _tell(prepared: Prepared | RemotePrepared, *, as_json: bool) -> None:

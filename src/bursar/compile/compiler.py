@@ -18,14 +18,27 @@ from bursar.compile.groups import Cells, Groups, KeyReader, groups_of, sort_key
 from bursar.compile.masks import count_groups, grouped, possible_groups
 from bursar.compile.outputs import Outputs
 from bursar.compile.partwise import SharedRows
-from bursar.compile.resolve import Level, group_below_levels, resolve, with_levels, within_sealed, without_levels
+from bursar.compile.per_person import PeopleOutputs, PersonNumber, histogram_of, keyed, spread
+from bursar.compile.resolve import (
+    Level,
+    group_below_levels,
+    people_of,
+    resolve,
+    with_bounds,
+    with_levels,
+    within_sealed,
+    without_levels,
+)
+from bursar.compile.stages import check_stages
 from bursar.compile.values import Represented
 from bursar.compile.workload import Order, ResultClauses, Workload
-from bursar.core.domain import Attribute, Bins, Domain, Value
+from bursar.core.domain import Attribute, Bins, Categories, Domain, Unit, Value
 from bursar.errors import QueryError
 from bursar.estimation.derived import Form
-from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Name, Query, parse
-from bursar.sql.query import aggregates_of, leaves
+from bursar.sql import TRUE, Aggregate, Flag, Function, Key, Like, Name, Query, parse
+from bursar.sql.joins import DeclaredTables, parse_joined
+from bursar.sql.per_person import PeopleQuery, asks_about_people, parse_people
+from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, Made, aggregates_of, columns_of, leaves
 
 MOST_ANSWERS = 100_000
 """Most answers of one question: lines times the counts and sums that a line needs, known before anything is built."""
@@ -50,21 +63,32 @@ class GroupLines:
 
 
 def compile(
-    query: Query, domain: Domain, table: str, sealed: int | None = None, levels: Sequence[Level] = ()
+    query: Query,
+    domain: Domain,
+    table: str,
+    sealed: int | None = None,
+    levels: Sequence[Level] = (),
+    unit: Unit | None = None,
 ) -> Workload:
     """The workload that a question asks for; `sealed` is how many partitions can be asked about, None for all data.
+
+    `unit` says which column tells people apart, where one is declared: they can be counted, and asked about by a number
+    of each.
 
     Guarantees: the lines are all groups that the WHERE leaves possible, whatever the data hold, in the order of the
     domain; applied to exact counts, the rows give what DuckDB would answer over the public view.
     """
     try:
-        return _compile(query, domain, table, sealed, levels)
+        if isinstance(query, PeopleQuery) and unit is not None:
+            return _compile_people(query, domain, table, sealed, levels, unit)
+        return _compile(people_of(query, unit, domain), domain, table, sealed, levels)
     except QueryError as refusal:
         raise replace(refusal, text=query.text) from None
 
 
 def _compile(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Workload:
     query = without_levels(resolve(query, with_levels(domain, levels), table), levels)
+    query, bounded = with_bounds(query, with_levels(domain, levels))
     for condition in query.conditions():
         for leaf in leaves(condition):
             check_types(domain[leaf.column.text], leaf)
@@ -80,7 +104,7 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
     assert all(part.forms == first.forms for part in parts)  # they do not depend on groups
     read = [_joined([part.read[key] for part in parts]) for key in range(len(query.keys) + len(query.flags))]
     lines = sum(len(part.index) for part in parts)
-    return Workload(
+    workload = Workload(
         map=rows.map(),
         keys=_marks(query),
         labels=tuple(zip(*(labels for labels, _ in read), strict=True)) if read else ((),) * lines,
@@ -88,9 +112,73 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
         index=np.concatenate([part.index for part in parts]),
         forms=first.forms,
         largest=first.largest,
-        remarks=first.remarks,
+        remarks=(*first.remarks, *_read_as_other(query, domain), *_declared_bounds(bounded)),
+        after=_after(query, read, domain),
+        stages=query.stages,
+        counts=tuple(isinstance(item, Aggregate) and item.function is Function.COUNT for item in query.aggregates),
+    )
+    if query.stages:
+        check_stages(workload)
+    return workload
+
+
+def _declared_bounds(columns: Sequence[str]) -> list[str]:
+    told = f"MIN and MAX are the declared bounds of {' and '.join(columns)}, whoever there is between them"
+    return [f"{told}; with an accuracy, as in WITH ERROR 50, they are measured"] if columns else []
+
+
+def _compile_people(
+    query: PeopleQuery, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], unit: Unit
+) -> Workload:
+    """A question about one number of each person."""
+    inner = without_levels(resolve(people_of(query.inner, unit, domain), with_levels(domain, levels), table), levels)
+    for condition in inner.conditions():
+        for leaf in leaves(condition):
+            check_types(domain[leaf.column.text], leaf)
+    query = replace(query, inner=group_below_levels(within_sealed(inner, domain, sealed), levels))
+    places, at = keyed(query)
+    number = PersonNumber.of(query, domain, unit)
+    groups, readers = groups_of(list(query.inner.keys), domain)
+    lines = _lines(query.inner, groups, domain)
+    bins, values = ((), []) if at is None else histogram_of(number, query.where, query.keys[at].position)
+    shared = SharedRows()
+    outputs = PeopleOutputs(number, query.where, groups, lines, domain, shared, bins)
+    forms = tuple(outputs.add(item) for item in query.aggregates)
+    index, line, bin_of = outputs.index(), *spread(lines, max(len(values), 1 if at is None else 0))
+    if len(line) * len(query.aggregates) > MOST_ANSWERS:
+        raise QueryError(f"this asks for {len(line)} lines; {MOST_ANSWERS} answers are possible")
+    by_key = [reader.read(lines) for reader in readers]
+    read: list[LabelColumn] = []
+    for place in range(len(query.keys)):
+        if place == at:
+            read.append(([values[each] for each in bin_of], bin_of))
+        else:
+            labels, ranks = by_key[places.pop(0)]
+            read.append(([labels[each] for each in line], ranks[line]))
+    return Workload(
+        map=shared.map(),
+        keys=_marks(query),
+        labels=tuple(zip(*(labels for labels, _ in read), strict=True)) if read else ((),) * len(line),
+        outputs=query.names,
+        index=index,
+        forms=forms,
+        largest=tuple(outputs.largest),
+        remarks=tuple(outputs.remarks),
         after=_after(query, read, domain),
     )
+
+
+def _read_as_other(query: Query, domain: Domain) -> list[str]:
+    """What is made of text that is not listed: it reads 'other', as everywhere."""
+    tests = [leaf for condition in query.conditions() for leaf in leaves(condition)]
+    looked_at = [column.text for leaf in tests if isinstance(leaf, Like | Holds) for column in columns_of(leaf)]
+    looked_at += [name for key in query.keys if isinstance(key.by, Made) for name in key.columns]
+    columns = [domain[name] for name in dict.fromkeys(looked_at)]
+    return [
+        f"values of {column.name} that are not listed read 'other' here, whatever they are"
+        for column in columns
+        if isinstance(column, Categories) and isinstance(column.values[0], str) and column.other is not None
+    ]
 
 
 def _part(
@@ -142,7 +230,7 @@ def _joined(columns: Sequence[LabelColumn]) -> LabelColumn:
 
 def _after(query: Query, read: Sequence[LabelColumn], domain: Domain) -> ResultClauses | None:
     """What is done with the answers; None where they are shown as they are."""
-    if query.having == TRUE and not query.order:
+    if query.having == TRUE and not query.order and query.limit is None and not query.offset:
         return None
     order: list[Order] = []
     for sort in query.order:
@@ -239,8 +327,10 @@ def _numbers(query: Query, domain: Domain) -> int:
 
 
 def _columns(part: Aggregate, domain: Domain) -> int:
-    if part.fraction is not None and isinstance(part.of, Name):
+    if (part.fraction is not None or part.function in EXTREMES) and isinstance(part.of, Name):
         return domain[part.of.text].declared
+    if part.function in OF_PAIRS:
+        return 6
     return {Function.COUNT: 1, Function.SUM: 1, Function.AVG: 2}.get(part.function, 3)
 
 
@@ -261,8 +351,15 @@ class CompileCache:
     and text and sealed partitions, the rest of what it depends on, are the key. Refusals are not remembered.
     """
 
-    def __init__(self, domain: Domain, table: str, levels: tuple[Level, ...] = ()) -> None:
-        self._domain, self._table, self._levels = domain, table, levels
+    def __init__(
+        self,
+        domain: Domain,
+        table: str,
+        levels: tuple[Level, ...] = (),
+        unit: Unit | None = None,
+        tables: DeclaredTables | None = None,
+    ) -> None:
+        self._domain, self._table, self._levels, self._unit, self._tables = domain, table, levels, unit, tables
         self._queries: OrderedDict[str, Query] = OrderedDict()
         self._workloads: OrderedDict[tuple[str, int | None], Workload] = OrderedDict()
         self._lock = threading.Lock()
@@ -273,10 +370,19 @@ class CompileCache:
             if (query := self._queries.get(text)) is not None:
                 self._queries.move_to_end(text)
                 return query
-        query = parse(text)
+        column = None if self._unit is None else self._unit.column
+        own: Query | None = None if column is None else parse_people(text, column)
+        if own is None and self._tables is not None:
+            own = parse_joined(text, self._tables)
+        query = parse(text) if own is None else own
         with self._lock:
             _remember(self._queries, text, query)
         return query
+
+    def knows_better(self, text: str) -> bool:
+        """Whether a refusal of the text is not to be followed by another question: of people, and of joined tables."""
+        people = self._unit is not None and self._unit.column is not None and asks_about_people(text, self._unit.column)
+        return people or (self._tables is not None and self._tables.joins(text))
 
     def compile(self, query: Query, sealed: int | None = None) -> Workload:
         """The workload of a question that `parse` has returned."""
@@ -285,7 +391,7 @@ class CompileCache:
             if (workload := self._workloads.get(key)) is not None:
                 self._workloads.move_to_end(key)
                 return workload
-        workload = compile(query, self._domain, self._table, sealed, self._levels)
+        workload = compile(query, self._domain, self._table, sealed, self._levels, self._unit)
         if workload.index.size <= LARGEST:
             workload.index.setflags(write=False)
             with self._lock:

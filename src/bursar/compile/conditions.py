@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
@@ -31,6 +30,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.compile.cell_terms import Stands, cell_values, counted_values, values_on
+from bursar.compile.scalar import like
 from bursar.compile.values import Bound, Boundary, around, boundary, greatest, least
 from bursar.core.domain import Attribute, Categories, Dates, Domain, IntegerRange, Stray
 from bursar.core.queries import LARGEST_JOINT
@@ -53,8 +54,8 @@ from bursar.sql import (
     Op,
     Or,
 )
-from bursar.sql.expressions import read_date
-from bursar.sql.query import Leaf, leaves
+from bursar.sql.literals import read_date
+from bursar.sql.query import Holds, Leaf, columns_of, leaves
 from bursar.sql.render import render_literal
 
 Truth = NDArray[np.int8]
@@ -130,6 +131,8 @@ def leaf_truth(line: ValueLine, leaf: Leaf) -> Truth:
         return _is_null(line, leaf)
     if isinstance(leaf, Like):
         return _like(line, leaf)
+    if isinstance(leaf, Holds):
+        return _holding(leaf, (line.attribute.name,), [line])
     if isinstance(line.attribute, Categories):
         return _listed(line, line.attribute, leaf)
     match leaf:
@@ -148,7 +151,7 @@ def leaf_truth(line: ValueLine, leaf: Leaf) -> Truth:
 def check_types(attribute: Attribute, leaf: Leaf) -> None:
     """Refuse literals that are no values of the column's type, also where the condition does not matter in the end."""
     match leaf:
-        case IsNull():
+        case IsNull() | Holds():
             return
         case Like():
             if not (isinstance(attribute, Categories) and isinstance(attribute.values[0], str)):
@@ -197,6 +200,35 @@ def fits_list(attribute: Categories, literal: Literal) -> bool:
     return isinstance(literal, kind)
 
 
+def _holding(leaf: Holds, attrs: tuple[str, ...], lines: list[ValueLine]) -> Truth:
+    """The truth of a term for every kind of value on the lines of columns, with an axis for each of them."""
+    named = {column.text for column in columns_of(leaf)}
+    about = [line for name, line in zip(attrs, lines, strict=True) if name in named]
+    domain = Domain(tuple(line.attribute for line in about))
+    names = domain.names
+    stands = [_stands(line, counted=leaf.counted) for line in about]
+    values = values_on(leaf.term, names, stands, domain)
+    truths = [UNKNOWN if value is None else YES if value else NO for value in values]
+    for value in values:
+        if value is not None and not isinstance(value, bool):
+            raise QueryError("a condition is expected here", position=leaf.position)
+    shape = [line.size if name in named else 1 for name, line in zip(attrs, lines, strict=True)]
+    return np.array(truths, np.int8).reshape(shape)
+
+
+def _stands(line: ValueLine, *, counted: bool) -> list[Stands]:
+    """What each kind of value on a line stands for."""
+    attribute = line.attribute
+    declared = counted_values(attribute, -1) if counted else cell_values(attribute)
+    text = isinstance(attribute, Categories) and isinstance(attribute.values[0], str)
+    unlisted: Stands = (OTHER,) if text else None
+    strays: list[Stands] = [
+        (None,) if kind is StrayKind.NULL else unlisted if kind is StrayKind.UNLISTED else None
+        for kind, _ in line.strays
+    ]
+    return [*declared[: attribute.declared], *strays]
+
+
 def _is_null(line: ValueLine, leaf: IsNull) -> Truth:
     attribute = line.attribute
     if isinstance(attribute.null, int):
@@ -211,25 +243,18 @@ def _is_null(line: ValueLine, leaf: IsNull) -> Truth:
 
 def matching(attribute: Categories, leaf: Like) -> tuple[str, ...]:
     """The listed values that a pattern matches."""
-    pieces = {"%": ".*", "_": "."}
-    pattern = leaf.pattern.lower() if leaf.any_case else leaf.pattern
-    whole = re.compile("".join(pieces.get(letter, re.escape(letter)) for letter in pattern), re.DOTALL)
     texts = [value for value in attribute.values if isinstance(value, str)]
-    return tuple(text for text in texts if whole.fullmatch(text.lower() if leaf.any_case else text))
+    return tuple(text for text in texts if like(text, leaf.pattern, any_case=leaf.any_case))
 
 
 def _like(line: ValueLine, leaf: Like) -> Truth:
     attribute = line.attribute
     assert isinstance(attribute, Categories)  # check_types has seen to it
     anything = set(leaf.pattern) == {"%"}
-    if line.holds(StrayKind.UNLISTED) and not anything:
-        raise QueryError(
-            f"{line.kept_together()}, and some of them may match the pattern; list the values you mean with IN",
-            position=leaf.position,
-        )
     matches = set(matching(attribute, leaf))
     declared = np.fromiter((value in matches for value in attribute.values), bool, attribute.declared)
-    return line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES})
+    unlisted = anything or like(OTHER, leaf.pattern, any_case=leaf.any_case)
+    return line.spread(np.where(declared, YES, NO), {StrayKind.UNLISTED: YES if unlisted else NO})
 
 
 def _listed(line: ValueLine, attribute: Categories, leaf: Compare | Between | In) -> Truth:
@@ -330,7 +355,7 @@ def regions(condition: Condition, domain: Domain) -> tuple[Region, ...] | None:
     factors: list[Region] = []
     for group in _groups(whole):
         part = And(parts=tuple(group))
-        attrs = domain.ordered(leaf.column.text for leaf in leaves(part))
+        attrs = domain.ordered(names_in(part))
         cells = _evaluate(part, attrs, domain)
         if not cells.any():
             return None
@@ -346,7 +371,12 @@ def holds_on(condition: Condition, attrs: tuple[str, ...], domain: Domain) -> ND
 def ties_too_many(condition: Condition, domain: Domain) -> bool:
     """Whether a condition ties columns together that have too many joint cells to look at one by one."""
     groups = _groups(normal_form(condition, negated=False))
-    return any(too_many({leaf.column.text for part in group for leaf in leaves(part)}, domain) for group in groups)
+    return any(too_many({name for part in group for name in names_in(part)}, domain) for group in groups)
+
+
+def names_in(condition: Condition) -> list[str]:
+    """The columns that a condition is about, each once."""
+    return list(dict.fromkeys(column.text for leaf in leaves(condition) for column in columns_of(leaf)))
 
 
 def normal_form(condition: Condition, *, negated: bool) -> Condition:
@@ -394,7 +424,7 @@ def _groups(whole: Condition) -> list[list[Condition]]:
     """What must hold together, in groups such that parts of different groups share no column."""
     groups: list[tuple[set[str], list[Condition]]] = []
     for part in whole.parts if isinstance(whole, And) else (whole,):
-        columns = {leaf.column.text for leaf in leaves(part)}
+        columns = set(names_in(part))
         joined = [group for group in groups if group[0] & columns]
         groups = [group for group in groups if not group[0] & columns]
         members = [member for _, group in joined for member in group]
@@ -441,6 +471,8 @@ def truth_on(condition: Condition, attrs: tuple[str, ...], lines: list[ValueLine
             return np.where(number >= condition.count, YES, NO)
         case Constant():
             return np.full([1] * len(attrs), YES if condition.value else NO)
+        case Holds():
+            return _holding(condition, attrs, lines)
     axis = attrs.index(condition.column.text)
     shape = [1] * len(attrs)
     shape[axis] = -1
@@ -459,7 +491,11 @@ def merge_strays(holds: NDArray[np.bool_], axis: int, line: ValueLine, condition
             name = line.attribute.name
             raise QueryError(
                 f"{line.kept_together()}, and this condition would keep some of them and not the rest",
-                position=min(leaf.position for leaf in leaves(condition) if leaf.column.text == name),
+                position=min(
+                    leaf.position
+                    for leaf in leaves(condition)
+                    if any(column.text == name for column in columns_of(leaf))
+                ),
             )
     return np.delete(holds, doubled, axis) if doubled else holds
 

@@ -16,11 +16,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from bursar.compile.cell_terms import cell_values, values_on
 from bursar.compile.conditions import holds_on, too_many
 from bursar.core.domain import Attribute, Bins, Dates, Domain, IntegerRange, Period, Value
 from bursar.core.queries import LARGEST_JOINT
 from bursar.errors import QueryError
 from bursar.sql import CaseGroups, Key, Stepped, Trimmed
+from bursar.sql.query import Made
 
 Cells = NDArray[np.int64]
 
@@ -166,6 +168,8 @@ def coded(key: Key, domain: Domain) -> CodedKey:
         case Stepped():
             labels = [_step(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
             return _numbered(labels, attribute)
+        case Made():
+            return _made(key.by, key, domain)
         case Trimmed():
             days = [_trimmed(attribute, key.by, cell, key.position) for cell in range(attribute.declared)]
             return _numbered(days, attribute)
@@ -198,6 +202,22 @@ def _cut(by: CaseGroups, key: Key, domain: Domain) -> CodedKey:
             labels.append(None)
         codes[codes < 0] = labels.index(None)
     return CodedKey(codes, tuple(labels))
+
+
+def _made(by: Made, key: Key, domain: Domain) -> CodedKey:
+    """What a term makes of the cells of its columns; what it makes of values that nobody knows is called other."""
+    names = domain.ordered(key.columns)
+    stands = [cell_values(domain[name]) for name in names]
+    made = [
+        value if value is None or isinstance(value, str | bool | int | date) else float(value)
+        for value in values_on(by.term, names, stands, domain)
+    ]
+    labels = sorted(set(made) - {None}, key=sort_key)
+    if len({bool if isinstance(label, bool) else sort_key(label)[0] for label in labels}) > 1:
+        raise QueryError("what rows are grouped by is of one type", position=key.position)
+    place: dict[Value, int] = {label: code for code, label in enumerate(labels)} | {None: len(labels)}
+    codes = np.array([place[value] for value in made], np.int64).reshape(domain.sizes(names))
+    return CodedKey(codes, (*labels, None) if None in made else tuple(labels))
 
 
 def _exact(attribute: IntegerRange, by: Stepped) -> bool:

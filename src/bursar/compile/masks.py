@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.compile.conditions import YES, Region, ValueLine, merge_strays, normal_form, truth_on
+from bursar.compile.conditions import YES, Region, ValueLine, merge_strays, names_in, normal_form, truth_on
 from bursar.compile.groups import Cells, GroupAxis, Groups
 from bursar.compile.partwise import MOST_GROUPS, too_many_tied
 from bursar.compile.values import Values
@@ -21,7 +21,7 @@ from bursar.core.domain import Domain
 from bursar.core.queries import LARGEST_JOINT, Mask, Predicate, Product, Quorum, Steps, Within
 from bursar.errors import QueryError
 from bursar.sql import FALSE, TRUE, And, AtLeast, Condition, IsTrue, Not, Or
-from bursar.sql.query import leaves
+from bursar.sql.query import Holds, leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +245,7 @@ def predicate(condition: Condition, domain: Domain, group: Sequence[Within] = ()
     whole = normal_form(condition, negated=False)
     if whole == FALSE:
         return None
-    names = domain.ordered([*(leaf.column.text for leaf in leaves(whole)), *(within.column for within in group)])
+    names = domain.ordered([*names_in(whole), *(within.column for within in group)])
     attrs = tuple(sorted(names, key=lambda name: (name != domain.partition, name not in first)))
     parts = (*group, *(() if whole == TRUE else (_part(whole, int(YES), False, domain),)))
     count = Predicate(attrs, domain.sizes(attrs), parts[0] if len(parts) == 1 else Quorum(len(parts), parts))
@@ -295,9 +295,11 @@ def _part(condition: Condition, level: int, below: bool, domain: Domain) -> With
 
     The condition is a normal one: it names a column, and so does each of its parts.
     """
-    names = _names(condition)
+    names = names_in(condition)
     if len(names) == 1:
         return _within(condition, names[0], level, below, domain)
+    if isinstance(condition, Holds):
+        raise too_many_tied(domain.ordered(names), condition.position)
     match condition:
         case Not():
             return _part(condition.part, 3 - level, not below, domain)  # NOT turns the truth t into 2 - t
@@ -313,15 +315,11 @@ def _part(condition: Condition, level: int, below: bool, domain: Domain) -> With
     return Quorum(len(parts) if everything else 1, parts)
 
 
-def _names(condition: Condition) -> Sequence[str]:
-    return list(dict.fromkeys(leaf.column.text for leaf in leaves(condition)))
-
-
 def by_column(condition: And | Or) -> list[Condition]:
     """The parts, those about the same single column as one: kinds of value behind a cell may agree only together."""
     by_name: dict[str | int, list[Condition]] = {}
     for place, part in enumerate(condition.parts):
-        names = _names(part)
+        names = names_in(part)
         by_name.setdefault(names[0] if len(names) == 1 else place, []).append(part)
     return [parts[0] if len(parts) == 1 else type(condition)(parts=tuple(parts)) for parts in by_name.values()]
 

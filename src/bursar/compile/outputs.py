@@ -15,16 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
+from bursar.compile.cell_terms import JointValues, joint_values
 from bursar.compile.conditions import Region, ValueLine, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import group_of, grouped, predicate, prefixes
 from bursar.compile.partwise import MOST_GROUPS, SharedRows, too_many_tied
-from bursar.compile.values import LARGEST_NUMBER, Represented, Values, recoding_remark, values_of
-from bursar.core.domain import Attribute, Domain
-from bursar.core.queries import LARGEST_JOINT
+from bursar.compile.values import (
+    LARGEST_NUMBER,
+    Represented,
+    Values,
+    distinct_remark,
+    recoding_remark,
+    values_of,
+)
+from bursar.core.domain import Attribute, Categories, Domain
+from bursar.core.queries import LARGEST_JOINT, Distinct, Predicate
 from bursar.core.source.source import MOST_CELLS
 from bursar.errors import QueryError
-from bursar.estimation.derived import Combination, Form, Quantile, Ratio, Variance, single
+from bursar.estimation.association import Associated, Association
+from bursar.estimation.derived import Combination, Extreme, Form, Quantile, Ratio, Variance, single
 from bursar.sql import (
     FALSE,
     TRUE,
@@ -42,7 +51,8 @@ from bursar.sql import (
     Not,
     Or,
 )
-from bursar.sql.query import all_of, branches_of, leaves
+from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, all_of, branches_of, leaves
+from bursar.sql.terms import Call, Given, Ref, Term, refs_of
 
 Change = Callable[[Integers], Integers]
 """What is added up in place of a value: itself, its distance from a centre, or the square of that."""
@@ -73,7 +83,7 @@ class Operand:
     aggregate: Aggregate
     where: Condition
     domain: Domain
-    branches: tuple[tuple[Condition, Values | int | None], ...]  # disjoint conditions
+    branches: tuple[tuple[Condition, Values | JointValues | int | None], ...]  # disjoint conditions
     parts: int
 
     @staticmethod
@@ -95,8 +105,8 @@ class Operand:
     def _not_null(self) -> Condition:
         place = self.aggregate.position
         there = [
-            (condition, TRUE if isinstance(value, int) else not_null(value.attribute, place))
-            for condition, value in self.branches
+            (condition, TRUE if isinstance(value, int) else self._has_value(branch, value, place))
+            for (condition, value), branch in zip(self.branches, branches_of(self.aggregate), strict=False)
             if value is not None
         ]
         covered = any(branch.condition == TRUE for branch in branches_of(self.aggregate))
@@ -105,6 +115,17 @@ class Operand:
         parts = tuple(all_of(condition, has_value) for condition, has_value in there)
         return parts[0] if len(parts) == 1 else Or(parts=parts, position=place) if parts else FALSE
 
+    def _has_value(self, branch: Branch, value: Values | JointValues, place: int) -> Condition:
+        if isinstance(value, Values):
+            return not_null(value.attribute, place)
+        if not value.null.any():
+            return TRUE
+        assert isinstance(branch.value, Call | Name)
+        of = Ref(name=branch.value) if isinstance(branch.value, Name) else branch.value
+        null = Call(function="is null", parts=(of,), position=place)
+        column = Name(text=value.attributes[0].name, quoted=True, position=place)
+        return Not(part=Holds(column=column, term=null, counted=True, position=place), position=place)
+
     def extent(self) -> tuple[int, int]:
         """The least and the greatest value that a row can have, in whole numbers of 1/parts."""
         ends: list[int] = []
@@ -112,18 +133,19 @@ class Operand:
             kept_regions = None if value is None else regions(self._condition(condition), self.domain)
             if isinstance(value, int) and kept_regions is not None:
                 ends.append(value)
-            elif isinstance(value, Values) and kept_regions is not None:
-                numbers = value.numbers[_kept(kept_regions, value.attribute.name) & ~(value.null | value.missing)]
+            elif isinstance(value, Values | JointValues) and kept_regions is not None:
+                numbers = value.numbers[_all_kept(kept_regions, value) & ~(value.null | value.missing)]
                 ends += [int(numbers.min()), int(numbers.max())] if len(numbers) else []
         return min(ends, default=0), max(ends, default=0)
 
-    def binned(self) -> list[Values]:
+    def binned(self) -> list[Values | JointValues]:
         """The columns in it of which only the bins are known."""
-        return [value for _, value in self.branches if isinstance(value, Values) and value.off]
+        return [value for _, value in self.branches if isinstance(value, Values | JointValues) and value.off != 0]
 
     def columns(self) -> list[Attribute]:
         """The columns that values come from; none where they are constants alone."""
-        return [value.attribute for _, value in self.branches if isinstance(value, Values)]
+        values = [value for _, value in self.branches if isinstance(value, Values | JointValues)]
+        return list({attribute.name: attribute for value in values for attribute in _attributes(value)}.values())
 
     def by_column(self) -> bool:
         """Whether values come from a column, and not from constants alone."""
@@ -152,22 +174,31 @@ class Operand:
     def _condition(self, branch: Condition) -> Condition:
         return all_of(self.where, self.aggregate.condition, branch)
 
-    def _weighed(self, kept_regions: tuple[Region, ...], value: Values, change: Change) -> tuple[Region, ...]:
-        """The regions with the numbers of the column in the one that has it."""
-        name = value.attribute.name
-        about = [region for region in kept_regions if name in region.attrs]
-        region = about[0] if about else Region((name,), np.ones(value.attribute.size, np.bool_))
-        axis = region.attrs.index(name)
-        if np.any(_kept(kept_regions, name) & value.missing):
+    def _weighed(
+        self, kept_regions: tuple[Region, ...], value: Values | JointValues, change: Change
+    ) -> tuple[Region, ...]:
+        """The regions with the numbers in the one that has the columns they come from."""
+        columns = _attributes(value)
+        names = [attribute.name for attribute in columns]
+        about = [region for region in kept_regions if set(names).intersection(region.attrs)]
+        attrs = self.domain.ordered([*names, *(name for region in about for name in region.attrs)])
+        sizes = self.domain.sizes(attrs)
+        if len(attrs) > 1 and math.prod(sizes) > LARGEST_JOINT:
             raise QueryError(
-                f"{ValueLine(value.attribute).kept_together()}, and have no value to add up",
+                f"this ties {' and '.join(attrs)} together, which have {math.prod(sizes)} joint cells; {LARGEST_JOINT} "
+                "are possible",
                 position=self.aggregate.position,
             )
-        shape = [1] * len(region.attrs)
-        shape[axis] = -1
+        kept = functools.reduce(np.multiply, (_spread(region, attrs) for region in about), np.ones(sizes, np.int64))
+        shape = [size if name in names else 1 for name, size in zip(attrs, sizes, strict=True)]
+        if np.any((kept != 0) & value.missing.reshape(shape)):
+            unknown = next(a for a in columns if a.other is not None)
+            raise QueryError(
+                f"{ValueLine(unknown).kept_together()}, and have no value to add up", position=self.aggregate.position
+            )
         numbers = np.where(value.null | value.missing, 0, change(value.numbers)).reshape(shape)
-        weighed = Region(region.attrs, region.cells * numbers)
-        return tuple(sorted([*(r for r in kept_regions if r is not region), weighed], key=self._place))
+        weighed = Region(attrs, kept * numbers)
+        return tuple(sorted([*(r for r in kept_regions if r not in about), weighed], key=self._place))
 
     def _joined(self, pieces: Sequence[tuple[tuple[Region, ...], int]]) -> tuple[Region, ...]:
         """Several disjoint sums as one: what all of them share stays apart, the rest is put on one grid."""
@@ -203,25 +234,41 @@ def _disjoint(branches: Sequence[Branch]) -> list[tuple[Condition, Branch]]:
     return disjoint
 
 
-def _value(branch: Branch, domain: Domain) -> Values | Fraction | None:
+def _attributes(value: Values | JointValues) -> tuple[Attribute, ...]:
+    return (value.attribute,) if isinstance(value, Values) else value.attributes
+
+
+def _all_kept(kept_regions: Sequence[Region], value: Values | JointValues) -> NDArray[np.bool_]:
+    """The cells of the columns of values that regions keep, each column by itself."""
+    kept = [np.broadcast_to(_kept(kept_regions, a.name), [a.size]) for a in _attributes(value)]
+    cells: NDArray[np.bool_] = functools.reduce(np.logical_and.outer, kept)
+    return cells
+
+
+def _value(branch: Branch, domain: Domain) -> Values | JointValues | Fraction | None:
     if branch.value is None:
         return None
+    if isinstance(branch.value, Call):
+        return joint_values(branch.value, domain)
     if isinstance(branch.value, Name):
+        attribute = domain[branch.value.text]
+        if isinstance(attribute, Categories) and isinstance(attribute.values[0], bool):
+            return joint_values(Call(function="int", parts=(Ref(name=branch.value),), position=branch.position), domain)
         return values_of(domain[branch.value.text], branch.value.position)
     return Fraction(branch.value)
 
 
-def _parts(value: Values | Fraction | None) -> int:
-    return 1 if value is None else value.parts if isinstance(value, Values) else value.denominator
+def _parts(value: Values | JointValues | Fraction | None) -> int:
+    return 1 if value is None else value.denominator if isinstance(value, Fraction) else value.parts
 
 
-def _in_parts(value: Values | Fraction | None, parts: int) -> Values | int | None:
-    if isinstance(value, Values):
+def _in_parts(value: Values | JointValues | Fraction | None, parts: int) -> Values | JointValues | int | None:
+    if isinstance(value, Values | JointValues):
         return value.times(parts // value.parts)
     return None if value is None else int(value * parts)
 
 
-def _largest(value: Values | int | None) -> int:
+def _largest(value: Values | JointValues | int | None) -> int:
     return 0 if value is None else abs(value) if isinstance(value, int) else int(np.abs(value.numbers).max())
 
 
@@ -307,6 +354,8 @@ class Outputs:
     def _form(self, item: Item) -> Form:
         if isinstance(item, Formula):
             return self._formula(item)
+        if item.function in OF_PAIRS:
+            return self._association(item)
         if item.function is Function.COUNT:
             return single(self._part(item).column)
         self._remark(item)
@@ -314,7 +363,9 @@ class Outputs:
             return self._combination(Linear(terms=((Fraction(1), item),)))
         if item.function is Function.AVG:
             return self._average(item)
-        return self._quantile(item) if item.function in _QUANTILES else self._variance(item)
+        if item.function in (*_QUANTILES, *EXTREMES):
+            return self._quantile(item)
+        return self._variance(item)
 
     def _operand(self, item: Aggregate) -> Operand:
         return Operand.of(item, self._where, self._domain)
@@ -323,7 +374,21 @@ class Outputs:
         """The column of a count or a sum."""
         if item.function is Function.SUM:
             return self._sum(self._operand(item).total(lambda numbers: numbers, 1))
-        return self._count(self._known(item))
+        return self._distinct(item) if item.distinct else self._count(self._known(item))
+
+    def _distinct(self, item: Aggregate) -> OutputTerm:
+        """The column of a distinct count, which is measured by itself: it is no sum of anything else."""
+        whole, of = all_of(self._where, self._known(item)), item.of.text if isinstance(item.of, Name) else None
+        if of is not None and (remark := distinct_remark(self._domain[of])):
+            self.remarks[remark] = None
+        index = np.full(len(self._lines), -1, np.int64)
+        kept_regions = None if (tied := ties_too_many(whole, self._domain)) else regions(whole, self._domain)
+        if tied or (kept_regions is not None and self._looks_at(kept_regions) > MOST_CELLS):
+            index = self._tied(whole, lambda count: Distinct(count, of))
+        elif kept_regions is not None:
+            counted = grouped(kept_regions, self._groups, self._domain)
+            index[line_of(counted.groups, self._lines)] = self._rows.alone(Distinct(counted.product, of))
+        return OutputTerm(column=self._added(index, 1))
 
     def _count(self, condition: Condition) -> OutputTerm:
         whole = all_of(self._where, condition)
@@ -346,8 +411,8 @@ class Outputs:
                 "groups"
             )
 
-    def _tied(self, whole: Condition) -> NDArray[np.int64]:
-        """The rows of a condition that no mask holds: one predicate for each line."""
+    def _tied(self, whole: Condition, made: Callable[[Predicate], Predicate | Distinct] = lambda p: p) -> Integers:
+        """The rows of a condition that no mask holds: one predicate for each line, or what is made of it."""
         position = min((leaf.position for leaf in leaves(whole) if leaf.position >= 0), default=-1)
         if len(self._lines) > MOST_GROUPS:
             names = (*self._groups.names, *(leaf.column.text for leaf in leaves(whole)))
@@ -356,7 +421,7 @@ class Outputs:
         for place, line in enumerate(self._lines):
             count = predicate(whole, self._domain, group_of(line, self._groups, self._domain))
             if count is not None:
-                index[place] = self._rows.tied(count, position)
+                index[place] = self._rows.tied(made(count), position)
         return index
 
     def _sum(self, total: Sum) -> OutputTerm:
@@ -401,7 +466,8 @@ class Outputs:
         least = {part: term.least for part, term in parts.items()}
         if alone:
             least[below.terms[0][1]] = 1.0
-        lowest, highest = self._range(above, below) if alone else (-math.inf, math.inf)
+        bounded = alone and not below.terms[0][1].distinct  # a person, or a value, may have many rows
+        lowest, highest = self._range(above, below) if bounded else (-math.inf, math.inf)
         weights = [tuple(float(side.get(p, 0) * term.unit) for p, term in parts.items()) for side in sides]
         columns, steps = tuple(p.column for p in parts.values()), tuple(float(p.largest) for p in parts.values())
         return Ratio(
@@ -437,6 +503,11 @@ class Outputs:
             return part.condition
         if isinstance(part.of, Name):
             return all_of(part.condition, not_null(self._domain[part.of.text], part.of.position))
+        if isinstance(part.of, Call) and part.function is Function.COUNT:
+            null = Call(function="is null", parts=(part.of,), position=part.position)
+            column = refs_of(part.of)[0]
+            known = Not(part=Holds(column=column, term=null, counted=True, position=part.position))
+            return all_of(part.condition, known)
         return self._operand(part).known()
 
     def _average(self, item: Aggregate) -> Form:
@@ -474,12 +545,63 @@ class Outputs:
             root=item.function in _ROOTS,
         )
 
+    def _association(self, item: Aggregate) -> Form:
+        """Sums over the rows where both columns have a value, of values less the middle of their ranges."""
+        assert isinstance(item.of, Call)
+        explained, explaining = item.of.parts
+        for part in item.of.parts:
+            assert isinstance(part, Ref)
+            values_of(self._domain[part.name.text], part.position)  # refuses what holds no numbers
+
+        def operand(term: Call, function: Function) -> Operand:
+            return self._operand(replace(item, function=function, of=term))
+
+        centres: list[Fraction] = []
+        widths: list[Fraction] = []
+        for part in (explaining, explained):
+            alone = operand(Call(function="real", parts=(part,), position=item.position), Function.SUM)
+            low, high = (Fraction(end, alone.parts) for end in alone.extent())
+            centres.append(Fraction(math.floor((low + high) / 2)))
+            widths.append(2 * max(high - centres[-1], centres[-1] - low))
+        x, y = (
+            Call(function="-", parts=(part, Given(value=int(centre))), position=item.position)
+            for part, centre in zip((explaining, explained), centres, strict=True)
+        )
+
+        def made(function: str, *parts: Term) -> Call:
+            return Call(function=function, parts=parts, position=item.position)
+
+        def beside(term: Call, other: Call) -> Call:
+            """The term where the other has a value, too."""
+            return made("+", term, made("*", Given(value=0), other))
+
+        linear = beside(x, y), beside(y, x)
+        squares = beside(made("*", x, x), y), beside(made("*", y, y), x)
+        terms = [
+            self._sum(operand(term, Function.SUM).total(lambda numbers: numbers, 1))
+            for term in (*linear, made("*", x, y), *squares)
+        ]
+        count = self._count(operand(made("*", x, y), Function.SUM).known())
+        parts = [count, *terms]
+        for part in item.of.parts:
+            assert isinstance(part, Ref)
+            if remark := recoding_remark(self._domain[part.name.text]):
+                self.remarks[remark] = None
+        return Association(
+            kind=Associated(item.function.value),
+            columns=tuple(term.column for term in parts),
+            units=tuple(float(term.unit) for term in parts),
+            steps=tuple(float(term.largest) for term in parts),
+            centres=(float(centres[0]), float(centres[1])),
+            widths=(float(widths[0]), float(widths[1])),
+        )
+
     def _quantile(self, item: Aggregate) -> Form:
         operand = self._operand(item)
         operand.total(lambda numbers: numbers, 1)  # refuses what has no value
         ((_, value),) = operand.branches
-        assert isinstance(value, Values)
-        assert item.fraction is not None
+        if not isinstance(value, Values):
+            raise QueryError("a quantile is of a column of numbers", position=item.position)
         kept_regions = regions(all_of(self._where, item.condition), self._domain)
         self._check_sum(
             [*(kept_regions or ()), Region((value.attribute.name,), np.ones(value.attribute.size, np.bool_))]
@@ -495,6 +617,14 @@ class Outputs:
                 self._columns.append(index)
                 self.largest.append(1)
                 columns.append(len(self._columns) - 1)
+        if item.function in EXTREMES:
+            self.remarks[
+                f"{item.function.value} is the value that somebody certainly lies at or beyond; beyond it there may be "
+                "as many people as the error bar of a count has"
+            ] = None
+            points = tuple(float(Fraction(int(point), operand.parts)) for point in rows.points)
+            return Extreme(columns=tuple(columns), points=points, most=item.function is Function.MAX)
+        assert item.fraction is not None
         return Quantile(
             columns=tuple(columns),
             points=tuple(float(Fraction(int(point), operand.parts)) for point in rows.points),
@@ -507,10 +637,16 @@ class Outputs:
             return
         operand = self._operand(item)
         for value in operand.binned():
+            if value.off is None:
+                self.remarks[
+                    "each value counts as the middle of its bin; by how much the result is off is not known"
+                ] = None
+                continue
             each = {Function.AVG: "the average", Function.SUM: "for each row that is added up, the sum"}
             what = "the quantile" if item.function in _QUANTILES else each.get(item.function, "each value")
             self.remarks[
-                f"{value.attribute.name} is known by bin only, and each value counts as {_counted_as(value)}: "
+                f"{' and '.join(a.name for a in _attributes(value))} is known by bin only, and each value counts as "
+                f"{_counted_as(value)}: "
                 f"{what} may be off by at most {float(value.off):g} more"
             ] = None
         for attribute in operand.columns():
@@ -518,8 +654,8 @@ class Outputs:
                 self.remarks[remark] = None
 
 
-def _counted_as(value: Values) -> str:
-    declared = isinstance(value.attribute, Represented)
+def _counted_as(value: Values | JointValues) -> str:
+    declared = all(isinstance(attribute, Represented) for attribute in _attributes(value))
     return "the number declared for its bin" if declared else "the middle of its bin"
 
 

@@ -6,12 +6,13 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.core.queries import Counts, LinearMap, Mask, Norm, Predicate, Product, Stack
+from bursar.core.queries import Counts, Distinct, LinearMap, Mask, Norm, PerPerson, Predicate, Product, Stack
 from bursar.errors import QueryError
 
 MOST_GROUPS = 64
@@ -107,12 +108,19 @@ def too_many_tied(attrs: Iterable[str], position: int) -> QueryError:
 
 def check_batch(whole: LinearMap) -> None:
     """Refuse among questions that are one purchase, as those of a seed are, what has to be bought by itself."""
+    if any(isinstance(piece, Distinct | PerPerson) for piece in pieces_of(whole)):
+        raise QueryError("what counts people or values once is asked by itself, not in a batch")
     if isinstance(whole, PartwiseMap | Predicate):
         tied = " and ".join(whole.attrs)
         raise QueryError(f"a count that ties {tied} together is asked by itself, not in a batch")
 
 
+SharedPart = Product | Predicate | Distinct | PerPerson
+
 Rows = NDArray[np.int64]
+Columns = tuple[tuple[str, ...], ...]
+"""The columns of each mask of a product."""
+
 Box = tuple[Rows, ...]
 """Some rows of each mask of a product: together, the rows of the product that combine them."""
 
@@ -121,35 +129,49 @@ class SharedRows:
     """A growing stack without duplicate rows: those that are equal mask by mask, number by number."""
 
     def __init__(self) -> None:
-        self._parts: list[Product | Predicate] = []
+        self._parts: list[SharedPart] = []
         self._places: list[list[dict[bytes, int]]] = []  # of each part, by mask: the place of each of its rows
+        self._starts: list[int] = []  # the first row of each part
+        self._rows = 0
+        self._same_columns: dict[Columns, list[int]] = {}  # the products over the same columns
+        self._single: dict[tuple[Columns, bytes], int] = {}  # the row of each row of products of one mask
+        self._having: dict[tuple[Columns, int, bytes], list[int]] = {}  # those that have a row in one of their masks
         self._tied: dict[str, int] = {}  # the row of each predicate
+        self._alone: dict[str, int] = {}  # the first row of each map that is measured by itself
 
     def map(self) -> LinearMap:
         """All rows so far: a single map as it is, products as a stack, with no part at all for no row.
 
-        Predicates beside anything else are measured one by one, and runs of products between them as a stack each.
+        Predicates and distinct counts beside anything else are measured one by one, and runs of products between them
+        as a stack each.
         """
         if len(self._parts) == 1:
             return self._parts[0]
         runs: list[LinearMap | list[Product]] = []
         for part in self._parts:
-            if isinstance(part, Predicate):
+            if not isinstance(part, Product):
                 runs.append(part)
             elif runs and isinstance(runs[-1], list):
                 runs[-1].append(part)
             else:
                 runs.append([part])
-        if not self._tied:
+        if not (self._tied or self._alone):
             return Stack(tuple(part for part in self._parts if isinstance(part, Product)))
         return PartwiseMap(tuple(_stacked(run) if isinstance(run, list) else run for run in runs))
 
-    def tied(self, predicate: Predicate, position: int) -> int:
-        """The row of a predicate; one that is new is put at the end."""
+    def alone(self, people: Distinct | PerPerson) -> Rows:
+        """The rows of a map that is measured by itself; one that is new is put at the end."""
+        if people.digest not in self._alone:
+            self._alone[people.digest] = self._rows
+            self._append(people)
+        return self._alone[people.digest] + np.arange(people.rows)
+
+    def tied(self, predicate: Predicate | Distinct, position: int) -> int:
+        """The row of a predicate, or of a distinct count under one; what is new is put at the end."""
         if predicate.digest not in self._tied:
             if len(self._tied) == MOST_GROUPS:
                 raise too_many_tied(predicate.attrs, position)
-            self._tied[predicate.digest] = sum(part.rows for part in self._parts)
+            self._tied[predicate.digest] = self._rows
             self._append(predicate)
         return self._tied[predicate.digest]
 
@@ -159,39 +181,62 @@ class SharedRows:
         keys = [_row_keys(mask) for mask in product.masks]
         index = np.full(shape, -1, np.int64)
         new: list[Box] = [tuple(np.arange(rows) for rows in shape)]
-        offset = 0
-        for part, places in zip(self._parts, self._places, strict=True):
-            if isinstance(part, Product) and _columns(part) == _columns(product):
-                positions = [
-                    np.array([row_of_key.get(key, -1) for key in mask], np.int64)
-                    for mask, row_of_key in zip(keys, places, strict=True)
-                ]
-                shared = tuple(np.flatnonzero(position >= 0) for position in positions)
-                if all(map(len, shared)):
-                    rows = np.arange(part.rows).reshape([mask.rows for mask in part.masks])
-                    there = tuple(position[hits] for position, hits in zip(positions, shared, strict=True))
-                    index[np.ix_(*shared)] = offset + rows[np.ix_(*there)]
-                    new = [left for box in new for left in _without(box, [position >= 0 for position in positions])]
-            offset += part.rows
+        columns = _columns(product)
+        if len(keys) == 1:
+            index = np.array([self._single.get((columns, key), -1) for key in keys[0]], np.int64)
+            new = [(np.flatnonzero(index < 0),)] if np.any(index < 0) else []
+        for number in self._candidates(columns, keys) if len(keys) != 1 else ():
+            positions = [
+                np.array([row_of_key.get(key, -1) for key in mask], np.int64)
+                for mask, row_of_key in zip(keys, self._places[number], strict=True)
+            ]
+            shared = tuple(np.flatnonzero(position >= 0) for position in positions)
+            if all(map(len, shared)):
+                part = self._parts[number]
+                assert isinstance(part, Product)
+                rows = self._starts[number] + np.arange(part.rows).reshape([mask.rows for mask in part.masks])
+                there = tuple(position[hits] for position, hits in zip(positions, shared, strict=True))
+                index[np.ix_(*shared)] = rows[np.ix_(*there)]
+                new = [left for box in new for left in _without(box, [position >= 0 for position in positions])]
         for box in new:
-            part = Product(tuple(mask.take(rows) for mask, rows in zip(product.masks, box, strict=True)))
-            index[np.ix_(*box)] = offset + np.arange(part.rows).reshape([len(rows) for rows in box])
+            masks = (m if len(rows) == m.rows else m.take(rows) for m, rows in zip(product.masks, box, strict=True))
+            part = Product(tuple(masks))
+            index[np.ix_(*box)] = self._rows + np.arange(part.rows).reshape([len(rows) for rows in box])
             self._append(part)
-            offset += part.rows
         return index.reshape(-1)
 
-    def _append(self, part: Product | Predicate) -> None:
-        masks = part.masks if isinstance(part, Product) else ()
+    def _candidates(self, columns: Columns, keys: Sequence[Sequence[bytes]]) -> list[int]:
+        """Products that may have rows in common with one: by the mask whose rows the fewest others have.
+
+        A question with many conditions has as many products, and comparing each with each takes the square.
+        """
+        by_mask = ([self._having.get((columns, axis, key), []) for key in mask] for axis, mask in enumerate(keys))
+        fewest = min(by_mask, key=lambda numbers: sum(map(len, numbers)), default=[self._same_columns.get(columns, [])])
+        return sorted(set(chain.from_iterable(fewest)))
+
+    def _append(self, part: SharedPart) -> None:
+        masks, number = part.masks if isinstance(part, Product) else (), len(self._parts)
+        places = [{key: row for row, key in enumerate(_row_keys(mask))} for mask in masks]
+        if isinstance(part, Product):
+            columns = _columns(part)
+            self._same_columns.setdefault(columns, []).append(number)
+            if len(places) == 1:
+                self._single.update({(columns, key): self._rows + row for key, row in places[0].items()})
+            for axis, row_of_key in enumerate(places):
+                for key in row_of_key:
+                    self._having.setdefault((columns, axis, key), []).append(number)
         self._parts.append(part)
-        self._places.append([{key: row for row, key in enumerate(_row_keys(mask))} for mask in masks])
+        self._places.append(places)
+        self._starts.append(self._rows)
+        self._rows += part.rows
 
 
 def _stacked(run: list[Product]) -> LinearMap:
     return run[0] if len(run) == 1 else Stack(tuple(run))
 
 
-def _columns(product: Product) -> list[tuple[str, ...]]:
-    return [mask.attrs for mask in product.masks]
+def _columns(product: Product) -> Columns:
+    return tuple(mask.attrs for mask in product.masks)
 
 
 def _row_keys(mask: Mask) -> list[bytes]:

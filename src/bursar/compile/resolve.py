@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from bursar.compile.conditions import OTHER, YES, StrayKind, ValueLine, check_types, leaf_truth
 from bursar.compile.groups import coded
-from bursar.compile.values import before, from_on, values_of
-from bursar.core.domain import Attribute, Categories, Domain
+from bursar.compile.values import before, from_on, greatest, least, values_of
+from bursar.core.domain import Attribute, Categories, Domain, Unit
 from bursar.errors import QueryError
 from bursar.sql import (
     Aggregate,
@@ -48,7 +48,20 @@ from bursar.sql import (
     Stepped,
     Trimmed,
 )
-from bursar.sql.query import Leaf, aggregates_of, all_of, branches_of, change_parts, map_leaves
+from bursar.sql.names import Number
+from bursar.sql.query import (
+    Holds,
+    Leaf,
+    Made,
+    aggregates_of,
+    all_of,
+    branches_of,
+    change_parts,
+    columns_of,
+    map_leaves,
+    rename_leaf,
+)
+from bursar.sql.terms import Call, Given, Ref, Term, change_calls, map_refs, map_terms, refs_of, walk_terms
 from bursar.sql.tokens import needs_quotes
 
 
@@ -73,12 +86,67 @@ def resolve(query: Query, domain: Domain, table: str) -> Query:
             )
         keys.append(replace(key, column=column))
 
-    renamed = change_leaves(query, lambda leaf: replace(leaf, column=_declared(leaf.column, domain)))
-    renamed = change_values(renamed, lambda name: _declared(name, domain))
-    return replace(
-        renamed,
-        keys=tuple(replace(possible, column=key.column) for possible, key in zip(renamed.keys, keys, strict=True)),
-    )
+    def declared(name: Name) -> Name:
+        return _declared(name, domain)
+
+    renamed = change_leaves(query, lambda leaf: rename_leaf(leaf, declared))
+    renamed = change_values(renamed, declared)
+    resolved = tuple(replace(possible, column=key.column) for possible, key in zip(renamed.keys, keys, strict=True))
+    return replace(renamed, keys=tuple(change_made(key, lambda term: map_refs(term, declared)) for key in resolved))
+
+
+def with_bounds(query: Query, domain: Domain) -> tuple[Query, list[str]]:
+    """The question with declared bounds of columns in the place of MIN and MAX, and the columns that they are of."""
+    named: dict[str, None] = {}
+
+    def call(old: Call) -> Term:
+        if old.function not in ("declared min", "declared max"):
+            return old
+        column = old.parts[0]
+        assert isinstance(column, Ref)
+        attribute = domain[_declared(column.name, domain).text]
+        named[attribute.name] = None
+        most = old.function == "declared max"
+        if isinstance(attribute, Categories):
+            ends = [value for value in attribute.values if not isinstance(value, bool)] or list(attribute.values)
+            return Given(value=max(ends, key=_by_kind) if most else min(ends, key=_by_kind), position=old.position)
+        return Given(value=greatest(attribute) if most else least(attribute), position=old.position)
+
+    stages = tuple(stage.changed(lambda term: change_calls(term, call)) for stage in query.stages)
+    return replace(query, stages=stages), list(named)
+
+
+def _by_kind(value: str | int | bool) -> tuple[float, str]:
+    return (0.0, value) if isinstance(value, str) else (float(value), "")
+
+
+def change_made(key: Key, change: Callable[[Term], Term]) -> Key:
+    """A key with the term that it is made by, if it is, replaced."""
+    return replace(key, by=Made(term=change(key.by.term))) if isinstance(key.by, Made) else key
+
+
+def people_of(query: Query, who: Unit | None, domain: Domain) -> Query:
+    """The question with COUNT(DISTINCT unit) as a count of people, and COUNT(unit) as one of rows, which all have one.
+
+    Edge cases: refused is anything else that is asked about the unit column, unless it is a declared one as well.
+    """
+    unit = None if who is None else who.column
+    if unit is None:
+        return query
+
+    def changed(part: Aggregate) -> Aggregate:
+        counts = part.function is Function.COUNT and isinstance(part.of, Name) and part.of.names(unit)
+        return replace(part, of=None) if counts and (part.distinct or unit not in domain) else part
+
+    counted = replace(query, aggregates=tuple(change_parts(item, changed) for item in query.aggregates))
+    for name in (*counted.columns(), *(key.column for key in counted.keys)):
+        if name.names(unit) and unit not in domain:
+            raise QueryError(
+                f"{name.text} tells people apart, and nobody is shown or picked by it; COUNT(DISTINCT {name.text}) "
+                "counts people",
+                position=name.position,
+            )
+    return counted
 
 
 def ambiguous_names(query: Query, domain: Domain) -> list[Name]:
@@ -117,12 +185,21 @@ def change_leaves(query: Query, change: Callable[[Leaf], Condition]) -> Query:
 def change_values(query: Query, change: Callable[[Name], Name]) -> Query:
     """The question with every column that is added up replaced."""
 
+    def value(old: Number | Name | Call | None) -> Number | Name | Call | None:
+        if isinstance(old, Call):
+            made = map_refs(old, change)
+            assert isinstance(made, Call)
+            return made
+        return change(old) if isinstance(old, Name) else old
+
     def branch(old: Branch) -> Branch:
-        return replace(old, value=change(old.value)) if isinstance(old.value, Name) else old
+        return replace(old, value=value(old.value))
 
     def changed(part: Aggregate) -> Aggregate:
-        if isinstance(part.of, Name):
-            return replace(part, of=change(part.of))
+        if isinstance(part.of, Name | Call):
+            of = value(part.of)
+            assert isinstance(of, Name | Call)
+            return replace(part, of=of)
         if isinstance(part.of, Case):
             return replace(part, of=replace(part.of, branches=tuple(map(branch, part.of.branches))))
         return part
@@ -153,7 +230,8 @@ def _declared(name: Name, domain: Domain) -> Name:
         raise QueryError(f"{name.text} can be {' or '.join(possible)}; put it in quotes", position=name.position)
     near = guess(name, domain.names)
     hint = f"did you mean {near.text}?" if near is not name else f"the columns are {', '.join(domain.names[:20])}"
-    raise QueryError(f"there is no column {name.text}; {hint}", position=name.position)
+    text = "; text is written 'like this'" if name.quoted and near is name else ""
+    raise QueryError(f"there is no column {name.text}; {hint}{text}", position=name.position)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,17 +268,47 @@ def without_levels(query: Query, levels: Sequence[Level]) -> Query:
     by_name = {level.name: level for level in levels}
     for part in (part for item in query.aggregates for part in aggregates_of(item)):
         counted = part.function is Function.COUNT and isinstance(part.of, Name)
+        if part.distinct and isinstance(part.of, Name) and part.of.text in by_name:
+            raise QueryError(
+                f"{part.of.text} groups values of {by_name[part.of.text].column.name}, and only those can be counted "
+                f"distinct; GROUP BY {part.of.text} shows which of its values occur",
+                position=part.of.position,
+            )
         for value in (branch.value for branch in branches_of(part)):
             if isinstance(value, Name) and value.text in by_name and not counted:
                 values_of(by_name[value.text].attribute, value.position)  # refuses: a level holds no numbers
 
+    def below(term: Term) -> Term:
+        return _level_term(by_name[term.name.text]) if isinstance(term, Ref) and term.name.text in by_name else term
+
     def leaf(old: Leaf) -> Condition:
+        if isinstance(old, Holds):
+            term = map_terms(old.term, below)
+            return replace(old, term=term, column=columns_of(replace(old, term=term))[0])
         return _below(old, by_name[old.column.text]) if old.column.text in by_name else old
 
     def name(old: Name) -> Name:
         return _column(by_name[old.text], old.position) if old.text in by_name else old  # NULL where the column is
 
-    return change_values(change_leaves(query, leaf), name)
+    keys = tuple(_key_below(key, below) for key in query.keys)
+    return change_values(change_leaves(replace(query, keys=keys), leaf), name)
+
+
+def _key_below(key: Key, below: Callable[[Term], Term]) -> Key:
+    made = change_made(key, lambda term: map_terms(term, below))
+    if not isinstance(made.by, Made) or made == key:
+        return key
+    return replace(made, column=refs_of(made.by.term)[0], alias=key.name)
+
+
+def _level_term(level: Level) -> Term:
+    """The group of a value, as a CASE of the column below."""
+    column = Ref(name=_column(level))
+    parts: list[Term] = []
+    for label, values in level.groups:
+        parts += [Call(function="in", parts=(column, *(Given(value=value) for value in values))), Given(value=label)]
+    null = Call(function="is null", parts=(column,))
+    return Call(function="case", parts=(*parts, null, Given(value=None), Given(value=OTHER)))
 
 
 def group_below_levels(query: Query, levels: Sequence[Level]) -> Query:
@@ -261,7 +369,7 @@ def within_sealed(query: Query, domain: Domain, sealed: int | None) -> Query:
         raise QueryError(f"no partition of {column.name} is sealed yet, so there is nothing to ask about")
     for condition in query.conditions():
         for leaf, negated in _signed(condition, negated=False):
-            if leaf.column.text == column.name:
+            if [each.text for each in columns_of(leaf)] == [column.name]:
                 _check(column, sealed, leaf, negated)
     name = Name(text=column.name, quoted=needs_quotes(column.name))
     return replace(query, where=all_of(query.where, _sealed(column, name, sealed)))
@@ -296,6 +404,9 @@ def _beyond(cells: NDArray[np.bool_], sealed: int, *, open_ended: bool) -> bool:
 
 def _open_ended(leaf: Leaf, negated: bool) -> bool:
     """Whether a comparison means "and whatever comes": it names no partition as its last."""
+    if isinstance(leaf, Holds):  # a year names its days; a day of the week comes again
+        calls = {part.function for part in walk_terms(leaf.term) if isinstance(part, Call)}
+        return not calls & {"year", "trunc day", "trunc week", "trunc month", "trunc quarter", "trunc year"}
     return negated is not (isinstance(leaf, Compare) and leaf.op in (Op.GT, Op.GE, Op.NE))
 
 

@@ -273,6 +273,19 @@ def recoding_remark(attribute: Attribute) -> str:
     return f"{attribute.name}: {'; '.join(given)}" if given else ""
 
 
+def distinct_remark(attribute: Attribute) -> str:
+    """What a distinct count of a column has once; nothing where that is each of its values."""
+    remarks = [recoding_remark(attribute).removeprefix(f"{attribute.name}: ")]
+    if isinstance(attribute, Bins):
+        remarks.insert(0, "bins are counted, not numbers")
+    elif isinstance(attribute, Dates) and attribute.by is not Period.DAY:
+        remarks.insert(0, f"each {attribute.by.value} is counted once")
+    if attribute.outside is Stray.OTHER:
+        remarks.append("all values that are not declared count as one")
+    given = [part for part in remarks if part]
+    return f"{attribute.name}: {'; '.join(given)}" if given else ""
+
+
 def _outside(attribute: Attribute) -> str:
     match attribute:
         case IntegerRange():

@@ -38,6 +38,7 @@ from bursar.estimation.joint_variances import variance_ends
 from bursar.sql import TRUE, And, AtLeast, Between, Compare, Condition, Constant, IsTrue, Not, Op, Or
 from bursar.sql.query import Leaf, leaves
 from bursar.sql.render import render_condition
+from bursar.sql.terms import Stage
 
 Label = tuple[Value, ...]
 
@@ -201,6 +202,13 @@ class ResultClauses:
             cut = len(shown) if self.limit is None else min(first + self.limit, len(shown))
             claims += _of_order(self.order[0], numbers, shown, (first, cut), sure)
             shown = shown[first:cut]
+        elif self.limit is not None or self.offset:
+            first = min(self.offset, len(shown))
+            cut = len(shown) if self.limit is None else min(first + self.limit, len(shown))
+            if cut - first < len(shown):
+                words = f"{cut - first} of {len(shown)} groups are shown, in the order in which they are declared"
+                claims.append(ChoiceCertainty(words=f"{words}; all of them were paid for"))
+            shown = shown[first:cut]
         return ChosenLines(lines=shown, claims=tuple(claims))
 
     def _holds(self, condition: Condition, numbers: Sequence[Derived], truth: bool = True) -> NDArray[np.bool_]:
@@ -335,6 +343,8 @@ class Workload:
     largest: tuple[int, ...] = ()  # per column, the most that one row of the data can change it; 1 for a count
     remarks: tuple[str, ...] = ()  # what an analyst must know about the numbers, whatever they are
     after: ResultClauses | None = None  # what is done with the answers
+    stages: tuple[Stage, ...] = ()  # what is done with the lines then, which is free
+    counts: tuple[bool, ...] = ()  # for stages: whether each output is a number of rows, which is never below 0
     times: NDArray[np.int64] | None = None  # what each row of the map is a multiple of, where that is not 1
 
     def __post_init__(self) -> None:

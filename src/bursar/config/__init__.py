@@ -3,6 +3,7 @@
 Everything in it is public. A complete example, with every kind of column:
 
     dataset = "people"            # the data-set id: the ledger, and with it the budget, is bound to it
+    # preset = "boost"            # optional: a published system answers, for the life of the ledger
 
     [partition]                   # optional: the column along which the data grow
     column = "joined"
@@ -11,6 +12,8 @@ Everything in it is public. A complete example, with every kind of column:
 
     [source]
     path = "people.csv"           # CSV, Parquet or a DuckDB file; relative to this file
+    # url = "postgresql://..."    # instead of path: a table that stays in its database, with its schema,
+    #                             # a password_file and a timeout where they are needed, or files for Spark
     table = "people"              # the name behind FROM; in a DuckDB file also the table itself
     # view = "SELECT ..."         # optional, of a DuckDB file: the rows are those of a SELECT over its tables
     max_rows = 100000             # a public number that the table will never exceed
@@ -65,6 +68,6 @@ Everything in it is public. A complete example, with every kind of column:
     by = "month"                  # or "day", "week"
 """
 
-from bursar.config.load import Config, load, load_draft
+from bursar.config.load import Config, load, load_draft, with_preset
 
-__all__ = ["Config", "load", "load_draft"]
+__all__ = ["Config", "load", "load_draft", "with_preset"]

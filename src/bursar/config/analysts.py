@@ -24,7 +24,6 @@ from bursar.config.section import HOMES, KEYS, Section, nearest, shown
 from bursar.core.domain import Domain
 from bursar.core.queries import LinearMap
 from bursar.errors import QueryError
-from bursar.rewrite.suggest import suggest
 from bursar.sql import parse
 from bursar.views.measurements import joined
 
@@ -183,6 +182,8 @@ def _workload(inner: Section, domain: Domain, table: str, levels: tuple[Level, .
             maps.append(compile_query(parse(text), domain, table, None, levels).map)
             check_batch(maps[-1])
         except QueryError as refusal:
+            from bursar.rewrite.suggest import suggest  # a good family does not need it
+
             fault = suggest(text, refusal, domain, table, None, levels)
             inner.refuse("questions", place, reason=f"{label} cannot be asked:\n{fault}")
     rows = joined(maps)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from bursar.analysts.shares import AnalystSettings
 from bursar.compile import Level
@@ -14,16 +15,24 @@ from bursar.compile.resolve import with_levels
 from bursar.config import sections
 from bursar.config.analysts import analysts
 from bursar.config.columns import levels
+from bursar.config.ledger import LedgerSettings, ledger_settings
+from bursar.config.private_tables import with_private_tables
 from bursar.config.section import HOMES, KEYS, Place, Section, line_numbers, shown
 from bursar.config.sections import Groups, Sealing, check_together, groups, partition
+from bursar.config.source_url import SourceUrl, source_url
+from bursar.config.tables import tables, with_flags
 from bursar.config.view import view
+from bursar.core.accounting.kind import ROOT
 from bursar.core.budget import Budget, charter_of
 from bursar.core.domain import Domain, Unit
 from bursar.core.extensions.partitions import PartitionAxis
+from bursar.core.extensions.relations import Relation
 from bursar.core.ledger import Charter
+from bursar.core.source.joins import Parent
 from bursar.errors import ConfigError
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, Horizon
+from bursar.sql.joins import DeclaredTables
 
 LARGEST_FILE = 16 * 2**20
 LARGEST_ROWS = 10**12
@@ -43,14 +52,17 @@ class Config:
 
     path: Path
     dataset: str  # the data-set id that the ledger is bound to
-    location: Path  # the source file
+    location: Path | None  # the source file; None where there is a url
     table: str  # the name behind FROM; in a DuckDB file also the table itself, unless there is a view
     domain: Domain
     unit: Unit
     budget: Budget
     max_rows: int
+    preset: str | None = None  # which published system answers, for the life of the ledger; None: the default
     levels: tuple[Level, ...] = ()  # columns of groups of listed values
+    url: SourceUrl | None = None  # the database that the table stays in
     view: str | None = None  # the SELECT over tables of a DuckDB file that gives the rows
+    parents: tuple[Parent, ...] = ()  # further tables of the file, which add columns to the rows
     public_size: int | None = None
     goal: Goal | None = None  # for questions that name none
     horizon: Horizon = Horizon.SOME  # how many more such questions are expected, where a question does not say
@@ -59,7 +71,29 @@ class Config:
     sealing: Sealing = field(default_factory=Sealing)  # when partitions of the data are complete
     pace: float = 0.0  # seconds; see `bursar.pace`
     analysts: AnalystSettings = field(default_factory=AnalystSettings)  # who shares the budget, and how
+    ledger: LedgerSettings = field(default_factory=LedgerSettings)  # where the budget is kept
     unconfirmed: tuple[Place, ...] = ()  # sections that are guesses; nothing can be asked while there are any
+    relation: str = ROOT  # the name of the table in the log, where it is not the one that the charter describes
+    further: tuple[Config, ...] = ()  # private tables with rows of their own, each as a config over the same ledger
+
+    @property
+    def private(self) -> tuple[Config, ...]:
+        """All private tables with rows of their own, this one first."""
+        return (self, *self.further)
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """All private tables with rows of their own, as the ledger knows them."""
+        return tuple(
+            Relation(
+                table=config.relation,
+                domain=config.domain,
+                unit=config.unit,
+                max_rows=config.max_rows,
+                joined=tuple(parent.to_json() for parent in config.parents),
+            )
+            for config in self.private
+        )
 
     @property
     def columns(self) -> Domain:
@@ -72,21 +106,49 @@ class Config:
         return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
 
     @property
+    def source_name(self) -> str:
+        """What people call the place that the rows are in."""
+        return self.location.name if self.location is not None else self.url.name if self.url is not None else ""
+
+    @property
     def charter(self) -> Charter:
-        """What the ledger is bound to: all that the privacy statement depends on."""
-        return charter_of(
-            dataset=self.dataset, domain=self.domain, unit=self.unit, budget=self.budget, max_rows=self.max_rows
+        """What the ledger is bound to: all that the privacy statement depends on, and a preset that was named.
+
+        Losses that were counted one way and then another would add up to neither.
+        """
+        charter = charter_of(
+            dataset=self.dataset,
+            domain=self.domain,
+            unit=self.unit,
+            budget=self.budget,
+            max_rows=self.max_rows,
+            tables=[parent.to_json() for parent in self.parents],
         )
+        return charter if self.preset is None else {**charter, "preset": self.preset}
+
+    @property
+    def tables(self) -> DeclaredTables:
+        """The table that questions are about, and those that they may join to it."""
+        return DeclaredTables(root=self.table, unit=self.unit.column, parents=self.parents)
 
     @property
     def notes_path(self) -> Path:
         """What was asked, for the planner, beside the ledger."""
-        return self.ledger_path.with_name("questions.sqlite")
+        return self.beside("questions", ".sqlite")
+
+    def beside(self, name: str, suffix: str) -> Path:
+        """A file beside the ledger that belongs to this table alone."""
+        table = f"-{quote(self.relation, safe='')}" if self.relation else ""
+        return self.ledger_path.with_name(f"{name}{table}{suffix}")
 
     @property
     def ledger_path(self) -> Path:
-        """`<stem>.bursar/ledger.sqlite` beside the file itself: a link to a config has no budget of its own."""
-        return self.path.parent / f"{self.path.stem}.bursar" / "ledger.sqlite"
+        """`<stem>.bursar/ledger.sqlite` beside the file itself: a link to a config has no budget of its own.
+
+        Where a database keeps the ledger, this machine has only the anchor of it, `ledger-anchor` in the same folder.
+        """
+        name = "ledger.sqlite" if self.ledger.url is None else "ledger-anchor"
+        return self.path.parent / f"{self.path.stem}.bursar" / name
 
 
 def load(path: str | os.PathLike[str]) -> Config:
@@ -121,7 +183,8 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
     dataset = top.text("dataset", 'dataset = "people", above the first [section]')
     source = top.section("source", '[source]\npath = "people.csv"\ntable = "people"\nmax_rows = 100000')
     source.only(KEYS["source"], HOMES)
-    location = source.text("path", 'path = "people.csv"', longest=LONGEST_PATH)
+    url = source_url(source, home.parent)
+    location = None if url is not None else source.text("path", 'path = "people.csv"', longest=LONGEST_PATH)
     table = source.text("table", 'table = "people", the name that stands behind FROM')
     hint = "max_rows = 100000, a public number that the table will never exceed"
     max_rows = source.integer("max_rows", hint, least=1, most=LARGEST_ROWS)
@@ -138,18 +201,24 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
     sharing = analysts(top, domain, table, declared)
     sealing = partition(top)[1]
     check_together(top, sealing, family, sharing)
+    budget = sections.budget(top)
     joined = view(source, location, unit, sealing)
-    return Config(
+    parents = tables(top, domain, unit, sealing, table=table, path=location or "", view=joined is not None)
+    domain = with_flags(domain, parents, top)
+    first = Config(
         path=home,
         dataset=dataset,
-        location=Path(os.path.abspath(home.parent / location)),
+        location=None if location is None else Path(os.path.abspath(home.parent / location)),
+        url=url,
         table=table,
         view=joined,
+        parents=parents,
         domain=domain,
         levels=declared,
         unit=unit,
-        budget=sections.budget(top),
+        budget=budget,
         max_rows=max_rows,
+        preset=sections.preset(top, budget, domain, family, sharing),
         public_size=public_size,
         goal=goal,
         horizon=sections.horizon(top),
@@ -158,8 +227,28 @@ def parse_draft(text: str, path: str | os.PathLike[str]) -> Config:
         sealing=sealing,
         pace=sections.pace(top),
         analysts=sharing,
+        ledger=ledger_settings(top),
         unconfirmed=unconfirmed(top),
     )
+    return with_private_tables(top, first)
+
+
+def with_preset(config: Config, name: str | None) -> Config:
+    """The config with the preset that somebody names beside it; as it is where nobody does.
+
+    Edge cases: another one than the config itself names is refused.
+    """
+    if name is None:
+        return config
+    preset = sections.fitting(name, config.budget, config.domain, config.family, config.analysts)
+    if config.preset not in (None, preset):
+        raise ConfigError(
+            f'the config has preset = "{config.preset}", not "{name}"\ntry: without naming a preset beside the config',
+            os.fspath(config.path),
+        )
+    if preset is not None and config.further:
+        raise ConfigError(f'preset "{name}" answers about one private table', os.fspath(config.path))
+    return replace(config, preset=preset)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

@@ -280,13 +280,21 @@ KINDS = (("values",), ("lower", "upper"), ("edges",), ("first", "last", "by"))
 """The keys that tell the four kinds of column apart."""
 
 KEYS = {
-    "": ("dataset", "partition", "source", "privacy", "budget", "goal", "analysts", "histograms", "columns"),
+    "tables.*": ("key", "columns", "public", "owner", "max_contributions", "unit", "path", "max_rows", "tables"),
+    "": (
+        *("dataset", "preset", "partition", "source", "privacy", "budget"),
+        *("goal", "analysts", "histograms", "ledger", "tables", "columns"),
+    ),
     "partition": ("column", "seal", "grace_days"),
-    "source": ("path", "table", "view", "max_rows", "public_size", "confirmed"),
+    "source": (
+        *("path", "url", "schema", "files", "table", "view", "max_rows", "public_size", "password_file", "timeout"),
+        "confirmed",
+    ),
     "privacy": ("unit", "max_contributions", "neighbours", "pace", "confirmed"),
     "budget": ("epsilon", "delta", "rho", "accountant", "order", "confirmed"),
     "goal": ("error", "rmse", "confidence", "horizon", "contract", "family"),
     "histograms": ("groups",),
+    "ledger": ("url", "schema", "key_file", "asynchronous"),
     "analysts": ("policy", "scheduler", "probabilities", "idle", "shares", "seed", "log"),
     "columns.*": (
         *(key for kind in KINDS for key in kind),

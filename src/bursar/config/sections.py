@@ -14,7 +14,7 @@ from bursar.core.budget import LARGEST_BUDGET, Budget
 from bursar.core.domain import Attribute, Dates, Domain, IntegerRange, Neighbours, Unit
 from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
 from bursar.core.queries.product import MOST_COLUMNS
-from bursar.errors import QueryError
+from bursar.errors import ConfigError, QueryError
 from bursar.estimation.simultaneous import LARGEST_FAMILY, Family
 from bursar.goal import Contract, Goal, GoalKind, Horizon
 from bursar.views.histograms import MOST_BINS
@@ -233,6 +233,29 @@ def goal(top: Section, domain: Domain, *, public_size: int | None) -> tuple[Goal
     confidence = _confidence(section) if "confidence" in section else 0.95
     with section.located(key):
         return Goal(kind=kinds[0], amount=amount, percent=percent, confidence=confidence), declared
+
+
+def preset(top: Section, budget: Budget, domain: Domain, family: Family | None, sharing: AnalystSettings) -> str | None:
+    """Which published system answers; None for the default, named or not, whose ledgers are those of always."""
+    if "preset" not in top:
+        return None
+    name = top.text("preset", 'preset = "boost", above the first [section]')
+    with top.located("preset"):
+        return fitting(name, budget, domain, family, sharing)
+
+
+def fitting(
+    name: str | None, budget: Budget, domain: Domain, family: Family | None, sharing: AnalystSettings
+) -> str | None:
+    """A preset by its name, if a data set can have it; None for the default."""
+    from bursar.presets import DEFAULT, listed  # imports every proposer
+
+    if name is None or name == DEFAULT:
+        return None
+    reason, hint = listed(name).lacks(budget.mode, domain, family, sharing.policy)
+    if reason:
+        raise ConfigError(f'preset "{name}" {reason}\ntry: {hint}')
+    return name
 
 
 def horizon(top: Section) -> Horizon:

@@ -18,7 +18,6 @@ from sqlglot.errors import SqlglotError
 from bursar.config.section import Section, shown
 from bursar.config.sections import Sealing
 from bursar.core.domain import Unit
-from bursar.core.source.raw import one_select
 
 EXAMPLE = 'view = "SELECT person, sex, cost FROM visits JOIN people USING (person)"'
 LONGEST_VIEW = 20_000
@@ -32,14 +31,14 @@ _PARTS = (
 """What lets the number or the order of all rows decide about one."""
 
 
-def view(source: Section, location: str, unit: Unit, sealing: Sealing) -> str | None:
+def view(source: Section, location: str | None, unit: Unit, sealing: Sealing) -> str | None:
     """The text of the view; None where the rows are those of a table."""
     if "view" not in source:
         return None
     text = source.entries["view"]
     if not isinstance(text, str) or not 0 < len(text) <= LONGEST_VIEW:
         source.refuse("view", reason=f"source.view must be SQL in quotes, not {shown(text)}", hint=EXAMPLE)
-    if PurePath(location).suffix.lower() not in (".duckdb", ".db"):
+    if location is None or PurePath(location).suffix.lower() not in (".duckdb", ".db"):
         reason = f"source.view needs the tables of a DuckDB file, and {shown(location)} is none"
         source.refuse("view", reason=reason, hint='path = "clinic.duckdb"')
     if unit.column is None:
@@ -48,6 +47,8 @@ def view(source: Section, location: str, unit: Unit, sealing: Sealing) -> str | 
     if sealing.growing:
         reason = "source.view goes with data that are complete: rows are added to a table"
         source.refuse("view", reason=reason, hint='seal = "all" under [partition]')
+    from bursar.core.source.raw import one_select  # which imports DuckDB
+
     with source.located("view"):
         one_select(text)
     for problem in _problems(text, unit.column):

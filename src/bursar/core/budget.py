@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bursar.core.accounting import Mode, to_units
@@ -73,8 +73,14 @@ class Budget:
         return f"epsilon {self.epsilon:g} at delta {self.delta:g} (rho {self.amount:.6g}{at_order})"
 
 
-def charter_of(*, dataset: str, domain: Domain, unit: Unit, budget: Budget, max_rows: int) -> Charter:
-    """Everything a privacy statement depends on. A ledger opened under one charter refuses every other."""
+def charter_of(
+    *, dataset: str, domain: Domain, unit: Unit, budget: Budget, max_rows: int, tables: Sequence[dict[str, object]] = ()
+) -> Charter:
+    """Everything a privacy statement depends on. A ledger opened under one charter refuses every other.
+
+    `tables` says which others add columns to the rows, and by which keys; a charter without any says nothing about it.
+    """
+    joined = {"tables": list(tables)} if tables else {}
     order = {} if budget.order is None else {"order": budget.order}
     return {
         "dataset": dataset,
@@ -86,6 +92,7 @@ def charter_of(*, dataset: str, domain: Domain, unit: Unit, budget: Budget, max_
         },
         "budget": {"mode": budget.mode.value, "amount": budget.amount.hex(), "delta": budget.delta, **order},
         "max_rows": max_rows,
+        **joined,
     }
 
 

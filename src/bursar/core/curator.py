@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bursar.core.accounting import Event, Sealed, Versioned
+from bursar.core.accounting import Added, Event, Sealed, Versioned
+from bursar.core.accounting.kind import ROOT
 from bursar.core.extensions.partitions import PartitionAxis, Seals, content_names
+from bursar.core.extensions.relations import Relation
 from bursar.core.ledger import Ledger, Purpose, Transaction
 from bursar.core.noise.system import Randomness
 from bursar.core.source.source import CHANGED, UNDECLARED, Source
@@ -41,8 +43,12 @@ def declare_version(
     same_rows: bool = False,
     axis: PartitionAxis | None = None,
     through: int = -1,
+    relation: Relation | None = None,
 ) -> int:
     """Read the data as they are now and record them as the next version; returns its number.
+
+    `relation` is the private table that they are, where it is not the one that the charter describes; its first version
+    adds it to the log.
 
     Guarantees: the log says only that a version was declared; the keyed content hashes are kernel secrets. With
     `same_rows` the owner promises that rows were only added: then, and only then, both versions share one profile.
@@ -56,8 +62,13 @@ def declare_version(
         log = [*transaction.committed(0), *transaction.pending()]
         declared = [record.event.version for record in log if isinstance(record.event, Versioned)]
         version = max(declared, default=0) + 1
+        table = ROOT if relation is None else relation.table
+        known = {record.event.table for record in log if isinstance(record.event, Added)}
+        if relation is not None and table not in known:
+            _append(transaction, "added a table", relation.added)
         transaction.put_secret("data key", key)
-        _append(transaction, "declared the data", Versioned(version=version, same_rows=same_rows and version > 1))
+        grown = same_rows and version > 1
+        _append(transaction, "declared the data", Versioned(version=version, same_rows=grown, table=table))
         last = max(through, Seals.after(log).sealed - 1)
         if axis is None:
             (name,) = content_names(version, axis, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -77,10 +76,10 @@ TEST_SECONDS = 60.0
 """How long a plan that tests a sparse vector may take: if it dies, everyone else waits that long for the instance."""
 
 
-def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str) -> Claim:
+def new_claim(randomness: Randomness, *, analyst: str, key: str, question: str, now: float) -> Claim:
     """A claim to a key under a fence that nobody else has."""
     fence = int.from_bytes(randomness.secret(8), "little") >> 2
-    return Claim(analyst=analyst, key=key, question=question, fence=fence, expires=time.time() + CLAIM_SECONDS)
+    return Claim(analyst=analyst, key=key, question=question, fence=fence, expires=now + CLAIM_SECONDS)
 
 
 class Verb(Protocol):
@@ -135,7 +134,7 @@ class Grant:
 
     def renew(self) -> None:
         """Put off the end of the hold where it is near: for a plan that takes its time between its verbs."""
-        now, held = time.time(), self._hold
+        now, held = self.kernel.ledger.now(), self._hold
         if held is None or held.expires - now > self._seconds / 2:
             return
 
@@ -200,12 +199,12 @@ class Grant:
 
     def store(self, body: bytes) -> bytes:
         """The answer as it is stored: with a key, the first one stored wins, and everyone gets its bytes."""
-        claim = self.claim
+        claim, ledger = self.claim, self.kernel.ledger
         if claim is None:
             return body
 
         def work(transaction: Transaction) -> bytes:
-            stored = transaction.claim(claim, time.time())
+            stored = transaction.claim(claim, ledger.now())
             return transaction.answer(claim, body) if stored is None else stored
 
-        return self.kernel.ledger.commit(work)
+        return ledger.commit(work)

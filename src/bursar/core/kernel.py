@@ -7,7 +7,6 @@ is returned after the commit and not before. See kernel.proof.md for why this ke
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -15,11 +14,13 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict, Unpack
 
 from bursar.arrays import Integers
 from bursar.core.accounting import Event, Footprint, Measured, Noise, Paid, Versioned, same_purchase, stands_in
+from bursar.core.accounting.kind import ROOT
 from bursar.core.accounts import Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Unit
 from bursar.core.extensions.partitions import check_sealed, content_names
 from bursar.core.extensions.refine import refine
+from bursar.core.extensions.relations import Relation
 from bursar.core.extensions.select import select_rows
 from bursar.core.extensions.shares import SharedAccounts, allot
 from bursar.core.extensions.sparse_vector import instances_tested, may_lease, open_vector, run_test
@@ -59,9 +60,18 @@ class Kernel(Public):
         open_source: Callable[[bytes], Source],
         randomness: Randomness,
         sequential: bool = False,
+        table: str = ROOT,
+        relations: Sequence[Relation] = (),
     ) -> None:
         super().__init__(
-            domain=domain, unit=unit, budget=budget, max_rows=max_rows, ledger=ledger, sequential=sequential
+            domain=domain,
+            unit=unit,
+            budget=budget,
+            max_rows=max_rows,
+            ledger=ledger,
+            sequential=sequential,
+            table=table,
+            relations=relations,
         )
         self._open_source, self._randomness = open_source, randomness
         self._group: tuple[int, Sequence[Record], SharedAccounts] = (0, (), self._accounts)  # see `_accounts_with`
@@ -98,9 +108,9 @@ class Kernel(Public):
             accounts = self._accounts_with(transaction)
             if tested and not may_lease(self, transaction, tested, None if not accounts.shares else analyst):
                 return None
-            planned = self._accountant.all_footprints(events)
-            self._require_budget(accounts, analyst, self._held(transaction), planned)
-            expires = time.time() + seconds
+            planned = accounts.total.all_footprints(events)
+            self._require_budget(accounts, analyst, self._held(transaction, accounts), planned)
+            expires = self.ledger.now() + seconds
             hold = Hold(fence=transaction.next_fence(), analyst=analyst, expires=expires, events=tuple(events))
             transaction.put_hold(hold, replace=False)
             self._vectors.lease(transaction, tested, hold.fence)
@@ -159,10 +169,10 @@ class Kernel(Public):
         if declared or event.version != self._version:
             raise Stale("the data version changed meanwhile")
         check_sealed(event.looks_at, self.domain, self._seals.sealed)
-        others = self._held(transaction, besides=fence)
+        others = self._held(transaction, accounts, besides=fence)
         if fence is not None:
-            others += self._owned([self._take_from_hold(transaction, event, fence)])
-        more = self._accountant.footprints(event)
+            others += self._owned([self._take_from_hold(transaction, event, fence)], accounts)
+        more = accounts.total.footprints(event)
         charge = self._require_budget(accounts, analyst, others, more)
         if others:
             # As the log will tell it: beside what is only held, each part of a plan could look free.
@@ -172,7 +182,7 @@ class Kernel(Public):
         return charge
 
     def _require_key(self, transaction: Transaction, claim: Claim | None) -> None:
-        if claim is not None and transaction.claim(claim, time.time()) is not None:
+        if claim is not None and transaction.claim(claim, self.ledger.now()) is not None:
             raise Stale("this key has been answered meanwhile")
 
     def _accounts_with(self, transaction: Transaction) -> SharedAccounts:
@@ -194,12 +204,13 @@ class Kernel(Public):
             self._group = (self._position, pending, accounts)
             return accounts
 
-    def _held(self, transaction: Transaction, besides: int | None = None) -> list[Owned]:
-        """What the holds of other plans keep aside."""
-        return self._owned(hold for hold in transaction.holds(time.time()) if hold.fence != besides)
+    def _held(self, transaction: Transaction, accounts: SharedAccounts, besides: int | None = None) -> list[Owned]:
+        """What the holds of other plans keep aside, about whatever table."""
+        return self._owned((hold for hold in transaction.holds(self.ledger.now()) if hold.fence != besides), accounts)
 
-    def _owned(self, holds: Iterable[Hold]) -> list[Owned]:
-        return [(hold.analyst, more) for hold in holds for more in self._accountant.all_footprints(hold.events)]
+    @staticmethod
+    def _owned(holds: Iterable[Hold], accounts: SharedAccounts) -> list[Owned]:
+        return [(hold.analyst, more) for hold in holds for more in accounts.total.all_footprints(hold.events)]
 
     def _require_budget(
         self, accounts: SharedAccounts, analyst: str, others: Sequence[Owned], more: Sequence[Footprint]
@@ -209,7 +220,7 @@ class Kernel(Public):
 
     def _take_from_hold(self, transaction: Transaction, event: Paid, fence: int) -> Hold:
         """Replace the hold by what remains of its plan, and return that; what was not planned does not fit."""
-        hold = next((h for h in transaction.holds(time.time()) if h.fence == fence), None)
+        hold = next((h for h in transaction.holds(self.ledger.now()) if h.fence == fence), None)
         if hold is None:
             raise Stale("the hold has expired")
         for fits in (same_purchase, stands_in):

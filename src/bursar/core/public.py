@@ -3,48 +3,79 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
 
 from bursar.core.accounting import (
     Accountant,
+    Added,
     AddRemove,
     Book,
     Event,
     Profile,
     ReplaceOne,
     Sequential,
-    Versioned,
 )
+from bursar.core.accounting.kind import ROOT
 from bursar.core.accounts import Account, Charge
 from bursar.core.budget import Budget
 from bursar.core.domain import Domain, Neighbours, Unit
+from bursar.core.extensions.checkpoint import Checkpointed, checkpoint, checkpoint_checked, checkpoint_due, resume
 from bursar.core.extensions.partitions import PartitionAxis, Seals
 from bursar.core.extensions.refine import Blocks
+from bursar.core.extensions.relations import Relation, TableTerms, Versions, check_relations
 from bursar.core.extensions.shares import REST, SharedAccounts
 from bursar.core.extensions.sparse_vector import SparseVectors, check_test, live
 from bursar.core.ledger import Ledger, Record
 from bursar.core.limits import check_strategy
 from bursar.core.queries import LinearMap
+from bursar.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bursar.core.accounting.state import Tree
+    from bursar.core.extensions.shares import Entry
 
 
 class Public:
     """The log of a data set, read as far as it goes, and what it says about the budget."""
 
     def __init__(
-        self, *, domain: Domain, unit: Unit, budget: Budget, max_rows: int, ledger: Ledger, sequential: bool = False
+        self,
+        *,
+        domain: Domain,
+        unit: Unit,
+        budget: Budget,
+        max_rows: int,
+        ledger: Ledger,
+        sequential: bool = False,
+        table: str = ROOT,
+        relations: Sequence[Relation] = (),
+        resumes: bool = True,
     ) -> None:
-        """`sequential` charges every measurement its largest loss, as the published systems do."""
+        """`sequential` charges every measurement its largest loss, as the published systems do; `resumes` says whether
+        a checkpoint counts. Where people have rows in several tables, `relations` are all of them, and `table` names
+        the one that is looked at here: its are the domain, the unit and the most rows."""
         self.domain, self.budget, self.max_rows, self.ledger = domain, budget, max_rows, ledger
+        own = Relation(table=table, domain=domain, unit=unit, max_rows=max_rows)
+        self.table, self._relations = table, tuple(relations) or (own,)
+        check_relations(self._relations)
+        if own not in [replace(relation, joined=()) for relation in self._relations]:
+            raise ConfigError(f"{table or 'the first table'} is declared in two ways")
         self._accountant = Accountant(mode=budget.mode, unit=unit, order=budget.order)
         self._sequential = sequential
+        self._versions = Versions()
         self._accounts = self._empty_accounts()
-        self._blocks, self._vectors = Blocks(), SparseVectors()
+        self._blocks, self._vectors = Blocks(ledger.record, self._versions), SparseVectors(versions=self._versions)
         self._axis, self._seals = PartitionAxis.of(domain, unit), Seals()
         self._position = 0
         self._lock = threading.RLock()  # guards what was read of the log; works take it, so no holder of it may commit
-        self._version = 0  # the last one declared in the log
+        self._checkpointed = 0  # how far the last checkpoint goes
+        self.begun = 0  # the position of the checkpoint that this process began with
+        if resumes and not sequential:
+            resume(self)
 
     def price(self, events: Iterable[Event]) -> int:
         """What the events would add to what is spent, in units of 2^-50; looks at the log only."""
@@ -52,9 +83,9 @@ class Public:
 
     def charge(self, events: Iterable[Event], analyst: str) -> Charge:
         """What the events would add to what is spent, and to what the analyst has caused; looks at the log only."""
-        more = self._accountant.all_footprints(events)
         with self._lock:
-            return self._advanced().price(analyst, more)
+            accounts = self._advanced()
+            return accounts.price(analyst, accounts.total.all_footprints(events))
 
     def spent(self) -> int:
         """The bound of the profile over everything in the log, in units of 2^-50."""
@@ -62,9 +93,15 @@ class Public:
             return self._advanced().spent()
 
     def spent_by_partition(self) -> list[int]:
-        """What is spent on the rows of each partition, in units of 2^-50; one number where there are none."""
+        """What is spent on the rows of each partition of the first table, in units of 2^-50; one number where there are
+        none."""
         with self._lock:
             return self._advanced().total.spent_by_partition()
+
+    def spent_by_table(self) -> dict[str, int]:
+        """What is spent on each private table, in units of 2^-50, which add up to what is spent."""
+        with self._lock:
+            return self._advanced().total.spent_by_table()
 
     def left(self) -> int:
         """What the profile may still grow by, in units of 2^-50; holds are not counted, admission does that."""
@@ -72,7 +109,7 @@ class Public:
 
     def held(self, analyst: str | None = None) -> int:
         """What plans that are running have set aside, in units of 2^-50: all of them, or one analyst's account."""
-        holds = self.ledger.commit(lambda transaction: transaction.holds(time.time()))
+        holds = self.ledger.commit(lambda transaction: transaction.holds(self.ledger.now()))
         events = [event for hold in holds if analyst in (None, hold.analyst) for event in hold.events]
         return self.price(events) if analyst is None else self.charge(events, analyst).account
 
@@ -93,13 +130,39 @@ class Public:
 
     def empty_book(self) -> Book:
         """A book as it was when nothing had been spent, to add up what some events cost by themselves."""
-        return Book(self._accountant, self._new_profile)
+        book = self._new_book()
+        book.versions = self._versions.copy()
+        return book
+
+    def position(self) -> int:
+        """The position of the last record of the log."""
+        with self._lock:
+            self._advanced()
+            return self._position
 
     def version(self) -> int:
-        """The version of the data that verbs run on: the last one declared."""
+        """The version of the table that verbs run on: the last one declared."""
         with self._lock:
             self._advanced()
             return self._version
+
+    @property
+    def _version(self) -> int:
+        return self._versions.present.get(self.table, 0)
+
+    def added(self) -> list[Added]:
+        """The events that add the private tables beside the first, as they are known here."""
+        return [relation.added for relation in self._relations if relation.table != ROOT]
+
+    def further(self) -> dict[str, Domain]:
+        """The domains of the private tables beside the first, by name."""
+        return {relation.table: relation.domain for relation in self._relations if relation.table != ROOT}
+
+    def tables(self) -> dict[int, str]:
+        """The table of each version of the data that the log declares."""
+        with self._lock:
+            self._advanced()
+            return dict(self._versions.tables)
 
     def sealed(self) -> int | None:
         """How many partitions, from the first one on, can be asked about; None where the data have no partitions."""
@@ -121,29 +184,82 @@ class Public:
 
     check_test = check_test
 
+    # -- checkpoints ---------------------------------------------------------------------------------------------
+
+    checkpoint, checkpoint_due, checkpoint_checked = checkpoint, checkpoint_due, checkpoint_checked
+
+    def state(self) -> Tree:
+        """Everything that is added up of the log, as plain values; nothing of holds, nor of what is not durable."""
+        parts = (self._versions, self._accounts, self._blocks, self._vectors, self._seals)
+        return [self._position, *(part.state() for part in parts)]
+
+    def restore(self, state: Tree) -> None:
+        """Take over the state of a checkpoint instead of the records that it was added up of."""
+        self._position, versions, accounts, blocks, vectors, seals = state
+        self._versions.restore(versions)
+        self._accounts.restore(accounts, partial(self._entries, self._position))
+        self._blocks.restore(blocks, self._position)
+        self._vectors.restore(vectors, self.ledger.record)
+        self._seals.restore(seals)
+        self._checkpointed = self.begun = self._position
+
+    def _nothing_read(self) -> Public:
+        """The same before a record of the log was read."""
+        return Public(
+            domain=self.domain,
+            unit=self._accountant.unit,
+            budget=self.budget,
+            max_rows=self.max_rows,
+            ledger=self.ledger,
+            sequential=self._sequential,
+            table=self.table,
+            relations=self._relations,
+            resumes=False,
+        )
+
+    def _entries(self, end: int) -> Iterable[Entry]:
+        records = self.ledger.records()
+        return ((record.position, record.analyst, record.event) for record in records if record.position <= end)
+
     # -- the log -------------------------------------------------------------------------------------------------
 
     def _new_profile(self) -> Profile:
-        return Sequential(self._own_profile) if self._sequential else self._own_profile()
+        return self._profile_of(self.domain, self._accountant.unit)
 
-    def _own_profile(self) -> Profile:
-        around = AddRemove(self.domain)
-        replaced = self._accountant.unit.neighbours is Neighbours.REPLACE_ONE
-        return ReplaceOne(self.domain, around) if replaced else around
+    def _profile_of(self, domain: Domain, unit: Unit) -> Profile:
+        def own() -> Profile:
+            around = AddRemove(domain)
+            return ReplaceOne(domain, around) if unit.neighbours is Neighbours.REPLACE_ONE else around
+
+        return Sequential(own) if self._sequential else own()
+
+    def _terms(self, relation: Relation) -> TableTerms:
+        if relation.table == self.table:
+            return TableTerms(accountant=self._accountant, new_profile=self._new_profile, relation=relation)
+        accountant = Accountant(mode=self.budget.mode, unit=relation.unit, order=self.budget.order)
+        new_profile = partial(self._profile_of, relation.domain, relation.unit)
+        return TableTerms(accountant=accountant, new_profile=new_profile, relation=relation)
+
+    def _new_book(self) -> Book:
+        terms = {relation.table: self._terms(relation) for relation in self._relations}
+        first = terms.pop(ROOT)
+        return Book(first.accountant, first.new_profile, further=terms)
 
     def _empty_accounts(self) -> SharedAccounts:
-        return SharedAccounts(self.budget, self.empty_book, self.empty_book())
+        return SharedAccounts(self.budget, self._new_book, self._new_book())
 
     def _advanced(self) -> SharedAccounts:
         self._advance(self.ledger.records(self._position))
         return self._accounts
 
     def _advance(self, records: Sequence[Record]) -> None:
+        at_opening = self._position == self.begun  # a checkpoint that was there, and was not taken, cannot be used here
         for record in records:
+            self._versions.add(record.event)
             self._blocks.add(record)
             self._vectors.add(record)
             self._accounts.add(record)
             self._seals.add(record.event)
-            if isinstance(record.event, Versioned):
-                self._version = record.event.version
+            if isinstance(record.event, Checkpointed) and not at_opening:
+                self._checkpointed = record.event.position
             self._position = record.position

@@ -11,7 +11,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.core.queries import LinearMap, Predicate
+from bursar.core.queries import Distinct, LinearMap, PerPerson, Predicate
 from bursar.core.source.source import Source
 
 MOST_BYTES = 256 * 2**20
@@ -56,6 +56,10 @@ class Tables:
         """The exact answers to all rows of a strategy."""
         if isinstance(strategy, Predicate):
             return np.array([self._source.count(strategy)], np.int64)
+        if isinstance(strategy, Distinct):
+            return self._source.distinct(strategy)
+        if isinstance(strategy, PerPerson):
+            return self._source.per_person(strategy)
         return strategy.apply(self.counts)
 
     def clear(self) -> None:

@@ -49,7 +49,7 @@ def every_guess(config: Config) -> str:
 def says(config: Config, place: Place, *, shown: int = SHOWN) -> str:
     """What a section says, in plain words; of listed values, so many are shown."""
     if place == ("source",):
-        return f"the table {config.table} in {config.location.name} will never have more than {config.max_rows:,} rows"
+        return f"the table {config.table} in {config.source_name} will never have more than {config.max_rows:,} rows"
     if place == ("privacy",):
         return f"protected is {protected(config)}"
     if place == ("budget",):

@@ -12,10 +12,14 @@ from fractions import Fraction
 
 from bursar.curate.survey import rounded_up
 
-MOST_WHOLE = 200
-"""Whole numbers further apart than this are put into bins."""
+MOST_CELLS = 2_000
+"""Whole numbers, or numbers with few decimals, are told apart one by one up to so many: a condition such as
+`delay > 15` is then exact, and so are sums and averages. It costs no more than coarse bins would."""
 
-BINS = 20
+BINS = 200
+"""Other numbers have about so many bins, each of half a percent of the range."""
+
+MOST_DAYS = 4_000
 STEPS = (Fraction(1), Fraction(2), Fraction(5, 2), Fraction(5), Fraction(10))
 EPSILON = 1.0
 WIDTH = 118
@@ -62,6 +66,8 @@ class Draft:
     max_rows: int
     rows_why: str
     path_why: str = "relative to this file"
+    url: bool = False  # whether the path is one of a database
+    schema: str | None = None
     unit: DraftUnit = DraftUnit()
     epsilon: float | None = None  # None: nobody said, so a common value stands there to be confirmed
     columns: tuple[DraftColumn, ...]
@@ -84,7 +90,8 @@ class Draft:
     def _source(self) -> str:
         lines = [
             "[source]",
-            f"{_pair('path', self.path)}  # {self.path_why}",
+            f"{_pair('url' if self.url else 'path', self.path)}  # {self.path_why}",
+            *([] if self.schema is None else [_pair("schema", self.schema)]),
             f"{_pair('table', self.table)}  # SELECT ... FROM {_line(self.table)}",
             _comment(self.rows_why),
             _pair("max_rows", self.max_rows),
@@ -121,7 +128,7 @@ def numeric(
     are not too many: sums are then as exact as those of whole numbers. `heaped`: most people have the same number, such
     as 0; it is the middle of a bin, as it would count as something else in sums.
     """
-    if whole and high - low <= MOST_WHOLE:
+    if whole and high - low <= MOST_CELLS:
         return {"lower": int(low), "upper": int(high)}
     # A 64-bit float tells edges apart that are not too near to each other for their size.
     step = rounded_up(max((high - low) / BINS, max(abs(low), abs(high)) / 2**40), STEPS)
@@ -129,11 +136,16 @@ def numeric(
     if (low % step or high % step) and not (low % wider or high % wider):
         step = wider  # the ends stay where they are
     grid = None if places is None else Fraction(10) ** -places
-    if grid is not None and (high - low) / grid <= MOST_WHOLE:
+    if grid is not None and (high - low) / grid <= MOST_CELLS:
         step, heaped = grid, True
     half = step / 2 if heaped else 0
     ends = {"from": low // step * step - half, "to": -(-high // step) * step + half, "step": step}
     return {"edges": {key: _plain(end) for key, end in ends.items()}}
+
+
+def calendar(first: date, last: date) -> dict[str, object]:
+    """The keys of a column of dates: day by day, or by month where that would be too many days."""
+    return {"first": first, "last": last, "by": "day" if (last - first).days < MOST_DAYS else "month"}
 
 
 def listed(values: Iterable[str | int | bool]) -> dict[str, object]:

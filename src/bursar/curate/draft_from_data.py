@@ -11,6 +11,7 @@ from pathlib import Path
 from bursar.config.load import Config, parse_draft
 from bursar.config.section import nearest
 from bursar.curate import guess
+from bursar.curate.catalog import draft_from_catalog
 from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut
 from bursar.curate.edit import save
 from bursar.curate.guess import calendar_spans, names_identifiers
@@ -18,11 +19,13 @@ from bursar.curate.metadata import read_private_pgm, read_smartnoise
 from bursar.curate.plain_csv import Plain, plain_copy
 from bursar.curate.survey import survey
 from bursar.errors import ConfigError
+from bursar.sources import PASSWORD
 
 ROWS_WHY = (
     "From the data: about twice the number of rows, rounded up. Must be a number that the table will never exceed, and "
     "that you may tell anybody."
 )
+SERVERS = ("postgresql://", "postgres://")
 BESIDE = "relative to this file"
 NO_COLUMN = "no column can be drafted: each holds identifiers, free text, or nothing that enough rows share"
 
@@ -54,7 +57,8 @@ def init(
 ) -> Drafted:
     """Write a draft of a config to `path`, which must not exist.
 
-    `data` is a CSV, Parquet or DuckDB file (of which `table` names the table) or a data frame. A CSV file that is not
+    `data` is the url of a table in PostgreSQL (postgresql://user@host/database/table), of which the catalog is read and
+    no row; or a CSV, Parquet or DuckDB file (of which `table` names the table) or a data frame. A CSV file that is not
     written with commas, points and ISO days is refused; with `copy`, it is copied first into one that is, and the
     config is about the copy. `source` is a SmartNoise YAML or private-pgm JSON file; what it leaves open comes from
     the data. `unit` ("row" or a column) and `epsilon` are the owner's word, and need no confirmation.
@@ -65,10 +69,15 @@ def init(
     """
     if os.path.lexists(path):
         raise ConfigError("this file exists, and is left as it is\ntry: -d another.toml", os.fspath(path))
-    plain = plain_copy(Path(data), allowed=copy, told=told) if isinstance(data, str | os.PathLike) else None
+    url = data if isinstance(data, str) and data.startswith(SERVERS) else None
+    file = data if isinstance(data, str | os.PathLike) and url is None else None
+    plain = None if file is None else plain_copy(Path(file), allowed=copy, told=told)
     try:
         rows = data if plain is None else plain.path
-        draft = _draft(rows, Path(path), table, None if source is None else Path(source), unit, told)
+        if url is not None:
+            draft = draft_from_catalog(url, os.environ.get(PASSWORD))
+        else:
+            draft = _draft(rows, Path(path), table, None if source is None else Path(source), unit, told)
         if unit is not None:
             draft = _with_unit(draft, unit)
         draft = replace(draft, epsilon=epsilon)

@@ -10,8 +10,8 @@ from datetime import date
 from fractions import Fraction
 
 from bursar.config.section import check_name
-from bursar.curate.draft import DraftColumn, DraftUnit, LeftOut, listed, numeric, toml
-from bursar.curate.survey import FEWEST, MOST_VALUES, SurveyedColumn, SurveyedKind
+from bursar.curate.draft import DraftColumn, DraftUnit, LeftOut, calendar, listed, numeric, toml
+from bursar.curate.survey import FEWEST, LONGEST_LIST, SurveyedColumn, SurveyedKind
 from bursar.errors import ConfigError
 
 TWINS = "another column has the same name, or one that differs in upper and lower case only; rename it"
@@ -22,7 +22,7 @@ UNIQUE = (
 )
 REASONS = {
     SurveyedKind.IDENTIFIER: "identifiers: they tell people apart, so a question about them would be about one person",
-    SurveyedKind.TEXT: f"free text, or more than {MOST_VALUES} different values; to ask about some of them, "
+    SurveyedKind.TEXT: f"free text, or more than {LONGEST_LIST} different values; to ask about some of them, "
     'list those: values = ["..."]',
     SurveyedKind.SPARSE: f"no value that at least {FEWEST} rows share; declare it yourself if you know its values",
 }
@@ -58,8 +58,9 @@ def column(seen: SurveyedColumn) -> DraftColumn | LeftOut:
         )
         return DraftColumn(name=seen.name, keys=listed(seen.values), why=why)
     if isinstance(seen.low, date):
+        assert isinstance(seen.high, date)
         why = f"From the data: the first and the last year; {BEYOND}. Must be public: both days."
-        return DraftColumn(name=seen.name, keys={"first": seen.low, "last": seen.high, "by": "month"}, why=why)
+        return DraftColumn(name=seen.name, keys=calendar(seen.low, seen.high), why=why)
     assert isinstance(seen.low, Fraction)
     assert isinstance(seen.high, Fraction)
     if seen.kind is SurveyedKind.UNIQUE:

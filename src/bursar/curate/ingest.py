@@ -42,7 +42,7 @@ def curating(config: Config) -> Iterator[None]:
 
 def create_table(config: Config) -> None:
     """Begin with an empty table, where data grow in a DuckDB file that is not there yet."""
-    if config.sealing.growing and config.location.suffix.lower() in DATABASES:
+    if config.sealing.growing and config.location is not None and config.location.suffix.lower() in DATABASES:
         store_of(config).create()
 
 
@@ -51,6 +51,9 @@ def store_of(config: Config) -> Store:
     if not config.sealing.growing:
         hint = 'column = "joined"\nseal = "calendar", or seal = "command"'
         raise ConfigError(f"these data are complete: no rows can be added\ntry: [partition]\n{hint}", str(config.path))
+    if config.location is None:
+        hint = "add them there, and seal what is complete: bursar seal"
+        raise ConfigError(f"the table is in a database, which takes rows itself\ntry: {hint}", str(config.path))
     if config.location.suffix.lower() not in DATABASES:
         raise ConfigError("rows can be added to a DuckDB file only\ntry: path = ....duckdb", str(config.path))
     return Store(

@@ -35,7 +35,8 @@ from bursar.errors import SourceError
 T = TypeVar("T")
 FEWEST = 5
 MOST_ROWS = 1_000_000
-MOST_VALUES = 100
+MOST_VALUES = 100  # in a column of more, a value of one's own is an identifier
+LONGEST_LIST = 200
 MOSTLY = 0.8
 """The share of a column's values that must be numbers, or dates, for it to be a column of them."""
 
@@ -264,7 +265,7 @@ def _kind(named: bool, calendar: bool, facts: _Facts) -> SurveyedKind:
     if many and nearly_unique and facts.length <= LONG_TEXT:
         return SurveyedKind.IDENTIFIER
     written = 2 * facts.sentences >= facts.distinct or facts.length > LONG_TEXT
-    return SurveyedKind.TEXT if many or written else SurveyedKind.VALUES
+    return SurveyedKind.TEXT if facts.distinct > LONGEST_LIST or written else SurveyedKind.VALUES
 
 
 def _each(column: str) -> str:

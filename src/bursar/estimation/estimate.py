@@ -56,6 +56,8 @@ def error_bars(law: ErrorLaw, goal: Goal) -> Reals:
     Two sets of bars are valid: one of its own for each row, which shares the failure probability out evenly, and the
     goal's own error for all rows, where the law keeps it. The first is taken unless one of its bars exceeds the goal.
     """
+    if goal.kind is GoalKind.ERROR and isinstance(law, WeightedRows) and law.exceeds(goal.amount, goal.beta):
+        return np.full(len(law.weights), goal.amount) if meets(law, goal) else law.half_widths(goal.beta)
     widths = law.half_widths(goal.beta)
     if goal.kind is GoalKind.ERROR and widths.max(initial=0.0) > goal.amount and meets(law, goal):
         return np.full(len(widths), goal.amount)
@@ -123,6 +125,13 @@ class WeightedRows:
         if (alpha, enough) not in self.tails:
             self.tails[alpha, enough] = self.chance + tail(self.weights, self.noises, alpha, enough)
         return self.tails[alpha, enough]
+
+    def exceeds(self, amount: float, beta: float) -> bool:
+        """Whether the bar of the widest row alone is above an amount: one inversion instead of one for each row."""
+        if len(self.variances) == 0:
+            return False
+        widest = self.weights[int(np.argmax(self.variances))]
+        return tail(widest, self.noises, amount) > (beta - self.chance) / len(self.weights)
 
     def half_widths(self, beta: float) -> Reals:
         if beta not in self.widths:

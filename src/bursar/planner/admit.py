@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from bursar.compile import compile
-from bursar.compile.partwise import PartwiseMap
-from bursar.core.queries import LinearMap, Predicate, Stack, Thresholds
+from bursar.compile.partwise import PartwiseMap, pieces_of
+from bursar.core.queries import Distinct, LinearMap, PerPerson, Predicate, Stack, Thresholds
 from bursar.errors import GoalError, QueryError
 from bursar.estimation.simultaneous import Family
 from bursar.goal import GoalKind
@@ -45,6 +45,8 @@ Outside = tuple[QueryError, tuple[str, ...]]
 
 def _outside(family: Family, asked: LinearMap) -> Outside | None:
     """What keeps a question out of the family; None where it is in it."""
+    if any(isinstance(piece, Distinct | PerPerson) for piece in pieces_of(asked)):
+        return QueryError("the declared family has no distinct counts; it has counts of rows"), ()
     if isinstance(asked, Predicate | PartwiseMap):
         reason = (
             f"the declared family has no questions that tie {' and '.join(asked.attrs)} together; it has conditions "

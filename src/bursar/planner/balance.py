@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from bursar.arrays import Reals
 from bursar.compile.partwise import PartwiseMap, pieces_of
-from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack, Steps
+from bursar.compile.workload import Workload
+from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Stack, Steps
+from bursar.errors import GoalError
 from bursar.estimation.derived import Combination
 from bursar.goal import Goal, GoalKind
 from bursar.planner.request import PlanningRequest, Request
@@ -41,8 +43,11 @@ def planning_request(request: Request, goal_in_counts: Goal | None = None) -> Pl
     """
     workload = request.workload
     stated = request.goal if goal_in_counts is None else goal_in_counts
-    balanced = balance(workload.map, tolerances(request, stated))
+    allowed = tolerances(request, stated)
+    balanced = balance(workload.map, allowed)
     scaled = workload if balanced.times is None else replace(workload, map=balanced.map, times=balanced.times)
+    if stated.relative and workload.map.rows:
+        scaled = replace(scaled, remarks=(*scaled.remarks, _relative_words(stated, allowed)))
     if not workload.map.rows:
         goal, step = replace(stated, parts=()), 1.0
     elif stated.kind is GoalKind.SPEND:
@@ -50,13 +55,16 @@ def planning_request(request: Request, goal_in_counts: Goal | None = None) -> Pl
         steps = form.steps if unscaled and not more and isinstance(form, Combination) else ()
         goal, step = stated, steps[0] if len(steps) == 1 else balanced.amount
     else:
-        goal, step = replace(stated, amount=balanced.amount, parts=()), balanced.amount / stated.amount
+        goal = replace(stated, amount=balanced.amount, parts=(), relative=False, percent=False, floor=None, rows=None)
+        step = balanced.amount / (float(allowed.max()) if stated.relative else stated.amount)
     return PlanningRequest(asked=request, goal_in_counts=stated, workload=scaled, goal=goal, step=step)
 
 
 def tolerances(request: Request, goal: Goal) -> Reals:
     """What each row of a request's workload may err by. `goal` is what was asked for, in numbers of rows."""
     workload = request.workload
+    if goal.relative:
+        return relative_tolerances(workload, goal)
     allowed = np.full(workload.map.rows, np.inf)
     for output, form in zip(workload.outputs, workload.forms, strict=True):
         amount = 1.0 if goal.kind is GoalKind.SPEND else goal.of(output).amount
@@ -67,6 +75,48 @@ def tolerances(request: Request, goal: Goal) -> Reals:
             step = float(workload.largest[column]) if of_people else step
             allowed[rows] = np.minimum(allowed[rows], amount * step)
     return allowed
+
+
+def relative_tolerances(workload: Workload, goal: Goal) -> Reals:
+    """What each count may err by: a percentage of its floor, which is public, so that it holds for all larger counts.
+
+    The floor is the one that was named, or the count if all rows lay evenly in the cells (Eigen-Design, section 3.4).
+    Edge cases: only counts have a relative error; one of no cell at all, which is 0, may err by nothing less than one.
+    """
+    if workload.mixed:
+        raise GoalError(
+            "a relative error is for counts alone\n"
+            "try: WITH ERROR for the others, one error each: WITH ERROR 50 ON n, 1000 ON total"
+        )
+    if goal.floor is not None:
+        return np.full(workload.map.rows, goal.amount / 100 * goal.floor)
+    shares = np.concatenate([_cell_shares(part) for part in pieces_of(workload.map)] or [np.zeros(0)])
+    assert goal.rows is not None
+    return goal.amount / 100 * np.maximum(shares * goal.rows, 1.0)
+
+
+def _cell_shares(part: LinearMap) -> Reals:
+    """The share of the joint cells that each row counts."""
+    if not isinstance(part, Product):
+        raise GoalError(
+            "it takes a floor to say what a relative error means for conditions over many columns\n"
+            "try: WITH RELATIVE ERROR 5% FLOOR 200"
+        )
+    shares = np.ones(1)
+    for mask in part.masks:
+        cells = mask.steps.at_cells(np.arange(mask.steps.size)).sum(axis=1)
+        shares = np.multiply.outer(shares, cells / mask.steps.size).ravel()
+    return shares
+
+
+def _relative_words(goal: Goal, allowed: Reals) -> str:
+    """What a relative error means for an answer."""
+    within = f"each number is within {goal.amount:g}% of the true count"
+    if goal.floor is not None:
+        return f"{within}, or within {goal.amount / 100 * goal.floor:.6g} where that is below {goal.floor:g}"
+    low, high = (f"{bound * 100 / goal.amount:,.0f}" for bound in (allowed.min(), allowed.max()))
+    floors = low if low == high else f"{low} to {high}"
+    return f"{within}, or of an even share of all rows where that is more ({floors} rows)"
 
 
 def balance(map: LinearMap, allowed: Reals) -> Balanced:
@@ -119,7 +169,7 @@ def _scaled(map: LinearMap, factors: Iterator[int], column: tuple[str, int] | No
     parts: list[LinearMap] = []
     times: list[int] = []
     for part in map.parts:
-        alone = isinstance(part, Predicate)  # its coefficients are 0 and 1
+        alone = isinstance(part, Predicate | Distinct | PerPerson)  # measured as it is
         times.append(next(factors) if alone else 1)
         parts.append(part if alone else _scaled(part, factors, column))
     return PartwiseMap(tuple(parts), tuple(times))

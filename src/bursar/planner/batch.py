@@ -64,7 +64,9 @@ def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRe
     if not requests:
         raise QueryError("a batch needs at least one question")
     stated = [(request.goal_in_counts, request.goal.most) for request in requests]
-    goals = {(goal.kind, goal.amount, goal.confidence, most, goal.parts) for goal, most in stated}
+    goals = {
+        (goal.kind, goal.amount, goal.confidence, most, goal.parts, goal.relative, goal.floor) for goal, most in stated
+    }
     if len(goals) > 1:
         raise GoalError(
             "the questions of a batch share one goal; leave the goals in the SQL out, and give one beside it"
@@ -85,11 +87,13 @@ def together(requests: Sequence[PlanningRequest], key: str | None) -> PlanningRe
         index=np.arange(rows)[:, None],
     )
     pieces = pieces_of(needed)
-    balanced = balance(needed, np.repeat([least[piece.digest] for piece in pieces], [piece.rows for piece in pieces]))
+    errors = np.repeat([least[piece.digest] for piece in pieces], [piece.rows for piece in pieces])
+    balanced = balance(needed, errors)
     first = requests[0]
     goal, step = first.goal, balanced.amount
     if rows and goal.kind is not GoalKind.SPEND:
-        goal, step = replace(goal, amount=balanced.amount), balanced.amount / first.goal_in_counts.amount
+        widest = float(errors.max()) if first.goal_in_counts.relative else first.goal_in_counts.amount
+        goal, step = replace(goal, amount=balanced.amount), balanced.amount / widest
     text = ";\n".join(request.text for request in requests)
     return PlanningRequest(
         asked=replace(first.asked, text=text, workload=everything, key=key),

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import overload
 
+from bursar.compile.partwise import pieces_of
 from bursar.compile.workload import Labels
-from bursar.core.accounting import from_units, left_of, to_units
-from bursar.core.queries import Stack, Thresholds
+from bursar.core.accounting import Mode, from_units, left_of, to_units
+from bursar.core.queries import Distinct, PerPerson, Thresholds
 from bursar.errors import BudgetError, BursarError, GoalError, QueryError
 from bursar.estimation.estimate import meets
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, GoalKind
 from bursar.planner.offer import AnyOffer, Offer, PricedPlan, Proposer, Views
+from bursar.planner.people import goals_in_people
 from bursar.planner.request import PlanningRequest
 
 SPARE = 1.05
 """Errors of several outputs are rounded one by one, and the multiples they are planned in with them."""
 
+
+GUESS_BEYOND, GUESS_BEFORE = 1.002, 1.009
+"""A goal that fits is looked for a little beyond where the price says that it is, and its end a little before it."""
+
+LEAST_STEP = 1.05
+"""Prices of small counts have steps: where one guess was not enough, the next goes at least so much further."""
 
 MOST_PLANNED = 100_000
 """Lines that are not written out, up to which other ways are looked for than to measure the question itself."""
@@ -29,26 +39,71 @@ NO_TABLE = (
 )
 
 
+class ProposersInOrder(Sequence[Proposer]):
+    """Proposers of which all but the first are made when they are asked for: who answers for nothing comes first."""
+
+    def __init__(self, first: tuple[Proposer, ...], others: Callable[[], tuple[Proposer, ...]]) -> None:
+        self._first, self._others = first, others
+
+    @cached_property
+    def _every(self) -> tuple[Proposer, ...]:
+        return (*self._first, *self._others())
+
+    def __iter__(self) -> Iterator[Proposer]:
+        yield from self._first
+        yield from self._every[len(self._first) :]
+
+    def __len__(self) -> int:
+        return len(self._every)
+
+    @overload
+    def __getitem__(self, place: int) -> Proposer: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Proposer, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Proposer | tuple[Proposer, ...]:
+        return self._every[place]
+
+
 @dataclass(frozen=True)
 class Preset:
     """Which proposers take part, in the order that breaks ties."""
 
     name: str
-    proposers: tuple[Proposer, ...]
+    proposers: Sequence[Proposer]
     sequential: bool = False  # charged by the sum of each purchase's largest loss, as published systems are
     plain: Proposer | None = None  # plain noise, which rows for later questions are held against; None: no limit
     family: Family | None = None  # the questions that the simultaneous contract covers, where that is in force
+
+    @property
+    def charging(self) -> str:
+        """How purchases add up, where that is not by the profile; said in every answer and beside the budget."""
+        if not self.sequential:
+            return ""
+        return f"sequential composition, as published ({self.name}): costs add up, also of questions about other people"
 
     @property
     def contract(self) -> Contract:
         return Contract.PER_QUERY if self.family is None else Contract.SIMULTANEOUS
 
 
+def check_strategy(preset: Preset, name: str | None, mode: Mode) -> None:
+    """Refuse the name of a strategy that there is not, or not with this kind of budget."""
+    if name is None:
+        return
+    known = sorted({proposer.design for proposer in preset.proposers if proposer.design is not None})
+    if name not in known:
+        raise QueryError(f"there is no strategy {name!r} here; there is {', '.join(known) or 'none to be named'}")
+    if mode is Mode.PURE:
+        raise QueryError(f"the strategy {name!r} is for Gaussian noise: it needs a budget in rho, or with a delta")
+
+
 def offers(preset: Preset, request: PlanningRequest, views: Views) -> Iterator[Offer]:
     """All offers that the kernel can run, proposer by proposer, computed as they are asked for."""
     as_it_is = _as_it_is(request)
     for proposer in preset.proposers:
-        if request.synthetic and not proposer.by_name:
+        if (request.synthetic and not proposer.by_name) or proposer.design != request.strategy:
             continue
         if as_it_is and not proposer.any_map:
             continue
@@ -56,11 +111,10 @@ def offers(preset: Preset, request: PlanningRequest, views: Views) -> Iterator[O
 
 
 def _as_it_is(request: PlanningRequest) -> bool:
-    """Whether a question is only for those who take every map: it asks for thresholds, or for very many numbers."""
+    """Whether a question is only for those who take every map: thresholds, a distinct count, or very many numbers."""
     queries = request.workload.map
-    parts = queries.parts if isinstance(queries, Stack) else (queries,)
     many = isinstance(request.workload.labels, Labels) and queries.rows > MOST_PLANNED
-    return many or any(isinstance(part, Thresholds) for part in parts)
+    return many or any(isinstance(part, Thresholds | Distinct | PerPerson) for part in pieces_of(queries))
 
 
 def choose(preset: Preset, request: PlanningRequest, views: Views) -> Offer | None:
@@ -139,28 +193,55 @@ def _bids(offer: PricedPlan[object]) -> tuple[int, int]:
 
 
 def fits(preset: Preset, request: PlanningRequest, views: Views, cap: int) -> Goal | None:
-    """The tightest goal of the same kind, found by bisection to 1 %, that some offer meets for at most `cap` units."""
+    """The tightest goal of the same kind, to 1 %, that some offer meets for at most `cap` units.
+
+    Prices fall about as 1/error, or as its square with Gaussian noise, so a price tells where to look next; every
+    second look is in the middle, where they do not. Each plans the question, which takes long if it has many numbers.
+    """
     if request.goal.kind is GoalKind.SPEND:
         return None
-    capped = replace(views, left=min(cap, views.left))
+    capped, power = replace(views, left=min(cap, views.left)), 1.0 if views.mode is Mode.PURE else 2.0
 
-    def affordable(amount: float) -> bool:
+    def look(amount: float) -> tuple[bool, float]:
+        """Whether an offer is payable at this error, and how many times the error would just be payable, about."""
         offer = choose(preset, replace(request, goal=_with_amount(request.goal, amount)), capped)
-        return offer is not None and capped.payable(offer)
+        if offer is None:
+            return False, 4.0
+        times = capped.price_share(offer) ** (1 / power)
+        return capped.payable(offer), times if math.isfinite(times) else 4.0
 
-    low, high = request.goal.amount, request.goal.amount
-    while not affordable(high):
-        low, high = high, 4 * high
+    low = high = request.goal.amount
+    payable, times = look(high)
+    step = 1.0
+    while not payable:
+        low, high = high, high * max(GUESS_BEYOND * times, step)
         if high > 2.0**50:
             return None
+        payable, times = look(high)
+        step = max(LEAST_STEP, step**2)
+    by_price = True
     while high > 1.01 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if affordable(middle) else (middle, high)
+        guess = min(GUESS_BEYOND * times, 1 / GUESS_BEFORE) * high
+        middle = guess if by_price and low < guess else math.sqrt(low * high)
+        payable, found = look(middle)
+        by_price = not by_price
+        if payable:
+            high, times = middle, found
+        else:
+            low = middle
     return _stated(request, high / request.goal.amount)
 
 
 def _with_amount(goal: Goal, amount: float) -> Goal:
-    return Goal(kind=goal.kind, amount=amount, confidence=goal.confidence)
+    return Goal(
+        kind=goal.kind,
+        amount=amount,
+        confidence=goal.confidence,
+        relative=goal.relative,
+        percent=goal.relative,
+        floor=goal.floor,
+        rows=goal.rows,
+    )
 
 
 def _stated(request: PlanningRequest, factor: float) -> Goal:
@@ -186,6 +267,9 @@ def refusal(preset: Preset, request: PlanningRequest, views: Views, offer: Offer
         offer = _without_cap(preset, request, views)
     goal = fits(preset, request, views, affordable)
     if offer is None:
+        if preset.sequential and goal is None:
+            stated = request.goal_in_counts.describe()
+            return GoalError(f'the preset "{preset.name}" has no way to answer this question {stated}')
         hint = "" if goal is None else f"\ntry: {goal.describe()}"
         wish = "cheap" if request.goal.kind is GoalKind.SPEND else "exact"
         return GoalError(f"no answer can be that {wish}: {request.goal_in_counts.describe()}{hint}")
@@ -196,6 +280,7 @@ def refusal(preset: Preset, request: PlanningRequest, views: Views, offer: Offer
         unit=views.mode.unit,
         fits="" if goal is None else goal.describe(),
         limit=limit,
+        meaning="\n".join(goals_in_people(request, lambda: None)),
     )
 
 

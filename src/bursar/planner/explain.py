@@ -61,6 +61,7 @@ class Explanation:
     total_left: float | None = None  # of the data set
     why: str = ""  # where something dearer than the cheapest way is taken
     sharing: str = ""  # what analysts can rely on, in one line, where there are shares
+    in_people: tuple[str, ...] = ()  # what the goal means for averages and the like, one line each
 
     charged: ClassVar[str] = "exactly what would be charged now"
 
@@ -121,6 +122,7 @@ class Explanation:
         return [
             *(["nothing meets the goal for what may be spent"] if self.chosen is None else []),
             *([self.why] if self.why else []),
+            *self.in_people,
             f"left: {left}; the price shown is {self.charged}",
             *([self.sharing] if self.sharing else []),
         ]
@@ -146,25 +148,31 @@ def explain(preset: Preset, request: PlanningRequest, views: Views) -> Explanati
             for offer, fit in zip(every, met, strict=True)
         ),
         chosen=None if winner is None else every.index(winner),
-        why="" if winner is None else _why(winner, [o for o, fit in zip(every, good, strict=True) if fit], views),
+        why=""
+        if winner is None
+        else _why(winner, [o for o, fit in zip(every, good, strict=True) if fit], request, views),
         left=left_of(views.left),
         analyst=views.analyst,
         total_left=left_of(views.left if views.analyst is None else views.total_left),
     )
 
 
-def _why(winner: Offer, offers: Sequence[Offer], views: Views) -> str:
-    """Why more is paid than the cheapest way asks for."""
+def _why(winner: Offer, offers: Sequence[Offer], request: PlanningRequest, views: Views) -> str:
+    """Why more is paid than the cheapest way asks for: what it buys beyond the question, and when that pays off."""
     cheapest = min(offers, key=lambda offer: offer.price.at_most)
     more = winner.price.at_most - cheapest.price.at_most
     if more <= 0 or winner.credit <= 0:
         return ""
-    told = f"{winner.proposer} costs {from_units(more):.3g} more than {cheapest.proposer}, for later questions"
+    columns = ", ".join(views.domain.ordered(request.workload.map.attrs))
+    told = f"{winner.proposer} costs {from_units(more):.3g} more than {cheapest.proposer}: what it buys serves other"
+    told += f" questions about {columns} as well"
+    if cheapest.price.at_most > 0:
+        told += f", and costs as much as {winner.price.at_most / cheapest.price.at_most:.2g} questions like this one"
     if views.investing is None:
         return f"{told}; many are expected"
     room = views.investing.room
     spent, plain = from_units(room.spent + winner.price.at_most), from_units(room.plain)
-    return f"{told}: spent would be {spent:.3g}, at most {room.cap:g} times the {plain:.3g} of plain noise"
+    return f"{told}; spent would be {spent:.3g}, at most {room.cap:g} times the {plain:.3g} of plain noise"
 
 
 def _error(error: float) -> str:

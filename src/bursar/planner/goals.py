@@ -20,16 +20,28 @@ class Wanted:
     epsilon: float | None = None
     rho: float | None = None
     max_cost: float | None = None
+    relative: float | str | None = None  # of each true count, 0.05 or "5%"
+    floor: float | None = None  # beside it: what counts below this are taken for
     horizon: str | int | None = None  # how many more such questions are expected; None: as the config says
+    strategy: str | None = None  # the strategy to measure, by its name; None: whatever is best
     synthetic: bool = False  # the answer of the synthetic table, whatever is known about its error
 
     def goal(self) -> Goal | None:
         """The goal that the arguments name by themselves, if they name one."""
-        named = {k: v for k in ("within", "rmse", "epsilon", "rho") if (v := getattr(self, k)) is not None}
+        kinds = ("within", "relative", "rmse", "epsilon", "rho")
+        named = {k: v for k in kinds if (v := getattr(self, k)) is not None}
         if len(named) > 1:
             raise GoalError(f"give one of {' and '.join(named)}, not several")
         sure = DEFAULT_CONFIDENCE if self.confidence is None else share(self.confidence)
+        if self.floor is not None and self.relative is None:
+            raise GoalError('floor goes with relative, for example relative="5%", floor=200')
         for name, amount in named.items():
+            if name == "relative":
+                floor = None if self.floor is None else number(self.floor, "floor")
+                percent = 100 * share(amount, "relative")
+                return Goal(
+                    kind=GoalKind.ERROR, amount=percent, percent=True, relative=True, floor=floor, confidence=sure
+                )
             if name in ("epsilon", "rho"):
                 return Goal(kind=GoalKind.SPEND, amount=number(amount, name), unit=name, confidence=sure)
             kind = GoalKind.ERROR if name == "within" else GoalKind.RMSE
@@ -82,7 +94,7 @@ def in_counts(goal: Goal, public_size: int | None, measured_size: Callable[[floa
     `measured_size(beta)` is a number that the true size falls short of with probability at most beta. Its failure is
     taken off the goal's own, so the promise as a whole is the one that was asked for.
     """
-    if not (goal.percent or any(part.percent for part in goal.parts)):
+    if not (goal.percent or any(part.percent for part in goal.parts)) or goal.floor is not None:
         return goal
     if public_size is not None:
         return _of_size(goal, public_size)
@@ -90,13 +102,16 @@ def in_counts(goal: Goal, public_size: int | None, measured_size: Callable[[floa
     if size is None or size <= 0:
         raise GoalError(
             "a percentage needs the number of rows, which is not public here: ask for it once "
-            "(SELECT COUNT(*) FROM ... WITH ERROR 100), or give the error in rows, for example: WITH ERROR 50"
+            "(SELECT COUNT(*) FROM ... WITH ERROR 100), or give the error in rows, for example: WITH ERROR 50; "
+            "a relative error then needs a floor: WITH RELATIVE ERROR 5% FLOOR 200"
         )
     left_over = 1 - (1 - SIZE_SHARE) * goal.beta
     return replace(_of_size(goal, size), confidence=left_over)
 
 
 def _of_size(goal: Goal, size: float) -> Goal:
+    if goal.relative:
+        return replace(goal, rows=size)
     parts = tuple(
         replace(part, amount=part.amount * size / 100, percent=False) if part.percent else part for part in goal.parts
     )
@@ -111,7 +126,7 @@ def number(value: object, name: str) -> float:
         raise GoalError(f"{name} must be a number, not {value!r}") from None
 
 
-def share(confidence: float | str) -> float:
-    """A confidence such as .95, "0.95" or "95%"."""
-    text = str(confidence).strip()
-    return number(text.rstrip("% "), "confidence") / (100 if text.endswith("%") else 1)
+def share(given: float | str, name: str = "confidence") -> float:
+    """A confidence such as .95, "0.95" or "95%"; or another share."""
+    text = str(given).strip()
+    return number(text.rstrip("% "), name) / (100 if text.endswith("%") else 1)

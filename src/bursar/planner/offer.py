@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -77,6 +78,7 @@ class Offer(PricedPlan[Estimate]):
 
     law: ErrorLaw
     by_name: bool = False  # taken only where the asker names it: what it promises is not what a goal asks for
+    same_rows: bool = False  # whether the very rows of the question were measured before, as exactly
 
     def widest(self, goal: Goal) -> float:
         """The largest half-width of its error bars at the goal's confidence."""
@@ -156,6 +158,11 @@ class Views:
         price = offer.price
         return price.at_most <= self.left and (price.total is None or price.total <= self.total_left)
 
+    def price_share(self, offer: PricedPlan[object]) -> float:
+        """About the price of an offer over what is left, of the account or of the data set, whichever is more."""
+        pairs = ((offer.price.at_most, self.left), (offer.price.total or 0, self.total_left))
+        return max(needed / left if left > 0 else math.inf if needed else 0.0 for needed, left in pairs)
+
     def possible(self, offer: PricedPlan[object]) -> bool:
         """Whether what an offer would look at is in sealed partitions only; the kernel refuses anything else."""
         events = offer.price.events
@@ -192,7 +199,10 @@ class Proposer(Protocol):
 
     name: str
     any_map: ClassVar[bool] = False  # asked about thresholds and about very many numbers too
+    same_rows: ClassVar[bool] = False  # looks at nothing but records that measured the very rows of a question
+    reads_rows: ClassVar[bool] = False  # looks at nothing but measurements and reconstructions, and has no state
     by_name: ClassVar[bool] = False  # the only one that is asked where the asker wants the synthetic table
+    design: str | None = None  # the strategy that it is for, which nobody gets who does not name it
 
     @abstractmethod
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:

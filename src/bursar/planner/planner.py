@@ -1,20 +1,26 @@
-"""The planner: views of the log, a preset, and the choice between offers. Shared by the threads of a process."""
+"""The planner: views of the log, a preset, and the choice between offers. Shared by the threads of a process.
+
+One thread plans at a time: views are advanced as they are looked at. What is free does not wait for it (`FreeViews`).
+"""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import takewhile
 from typing import Protocol, TypeVar
 
 from bursar.core.accounting import Book, Event, Measured, Mode, from_units
 from bursar.core.accounts import Account, Charge
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
+from bursar.core.queries import LinearMap
 from bursar.errors import GoalError
-from bursar.goal import Goal, Horizon
+from bursar.goal import Goal, GoalKind, Horizon
 from bursar.planner.admit import NO_MEASURED_SIZE, admit
 from bursar.planner.choose import Preset, choose, refusal
 from bursar.planner.explain import Explanation, explain
@@ -24,7 +30,7 @@ from bursar.planner.request import PlanningRequest
 from bursar.threads import one_thread
 from bursar.views.baseline import AskedQuestion, Baseline, Comparison, MemoryNotes, QuestionNotes
 from bursar.views.learner import Histograms
-from bursar.views.measurements import Measurements, Reconstructions, Rents, measured_size
+from bursar.views.measurements import ALL_ROWS, Measurements, Reconstructions, Rents, measured_size
 from bursar.views.nodes import Nodes
 from bursar.views.partition_measurements import PartitionViews
 
@@ -62,6 +68,44 @@ class Promised(Protocol):
         """In one line."""
 
 
+@dataclass
+class FreeViews:
+    """What free answers are made of, read from the log a second time where several threads plan at once.
+
+    Guarantees: no thread waits here for one that plans a purchase; only for others whose answers are free.
+    """
+
+    measurements: Measurements
+    reconstructions: Reconstructions
+    position: int = 0
+    remembered: dict[tuple[object, ...], object] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @staticmethod
+    def over(domain: Domain) -> FreeViews:
+        measurements = Measurements(domain)
+        return FreeViews(measurements, Reconstructions(domain, measurements))
+
+    def advance(self, log: Callable[[int], Sequence[Record]]) -> None:
+        """Read on; only for whoever has the lock."""
+        records = log(self.position)
+        if records or len(self.remembered) > REMEMBERED:
+            self.remembered = {}
+        self.measurements.advance(records)
+        self.position = records[-1].position if records else self.position
+
+    def instead_of(self, views: Views) -> Views:
+        """The same public facts with these views of the log."""
+        return replace(
+            views,
+            version=self.measurements.version,
+            position=self.position,
+            measurements=self.measurements,
+            reconstructions=self.reconstructions,
+            remembered=self.remembered,
+        )
+
+
 class Planner:
     """Sees the log and the prices, never the data."""
 
@@ -77,9 +121,11 @@ class Planner:
         promised: Promised | None = None,
         notes: QuestionNotes | None = None,
         horizon: Horizon = Horizon.SOME,
+        before: Callable[[LinearMap], Measurements | None] | None = None,
     ) -> None:
         """`synthetic` looks for the table that is kept; `promised` is what analysts can rely on where there are
-        shares, for EXPLAIN; `notes` are of all questions that were asked; `horizon` is for requests that name none."""
+        shares, for EXPLAIN; `notes` are of all questions that were asked; `horizon` is for requests that name none;
+        `before` knows measurements of a map without reading the log."""
         self.preset, self.promised, self._synthetic = preset, promised, synthetic
         self._domain, self._mode, self._prices, self._records = domain, mode, prices, records
         self._measurements = Measurements(domain)
@@ -92,22 +138,63 @@ class Planner:
         self._horizon = horizon
         self._baselines: dict[str | None, Baseline] = {}  # by who pays
         self._noted: set[tuple[str, str, Goal]] = set()  # questions of this process, which need not be noted again
+        self._before = before
         self._position = 0
         self._remembered: dict[tuple[object, ...], object] = {}
         self._views: dict[tuple[str, int], Views] = {}  # of the log as it is, by analyst and what is left
         self._lock = threading.Lock()
+        self._free = FreeViews.over(domain)
+        self._unnoted: deque[tuple[PlanningRequest, Views]] = deque()  # answered while somebody else was planning
 
     @one_thread()
     def choose(self, request: PlanningRequest) -> Offer:
         """The offer to take; raises the refusal, which names a goal that would fit, where there is none."""
         admit(self.preset.family, request)
+        if self._lock.locked() and (free := self._free_meanwhile(request)) is not None:
+            return free
         with self._lock:
+            if (known := self._known_unread(request)) is not None:
+                return known
             views = self._views_for(request)
             offer = choose(self.preset, request, views)
             if offer is None or not views.payable(offer):
                 raise refusal(self.preset, request, views, offer)
-            self._note(request, views)
+            if not offer.same_rows:  # else it was noted when they were bought, or they were bought for something else
+                self._note(request, views)
             return offer
+
+    def _free_meanwhile(self, request: PlanningRequest) -> Offer | None:
+        """What answers for nothing, found without waiting for whoever plans now: what would be chosen after that, too.
+
+        Only proposers before all others are asked: a free offer of theirs ends every search.
+        """
+        first = tuple(takewhile(lambda proposer: proposer.reads_rows, self.preset.proposers))
+        if not first or request.goal.kind is GoalKind.SPEND:
+            return None
+        if (known := self._known_unread(request)) is not None:
+            return known
+        with self._free.lock:
+            self._free.advance(self._records)
+            views = self._free.instead_of(self._new_views(request.analyst, self._prices.left()))
+            offer = choose(replace(self.preset, proposers=first), request, views)
+        if offer is None or not offer.free:
+            return None
+        if not offer.same_rows and self.preset.plain is not None:
+            self._unnoted.append((request, views))
+        return offer
+
+    def _known_unread(self, request: PlanningRequest) -> Offer | None:
+        """What is found without reading the log: that the very rows of a question were measured before."""
+        proposer, measurements = next(iter(self.preset.proposers), None), self._unread(request.workload.map)
+        if measurements is None or proposer is None or not proposer.same_rows:
+            return None
+        views = replace(self._new_views(request.analyst, self._prices.left()), measurements=measurements, remembered={})
+        offer = choose(replace(self.preset, proposers=(proposer,)), request, views)
+        return offer if offer is not None and offer.free else None
+
+    def _unread(self, queries: LinearMap) -> Measurements | None:
+        """The measurements of one map, where the log has not been read yet, and something else knows them."""
+        return None if self._before is None or self._position else self._before(queries)
 
     @one_thread()
     def explain(self, request: PlanningRequest) -> Explanation:
@@ -146,7 +233,14 @@ class Planner:
         """A number of rows that the truth falls short of with probability at most beta, if the log tells one."""
         if self.preset.family is not None:
             raise GoalError(NO_MEASURED_SIZE)
+        if self._lock.locked():
+            with self._free.lock:
+                self._free.advance(self._records)
+                return measured_size(self._free.measurements, self._free.reconstructions, beta)
         with self._lock:
+            unread = self._unread(ALL_ROWS)
+            if unread is not None and ALL_ROWS.digest in unread.finest:
+                return measured_size(unread, self._reconstructions, beta)
             self._advance()
             return measured_size(self._measurements, self._reconstructions, beta)
 
@@ -182,7 +276,7 @@ class Planner:
             analyst=request.analyst,
             columns=self._domain.ordered(request.workload.map.attrs),
             plain=min(ways, key=baseline.price, default=()),
-            position=self._position,
+            position=views.position,
         )
 
     def _note(self, request: PlanningRequest, views: Views) -> None:
@@ -204,6 +298,8 @@ class Planner:
 
     def _baseline(self, analyst: str | None) -> Baseline:
         """The baseline of whoever pays for what the analyst asks: an account, or the data set."""
+        while self._unnoted:
+            self._note(*self._unnoted.popleft())
         payer = analyst if self._prices.shares() else None
         if payer not in self._baselines:
             names = frozenset(proposer.name for proposer in self.preset.proposers)

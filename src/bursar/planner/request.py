@@ -30,6 +30,7 @@ class Request:
     ticket: int | None = None  # the place in line, from a call that would not wait
     horizon: Horizon | None = None  # how many more such questions the asker expects; None: as the config says
     synthetic: bool = False  # whether the asker wants the synthetic table's answer and no other
+    strategy: str | None = None  # the strategy that the asker wants measured; None: whatever is best
 
     @cached_property
     def question(self) -> str:
@@ -40,8 +41,11 @@ class Request:
         shape: list[object] = [workload.map.digest, workload.keys, workload.outputs, index]
         shape += [] if workload.plain else [[form.facts() for form in workload.forms]]
         shape += [] if workload.after is None else [workload.after.facts()]
+        shape += [repr(workload.stages)] if workload.stages else []
         accuracy: list[object] = [goal.kind.value, goal.amount, goal.percent, goal.confidence, goal.unit, goal.most]
         accuracy += [[part.output, part.amount, part.percent] for part in goal.parts]
+        accuracy += ["relative", goal.floor] if goal.relative else []
+        accuracy += ["strategy", self.strategy] if self.strategy is not None else []
         accuracy += ["synthetic"] if self.synthetic else []
         labels = [] if implicit else [[str(v) for v in line] for line in workload.labels]
         text = json.dumps([shape, labels, accuracy])
@@ -70,6 +74,11 @@ class PlanningRequest:
     def synthetic(self) -> bool:
         """Whether the asker wants the synthetic table's answer and no other."""
         return self.asked.synthetic
+
+    @property
+    def strategy(self) -> str | None:
+        """The strategy that the asker wants measured."""
+        return self.asked.strategy
 
     @property
     def explain(self) -> bool:

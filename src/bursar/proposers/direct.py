@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.compile.partwise import PartwiseMap
-from bursar.core.accounting import Measured, Mode, Noise, NoiseKind
+from bursar.core.accounting import Event, Measured, Mode, Noise, NoiseKind
 from bursar.core.grant import Verbs
 from bursar.core.ledger import Record
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
@@ -34,8 +34,13 @@ BETA_LESS_ROUNDING = 1 - 1e-12
 """A hair below the goal's failure probability, so that rounding cannot lift the whole above it."""
 
 
-_MADE: WeakKeyDictionary[PlanningRequest, tuple[Views, list[Offer]]] = WeakKeyDictionary()
-"""The offers of requests that are being planned."""
+_MADE: WeakKeyDictionary[PlanningRequest, tuple[int, Callable[[tuple[Event, ...]], int], list[Offer]]] = (
+    WeakKeyDictionary()
+)
+"""The offers of requests that are being planned, with the position and the prices they were made for.
+
+Not with the views, which refer to the request: it would be kept for ever.
+"""
 
 
 class Direct(Proposer):
@@ -49,11 +54,10 @@ class Direct(Proposer):
 
         The same request is looked at with what may be bought for later questions, and without.
         """
-        seen, offers = _MADE.get(request, (None, []))
-        if seen is None or (seen.position, seen.price) != (views.position, views.price):
-            offers = self._offers(request, views)
-            _MADE[request] = views, offers
-        return offers
+        made = _MADE.get(request)
+        if made is None or made[:2] != (views.position, views.price):
+            made = _MADE[request] = (views.position, views.price, self._offers(request, views))
+        return made[2]
 
     def _offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
@@ -232,6 +236,7 @@ class Partwise(Proposer):
     """
 
     name = "one-by-one"
+    any_map = reads_rows = True
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload, goal = request.workload.map, request.goal

@@ -52,6 +52,7 @@ from bursar.proposers.buying.public_total import PublicTotal
 from bursar.proposers.tree import all_nodes
 from bursar.strategies.nearby_ranges import nearby, ranges_between
 from bursar.strategies.universal import Universal, universal
+from bursar.tails import Noises
 from bursar.views.measurements import ALL_ROWS, INVESTS, noise_of, products_of
 
 MOST_CELLS = 1024
@@ -90,7 +91,7 @@ class _Answers:
 
     @staticmethod
     def of(plan: Universal, noise: Noise, workload: LinearMap, *, beside: bool) -> _Answers:
-        weights, noises = plan.weights(workload), (noise,) * plan.product.rows
+        weights, noises = plan.weights(workload), Noises.alike(noise, plan.product.rows)
         if not beside:
             return _Answers(law=WeightedRows(weights=weights, noises=noises), share=None)
         weights, share = plan.beside_total(weights)
@@ -369,6 +370,9 @@ class Invest(Proposer):
             return None
         if investment is None or price is None:
             return None
+        credit = price.at_most - math.ceil(theta * price.at_most) + rent
+        # One dear question about more columns is no sign that others about these will come.
+        first = views.investing is not None and not views.investing.room.repeated
         return Offer(
             proposer=self.name,
             price=price,
@@ -376,7 +380,7 @@ class Invest(Proposer):
             run=investment.run,
             buys=investment.product.rows,
             note=_note(columns, rent, theta * from_units(price.at_most), views),
-            credit=views.credit(price.at_most, price.at_most - math.ceil(theta * price.at_most) + rent),
+            credit=0 if first else views.credit(price.at_most, credit),
         )
 
     def _investment(
@@ -479,7 +483,8 @@ def _reach(question: Reals, mode: Mode, beta: float) -> float:
     """How far a question's error reaches, with probability beta, at noise of the reference scale."""
     kind = NoiseKind.LAPLACE if mode is Mode.PURE else NoiseKind.GAUSSIAN
     weights = question[np.abs(question) > 0][None]
-    law = WeightedRows(weights=weights, noises=(Noise(kind=kind, scale=REFERENCE_SCALE),) * weights.shape[1])
+    noise = Noise(kind=kind, scale=REFERENCE_SCALE)
+    law = WeightedRows(weights=weights, noises=Noises.alike(noise, weights.shape[1]))
     spread = math.sqrt(law.mean_square())
     low, high = spread, 64 * spread
     for _ in range(SEARCH_STEPS):

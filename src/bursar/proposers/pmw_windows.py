@@ -48,6 +48,9 @@ from bursar.views.learner import learnable, rows_of
 from bursar.views.learner_tree import Binary, LearnerTree, Node, WindowTiling, largest_run, shares, windowed
 from bursar.views.measurements import products_of
 
+UNKNOWN_SIZES = "not to learn from: numbers of rows of partitions are not public where people are added or removed"
+"""Why a question about one window is bought as it is."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WindowQuestion:
@@ -208,7 +211,10 @@ class PmwWindows(Proposer):
             return []
         try:
             if question is None:
-                return self._outright(request, views)
+                reason = self._why_outright(request, views)
+                if settings.least_cells and reason == UNKNOWN_SIZES:
+                    return []  # nothing would ever be learnt, so it is for others to buy
+                return self._outright(request, views, reason)
             plan = self._plan(question, tree, views)
             if plan is None:
                 return []
@@ -251,7 +257,16 @@ class PmwWindows(Proposer):
             partitions=views.domain.partitions,
         )
 
-    def _outright(self, request: PlanningRequest, views: Views) -> list[Offer]:
+    def _why_outright(self, request: PlanningRequest, views: Views) -> str:
+        """What keeps a question from being cut into nodes with histograms."""
+        workload = request.workload.map
+        parts = [windowed(product, views.domain) for product in products_of(workload)]
+        windows = {part[0] for part in parts if part is not None}
+        if None in parts or sum(part[1].rows for part in parts if part is not None) < workload.rows or len(windows) > 1:
+            return "for more than one window"
+        return UNKNOWN_SIZES if all(map(self._cut.nodes, windows)) else "for a window that no tree covers"
+
+    def _outright(self, request: PlanningRequest, views: Views, reason: str) -> list[Offer]:
         workload, goal = request.workload.map, request.goal
         calibration = calibrated(
             self.settings.calibration, goal.amount, goal.beta, workload.rows, self.settings.answers
@@ -271,7 +286,7 @@ class PmwWindows(Proposer):
                     values=verbs.measure(workload, calibration.bypass).values.astype(float), law=law
                 ),
                 buys=workload.rows,
-                note=f"{described(calibration.bypass)}, for more than one window",
+                note=f"{described(calibration.bypass)}, {reason}",
             )
         ]
 

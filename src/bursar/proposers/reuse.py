@@ -38,7 +38,7 @@ class Exact(Proposer):
     """The same strategy was measured before: its rows answer again, free, with the same numbers."""
 
     name = "exact"
-    any_map = True
+    any_map = same_rows = reads_rows = True
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         workload = request.workload.map
@@ -59,6 +59,7 @@ class Exact(Proposer):
                 run=lambda verbs: estimate,
                 reuses=workload.rows,
                 note=f"measured before, record {record.position}",
+                same_rows=True,
             )
         ]
 
@@ -67,6 +68,7 @@ class Reconstruct(Proposer):
     """Weighted least squares over rows of the log, or the inverse of a measured transform: free."""
 
     name = "reconstruct"
+    reads_rows = True
 
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """The reconstruction with the least mean squared error, if any determines the question.

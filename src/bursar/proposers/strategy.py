@@ -48,7 +48,7 @@ FEW_SUMS = 16
 """But with Laplace noise so many are mixed in no time (`strategies.low_rank`), and gain much."""
 
 LARGEST_VARIANCE_SHARE = 0.95
-"""A strategy is offered only if its largest variance is below this share of measuring the questions directly."""
+"""A strategy is offered only if it is better than measuring the questions directly with this share of the variance."""
 
 
 class Planned(Protocol):
@@ -114,12 +114,7 @@ class Strategy(Proposer):
         few_sums = views.mode is Mode.PURE and len(products_of(workload)) <= FEW_SUMS
         if not few_sums and _different_values(workload) > MOST_VALUES_PER_ROW * workload.rows:
             return []
-        remembered = self._recall(workload, views.domain, views.mode, _beta(request.goal, views.mode))
-        total = PublicTotal.of(views)
-        offers = [self._offer(remembered.planned, remembered.bids, None, request.goal, views)]
-        if total is not None:
-            offers.append(self._offer(remembered.beside_total, remembered.bids_beside, total, request.goal, views))
-        return [offer for offer in offers if offer is not None]
+        return self.offered(request, views, _beta(request.goal, views.mode))
 
     def _offer(
         self, planned: Planned | None, bids: Bids, total: PublicTotal | None, goal: Goal, views: Views
@@ -158,11 +153,24 @@ class Strategy(Proposer):
             note=f"{plan.kind} strategy, {plan.noise_kind.value} noise{best}{beside}",
         )
 
+    def plan(self, workload: LinearMap, domain: Domain, mode: Mode, beta: float | None) -> Planned | None:
+        """The best strategy known; None where it gains nothing over measuring the queries themselves."""
+        return _plan(workload, domain, mode, beta)
+
+    def offered(self, request: PlanningRequest, views: Views, beta: float | None) -> list[Offer]:
+        """The plan for a question, by itself and beside the public number of rows."""
+        remembered = self._recall(request.workload.map, views.domain, views.mode, beta)
+        total = PublicTotal.of(views)
+        offers = [self._offer(remembered.planned, remembered.bids, None, request.goal, views)]
+        if total is not None:
+            offers.append(self._offer(remembered.beside_total, remembered.bids_beside, total, request.goal, views))
+        return [offer for offer in offers if offer is not None]
+
     def _recall(self, workload: LinearMap, domain: Domain, mode: Mode, beta: float | None) -> RememberedPlan:
         """The plan of a workload; None in it where no plan is known, or none that gains anything."""
         key = (workload.digest, domain.digest, mode, beta)
         if key not in self._known:
-            planned = _plan(workload, domain, mode, beta)
+            planned = self.plan(workload, domain, mode, beta)
             self._known[key] = RememberedPlan(planned, partial(_beside_total, planned, workload, domain))
             while len(self._known) > 1 and (len(self._known) > REMEMBERED_PLANS or self._bytes() > REMEMBERED_BYTES):
                 self._known.popitem(last=False)

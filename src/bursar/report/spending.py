@@ -6,7 +6,7 @@ By columns, what was bought, who proposed it, question and analyst; whose budget
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 
 from bursar.arrays import Integers
 from bursar.core.accounting import (
+    Added,
     AddRemove,
     Allotted,
     Book,
@@ -30,6 +31,7 @@ from bursar.core.accounting import (
     Versioned,
     from_units,
 )
+from bursar.core.accounting.kind import ROOT
 from bursar.core.accounting.profile import Grid, added
 from bursar.core.accounts import Charge
 from bursar.core.domain import Attribute, Domain
@@ -50,6 +52,10 @@ class Books(Money, Protocol):
     """What is asked of the kernel."""
 
     def empty_book(self) -> Book: ...
+
+    def tables(self) -> Mapping[int, str]: ...
+
+    def further(self) -> Mapping[str, Domain]: ...
 
 
 SHOWN = 3
@@ -75,15 +81,16 @@ class Used:
         return all(used == most for _, used in self.top) and (self.values == len(self.top) or self.rest == most)
 
 
-def used_by_people(book: Book, domain: Domain) -> tuple[Used, ...]:
-    """By column in use, on the version of the data that is measured now; earlier versions have a profile of their own.
+def used_by_people(book: Book, domain: Domain, table: str = ROOT) -> tuple[Used, ...]:
+    """By column of a table in use, on the version of it that is measured now; earlier ones have a profile of their own.
 
     Guarantees: each number bounds the loss of everybody with that value, and none exceeds what is spent, which bounds
     everybody's: adding up column by column is coarser than the budget is. It is a function of the events alone.
     Edge cases: nothing where losses are not kept by cell, as under sequential composition. Where people are replaced
     instead of added, the numbers are those of adding.
     """
-    return tuple(_used(domain[name], losses) for name, losses in _losses_by_column(book, domain).items())
+    used = [_used(domain[name], losses) for name, losses in _losses_by_column(book, domain, table).items()]
+    return tuple(replace(each, column=_of(table, each.column)) for each in used)
 
 
 def losses_by_value(books: Books, analyst: str, *, domain: Domain) -> dict[str, list[tuple[str, float]]]:
@@ -95,9 +102,9 @@ def losses_by_value(books: Books, analyst: str, *, domain: Domain) -> dict[str, 
     }
 
 
-def _losses_by_column(book: Book, domain: Domain) -> dict[str, Integers]:
-    latest = book.profiles.get(max(book.profiles, default=0))
-    profile = _by_cell(latest)
+def _losses_by_column(book: Book, domain: Domain, table: str = ROOT) -> dict[str, Integers]:
+    own = [version for version in book.profiles if book.versions.tables.get(version, ROOT) == table]
+    profile = _by_cell(book.profiles.get(max(own, default=0)))
     if profile is None:
         return {}
     columns = domain.ordered(name for names in profile.losses for name in names)
@@ -249,7 +256,7 @@ class Spending:
 
 def own_entries(history: Entries, analyst: str) -> Entries:
     """The part of the log that somebody may look back at: the own records, and declarations, which everybody knows."""
-    declared = Versioned | Allotted | Sealed
+    declared = Versioned | Added | Allotted | Sealed
     return [entry for entry in history if analyst in (OWNER, entry[0].analyst) or isinstance(entry[0].event, declared)]
 
 
@@ -265,16 +272,17 @@ def spending_of(books: Books, analyst: str, *, domain: Domain) -> Spending:
     """
     everything, texts = analyst == OWNER, books.ledger.texts()
     entries, pays = own_entries(books.history(), analyst), paid_by(analyst)
+    tables, domains, book = books.tables(), {ROOT: domain, **books.further()}, _book(books, entries)
     return Spending(
         unit=books.budget.mode.unit,
         analyst=None if everything else analyst,
         paid=from_units(sum(pays(charge) for _, charge in entries)),
-        by_columns=_portions(entries, lambda record: _columns(record, domain), pays),
+        by_columns=_portions(entries, lambda record: _columns(record, tables, domains), pays),
         by_way=_portions(entries, _way, pays),
         by_proposer=_portions(entries, lambda record: record.proposer, pays),
         by_question=_portions(entries, lambda record: texts.get(record.question, ERASED), pays),
         by_analyst=_portions(entries, lambda record: record.analyst, pays) if everything else (),
-        people=used_by_people(_book(books, entries), domain),
+        people=tuple(used for table in domains for used in used_by_people(book, domains[table], table)),
     )
 
 
@@ -295,7 +303,12 @@ def _portions(entries: Entries, name: Callable[[Record], str], pays: Callable[[C
     return tuple(sorted(portions, key=lambda portion: -portion.charge))
 
 
-def _columns(record: Record, domain: Domain) -> str:
+def _of(table: str, name: str) -> str:
+    """A column, with its table where that is not the first."""
+    return f"{table}.{name}" if table else name
+
+
+def _columns(record: Record, tables: Mapping[int, str], domains: Mapping[str, Domain]) -> str:
     event = record.event
     match event:
         case Opened(scope=looked_at) | Selected(candidates=looked_at) | Measured(strategy=looked_at):
@@ -303,7 +316,9 @@ def _columns(record: Record, domain: Domain) -> str:
         case _:
             assert isinstance(event, Refined)
             looked_at = event.strategy
-    return ", ".join(domain.ordered(looked_at.attrs)) or "(all rows)"
+    table = tables.get(event.version, ROOT)
+    names = domains[table].ordered(looked_at.attrs) or ("(all rows)",)
+    return ", ".join(_of(table, name) for name in names)
 
 
 def _way(record: Record) -> str:

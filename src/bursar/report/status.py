@@ -9,7 +9,9 @@ from typing import Protocol
 
 from bursar.answer import Payment
 from bursar.core.accounting import (
+    Added,
     Allotted,
+    Checkpointed,
     Closed,
     Event,
     Failed,
@@ -104,8 +106,10 @@ class BudgetStatus:
     statement: str
     accounts: tuple[AccountStatus, ...] = ()  # under shares: the analyst's own; for the data owner, everybody's
     sharing: str = ""  # under shares: what analysts can rely on
+    charging: str = ""  # how costs add up, where that is not by the loss of each cell
     sealed: str = ""  # where the data have partitions: which can be asked about
     partitions: tuple[PartitionStatus, ...] = ()  # for the data owner: the sealed ones, in their order
+    tables: tuple[tuple[str, float], ...] = ()  # where there are several private tables: what is spent on each
 
     @staticmethod
     def of(budget: Budget, *, spent: int, held: int, accounts: Iterable[AccountStatus] = ()) -> BudgetStatus:
@@ -126,9 +130,11 @@ class BudgetStatus:
     def lines(self) -> list[tuple[str, str]]:
         """What there is to say, by its subject; a line without one goes with the line before."""
         held = f", {self.held:.6g} set aside for questions that are running" if self.held else ""
+        parts = ", ".join(f"{name} {spent:.6g}" for name, spent in self.tables)
         told = [
             ("budget", self.description),
             ("spent", f"{self.unit} {self.spent:.6g}{held}"),
+            *([("", f"the sum over tables: {parts}")] if parts else []),
             ("left", f"{self.unit} {self.left:.6g}"),
         ]
         if self.sealed:
@@ -140,7 +146,8 @@ class BudgetStatus:
 
     def promises(self) -> list[str]:
         """What the budget means, and what analysts can rely on."""
-        return [self.statement, *([self.sharing] if self.sharing else [])]
+        added_up = f"charged by {self.charging}" if self.charging else ""
+        return [self.statement, *filter(None, (added_up, self.sharing))]
 
     def _repr_html_(self) -> str:
         from bursar.report.exports import page
@@ -148,10 +155,10 @@ class BudgetStatus:
         return page((), self.lines(), self.promises())
 
 
-def budget_of(money: Money, analyst: str, *, promised: object = "") -> BudgetStatus:
+def budget_of(money: Money, analyst: str, *, promised: object = "", charging: str = "") -> BudgetStatus:
     """The budget as the analyst may see it: the data set's, and the own share; the data owner sees all shares.
 
-    `promised` is what analysts can rely on, shown where there are shares.
+    `promised` is what analysts can rely on, shown where there are shares; `charging` how costs add up.
     """
     shares = money.shares()
     if shares and analyst != OWNER:
@@ -160,6 +167,7 @@ def budget_of(money: Money, analyst: str, *, promised: object = "") -> BudgetSta
     accounts = [_account(money, name, shares[name]) for name in seen]
     status = BudgetStatus.of(money.budget, spent=money.spent(), held=money.held(), accounts=accounts)
     status = replace(status, sealed=_sealed(money), partitions=_partitions(money) if analyst == OWNER else ())
+    status = replace(status, charging=charging)
     return replace(status, sharing=str(promised)) if shares else status
 
 
@@ -286,9 +294,14 @@ def _described(event: Event) -> tuple[str, str]:
             return f"above #{instance}", ""
         case Closed(instance=instance):
             return f"closed #{instance}", ""
-        case Versioned(version=version, same_rows=same_rows):
-            return f"version {version}" + (" (rows added)" if same_rows else ""), ""
+        case Versioned(version=version, same_rows=same_rows, table=table):
+            whose = f" of {table}" if table else ""
+            return f"version {version}{whose}" + (" (rows added)" if same_rows else ""), ""
+        case Added(table=table):
+            return f"added {table}", ""
         case Allotted(shares=shares):
             return "shares: " + (", ".join(f"{name} {float(share):.6g}" for name, share in shares) or "none"), ""
         case Sealed(through=through):
             return f"sealed {through + 1} partitions", ""
+        case Checkpointed(position=position):
+            return f"checkpoint #{position}", ""

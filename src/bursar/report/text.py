@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -118,6 +118,12 @@ def _time(seconds: float) -> str:
 def plain(text: str) -> str:
     """Text by an analyst, on one line and without characters that a terminal would obey."""
     return "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))
+
+
+def warnings(texts: Iterable[str]) -> None:
+    """What the data owner has accepted, told to whoever opens the ledger."""
+    for text in texts:
+        print(f"warning: {text}", file=sys.stderr, flush=True)
 
 
 def waiting(situation: str) -> None:
@@ -250,6 +256,16 @@ def budget(status: BudgetStatus, spending: Spending, *, as_json: bool, png: Path
 
         draw_spending(status, spending, png)
         print(f"written to {png}", file=sys.stderr)
+
+
+def presets(listed: Mapping[str, tuple[str, str]], *, as_json: bool) -> None:
+    """Names with what each preset does and its paper."""
+    if as_json:
+        _json([{"name": name, "line": line, "paper": paper} for name, (line, paper) in listed.items()])
+        return
+    width = max(map(len, listed))
+    for name, (line, paper) in listed.items():
+        print(f"{name:<{width}}  {line}\n{'':<{width}}  [{paper}]")
 
 
 def _finite(number: float) -> float | None:

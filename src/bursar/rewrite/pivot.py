@@ -39,7 +39,7 @@ from bursar.sql import (
     Or,
     Query,
 )
-from bursar.sql.expressions import as_formula
+from bursar.sql.aggregates import as_formula
 from bursar.sql.query import Formula, aggregates_of, all_of, change_parts, default_name, flag_name, leaves
 
 NO_GROUP = "no_group"
@@ -172,6 +172,8 @@ def _summed(item: Item, parts: Sequence[Condition]) -> Item | None:
     """An item as arithmetic on what it is for each part; None for what is no sum, count, average or formula of them."""
     if len(parts) == 1:
         return _filtered(item, parts[0])
+    if any(part.distinct for part in aggregates_of(item)):
+        return None  # who is in two parts would be counted twice
     try:
         formula = item if isinstance(item, Formula) else as_formula(replace(item, name=""))
     except QueryError:

@@ -41,8 +41,20 @@ from bursar.sql import (
     Or,
     Query,
 )
-from bursar.sql.expressions import read_number
-from bursar.sql.query import Leaf, aggregates_of, all_of, branches_of, change_parts, default_name, leaves, map_leaves
+from bursar.sql.literals import read_number
+from bursar.sql.query import (
+    Holds,
+    Leaf,
+    Made,
+    aggregates_of,
+    all_of,
+    branches_of,
+    change_parts,
+    default_name,
+    leaves,
+    map_leaves,
+    rename_leaf,
+)
 
 _MOST_GUESSES = 10_000
 """Most listed values among which a misspelt one is looked for."""
@@ -83,11 +95,13 @@ def repairs(query: Query, domain: Domain, table: str) -> Iterator[Query]:
     yield simpler
     yield from _bounded(simpler, bounds, domain)
     yield replace(query, keys=tuple(_inside(key, domain) for key in query.keys))
-    yield from pivots(query, domain)
-    plain = group_by_columns(query)
-    yield plain
-    yield from _bounded(plain, bounds, domain)
-    yield from only_counts(query, domain)
+    made = any(isinstance(key.by, Made) for key in query.keys)
+    if not made and not any(isinstance(test, Holds) for test in tests):
+        yield from pivots(query, domain)
+        plain = group_by_columns(query)
+        yield plain
+        yield from _bounded(plain, bounds, domain)
+        yield from only_counts(query, domain)
 
 
 def _bounded(query: Query, bounds: Sequence[Condition], domain: Domain) -> Iterator[Query]:
@@ -188,7 +202,7 @@ def _renamed(query: Query, domain: Domain, table: str) -> Query:
     keys = tuple(replace(key, column=guess(key.column, domain.names), through=None) for key in query.keys)
     query = replace(query, table=meant, keys=keys, beside=())
     query = change_values(query, lambda name: guess(name, domain.names))
-    return change_leaves(query, lambda leaf: replace(leaf, column=guess(leaf.column, domain.names)))
+    return change_leaves(query, lambda leaf: rename_leaf(leaf, lambda name: guess(name, domain.names)))
 
 
 def _repaired(leaf: Leaf, attribute: Attribute) -> Condition:
@@ -197,6 +211,8 @@ def _repaired(leaf: Leaf, attribute: Attribute) -> Condition:
         return _null(leaf, attribute)
     if isinstance(leaf, Like):
         return _matched(leaf, attribute)
+    if isinstance(leaf, Holds):
+        return leaf
     leaf = _typed(leaf, attribute)
     try:
         return _listed(leaf, attribute) if isinstance(attribute, Categories) else _moved(leaf, attribute)

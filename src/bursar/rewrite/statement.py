@@ -13,10 +13,12 @@ from sqlglot import exp
 
 from bursar.errors import QueryError
 from bursar.rewrite.conditions import REPAIRS_OF_CONDITIONS, named_periods, ranges
-from bursar.sql.expressions import is_aggregate, read_condition, read_item, read_literal
+from bursar.sql.aggregates import is_aggregate, read_item
+from bursar.sql.conditions import read_condition
 from bursar.sql.groups import read_group, read_total
+from bursar.sql.literals import read_literal
+from bursar.sql.names import Literal, Name
 from bursar.sql.parse import holds, outermost_terms, read_statement
-from bursar.sql.query import Literal, Name
 from bursar.sql.syntax import (
     ALLOWED,
     COMPARISONS,

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from bursar.compile import Level, compile
 from bursar.compile.resolve import ambiguous_names, end_with_sealed, with_levels
-from bursar.core.domain import Domain
+from bursar.core.domain import Domain, Unit
 from bursar.errors import QueryError
+from bursar.rewrite.differences import differences
 from bursar.rewrite.query import repairs
 from bursar.rewrite.statement import repaired
 from bursar.sql import parse, render
@@ -27,10 +28,12 @@ def suggest(
     table: str,
     sealed: int | None = None,
     levels: Sequence[Level] = (),
+    unit: Unit | None = None,
 ) -> QueryError:
     """The refusal of a question, by the parser or the compiler, with a question that works for its rewrite.
 
-    Guarantees: the rewrite can be parsed and compiled; it is empty where none was found among MOST_CANDIDATES.
+    Guarantees: the rewrite can be parsed and compiled; it is empty where none was found among MOST_CANDIDATES. Where it
+    does not mean the same, the refusal says in what it differs.
     """
     tried: set[str] = set()
     for candidate in _candidates(text, refusal, domain, table, sealed, levels):
@@ -39,9 +42,9 @@ def suggest(
         if len(tried) == MOST_CANDIDATES:
             break
         tried.add(candidate)
-        if _compiles(candidate, domain, table, sealed, levels):
-            return replace(refusal, rewrite=candidate)
-    return replace(refusal, rewrite="")
+        if _compiles(candidate, domain, table, sealed, levels, unit):
+            return replace(refusal, rewrite=candidate, differs=differences(text, candidate))
+    return replace(refusal, rewrite="", differs="")
 
 
 def _candidates(
@@ -91,9 +94,11 @@ def _statements(text: str) -> Iterator[str]:
             continue
 
 
-def _compiles(text: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> bool:
+def _compiles(
+    text: str, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], unit: Unit | None
+) -> bool:
     try:
-        compile(parse(text), domain, table, sealed, levels)
+        compile(parse(text), domain, table, sealed, levels, unit)
     except QueryError:
         return False
     return True

@@ -1,6 +1,7 @@
 """The server: a wall around a data set, and the doors in it.
 
 people.py     who may come in: roles, and tokens of which only a digest is kept
+openid.py     accounts at a provider of log-ins, in place of tokens
 datasets.py   the data sets that a process serves, each opened once
 wall.py       what every request passes: tokens, limits (limits.py), the journal (journal.py)
 access.py     which role a route needs

@@ -49,7 +49,8 @@ class Needs:
         return guest
 
 
-Analyst = Annotated[Guest, Depends(Needs(Role.ANALYST))]
+asks = Needs(Role.ANALYST)
+Analyst = Annotated[Guest, Depends(asks)]
 Owner = Annotated[Guest, Depends(Needs(Role.OWNER))]
 
 

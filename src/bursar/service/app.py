@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 from fastapi import FastAPI, Request
@@ -27,7 +28,11 @@ from bursar.service.manual import add_manual
 from bursar.service.owner_routes import owner
 from bursar.service.replies import REFUSALS
 from bursar.service.routes import api
+from bursar.service.threads import QuestionThreads
 from bursar.service.wall import Wall, request_id
+
+if TYPE_CHECKING:
+    from bursar.service.openid import Provider
 
 DESCRIPTION = """Ask questions about private data in SQL, and say how exact the answers must be.
 
@@ -47,17 +52,20 @@ def make_app(
     *,
     journal: Journal | None = None,
     metrics: Metrics | None = None,
+    provider: Provider | None = None,
 ) -> FastAPI:
-    """The server over open data sets."""
+    """The server over open data sets; `provider` says who people are, beside our tokens."""
     settings, journal, metrics = settings or LimitSettings(), journal or Journal(), metrics or Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = settings.threads
+        app.state.threads = QuestionThreads(settings.threads)
         app.state.jobs = _JobsByDataSet(datasets, journal)
         yield
         for begun in app.state.jobs.values():
             await to_thread.run_sync(begun.close)
+        await to_thread.run_sync(app.state.threads.close)
 
     app = FastAPI(
         title="Bursar",
@@ -69,8 +77,10 @@ def make_app(
         responses=REFUSALS,
     )
     app.state.datasets, app.state.metrics, app.state.limits = datasets, metrics, Limits(settings)
-    app.state.closing, app.state.journal = asyncio.Event(), journal
-    app.add_middleware(Wall, datasets=datasets, limits=app.state.limits, journal=journal, metrics=metrics)
+    app.state.closing, app.state.journal, app.state.provider = asyncio.Event(), journal, provider
+    app.add_middleware(
+        Wall, datasets=datasets, limits=app.state.limits, journal=journal, metrics=metrics, logins=provider
+    )
     for router in (api, jobs, owner):
         app.include_router(router)
     _refuse(app, datasets)

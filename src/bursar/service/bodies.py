@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bursar.service.people import DAYS, Role
+from bursar.service.people import DAYS, LONGEST_ACCOUNT, Role
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Amount = Number | Annotated[str, Field(max_length=64)] | None
@@ -23,6 +23,8 @@ class GoalArguments(TypedDict):
 
     within: float | str | None
     confidence: float | str | None
+    relative: float | str | None
+    floor: float | None
     rmse: float | None
     epsilon: float | None
     rho: float | None
@@ -35,6 +37,10 @@ class WithGoal(Body):
 
     within: Amount = Field(None, description='The largest error of any number: in rows, or "2%".', examples=[50, "2%"])
     confidence: Amount = Field(None, description="How sure the error must be.", examples=[0.95, "95%"])
+    relative: Amount = Field(
+        None, description="Instead: the largest error as a share of each true count.", examples=[0.05, "5%"]
+    )
+    floor: Number | None = Field(None, description="Beside a relative error: what smaller counts are taken for.")
     rmse: Number | None = Field(None, description="Instead: the root mean square error.")
     epsilon: Number | None = Field(None, description="Instead: the best answer for at most this cost.")
     rho: Number | None = Field(None, description="The same, where the budget is counted in rho.")
@@ -47,6 +53,8 @@ class WithGoal(Body):
         return {
             "within": self.within,
             "confidence": self.confidence,
+            "relative": self.relative,
+            "floor": self.floor,
             "rmse": self.rmse,
             "epsilon": self.epsilon,
             "rho": self.rho,
@@ -131,6 +139,11 @@ class SynthBody(Body):
     augment: Number = Field(0.0, ge=0, le=0.9, description="With `history`, a share for what was never asked.")
     spend: Number | None = Field(None, description="What may be spent. Without it nothing is, and the table is free.")
     method: Literal["auto", "marginals", "rap", "both"] = "auto"
+    rounds: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    picks: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    relaxed: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    agree: int | None = Field(None, ge=1, le=5, description="With `rap`: thresholds, so many columns of a set agree.")
+    search: bool = Field(False, description="With `rap`: search for rounds and picks, every trial paid.")
     seconds: Number | None = Field(None, ge=0, le=86_400, description="Stop after so long, with what there is then.")
     format: Literal["csv", "parquet"] = Field("csv", description="Of the rows.")
 
@@ -159,6 +172,9 @@ class PersonBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"role": "analyst"}]})
 
     role: Annotated[Role, Field(strict=False)]
+    account: str | None = Field(
+        None, min_length=1, max_length=LONGEST_ACCOUNT, description="What their provider of log-ins calls them."
+    )
 
 
 class TokenBody(Body):

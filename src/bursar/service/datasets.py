@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,7 +15,8 @@ from typing import Self
 from bursar.config import Config, load
 from bursar.errors import BursarError, ConfigError, LedgerError
 from bursar.report.status import OWNER
-from bursar.service.people import People, Person
+from bursar.report.text import warnings
+from bursar.service.people import ELSEWHERE, People, Person, Role
 from bursar.session import Bursar, open
 
 PEOPLE = "people.sqlite"
@@ -55,6 +57,14 @@ class Guest:
     person: Person
     data: DataSet
     token: str
+    account: str | None = None  # elsewhere, where that is what let them in
+
+    @property
+    def good(self) -> bool:
+        """Whether they would be let in now: a reply may take longer than a token is good."""
+        if self.account is not None:
+            return self.data.people.of_account(self.account) is not None
+        return self.data.people.good(self.token)
 
 
 class DataSets(Mapping[str, DataSet]):
@@ -112,6 +122,14 @@ class DataSets(Mapping[str, DataSet]):
                 return Guest(found[0], data, found[1])
         return None
 
+    def guest_of(self, account: str, preferred: str) -> Guest | None:
+        """Who comes with an account elsewhere, which may be let in to several data sets: to one of them preferably."""
+        found = [(data, person) for data in self.values() if (person := data.people.of_account(account)) is not None]
+        if not found:
+            return None
+        data, person = max(found, key=lambda each: (each[0].name == preferred, each[1].role is Role.OWNER))
+        return Guest(person, data, f"{ELSEWHERE}{sha256(account.encode()).hexdigest()[:12]}", account)
+
     def close(self) -> None:
         """Close all of them."""
         for data in self.values():
@@ -168,7 +186,9 @@ def _opened(path: Path) -> DataSet:
             people.close()
             raise LedgerError(f"others on this machine can read {file}\ntry: chmod 600 {file}")
     read = _read_at(path)
-    return DataSet(config.dataset, open(path, analyst=OWNER), people, read)
+    session = open(path, analyst=OWNER)
+    warnings(session.ledger.warnings)
+    return DataSet(config.dataset, session, people, read)
 
 
 def _read_at(path: Path) -> int:

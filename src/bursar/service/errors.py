@@ -7,6 +7,7 @@ id of the request.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field
@@ -49,6 +50,9 @@ class Fault(BaseModel):
     position: int | None = Field(default=None, description="Where in the SQL, counted from 0.")
     sql: str | None = Field(default=None, description="Which question it is about, beside `position`.")
     rewrite: str | None = Field(default=None, description="What would be accepted instead.")
+    differs: str | None = Field(
+        default=None, description="In what `rewrite` is another question; absent where it means the same."
+    )
     left: float | None = Field(default=None, description="What is left of the budget, where that is why.")
     asked: float | None = Field(default=None, description="What the question would have cost, where that is why.")
     unit: str | None = Field(default=None, description='"epsilon" or "rho", beside `left` and `asked`.')
@@ -73,19 +77,28 @@ def refused(status: int, code: str, text: str, **headers: str) -> Refusal:
     return Refusal(status, Fault(code=code, text=text), named)
 
 
+_FOLDERS = re.compile(r"""(?<![\w.)/\]])(?:/[^\s/:"']+)+/(?=[^\s/])""")
+"""What stands before the name of a file in its path."""
+
+
+def outside(error: BursarError) -> str:
+    """The text of an error for whoever asks from outside: where files lie on the machine is not their affair."""
+    if isinstance(error, ConfigError):
+        return _FOLDERS.sub("", error.reason)
+    return _FOLDERS.sub("", str(error)) if isinstance(error, LedgerError | SourceError) else str(error)
+
+
 def refusal_of(error: BursarError) -> Refusal:
     """What a client is told about an error of the engine."""
     status, code = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-    text, _, rewrite = str(error).partition("\ntry: ")
+    text, _, rewrite = outside(error).partition("\ntry: ")
     fault = Fault(code=code, text=text, rewrite=rewrite or None)
     match error:
         case QueryError():
             place = error.position if error.position >= 0 else None
-            about = {"position": place, "sql": error.text or None, "rewrite": error.rewrite or None}
-            fault = fault.model_copy(update={"text": error.reason, **about})
-        case ConfigError():
-            reason, _, rewrite = error.reason.partition("\ntry: ")  # not which file: that is the server's affair
-            fault = fault.model_copy(update={"text": reason, "rewrite": rewrite or None})
+            about = {"text": error.reason, "position": place, "sql": error.text or None}
+            offered = {"rewrite": error.rewrite or None, "differs": error.differs or None}
+            fault = fault.model_copy(update={**about, **offered})
         case BudgetError():
             money = {"left": error.left, "asked": error.asked, "unit": error.unit, "limit": error.limit}
             fault = fault.model_copy(update=money)

@@ -18,7 +18,7 @@ from bursar.service.answers import PARQUET, answered_together, json_of, plain
 from bursar.service.bodies import ReleaseBody, SynthBody
 from bursar.service.datasets import Guest
 from bursar.service.errors import refused
-from bursar.service.jobs import Job, Jobs, JobState, Step
+from bursar.service.jobs import Job, Jobs, JobState, Step, Work
 from bursar.service.people import Role
 from bursar.service.replies import A_JOB, A_NEW_JOB, A_REPORT, A_RESULT, A_SYNTH_EXPLANATION, EVENTS, JOBS
 from bursar.service.routes import Accept, Key, checked, collected, session_of
@@ -54,7 +54,7 @@ def release(guest: Analyst, body: ReleaseBody, request: Request, key: Key = None
         (step.folder / RELEASED).write_bytes(together.pay(at_most=body.at_most).to_bytes())
 
     asked = body.model_dump_json(exclude={"at_most", "ticket"})
-    return _reply(jobs_of(request, guest).begin(guest.person.name, "release", asked, key, work), 202)
+    return _begun(request, guest, "release", asked, key, work)
 
 
 @jobs.post("/synth", status_code=202, responses=A_NEW_JOB)
@@ -75,7 +75,14 @@ def synth(guest: Analyst, body: SynthBody, request: Request, key: Key = None) ->
         (step.folder / REPORT).write_text(json.dumps(plain(report), allow_nan=False))
         table.write(step.folder / f"rows.{body.format}")
 
-    return _reply(jobs_of(request, guest).begin(guest.person.name, "synth", body.model_dump_json(), key, work), 202)
+    return _begun(request, guest, "synth", body.model_dump_json(), key, work)
+
+
+def _begun(request: Request, guest: Guest, kind: str, asked: str, key: str | None, work: Work) -> Response:
+    """A job that goes on while its person may come in, whichever of their tokens it was begun with."""
+    name, people = guest.person.name, guest.data.people
+    job = jobs_of(request, guest).begin(name, kind, asked, key, work, allowed=lambda: people.lets_in(name))
+    return _reply(job, 202)
 
 
 @jobs.post("/synth/explain", responses=A_SYNTH_EXPLANATION)
@@ -101,6 +108,11 @@ def _prepared(session: Bursar, body: SynthBody, ticket: int | None) -> Prepared:
         augment=body.augment,
         spend=body.spend,
         method=body.method,
+        rounds=body.rounds,
+        picks=body.picks,
+        relaxed=body.relaxed,
+        agree=body.agree,
+        search=body.search,
         wait=False,
         ticket=ticket,
     )
@@ -136,7 +148,7 @@ async def _news(request: Request, guest: Guest, name: str) -> AsyncIterator[str]
         elif quiet >= QUIET_SECONDS:
             yield ": still here\n\n"
             quiet = 0.0
-        if job.state.over or request.app.state.closing.is_set():
+        if job.state.over or request.app.state.closing.is_set() or not guest.good:
             return
         await asyncio.sleep(POLL_SECONDS)
         quiet += POLL_SECONDS

@@ -97,10 +97,12 @@ class Jobs:
         self._closed = threading.Event()
         self.sweep()
 
-    def begin(self, person: str, kind: str, asked: str, key: str | None, work: Work) -> Job:
+    def begin(
+        self, person: str, kind: str, asked: str, key: str | None, work: Work, *, allowed: Callable[[], bool]
+    ) -> Job:
         """Begin a job, or find the one that the same person has begun under the same key.
 
-        One that was stopped or refused under that key begins again.
+        One that was stopped or refused under that key begins again. It is stopped when it is no more `allowed`.
         """
         name = secrets.token_hex(12) if key is None else _digest(f"{person}\n{kind}\n{key}")[:24]
         job = Job(id=name, kind=kind, person=person, asked=_digest(asked), at=time.time(), state=JobState.WAITING)
@@ -119,7 +121,7 @@ class Jobs:
             if sum(not other.state.over for other in self.of(person)) >= MOST_JOBS:
                 raise TooMuch(f"at most {MOST_JOBS} jobs at a time", 10)
             self._write(job)
-            self._pool.submit(self._run, job, lock, work)
+            self._pool.submit(self._run, job, lock, work, allowed)
             lock = FileLock(here / "lock", thread_local=False)  # the other one is released when the work has ended
             return job
         finally:
@@ -157,7 +159,7 @@ class Jobs:
             if job is not None and self._judged(job).state.over and job.at < time.time() - KEPT_SECONDS:
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _run(self, job: Job, lock: FileLock, work: Work) -> None:
+    def _run(self, job: Job, lock: FileLock, work: Work, allowed: Callable[[], bool]) -> None:
         here, ticket, job = self._folder / job.id, None, replace(job, state=JobState.RUNNING)
         (here / "stop").unlink(missing_ok=True)
         told = 0.0
@@ -167,6 +169,8 @@ class Jobs:
             if self._closed.is_set() or (here / "stop").exists():
                 raise JobStopped
             if time.monotonic() >= told or done == of:
+                if not allowed():
+                    raise JobStopped
                 told = time.monotonic() + STEP_SECONDS
                 job = replace(job, state=JobState.RUNNING, done=done, of=of)
                 self._write(job)

@@ -16,7 +16,7 @@ from bursar.service.answers import json_of
 from bursar.service.bodies import PersonBody, SealBody, TokenBody, VersionBody
 from bursar.service.datasets import DataSets, Guest
 from bursar.service.errors import refused
-from bursar.service.people import Role
+from bursar.service.people import People, Role
 from bursar.service.replies import (
     A_BUDGET,
     A_HEALTH,
@@ -80,22 +80,33 @@ def verify(guest: Owner) -> Response:
 @owner.get("/people", responses=PEOPLE)
 def everybody(guest: Owner) -> Response:
     """Everybody who was let in, and what may be known of their tokens."""
-    people, tokens = guest.data.people, guest.data.people.tokens()
-    return json_of(
-        [
-            {**asdict(person), "tokens": [asdict(token) for token in tokens if token.name == person.name]}
-            for person in people.everybody()
-        ]
-    )
+    return json_of(list(_told(guest.data.people).values()))
+
+
+def _told(people: People) -> dict[str, dict[str, object]]:
+    """What an owner may know of everybody, by name."""
+    tokens, accounts = people.tokens(), people.accounts()
+    return {
+        person.name: {
+            **asdict(person),
+            "accounts": accounts.get(person.name, []),
+            "tokens": [asdict(token) for token in tokens if token.name == person.name],
+        }
+        for person in people.everybody()
+    }
 
 
 @owner.put("/people/{name}", responses=A_PERSON)
 def let_in(guest: Owner, name: Name, body: PersonBody) -> Response:
-    """Let somebody in, or give them another role."""
+    """Let somebody in, or give them another role; tie an account elsewhere to them."""
+    holder = None if body.account is None else guest.data.people.of_account(body.account)
+    if holder is not None and holder.name != name:
+        raise refused(409, "account", f'the account is tied to "{holder.name}" already')
     with _about_people(guest, name if body.role is not Role.OWNER else None):
         person = guest.data.people.add(name, body.role)
-    tokens = [asdict(token) for token in guest.data.people.tokens() if token.name == name]
-    return json_of({**asdict(person), "tokens": tokens})
+        if body.account is not None:
+            guest.data.people.tie(name, body.account)
+    return json_of(_told(guest.data.people)[person.name])
 
 
 @owner.delete("/people/{name}", responses=REMOVED)

@@ -4,6 +4,9 @@ A token is 256 random bits behind a public id. It is shown once, when it is made
 hash is for passwords, which can be guessed), and what SCRAM-SHA-256 needs to take it for a PostgreSQL password. All
 tokens of a person have one salt, because SCRAM sends the salt before it can know which of them is meant.
 
+An account at a provider of log-ins (OpenID Connect) can be tied to a person. Who logs in with it gets a token that
+nobody sees, for the browser alone.
+
 Every look goes to the file: whoever is revoked is out with the next request, in every process.
 """
 
@@ -33,6 +36,11 @@ ITERATIONS = 4096
 
 DAY_SECONDS = 86_400
 
+ELSEWHERE = "openid-"
+"""How ids begin of tokens for browsers whose holders logged in elsewhere."""
+
+LONGEST_ACCOUNT = 500
+
 VISIT_SECONDS = 12 * 3600
 """How long a browser stays logged in: a working day, so that the token is typed once in it."""
 
@@ -42,6 +50,7 @@ CREATE TABLE IF NOT EXISTS tokens (
     id TEXT PRIMARY KEY, name TEXT NOT NULL REFERENCES people, digest BLOB NOT NULL,
     stored_key BLOB NOT NULL, server_key BLOB NOT NULL, made REAL NOT NULL, expires REAL NOT NULL
 );
+CREATE TABLE IF NOT EXISTS accounts (account TEXT PRIMARY KEY, name TEXT NOT NULL REFERENCES people ON DELETE CASCADE);
 CREATE TABLE IF NOT EXISTS visits (
     digest BLOB PRIMARY KEY, token TEXT NOT NULL REFERENCES tokens (id) ON DELETE CASCADE, expires REAL NOT NULL
 );
@@ -110,7 +119,8 @@ class People:
     def remove(self, name: str) -> None:
         """Let somebody in no more; all tokens of theirs are gone. What they asked stays in the log."""
         self._known(name)
-        self._run("DELETE FROM tokens WHERE name = ?", (name,))
+        for table in ("tokens", "accounts"):
+            self._run(f"DELETE FROM {table} WHERE name = ?", (name,))
         self._run("DELETE FROM people WHERE name = ?", (name,))
 
     def everybody(self) -> list[Person]:
@@ -119,25 +129,57 @@ class People:
 
     def make_token(self, name: str, *, days: float = DAYS) -> str:
         """A new token, which nobody can see again."""
-        salt = self._known(name)
         if not 0 < days <= 3650:
             raise AnalystError(f"a token is good for some days, at most 3650, not for {days:g}")
-        token_id, now = secrets.token_hex(6), time.time()
+        return self._new_token(name, days)[1]
+
+    def _new_token(self, name: str, days: float, kind: str = "") -> tuple[str, str]:
+        """Its id, and the token."""
+        salt, now = self._known(name), time.time()
+        token_id = kind + secrets.token_hex(6)
         token = f"{PREFIX}_{token_id}_{base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip('=')}"
         salted = hashlib.pbkdf2_hmac("sha256", token.encode(), salt, ITERATIONS)
         stored_key = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
         server_key = hmac.digest(salted, b"Server Key", "sha256")
         row = (token_id, name, _digest(token), stored_key, server_key, now, now + days * DAY_SECONDS)
         self._run("INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        return token
+        return token_id, token
+
+    def tie(self, name: str, account: str) -> None:
+        """Let somebody in who logs in elsewhere with this account; one account is one person."""
+        self._known(name)
+        if not account.strip() or len(account) > LONGEST_ACCOUNT or not account.isprintable():
+            raise AnalystError("an account is what the provider of log-ins calls somebody, such as ana@example.org")
+        taken = self._run("SELECT name FROM accounts WHERE account = ? AND name <> ?", (account, name))
+        if taken:
+            raise AnalystError(f'the account is tied to "{taken[0][0]}" already\ntry: bursar user revoke {taken[0][0]}')
+        self._run("INSERT OR IGNORE INTO accounts VALUES (?, ?)", (account, name))
+
+    def accounts(self) -> dict[str, list[str]]:
+        """All accounts elsewhere, by the name of whom they are tied to."""
+        found: dict[str, list[str]] = {}
+        for account, name in self._run("SELECT account, name FROM accounts ORDER BY account"):
+            found.setdefault(name, []).append(account)
+        return found
+
+    def of_account(self, account: str) -> Person | None:
+        """Who an account elsewhere is tied to."""
+        found = self._run("SELECT name, role FROM accounts NATURAL JOIN people WHERE account = ?", (account,))
+        return Person(found[0][0], Role(found[0][1])) if found else None
+
+    def log_in(self, name: str) -> str:
+        """The id of a token for a browser whose holder was believed elsewhere; expired ones are forgotten."""
+        self._run("DELETE FROM tokens WHERE id LIKE ? AND expires <= ?", (f"{ELSEWHERE}%", time.time()))
+        return self._new_token(name, VISIT_SECONDS / DAY_SECONDS, ELSEWHERE)[0]
 
     def tokens(self) -> list[Token]:
         """All tokens that were not revoked, those that have expired included."""
         return [Token(*row) for row in self._run("SELECT id, name, made, expires FROM tokens ORDER BY name, made")]
 
     def revoke(self, whose: str) -> int:
-        """Take back one token, by its id, or all of a person; says how many."""
+        """Take back one token, by its id, or all of a person with their accounts elsewhere; says how many."""
         gone = self._run("DELETE FROM tokens WHERE id = ? OR name = ? RETURNING id", (whose, whose))
+        gone += self._run("DELETE FROM accounts WHERE name = ? RETURNING account", (whose,))
         if not gone:
             raise AnalystError(f'no token has the id "{whose}", and nobody of that name has one')
         return len(gone)
@@ -155,6 +197,23 @@ class People:
         if not found or not hmac.compare_digest(found[0][0], _digest(token)):
             return None
         return Person(found[0][1], Role(found[0][2])), token_id
+
+    def good(self, token_id: str) -> bool:
+        """Whether a token, by its id, is somebody's now."""
+        return bool(self._run("SELECT 1 FROM tokens WHERE id = ? AND expires > ?", (token_id, time.time())))
+
+    def lets_in(self, name: str) -> bool:
+        """Whether anybody can come in under a name: with a token that is good, or with an account elsewhere.
+
+        What was begun as the data owner, who need not be one of the people, is everybody's who looks after the data.
+        """
+        return bool(
+            self._run(
+                "SELECT 1 FROM people WHERE (name = ?1 OR (?1 = ?2 AND role = ?3)) AND name IN "
+                "(SELECT name FROM tokens WHERE expires > ?4 UNION SELECT name FROM accounts)",
+                (name, OWNER, Role.OWNER.value, time.time()),
+            )
+        )
 
     def begin_visit(self, token_id: str) -> str:
         """A secret for the cookie of a browser, in place of the token; it is over with the token, or after hours."""

@@ -47,6 +47,7 @@ class AnswerReply(Reply):
     whole_charge: float | None = None
     whole_left: float | None = None
     remarks: list[str]
+    charging: str = ""
     mixed: bool
     free: bool
 
@@ -89,6 +90,7 @@ class ExplanationReply(Reply):
     total_left: float | None = None
     why: str
     sharing: str
+    in_people: list[str]
 
 
 class BatchExplanationReply(ExplanationReply):
@@ -140,6 +142,7 @@ class PersonReply(Reply):
 
     name: str
     role: str
+    accounts: list[str]
     tokens: list[TokenFacts]
 
 
@@ -222,7 +225,7 @@ _ANSWER = {
     "outputs": ["n"], "goal": "WITH ERROR 100 CONFIDENCE 95%", "confidence": 0.95, "error": 98.0,
     "contract": "per-query", "source": "direct", "note": "laplace noise of scale 22.9", "reused": 0, "bought": 2,
     "unit": "epsilon", "charge": 0.0437, "left": 0.9563, "total": 1.0, "payer": None, "whole_charge": None,
-    "whole_left": None, "remarks": [], "mixed": False, "free": False,
+    "whole_left": None, "remarks": [], "charging": "", "mixed": False, "free": False,
 }  # fmt: skip
 
 _EXPLANATION = {
@@ -232,6 +235,7 @@ _EXPLANATION = {
          "note": "laplace noise of scale 22.9", "bid": 0.0437, "total": None, "meets_goal": True, "taken": True}
     ],
     "chosen": 0, "left": 1.0, "analyst": None, "total_left": 1.0, "why": "", "sharing": "",
+    "in_people": [],
 }  # fmt: skip
 
 _SPENDING = {
@@ -260,7 +264,8 @@ _QUEUE: dict[str, object] = {
 }  # fmt: skip
 
 _JOB = {"id": "9c1e5a70c2", "kind": "synth", "state": "running", "at": 1794880000.0, "done": 3, "of": 20, "fault": None}
-_PERSON = {"name": "ana", "role": "analyst", "tokens": [{"id": "1f", "name": "ana", "made": 1.0, "expires": 2.0}]}
+_TOKEN = {"id": "1f", "name": "ana", "made": 1.0, "expires": 2.0}
+_PERSON = {"name": "ana", "role": "analyst", "accounts": ["ana@example.org"], "tokens": [_TOKEN]}
 _TABLES = ((CSV, "One line per group"), (ARROW, "A stream of Arrow"), (STORED, "What `Answer.from_bytes` reads"))
 _TOGETHER = (STORED_BATCH, "With answers that `Answer.from_bytes` reads")
 _BATCH = {"charge": 0.0437, "unit": "epsilon", "one_by_one": 0.0874, "answers": [_ANSWER]}
@@ -285,7 +290,7 @@ SHARES = _ok(
 A_HEALTH = _ok(Health, {"records": 12, "answers": 3, "holds": 0, "head": "5f2c...", "notes": []})
 PEOPLE = _ok(list[PersonReply], [_PERSON])
 _YOURSELF = _refusals(s409="Nobody takes the own rights away")
-A_PERSON = _ok(PersonReply, {**_PERSON, "tokens": []}) | _YOURSELF
+A_PERSON = _ok(PersonReply, {**_PERSON, "tokens": []}) | _refusals(s409="Your own rights, or an account of another")
 A_TOKEN = _ok(NewToken, {"token": "bursar_...", "days": 90.0}, status=201)
 REMOVED = _ok(Removed, {"removed": "ana"}) | _YOURSELF
 REVOKED = _ok(Revoked, {"revoked": 1})

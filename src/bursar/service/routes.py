@@ -5,16 +5,22 @@ Nobody waits for a turn inside the server: who would have to is refused with a t
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from bursar.batch import EngineBatch, Progress, silent
 from bursar.errors import QueryError
-from bursar.service.access import Analyst, described
-from bursar.service.answers import answered, answered_together, json_of
+from bursar.planner.goals import Wanted
+from bursar.planner.request import ONCE
+from bursar.service.access import Analyst, asks, described
+from bursar.service.answers import JSON, answered, answered_together, json_of
 from bursar.service.bodies import AskBody, BatchBody, PassBody, QuestionBody, ThresholdsBody
 from bursar.service.datasets import Guest
 from bursar.service.replies import (
@@ -29,18 +35,23 @@ from bursar.service.replies import (
 )
 from bursar.session import Bursar
 
+LONGEST_KEY = 200
+
 Key = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
         description="Names the question for good: sent again, the same bytes come back, and nothing is charged.",
         min_length=1,
-        max_length=200,
+        max_length=LONGEST_KEY,
     ),
 ]
 Accept = Annotated[str, Header(include_in_schema=False)]
 Last = Annotated[int | None, Query(ge=0, le=10**9, description="Only so many, the newest.")]
 Saved = Annotated[bool, Query(description="Also what plain noise would have spent on the same questions.")]
+
+MOST_LINES_AT_ONCE = 500
+"""Of an answer that is written in the event loop, while everybody waits."""
 
 api = APIRouter(prefix="/v1/{data}", dependencies=[Depends(described)])
 
@@ -58,18 +69,57 @@ def checked(request: Request, *questions: str) -> None:
             raise QueryError(f"a question has at most {most} characters here", position=most)
 
 
-@api.post("/query", responses=AN_ANSWER, tags=["ask"])
-def query(guest: Analyst, body: AskBody, request: Request, accept: Accept = "", key: Key = None) -> Response:
+async def query(guest: Analyst, body: AskBody, request: Request, accept: Accept = "", key: Key = None) -> Response:
     """Ask a question; the answer is paid from the budget.
 
     The answer is JSON, CSV or Arrow, by `Accept`. Where it is somebody else's turn, the refusal has a ticket to come
     again with.
     """
     checked(request, body.sql)
-    answer = session_of(guest).query(
-        body.sql, **body.goal, horizon=body.horizon, key=key, wait=False, ticket=body.ticket
-    )
-    return answered(answer, accept)
+    session, threads = session_of(guest), request.app.state.threads
+    wanted = Wanted(**body.goal, horizon=body.horizon)
+    known = (guest.data.name, body.sql, wanted)
+    again = threads.knows(known)
+    if again and (key is None or key.startswith(ONCE)) and body.ticket is None:
+        answer = session.repeated(body.sql, wanted)
+        if answer is not None and len(answer.labels) <= MOST_LINES_AT_ONCE:
+            return answered(answer, accept)
+
+    def asked() -> Response:
+        goal, horizon, ticket = body.goal, body.horizon, body.ticket
+        return answered(session.query(body.sql, **goal, horizon=horizon, key=key, wait=False, ticket=ticket), accept)
+
+    response: Response = await threads.run(asked, again=again)
+    threads.remember(known)
+    return response
+
+
+class PlainQuestions(APIRoute):
+    """The route that is asked most: a plain request goes straight to its endpoint.
+
+    It is what FastAPI would make of the declaration, without the walk over everything that a request could hold. Any
+    other request takes that walk, which also says what is wrong with it.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
+        declared = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            headers, body = request.headers, None
+            key = headers.get("idempotency-key")
+            if headers.get("content-type") == JSON and (key is None or 0 < len(key) <= LONGEST_KEY):
+                with suppress(ValueError, RecursionError):
+                    body = AskBody.model_validate(json.loads(await request.body()))
+            if body is None:
+                return await declared(request)
+            return await query(await asks(request), body, request, headers.get("accept", ""), key)
+
+        return handler
+
+
+api.add_api_route(
+    "/query", query, methods=["POST"], responses=AN_ANSWER, tags=["ask"], route_class_override=PlainQuestions
+)
 
 
 @api.post("/explain", responses=AN_EXPLANATION, tags=["ask"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import math
 import multiprocessing
@@ -20,19 +19,25 @@ from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import uvicorn
 from anyio import to_thread
 from fastapi import FastAPI
 
 from bursar.errors import BursarError, ConfigError
+from bursar.link import loopback
 from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal, Metrics
 from bursar.service.limits import LimitSettings
 from bursar.service.pages import add_pages
 from bursar.service.patience import PatientProtocol
+from bursar.service.threads import SWITCH_SECONDS
 from bursar.service.wire import WireServer, start_wire
+
+if TYPE_CHECKING:
+    from bursar.service.openid import OpenIdSettings, Provider
 
 DRAIN_SECONDS = 150
 """How long what runs may take after the server was told to stop; a question gives up before that."""
@@ -59,11 +64,12 @@ class Plan:
     log: Path | None = None  # standard error unless named
     settings: LimitSettings = field(default_factory=LimitSettings)
     room: Path | None = None  # where owners may set up new data sets
+    openid: OpenIdSettings | None = None  # a provider whose log-ins are believed
 
     def __post_init__(self) -> None:
         if (self.cert is None) != (self.key is None):
             raise ConfigError("TLS needs a certificate and its key\ntry: --cert FILE --key FILE")
-        if not (_loopback(self.host) or self.cert is not None or self.behind_proxy):
+        if not (loopback(self.host) or self.cert is not None or self.behind_proxy):
             raise ConfigError(
                 f"{self.host} can be reached from other machines, and tokens would pass in the clear\n"
                 "try: --cert FILE --key FILE, or --behind-proxy where a proxy in front of it speaks TLS"
@@ -124,14 +130,27 @@ def _process(
     """Serve in this process."""
     for stop in STOPS:
         signal.signal(stop, lambda *_: None)  # what uvicorn raises again after it has ended on it
+    sys.setswitchinterval(SWITCH_SECONDS)
     _many_files()
     with ExitStack() as held:
-        journal = Journal(None if plan.log is None else held.enter_context(plan.log.open("a", encoding="utf-8")))
+        journal = Journal(None if plan.log is None else held.enter_context(_own_file(plan.log)))
         datasets = held.enter_context(DataSets.open(plan.places, plan.room))
         metrics = Metrics(shared)
-        app = make_app(datasets, plan.settings, journal=journal, metrics=metrics)
+        provider = None if plan.openid is None else _provider(plan.openid)
+        app = make_app(datasets, plan.settings, journal=journal, metrics=metrics, provider=provider)
         add_pages(app, wire_port=None if listening[1] is None else listening[1].getsockname()[1])
         asyncio.run(_run(plan, app, datasets, listening, journal, metrics, lambda: ready(list(datasets)), place))
+
+
+def _own_file(path: Path) -> TextIO:
+    """A file to add to, which nobody else can read if it is new: it says who asks, and when."""
+    return open(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8")
+
+
+def _provider(settings: OpenIdSettings) -> Provider:
+    from bursar.service.openid import Provider  # an extra of its own
+
+    return Provider(settings)
 
 
 async def _run(
@@ -182,7 +201,7 @@ async def _run(
             datasets,
             sock=wire,
             tls=plan.tls,
-            require_tls=not (_loopback(plan.host) or plan.behind_proxy),
+            require_tls=not (loopback(plan.host) or plan.behind_proxy),
             limits=app.state.limits,
             journal=journal,
             metrics=metrics,
@@ -303,13 +322,6 @@ def _worker(plan: Plan, listening: Listening, shared: Path, place: int, tell: Co
 
 
 # -- sockets -----------------------------------------------------------------------------------------------------------
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _bound(host: str, port: int, option: str = "--port") -> socket.socket:

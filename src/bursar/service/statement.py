@@ -64,6 +64,7 @@ class Statement:
     by_columns: tuple[Portion, ...]
     by_way: tuple[Portion, ...]
     declared: tuple[Declared, ...]
+    told: tuple[LogLine, ...] | None  # every purchase, where that was asked for
     health: Health
 
     def __str__(self) -> str:
@@ -78,13 +79,17 @@ class Statement:
         if self.people:
             lines += ["", "Who may ask", ""]
             lines += [f"{each.name}, {each.role}: {unit} {each.charge:.6g} spent" for each in self.people]
+        if self.told is not None:
+            lines += ["", "What was told to whom", ""]
+            lines += [f"{_day(line.at)}, {line.analyst}, {unit} {line.charge:.6g}: {line.asked}" for line in self.told]
         lines += ["", "What was declared", "", *(f"{_day(each.at)}: {each.what}" for each in self.declared)]
         lines += ["", f"The log has {health.records} records, and is sound. Its head, to check it by:"]
         return "\n".join([*lines, f"{health.records}:{health.head}"])
 
 
-def statement_of(session: Bursar, people: People | None = None) -> Statement:
-    """The statement as the analyst of a session may see it; `people` are named where they are given."""
+def statement_of(session: Bursar, people: People | None = None, *, questions: bool = False) -> Statement:
+    """The statement as the analyst of a session may see it; `people` are named where they are given, and what was told
+    to whom with `questions`."""
     log, spending = session.log(), session.spending()
     charges = {portion.name: portion.charge for portion in spending.by_analyst}
     everything = session if session.analyst == OWNER else session.as_analyst(OWNER)
@@ -105,6 +110,7 @@ def statement_of(session: Bursar, people: People | None = None) -> Statement:
             for line in everything.log()
             if line.kind.startswith(("version", "sealed", "shares"))
         ),
+        told=tuple(line for line in log if line.noise) if questions else None,
         health=everything.owner.verify(),
     )
 

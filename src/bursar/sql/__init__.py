@@ -1,11 +1,13 @@
 """Stage 1 of 5: text -> Query.
 
 `tokens.py` (limits, one statement; the accuracy clause is cut off) -> sqlglot -> `syntax.py` (nothing unknown passes)
--> `parse.py`, `groups.py`, `expressions.py` (plain data, defined in `query.py`). `render.py` writes a Query out again.
+-> `parse.py`, `groups.py`, `conditions.py`, `aggregates.py`, `literals.py` (plain data, defined in `query.py`); SELECTs
+over SELECTs are read by `layers.py` and `read_stage.py`. `render.py` writes a Query out again.
 
 Nothing an analyst typed leaves this room but names and literals inside a `Query`; no SQL is ever handed on.
 """
 
+from bursar.sql.names import Literal, Name
 from bursar.sql.parse import parse
 from bursar.sql.query import (
     FALSE,
@@ -31,8 +33,6 @@ from bursar.sql.query import (
     Key,
     Like,
     Linear,
-    Literal,
-    Name,
     Not,
     Op,
     Or,

@@ -11,7 +11,9 @@ from fractions import Fraction
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.expressions import read_column, read_condition, read_literal
+from bursar.sql.conditions import read_column, read_condition
+from bursar.sql.literals import read_literal
+from bursar.sql.names import Literal, Name, Number
 from bursar.sql.query import (
     TRUE,
     CaseBranch,
@@ -20,17 +22,19 @@ from bursar.sql.query import (
     Flag,
     Item,
     Key,
-    Literal,
-    Name,
-    Number,
+    Made,
+    Not,
     Op,
     Stepped,
     Trimmed,
     all_of,
+    columns_of,
     flag_name,
     leaves,
 )
+from bursar.sql.read_terms import column_reader, read_term
 from bursar.sql.syntax import FLAGS, Node, bare, case_parts, position
+from bursar.sql.terms import refs_of
 
 PERIODS = ("day", "week", "month", "quarter", "year")
 """What DATE_TRUNC goes back to the first day of."""
@@ -53,6 +57,35 @@ _FIELDS: dict[type, str] = {
 def read_group(node: Node, table: Name) -> Key | None:
     """A group column, or what rows are grouped by in its place; None for anything else."""
     node = bare(node)
+    try:
+        key = _group_of(node, table)
+    except QueryError as refusal:
+        if (key := _made(node, table)) is None:
+            raise refusal from None
+        return key
+    return key if key is not None else _made(node, table)
+
+
+def _made(node: Node, table: Name) -> Key | None:
+    """What rows are grouped by where it is made of columns, value by value."""
+    if node.find(exp.AggFunc, exp.Query, exp.Window, exp.Star, *FLAGS) is not None or node.find(exp.Column) is None:
+        return None
+    place = position(node)
+    try:
+        if isinstance(node, exp.Predicate | exp.And | exp.Or | exp.Not):
+            test = read_condition(node, table)
+            no = Not(part=test, position=test.position)
+            pieces = (CaseBranch(condition=test, label=True), CaseBranch(condition=no, label=False))
+            column = columns_of(leaves(test)[0])[0]
+            return Key(column=column, by=CaseGroups(pieces=pieces), position=place)
+        term = read_term(node, column_reader(table), read_literal)
+    except (QueryError, IndexError):
+        return None
+    columns = refs_of(term)
+    return Key(column=columns[0], by=Made(term=term), position=place) if columns else None
+
+
+def _group_of(node: Node, table: Name) -> Key | None:
     place = position(node)
     match node:
         case exp.Column() if isinstance(node.this, exp.Identifier):
@@ -113,7 +146,7 @@ def _extracted(column: Name, word: str, place: int) -> Key:
 
 
 def _stepped(node: Node, table: Name) -> Key:
-    """x // w, FLOOR(x / w) and FLOOR(x / w) * w."""
+    """x // w, FLOOR(x / w), FLOOR(x / w) * w and FLOOR(x, decimals)."""
     place = position(node)
     inner, times = node, Decimal(1)
     if isinstance(node, exp.Mul):
@@ -122,8 +155,14 @@ def _stepped(node: Node, table: Name) -> Key:
         if len(constants) == 1:
             inner, times = sides[sides[0] is constants[0]], _number(constants[0])
     if isinstance(inner, exp.Floor):
-        inner = bare(inner.this)
-        inner = inner if isinstance(inner, exp.Div) else exp.Div(this=inner, expression=exp.Literal.number(1))
+        decimals = inner.args.get("decimals")
+        places = 0 if decimals is None else _number(decimals)
+        if places != int(places):
+            raise QueryError("FLOOR takes a whole number of decimals", position=place)
+        step = f"{Decimal(1).scaleb(-int(places)):f}"
+        inner, times = bare(inner.this), times * Decimal(step)
+        if decimals is not None or not isinstance(inner, exp.Div):
+            inner = exp.Div(this=inner, expression=exp.Literal.number(step))
     elif not isinstance(inner, exp.IntDiv):
         raise QueryError("groups of equal width are written FLOOR(x / 10) * 10", position=place)
     width = _number(inner.expression)
@@ -195,7 +234,7 @@ def _cut(node: Node, table: Name) -> Key:
     kinds = {Decimal if type(piece.label) is int else type(piece.label) for piece in pieces if piece.label is not None}
     if len(kinds) > 1:
         raise QueryError("the labels of a CASE that rows are grouped by are of one type", position=place)
-    columns = [leaf.column for piece in pieces for leaf in leaves(piece.condition)]
+    columns = [column for piece in pieces for leaf in leaves(piece.condition) for column in columns_of(leaf)]
     if not columns:
         raise QueryError("a CASE that rows are grouped by is about columns, and this is about none", position=place)
     return Key(column=columns[0], by=CaseGroups(pieces=tuple(pieces)), position=place)

@@ -15,8 +15,12 @@ from sqlglot.tokens import Token
 
 from bursar.errors import QueryError
 from bursar.goal import Goal
-from bursar.sql.expressions import ARITHMETIC, is_aggregate, read_column, read_condition, read_item, read_literal
+from bursar.sql.aggregates import ARITHMETIC, is_aggregate, read_item
+from bursar.sql.conditions import read_column, read_condition
 from bursar.sql.groups import read_flag, read_group, read_keys, read_total
+from bursar.sql.layers import read_layers
+from bursar.sql.literals import read_literal
+from bursar.sql.names import Name
 from bursar.sql.query import (
     TRUE,
     And,
@@ -31,7 +35,6 @@ from bursar.sql.query import (
     Item,
     Key,
     Leaf,
-    Name,
     Not,
     Op,
     Or,
@@ -43,20 +46,19 @@ from bursar.sql.query import (
     leaves,
     same_meaning,
 )
+from bursar.sql.spelling import spelled
 from bursar.sql.syntax import (
     BESIDE,
     COLUMN,
     FLAGS,
     Node,
     bare,
-    check_allowed,
-    open_subselects,
     operands,
     position,
     read_name,
     reason,
 )
-from bursar.sql.tokens import bind_goal, cut_accuracy, statement_tokens
+from bursar.sql.tokens import accuracy_text, bind_goal, cut_accuracy, silently, statement_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,7 @@ class Syntax:
     tokens: list[Token]
     goal: Goal | None
     explain: bool
+    clause: str = ""  # the accuracy clause as it is written
 
 
 def parse(text: str) -> Query:
@@ -78,7 +81,7 @@ def parse(text: str) -> Query:
     """
     try:
         syntax = read_syntax(text)
-        query = read_query(syntax.tree, syntax.tokens)
+        query = read_query(syntax.tree, syntax.tokens, measured=syntax.goal is not None)
         return replace(query, text=text, goal=bind_goal(syntax.goal, query.names), explain=syntax.explain)
     except QueryError as refusal:
         raise replace(refusal, text=text if isinstance(text, str) else "") from refusal.__cause__
@@ -88,21 +91,21 @@ def parse(text: str) -> Query:
 
 def read_syntax(text: str) -> Syntax:
     """The tree that sqlglot makes of a text within the limits; refused where it makes none."""
-    tokens, explain = statement_tokens(text)
-    tokens, goal = cut_accuracy(text, tokens)
-    return Syntax(tree=_tree(text, tokens), tokens=tokens, goal=goal, explain=explain)
+    every, explain = statement_tokens(text)
+    tokens, goal = cut_accuracy(text, every)
+    clause = "" if goal is None else accuracy_text(text, every, tokens)
+    return Syntax(tree=_tree(text, tokens), tokens=tokens, goal=goal, explain=explain, clause=clause)
 
 
-def read_query(tree: Node, tokens: list[Token]) -> Query:
+def read_query(tree: Node, tokens: list[Token], *, measured: bool = False) -> Query:
     """The question of a tree that has nothing in it but what is allowed; without text, goal and EXPLAIN."""
-    tree = open_subselects(tree)
-    check_allowed(tree, tokens)
-    return read_statement(tree)
+    return read_layers(spelled(tree), tokens, read_statement, measured=measured)
 
 
 def _tree(text: str, tokens: list[Token]) -> Node:
     try:
-        trees = DuckDB().parser().parse(tokens, text)
+        with silently():
+            trees = DuckDB().parser().parse(tokens, text)
     except ParseError as fault:
         error = fault.errors[0] if fault.errors else {}
         places = [t.start for t in tokens if (t.line, t.col) == (error.get("line"), error.get("col"))]
@@ -121,7 +124,7 @@ def read_statement(tree: Node) -> Query:
     table, called = _table(tree)
     selected = [_item(node, called) for node in tree.expressions]
     aggregates = [item for item in selected if not isinstance(item, Key | Flag)]
-    if not aggregates:
+    if not aggregates and tree.args.get("group") is None:
         raise QueryError("a question asks for at least one COUNT(*)", position=position(tree))
     where = tree.args.get("where")
     keys, sets = read_keys(tree, selected, called)
@@ -207,8 +210,8 @@ def read_result_clauses(tree: Node, query: Query, selected: Sequence[Key | Item 
         unasked=unasked,
         having=all_of(*(_having(part, columns) for part, flags in zip(parts, flagged, strict=True) if not flags)),
         order=() if order is None else tuple(_sort(node, columns) for node in order.expressions),
-        limit=None if limit is None else _cut(limit, order, "LIMIT", least=1),
-        offset=0 if offset is None else _cut(offset, order, "OFFSET", least=0),
+        limit=None if limit is None else _cut(limit, "LIMIT", least=1),
+        offset=0 if offset is None else _cut(offset, "OFFSET", least=0),
     )
 
 
@@ -403,13 +406,11 @@ def _sort(node: Node, columns: Columns) -> Sort:
     return replace(sort, key=column, unnamed=columns.unnamed(what, column))
 
 
-def _cut(clause: Node, order: Node, word: str, *, least: int) -> int:
+def _cut(clause: Node, word: str, *, least: int) -> int:
     place = position(clause)
     number = read_literal(clause.expression)
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
         raise QueryError(f"{word} takes a whole number from {least} on", position=place)
-    if order is None:
-        raise QueryError(f"{word} needs an ORDER BY that says which groups come first", position=place)
     return number
 
 

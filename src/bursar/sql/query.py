@@ -8,32 +8,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from datetime import date
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 
 from bursar.goal import Goal
-
-Literal = str | int | Decimal | bool | date
-Number = int | Decimal
-
-
-@dataclass(frozen=True, kw_only=True)
-class Name:
-    """The name of a table or column as it was typed, without its quotes."""
-
-    text: str
-    quoted: bool = False
-    position: int = field(default=-1, compare=False)
-
-    def names(self, declared: str) -> bool:
-        """Whether this can mean the declared name: letter for letter where quoted, in any case otherwise."""
-        return self.text == declared if self.quoted else self.text.casefold() == declared.casefold()
-
-    def agrees(self, other: Name) -> bool:
-        """Whether two typed names can mean the same thing."""
-        return self.names(other.text) if other.quoted else other.names(self.text)
+from bursar.sql.names import Literal, Name, Number
+from bursar.sql.terms import Call, Stage, Term, map_refs, refs_of
 
 
 def same_meaning(left: object, right: object) -> bool:
@@ -107,6 +88,16 @@ class Like:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Holds:
+    """Whether a term of columns is true; `counted` reads columns as the numbers that they are added up as."""
+
+    column: Name  # the first one
+    term: Term
+    counted: bool = False
+    position: int = field(default=-1, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Constant:
     value: bool
     position: int = field(default=-1, compare=False)
@@ -147,7 +138,7 @@ class AtLeast:
     position: int = field(default=-1, compare=False)
 
 
-Leaf = Compare | Between | In | IsNull | Like
+Leaf = Compare | Between | In | IsNull | Like | Holds
 Condition = Leaf | Constant | And | Or | Not | IsTrue | AtLeast
 
 TRUE = Constant(value=True)
@@ -163,6 +154,18 @@ def all_of(*conditions: Condition) -> Condition:
     if not parts:
         return TRUE
     return parts[0] if len(parts) == 1 else And(parts=tuple(parts), position=parts[0].position)
+
+
+def columns_of(leaf: Leaf) -> tuple[Name, ...]:
+    """The columns that a comparison is about."""
+    return refs_of(leaf.term) if isinstance(leaf, Holds) else (leaf.column,)
+
+
+def rename_leaf(leaf: Leaf, change: Callable[[Name], Name]) -> Leaf:
+    """A comparison with its columns called by other names."""
+    if isinstance(leaf, Holds):
+        return replace(leaf, column=change(leaf.column), term=map_refs(leaf.term, change))
+    return replace(leaf, column=change(leaf.column))
 
 
 def map_leaves(condition: Condition, change: Callable[[Leaf], Condition]) -> Condition:
@@ -228,7 +231,14 @@ class Trimmed:
     number: bool = False
 
 
-By = CaseGroups | Stepped | Trimmed
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """What a term makes of columns, value by value."""
+
+    term: Term
+
+
+By = CaseGroups | Stepped | Trimmed | Made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +266,9 @@ class Key:
     def columns(self) -> tuple[str, ...]:
         """Every column that the groups depend on, as it was typed."""
         pieces = self.by.pieces if isinstance(self.by, CaseGroups) else ()
-        named = [leaf.column.text for piece in pieces for leaf in leaves(piece.condition)]
+        tests = [leaf for piece in pieces for leaf in leaves(piece.condition)]
+        named = [column.text for leaf in tests for column in columns_of(leaf)]
+        named += [column.text for column in refs_of(self.by.term)] if isinstance(self.by, Made) else []
         return tuple(dict.fromkeys([self.column.text, *named]))
 
     def same(self, other: Key) -> bool:
@@ -284,10 +296,10 @@ def flag_name(keys: Sequence[Key], places: Sequence[int]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch:
-    """WHEN condition THEN value: a constant, a column, or None for NULL."""
+    """WHEN condition THEN value: a constant, a column, a term of columns, or None for NULL."""
 
     condition: Condition
-    value: Number | Name | None
+    value: Number | Name | Call | None
     position: int = field(default=-1, compare=False)
 
 
@@ -311,20 +323,44 @@ class Function(Enum):
     STDDEV_POP = "STDDEV_POP"
     QUANTILE_CONT = "QUANTILE_CONT"
     QUANTILE_DISC = "QUANTILE_DISC"
+    MIN = "MIN"
+    MAX = "MAX"
+    COVAR_POP = "COVAR_POP"
+    COVAR_SAMP = "COVAR_SAMP"
+    CORR = "CORR"
+    REGR_SLOPE = "REGR_SLOPE"
+    REGR_INTERCEPT = "REGR_INTERCEPT"
+    REGR_R2 = "REGR_R2"
+
+
+EXTREMES = frozenset((Function.MIN, Function.MAX))
+
+PAIR = "pair"
+"""The function of a term that holds the two columns of CORR and its like."""
+
+OF_PAIRS = frozenset(
+    {
+        *(Function.COVAR_POP, Function.COVAR_SAMP, Function.CORR),
+        *(Function.REGR_SLOPE, Function.REGR_INTERCEPT, Function.REGR_R2),
+    }
+)
+"""Functions of two columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
     """A function of the rows that meet the condition; the name heads the column of answers.
 
-    Without `of` it is the number of those rows; with it, of the values that are not NULL.
+    Without `of` it is the number of those rows; with it, of the values that are not NULL. A `distinct` count has each
+    value once; one without `of`, which names are resolved to, has each person once.
     """
 
     name: str = ""
     condition: Condition = TRUE
     function: Function = Function.COUNT
-    of: Name | Case | None = None
+    of: Name | Case | Call | None = None
     fraction: Decimal | None = None  # of a quantile
+    distinct: bool = False
     position: int = field(default=-1, compare=False)
 
 
@@ -418,6 +454,7 @@ class Query:
     order: tuple[Sort, ...] = ()
     limit: int | None = None
     offset: int = 0
+    stages: tuple[Stage, ...] = ()  # SELECTs over the lines of this one
     beside: tuple[Name, ...] = field(default=(), compare=False)  # what sub-selects call something beside their *
     goal: Goal | None = None
     explain: bool = False
@@ -439,5 +476,7 @@ class Query:
         """Every column that is named, but for those that only GROUP BY names."""
         parts = [part for item in self.aggregates for part in aggregates_of(item)]
         values = [branch.value for part in parts for branch in branches_of(part)]
-        compared = [leaf.column for condition in self.conditions() for leaf in leaves(condition)]
-        return [*compared, *(value for value in values if isinstance(value, Name))]
+        tests = [leaf for condition in self.conditions() for leaf in leaves(condition)]
+        compared = [column for leaf in tests for column in columns_of(leaf)]
+        made = [column for value in values if isinstance(value, Call) for column in refs_of(value)]
+        return [*compared, *(value for value in values if isinstance(value, Name)), *made]

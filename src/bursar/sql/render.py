@@ -7,8 +7,11 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
+from bursar.errors import QueryError
 from bursar.goal import Goal, GoalKind, OutputGoal
+from bursar.sql.names import Literal, Name
 from bursar.sql.query import (
+    PAIR,
     TRUE,
     Aggregate,
     And,
@@ -22,6 +25,7 @@ from bursar.sql.query import (
     Constant,
     Flag,
     Formula,
+    Holds,
     In,
     IsNull,
     IsTrue,
@@ -30,8 +34,7 @@ from bursar.sql.query import (
     Leaf,
     Like,
     Linear,
-    Literal,
-    Name,
+    Made,
     Not,
     Or,
     Query,
@@ -43,11 +46,17 @@ from bursar.sql.query import (
     is_median,
     map_leaves,
 )
+from bursar.sql.terms import Call, Given, Ref, Term
 from bursar.sql.tokens import needs_quotes
 
 
 def render(query: Query) -> str:
-    """The question on one line; a group column that was named by its output name is named by itself."""
+    """The question on one line; a group column that was named by its output name is named by itself.
+
+    Edge cases: of a question with SELECTs around the one that is bought, no text is made.
+    """
+    if query.stages:
+        raise QueryError("a question with SELECTs around it is not written anew")
     named = [f"{_selected(key)}{_alias(key.alias)}" for key in query.keys]
     named += [f"{_flag(flag, query)}{_alias(_own_alias(flag, query))}" for flag in query.flags]
     parts = [f"SELECT {', '.join([*named, *map(_item, query.aggregates)])} FROM {_name(query.table)}"]
@@ -98,6 +107,53 @@ def render_leaf(leaf: Leaf, negation: str = "") -> str:
             return f"{column} IS NULL"
         case Like():
             return f"{column} {negation}{'I' * leaf.any_case}LIKE {render_literal(leaf.pattern)}"
+        case Holds():
+            return f"{negation}{render_term(leaf.term)}"
+
+
+_OPERATORS = {"+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "||"}
+
+
+def render_term(term: Term) -> str:
+    """A term of columns, with brackets around everything that is made of operators."""
+    match term:
+        case Given():
+            return "NULL" if term.value is None else render_literal(term.value)
+        case Ref():
+            return _name(term.name)
+        case Call(function=function, parts=parts):
+            return _call(function, [render_term(part) for part in parts])
+    raise TypeError(f"a term of columns has no {type(term).__name__}")
+
+
+def _call(function: str, parts: list[str]) -> str:
+    match function:
+        case _ if function in _OPERATORS:
+            return f"({parts[0]} {function} {parts[1]})"
+        case "and" | "or":
+            return f"({f' {function.upper()} '.join(parts)})"
+        case "neg" | "not":
+            return f"({'-' if function == 'neg' else 'NOT '}{parts[0]})"
+        case "is null":
+            return f"({parts[0]} IS NULL)"
+        case "same":
+            return f"({parts[0]} IS NOT DISTINCT FROM {parts[1]})"
+        case "in":
+            return f"({parts[0]} IN ({', '.join(parts[1:])}))"
+        case "like" | "ilike":
+            return f"({parts[0]} {function.upper()} {parts[1]})"
+        case "case":
+            *pairs, otherwise = parts
+            whens = [f"WHEN {test} THEN {then}" for test, then in zip(pairs[::2], pairs[1::2], strict=True)]
+            return f"CASE {' '.join(whens)} ELSE {otherwise} END"
+        case "int" | "real" | "text" | "bool":
+            kinds = {"int": "BIGINT", "real": "DOUBLE", "text": "VARCHAR", "bool": "BOOLEAN"}
+            return f"CAST({parts[0]} AS {kinds[function]})"
+    if function == PAIR:
+        return ", ".join(parts)
+    if function.startswith("trunc "):
+        return f"DATE_TRUNC('{function.removeprefix('trunc ')}', {parts[0]})"
+    return f"{function.upper()}({', '.join(reversed(parts) if function == 'log' else parts)})"
 
 
 def render_literal(literal: Literal) -> str:
@@ -153,6 +209,8 @@ def _key(key: Key) -> str:
             return text if times == 1 else f"{text} * {render_literal(times)}"
         case Trimmed(period=period, number=number):
             return f"EXTRACT({period} FROM {column})" if number else f"DATE_TRUNC('{period}', {column})"
+        case Made(term=term):
+            return render_term(term)
         case CaseGroups(buckets=None, pieces=pieces):
             return f"CASE {' '.join(_piece(piece, pieces) for piece in pieces)} END"
         case CaseGroups(buckets=(low, high, number)):
@@ -227,7 +285,8 @@ def _hidden(query: Query, sort: Sort) -> bool:
 
 def _aggregate(aggregate: Aggregate) -> str:
     of, condition = aggregate.of, aggregate.condition
-    inside = "*" if of is None else _case(of) if isinstance(of, Case) else _name(of)
+    inside = "*" if of is None else _value(of)
+    inside = f"DISTINCT {inside}" if aggregate.distinct else inside
     share = "" if aggregate.fraction is None else f", {render_literal(aggregate.fraction)}"
     function = aggregate.function.value
     if is_median(aggregate):
@@ -236,11 +295,20 @@ def _aggregate(aggregate: Aggregate) -> str:
     return f"{function}({inside}{share}){filtered}"
 
 
+def _value(value: Name | Case | Call) -> str:
+    match value:
+        case Case():
+            return _case(value)
+        case Call():
+            return render_term(value)
+    return _name(value)
+
+
 def _case(case: Case) -> str:
     words = []
     for branch in case.branches:
         value = branch.value
-        then = "NULL" if value is None else _name(value) if isinstance(value, Name) else render_literal(value)
+        then = "NULL" if value is None else _value(value) if isinstance(value, Name | Call) else render_literal(value)
         last = branch is case.branches[-1] and branch.condition == TRUE and len(case.branches) > 1
         words.append(f"ELSE {then}" if last else f"WHEN {render_condition(branch.condition)} THEN {then}")
     return f"CASE {' '.join(words)} END"
@@ -285,10 +353,12 @@ def _name(name: Name) -> str:
 
 def _goal(goal: Goal) -> str:
     kind = goal.unit.upper() or ("EPSILON" if goal.kind is GoalKind.SPEND else goal.kind.name)
+    kind = "RELATIVE ERROR" if goal.relative else kind
     parts = goal.parts or (OutputGoal(amount=goal.amount, percent=goal.percent),)
     amounts = [f"{_amount(part.amount)}{'%' * part.percent}{_on(part.output)}" for part in parts]
     sure = f" CONFIDENCE {goal.confidence!r}" if goal.confidence != 0.95 else ""
-    return f"WITH {kind} {', '.join(amounts)}{sure}"
+    floor = "" if goal.floor is None else f" FLOOR {_amount(goal.floor)}"
+    return f"WITH {kind} {', '.join(amounts)}{floor}{sure}"
 
 
 def _amount(amount: float) -> str:

@@ -14,9 +14,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from bursar.errors import QueryError
-from bursar.sql.query import (
-    Name,
-)
+from bursar.sql.names import Name
 from bursar.sql.tokens import NO_JOINS
 
 Node: TypeAlias = exp.Expression
@@ -26,6 +24,9 @@ COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 AT_LEAST = "AT_LEAST"
 """The one function of our own: AT_LEAST(2, condition, condition, condition)."""
+
+OWN_FUNCTIONS = (AT_LEAST, "DP_INTERVAL_LOW", "DP_INTERVAL_HIGH", "DECLARED_MIN", "DECLARED_MAX")
+"""Functions that no database has: a condition, the ends of the error bar of a number, and declared bounds."""
 
 OF_ONE_COLUMN = (
     exp.WidthBucket,
@@ -66,6 +67,7 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.Identifier: frozenset({"this", "quoted"}),
     exp.Star: frozenset(),
     exp.Count: frozenset({"this", "big_int"}),
+    exp.Distinct: frozenset({"expressions"}),  # COUNT(DISTINCT x) only
     exp.CountIf: _UNARY,
     **dict.fromkeys((exp.Sum, exp.Avg, exp.Median), _UNARY),
     **dict.fromkeys((exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop), _UNARY),
@@ -100,7 +102,33 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.Literal: frozenset({"this", "is_string"}),
     exp.Neg: _UNARY,
     exp.Cast: frozenset({"this", "to"}),  # DATE '2024-01-01', and COUNT(*)::DOUBLE
-    exp.DataType: _UNARY,
+    exp.TryCast: frozenset({"this", "to", "safe"}),
+    exp.DataType: frozenset({"this", "expressions"}),
+    exp.DataTypeParam: frozenset({"this"}),
+    **dict.fromkeys((exp.Mod, exp.Pow, exp.SafeDivide), _BINARY),
+    **dict.fromkeys((exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2), _BINARY),
+    **dict.fromkeys((exp.Left, exp.Right, exp.StartsWith, exp.EndsWith, exp.Contains), _BINARY),
+    **dict.fromkeys((exp.Abs, exp.Sqrt, exp.Ln, exp.Exp, exp.Sign, exp.Upper, exp.Lower, exp.Length), _UNARY),
+    **dict.fromkeys((exp.Reverse, exp.DayOfWeekIso, exp.DayOfYear, exp.Week, exp.WeekOfYear), _UNARY),
+    **dict.fromkeys((exp.Monthname, exp.Dayname, exp.TimeToUnix), _UNARY),
+    exp.Log: _BINARY,
+    **dict.fromkeys((exp.Round, exp.Floor), frozenset({"this", "decimals"})),
+    exp.Ceil: _UNARY,
+    **dict.fromkeys((exp.Greatest, exp.Least), frozenset({"this", "expressions", "ignore_nulls"})),
+    exp.DPipe: frozenset({"this", "expression", "safe"}),
+    exp.Concat: frozenset({"expressions", "safe", "coalesce"}),
+    exp.Substring: frozenset({"this", "start", "length"}),
+    exp.Trim: frozenset({"this", "position"}),
+    exp.Replace: frozenset({"this", "expression", "replacement"}),
+    exp.TimeToStr: frozenset({"this", "format"}),
+    exp.DateFromParts: frozenset({"year", "month", "day"}),
+    exp.Interval: frozenset({"this", "unit"}),
+    **dict.fromkeys((exp.Min, exp.Max), _UNARY),
+    exp.Window: frozenset({"this", "partition_by", "order", "spec", "over"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
+    **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), frozenset()),
+    **dict.fromkeys((exp.Lag, exp.Lead), frozenset({"this", "offset", "default"})),
+    **dict.fromkeys((exp.FirstValue, exp.LastValue), _UNARY),
 }
 
 _CLAUSES: dict[str, tuple[TokenType | None, str]] = {
@@ -109,12 +137,9 @@ _CLAUSES: dict[str, tuple[TokenType | None, str]] = {
         TokenType.JOIN,
         NO_JOINS,
     ),
-    "qualify": (TokenType.QUALIFY, "QUALIFY is not available; HAVING chooses among the groups"),
-    "all": (TokenType.GROUP_BY, "GROUP BY ALL is not available; name the columns"),
     "query": (TokenType.IN, "sub-selects are not available; list the values"),
     "totals": (TokenType.GROUP_BY, "WITH TOTALS is not available; ROLLUP adds a line for all rows"),
     "sample": (TokenType.TABLE_SAMPLE, "sampling is not available; every row is counted"),
-    "db": (None, "a table is named without its schema"),
     "columns": (None, "the columns of a table cannot be renamed"),
     "symmetric": (None, "BETWEEN SYMMETRIC is not available; write the smaller bound first"),
     "field": (None, "IN takes a list of values in brackets"),
@@ -125,31 +150,27 @@ _CLAUSES: dict[str, tuple[TokenType | None, str]] = {
 
 _UNKNOWN: dict[type, str] = {
     exp.Count: "COUNT takes * or one column",
-    exp.DataType: "of casts, those to DOUBLE, FLOAT and DATE are available",
+    exp.DataType: "of casts, those to numbers, text and DATE are available",
 }
 """What is wrong with a node that has an argument of no clause above."""
 
 _NO_ARITHMETIC = "arithmetic is not available; compare a column with a constant"
 
 _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
-    ((exp.Distinct,), "DISTINCT is not available; GROUP BY the column and count the groups"),
+    ((exp.Distinct,), "of DISTINCT, COUNT(DISTINCT column) is available"),
     ((exp.SetOperation,), "UNION, INTERSECT and EXCEPT are not available; ask one question at a time"),
     ((exp.Subquery, exp.Select, exp.Exists), "sub-selects are not available"),
     ((exp.Any, exp.All), "ANY and ALL are not available; list the values with IN"),
     ((exp.SimilarTo, exp.RegexpLike, exp.Glob, exp.Escape), "of patterns, LIKE and ILIKE without ESCAPE are available"),
     ((exp.Case, exp.If), "CASE stands inside of SUM, AVG or COUNT; here, use AND, OR and NOT"),
-    ((exp.Window,), "OVER is not available"),
     (FLAGS, "GROUPING is selected, ordered by, or compared with a number in HAVING"),
-    ((exp.Min, exp.Max), "the least and greatest values would show single people; ask for QUANTILE_CONT(x, 0.95)"),
-    ((exp.WithinGroup,), "WITHIN GROUP is not available; write QUANTILE_CONT(x, 0.5)"),
     (OF_ONE_COLUMN, "this can be grouped by; in a condition, compare the column itself with constants"),
     ((exp.IntDiv, exp.Mod), "whole-number division is not available; / gives the ratio"),
-    ((exp.Round,), "ROUND is not available; round the answers, which costs nothing"),
     ((exp.Coalesce, exp.Nullif), "COALESCE is for sums; NULL is a group of its own, and a condition says IS NULL"),
     ((exp.CurrentDate, exp.CurrentTimestamp, exp.Interval), "days are written out, as in DATE '2024-12-31'"),
     ((exp.Fetch,), "FETCH is not available; write LIMIT"),
     ((exp.ArrayOverlaps,), "&& is not available; write AND"),
-    ((exp.Placeholder, exp.Parameter), "parameters are not available; write the value"),
+    ((exp.Placeholder, exp.Parameter), "this question has parameters, and there are no values for them"),
     ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.DPipe), _NO_ARITHMETIC),
 )
 
@@ -171,7 +192,7 @@ def check_allowed(tree: Node, tokens: list[Token]) -> None:
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        if type(node) not in ALLOWED or (isinstance(node, exp.Anonymous) and node.name.upper() != AT_LEAST):
+        if type(node) not in ALLOWED or (isinstance(node, exp.Anonymous) and node.name.upper() not in OWN_FUNCTIONS):
             word = _word(node, tokens)
             raise QueryError(reason(node, word), position=position(node) if word is None else word.start)
         parts: list[Node] = []
@@ -284,8 +305,6 @@ COLUMN = "column"
 
 _LISTS = (exp.Group, exp.Paren, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)
 
-_GROUPS = (exp.Case, exp.If, exp.IntDiv, exp.Mul, *OF_ONE_COLUMN)
-
 
 def open_subselects(tree: Node) -> Node:
     """The statement without sub-selects in FROM; as it is, where there are none.
@@ -320,9 +339,9 @@ def innermost_select(tree: Node) -> Node:
 
 
 def _is_group(item: Node) -> bool:
-    """Whether a named item may be something that rows are grouped by."""
-    named = isinstance(item, exp.Alias) and isinstance(bare(item.this), _GROUPS)
-    return named and item.find(exp.AggFunc, exp.Query, exp.Star) is None
+    """Whether a named item is made of columns of one row each."""
+    named = isinstance(item, exp.Alias) and item.find(exp.Column) is not None
+    return named and item.find(exp.AggFunc, exp.Query, exp.Star, exp.Window) is None
 
 
 def _nested(tree: Node) -> bool:
@@ -395,9 +414,7 @@ class _Columns:
         named: list[tuple[Name, Node]] = []
         for item in inner.expressions:
             column = bare(item.this if isinstance(item, exp.Alias) else item)
-            if isinstance(column, _GROUPS) or (
-                isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier)
-            ):
+            if not column.is_star and (not isinstance(column, exp.Column) or isinstance(column.this, exp.Identifier)):
                 shown = item.args["alias"] if isinstance(item, exp.Alias) else column.this
                 named.append((read_name(shown), column))
         for number, (name, column) in enumerate(named):

@@ -1,15 +1,19 @@
 """The words of one statement: limits that hold before anything is parsed, and the accuracy clause, which is cut off.
 
 `WITH ERROR 50 CONFIDENCE 95%` stands at the end, or `/*+ error(50) confidence(95%) */` anywhere. Outputs may have
-errors of their own: `WITH ERROR 50 ON n, 2% ON total`; an amount without ON is for all others. The clause is cut off
+errors of their own: `WITH ERROR 50 ON n, 2% ON total`; an amount without ON is for all others. `WITH RELATIVE ERROR 5%
+FLOOR 200` is 5 % of each true count, or of 200 where that is more. The clause is cut off
 at the level of tokens, so words inside strings, names and ordinary comments are never taken for it.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -57,21 +61,97 @@ def statement_tokens(text: str) -> tuple[list[Token], bool]:
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     ticks = [token.start for token in tokens if token.token_type is TokenType.UNKNOWN and token.text == "`"]
+    if ticks and text.count("`") == len(ticks) and not len(ticks) % 2 and '"' not in text:
+        return statement_tokens(text.replace("`", '"'))  # as long as it was, so that places stay
     if ticks:
-        rewrite = text.replace("`", '"') if text.count("`") == len(ticks) else ""
-        raise QueryError('names are quoted like "this"', position=ticks[0], rewrite=rewrite)
+        raise QueryError('names are quoted like "this"', position=ticks[0])
+    tokens = numbered_placeholders(without_top(without_escapes(tokens)))
     _begins_with_select(text, tokens, explain)
     _check(tokens)
     _check_tedious(tokens)
     return tokens, explain
 
 
+class _Silence(logging.Filter):
+    """Keeps what the parser would log of a question to itself, while a question is read."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not _reading.get()
+
+
+_reading: ContextVar[bool] = ContextVar("reading", default=False)
+logging.getLogger("sqlglot").addFilter(_Silence())
+
+
+@contextmanager
+def silently() -> Iterator[None]:
+    """Inside, the parser logs nothing: its lines have words of the question in them."""
+    token = _reading.set(True)
+    try:
+        yield
+    finally:
+        _reading.reset(token)
+
+
 def tokenize(text: str) -> list[Token]:
     """The tokens of DuckDB's SQL; whatever cannot be split into tokens is refused."""
     try:
-        return list(DuckDB().tokenize(text))
+        with silently():
+            return list(DuckDB().tokenize(text))
     except Exception as fault:  # the tokenizer is not ours: no junk may bring up an error of its own
         raise QueryError("the question cannot be split into words: is a quote or a comment left open?") from fault
+
+
+_ESCAPES = {"D": TokenType.DATE, "TS": TokenType.TIMESTAMP}
+
+
+def without_escapes(tokens: list[Token]) -> list[Token]:
+    """ODBC and JDBC escapes: {d '2024-12-31'} is DATE '2024-12-31', {fn UCASE(x)} is UCASE(x)."""
+    kept: list[Token] = []
+    open_braces = 0
+    for place, token in enumerate(tokens):
+        then = tokens[place + 1] if place + 1 < len(tokens) else None
+        before = tokens[place - 1] if place else None
+        word = str(token.text).upper()
+        if token.token_type is TokenType.L_BRACE and then is not None and str(then.text).upper() in (*_ESCAPES, "FN"):
+            open_braces += 1
+        elif token.token_type is TokenType.R_BRACE and open_braces:
+            open_braces -= 1
+        elif before is not None and before.token_type is TokenType.L_BRACE and word in (*_ESCAPES, "FN"):
+            if word != "FN":
+                kept.append(_token(_ESCAPES[word], {"D": "DATE", "TS": "TIMESTAMP"}[word], token))
+        else:
+            kept.append(token)
+    return kept
+
+
+def without_top(tokens: list[Token]) -> list[Token]:
+    """SELECT TOP 5 ... is SELECT ... LIMIT 5."""
+    words = [str(token.text).upper() for token in tokens[:3]]
+    if words[:2] != ["SELECT", "TOP"] or len(tokens) < 4 or tokens[2].token_type is not TokenType.NUMBER:
+        return tokens
+    limit = _token(TokenType.LIMIT, "LIMIT", tokens[1])
+    return [tokens[0], *tokens[3:], limit, tokens[2]]
+
+
+def numbered_placeholders(tokens: list[Token]) -> list[Token]:
+    """? is $1, $2, ... in the order of the text, which a syntax tree does not keep."""
+    if not any(token.token_type is TokenType.PLACEHOLDER for token in tokens):
+        return tokens
+    numbered: list[Token] = []
+    numbers = itertools.count(1)
+    for token in tokens:
+        if token.token_type is TokenType.PARAMETER:
+            raise QueryError("parameters are all written ?, or all $1, or all :name", position=token.start)
+        if token.token_type is TokenType.PLACEHOLDER:
+            numbered += [_token(TokenType.PARAMETER, "$", token), _token(TokenType.NUMBER, str(next(numbers)), token)]
+        else:
+            numbered.append(token)
+    return numbered
+
+
+def _token(kind: TokenType, text: str, place: Token) -> Token:
+    return Token(kind, text, place.line, place.col, place.start, place.end)
 
 
 def needs_quotes(name: str) -> bool:
@@ -161,13 +241,15 @@ def questions_of(text: str) -> list[str]:
     return pieces
 
 
+_RELATIVE = "RELATIVE_ERROR"
 _KINDS = {
     "ERROR": GoalKind.ERROR,
+    _RELATIVE: GoalKind.ERROR,
     "RMSE": GoalKind.RMSE,
     "EPSILON": GoalKind.SPEND,
     "RHO": GoalKind.SPEND,
 }
-_NAMES = (*_KINDS, "CONFIDENCE")
+_NAMES = (*_KINDS, "CONFIDENCE", "FLOOR")
 
 _CLAUSES = (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT)
 """What may have been written behind the accuracy by mistake."""
@@ -217,12 +299,21 @@ def cut_accuracy(text: str, tokens: list[Token]) -> tuple[list[Token], Goal | No
     return tokens[: withs[0]], _goal(text, terms)
 
 
+def accuracy_text(text: str, tokens: list[Token], without: list[Token]) -> str:
+    """What states the accuracy, as it is written, of tokens that it was cut off from: the clause, or the comment."""
+    clause = tokens[len(without) :]
+    if clause:
+        return text[clause[0].start : clause[-1].end + 1]
+    hint = next(comment for token in tokens for comment in token.comments if comment.startswith("+"))
+    return f"/*{hint}*/"
+
+
 def _clause(text: str, tokens: list[Token], start: int) -> list[AccuracyTerm]:
     terms: list[AccuracyTerm] = []
     at = start + 1
-    while at < len(tokens) and _word(tokens[at]) in _NAMES:
-        more, at = _terms(tokens, at)
-        terms += more
+    while at < len(tokens) and (relative := _relative(tokens, at), _word(tokens[at + relative]) in _NAMES)[1]:
+        more, at = _terms(tokens, at + relative)
+        terms += [replace(term, name=_RELATIVE) for term in more] if relative else more
     if not terms and at < len(tokens) and _word(tokens[at]) in ("ROLLUP", "CUBE"):
         raise QueryError(
             "totals are written GROUP BY ROLLUP (a, b), without WITH",
@@ -230,7 +321,7 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[AccuracyTerm]:
         )
     if not terms:
         raise QueryError(
-            "after WITH comes ERROR, RMSE, EPSILON or RHO, for example WITH ERROR 50 CONFIDENCE 95%",
+            "after WITH comes ERROR, RELATIVE ERROR, RMSE, EPSILON or RHO, for example WITH ERROR 50 CONFIDENCE 95%",
             position=tokens[at].start if at < len(tokens) else len(text),
         )
     if at < len(tokens):
@@ -243,6 +334,11 @@ def _clause(text: str, tokens: list[Token], start: int) -> list[AccuracyTerm]:
             rewrite=f"{text[: tokens[start].start]}{misplaced_text} {clause}" if misplaced else "",
         )
     return terms
+
+
+def _relative(tokens: list[Token], at: int) -> bool:
+    """Whether RELATIVE ERROR stands here, which is one name in two words."""
+    return at + 1 < len(tokens) and (_word(tokens[at]), _word(tokens[at + 1])) == ("RELATIVE", "ERROR")
 
 
 def _hint(text: str, tokens: list[Token]) -> Hint | None:
@@ -343,8 +439,8 @@ def _word(token: Token) -> str:
 
 
 def _goal(text: str, terms: list[AccuracyTerm]) -> Goal:
-    amounts = [term for term in terms if term.name != "CONFIDENCE"]
-    confidences = [term for term in terms if term.name == "CONFIDENCE"]
+    amounts = [term for term in terms if term.name in _KINDS]
+    confidences, floors = ([term for term in terms if term.name == name] for name in ("CONFIDENCE", "FLOOR"))
     several = len(amounts) > 1 and any(term.output is not None for term in amounts)
     if not amounts or (len(amounts) > 1 and not (several and len({term.name for term in amounts}) == 1)):
         place = amounts[1].position if amounts else terms[0].position
@@ -352,6 +448,8 @@ def _goal(text: str, terms: list[AccuracyTerm]) -> Goal:
     if len(confidences) > 1:
         raise QueryError("the confidence is given twice", position=confidences[1].position)
     first, kind = amounts[0], _KINDS[amounts[0].name]
+    relative = first.name == _RELATIVE
+    _check_relative(text, first, floors)
     if kind is GoalKind.SPEND and first.percent:
         raise QueryError(f"{first.name} is a price, not a percentage", position=first.position)
     for sure in confidences:
@@ -368,10 +466,33 @@ def _goal(text: str, terms: list[AccuracyTerm]) -> Goal:
     ]
     parts = tuple(output_goals) if several or first.output is not None else ()
     try:
-        goal = Goal(kind=kind, amount=first.amount, percent=first.percent, unit=unit, parts=parts)
+        goal = Goal(
+            kind=kind,
+            amount=first.amount,
+            percent=first.percent,
+            unit=unit,
+            parts=parts,
+            relative=relative,
+            floor=floors[0].amount if floors else None,
+        )
         return replace(goal, confidence=confidences[0].amount) if confidences else goal
     except GoalError as fault:
         raise QueryError(str(fault), position=first.position) from None
+
+
+def _check_relative(text: str, first: AccuracyTerm, floors: list[AccuracyTerm]) -> None:
+    """Refuse a relative error that is no percentage, and floors of anything else."""
+    if first.name == _RELATIVE and not first.percent:
+        raise QueryError(
+            "a relative error is a percentage of each true count",
+            position=first.position,
+            rewrite=f"{text[: first.end]}%{text[first.end :]}",
+        )
+    if len(floors) > 1 or (floors and (first.name != _RELATIVE or floors[0].percent)):
+        raise QueryError(
+            "FLOOR is one number of rows, behind RELATIVE ERROR: WITH RELATIVE ERROR 5% FLOOR 200",
+            position=floors[-1].position,
+        )
 
 
 def bind_goal(goal: Goal | None, outputs: Sequence[str]) -> Goal | None:

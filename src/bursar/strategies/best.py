@@ -200,10 +200,12 @@ def _product(product: Product, mode: Mode, gap: float, beta: float | None = None
     if len(product.masks) == 1 and not is_disjoint(product.masks[0]) and _is_long(product.masks[0]):
         return _long(product.masks[0], mode, gap)
     factors = [mask if is_disjoint(mask) else merged_mask(mask) for mask in product.masks]
-    return _kronecker("product", kronecker(factors, power=_power(mode), gap=gap, beta=beta), mode)
+    return kronecker_plan("product", kronecker(factors, power=_power(mode), gap=gap, beta=beta), mode)
 
 
-def _kronecker(kind: str, strategy: KroneckerStrategy, mode: Mode) -> StrategyPlan:
+def kronecker_plan(kind: str, strategy: KroneckerStrategy, mode: Mode) -> StrategyPlan:
+    """A product of strategies as a plan: one map, measured with one noise."""
+
     def estimate(values: Sequence[Integers]) -> Reals:
         return strategy.estimate(values[0])
 
@@ -339,7 +341,7 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
         merged = merged_products(nonempty)
     except QueryError:  # too many cells for one matrix
         return _apart(nonempty, mode, gap)
-    return _kronecker("joint", kronecker([merged], power=_power(mode), gap=gap, beta=beta), mode)
+    return kronecker_plan("joint", kronecker([merged], power=_power(mode), gap=gap, beta=beta), mode)
 
 
 def _shared_groups(products: Sequence[Product]) -> tuple[Mask, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from bursar.arrays import Codes, Integers, Reals
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
+from bursar.core.queries import Thresholds
 from bursar.report.columns import library
 from bursar.report.files import written
 from bursar.report.plots import plain
@@ -305,7 +306,8 @@ class TableComparison:
     total: float
     consistent: Consistent
     derived: Sequence[DerivedMarginal] = ()
-    picked: Mapping[Names, NoisyCells] = field(default_factory=dict)  # single cells that were measured
+    picked: Mapping[Names, NoisyCells] = field(default_factory=dict)  # single cells or thresholds that were measured
+    agree: int | None = None  # r of these thresholds; None for cells
 
     def lines(self, asked: Iterable[Names], others: Iterable[Names]) -> tuple[MarginalLine, ...]:
         """One for each set, those asked for first; all bounds together have the confidence of a report."""
@@ -368,11 +370,19 @@ class TableComparison:
         return MarginalLine(columns=columns, cells=cells, asked=asked, measured=measured, noise=noise)
 
     def _picked_distance(self, columns: Names) -> float | None:
-        """The largest distance from those cells that were measured, where not all of them were."""
+        """The largest distance from those cells or thresholds that were measured, where not all of them were."""
         if columns not in self.picked:
             return None
         places, noisy = self.picked[columns]
-        return float(np.abs(self.counts(columns)[places] - noisy).max(initial=0.0))
+        counts = self.counts(columns)[places] if self.agree is None else self._agreeing(columns, self.agree, places)
+        return float(np.abs(counts - noisy).max(initial=0.0))
+
+    def _agreeing(self, columns: Names, least: int, places: Integers) -> Reals:
+        """How many rows agree with joint values of the columns in at least so many of them, in rows of the data."""
+        sizes = self.domain.sizes(columns)
+        cells = np.bincount(cell_numbers(self.domain, self.codes, columns), minlength=self.domain.cells(columns))
+        rows = Thresholds(columns, sizes, least, places).apply(lambda names: cells.reshape(sizes).astype(np.int64))
+        return rows.astype(np.float64) * np.float64(self.total / len(self.codes))
 
 
 def measured_cells(workload: ThresholdWorkload, records: Sequence[Record]) -> dict[Names, NoisyCells]:

@@ -10,12 +10,12 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bursar.core.accounting import from_units, left_of, to_units
+from bursar.core.accounting import Event, from_units, left_of, to_units
 from bursar.core.grant import Grant
-from bursar.core.ledger import Record
+from bursar.core.ledger import Record, chain
 from bursar.engine import Engine
 from bursar.errors import AnalystError, BudgetError, BursarError, LedgerError, QueryError, Stale
 from bursar.pace import paced
@@ -26,6 +26,7 @@ from bursar.sql.tokens import questions_of
 from bursar.synthetic.alone import Turn, alone
 
 if TYPE_CHECKING:
+    from bursar.papers.rap.drift import DriftReport
     from bursar.synthetic.plan.offers import TableChoice, TableExplanation, TableOffer, TableRows
     from bursar.synthetic.plan.workload import EvidentMarginals, MarginalWorkload, TableRequest
     from bursar.synthetic.report import Report
@@ -38,6 +39,11 @@ OVERTAKEN = (
     "the table is not finished: the data were changed meanwhile, or the run stood still for so long that the budget "
     "set aside for it was given back\n"
     "try: the same again; what was measured is kept, and is not paid for twice"
+)
+
+
+NO_TABLE = (
+    "there is no synthetic table to judge, or it is about other data\ntry: bursar synth --out people2.csv --spend 0.1"
 )
 
 
@@ -141,6 +147,11 @@ class Synthesis:
         augment: float = 0.0,
         spend: float | None = None,
         method: str = "auto",
+        rounds: int | None = None,
+        picks: int | None = None,
+        relaxed: int | None = None,
+        agree: int | None = None,
+        search: bool = False,
         wait: bool = True,
         ticket: int | None = None,
     ) -> Prepared:
@@ -149,13 +160,15 @@ class Synthesis:
         `rows`: how many, as many as the data have unless named. The table is right about all sets of `ways` columns,
         or of `marginals` ("age,sex; age,region"), or of the questions of a `workload`, or of those in the log
         (`history`, with a share `augment` for others). Without `spend` it is free, made of what is in the log; with it,
-        up to that much is spent. `method`: "marginals", "rap", "both", or "auto" for the least error to expect.
+        up to that much is spent. `method`: "marginals", "rap", "both", or "auto" for the least error to expect. With
+        "rap" also its T and K (`rounds`, `picks`), or a `search` for them, and n' (`relaxed` rows); and thresholds: for
+        every set of columns and all values of them, how many rows agree in at least `agree` of the columns.
         """
         from bursar.synthetic.plan.workload import TableRequest
 
         if rows is not None and rows < 1:
             raise QueryError("a synthetic table has at least one row")
-        if spend is not None and self.analyst != OWNER and not self.kernel.shares():
+        if spend is not None and not self._may_spend():
             raise AnalystError(
                 "only the data owner may spend on a synthetic table here\ntry: the same without --spend, which is free"
             )
@@ -168,12 +181,72 @@ class Synthesis:
             rows=rows,
             spend=spend,
             method=method,
+            rounds=rounds,
+            picks=picks,
+            relaxed=relaxed,
+            agree=agree,
+            search=search,
             unit=self.config.budget.mode.unit,
             analyst=self.analyst,
             wait=wait,
             ticket=ticket,
         )
         return self.plan(request)
+
+    def _may_spend(self) -> bool:
+        return self.analyst == OWNER or bool(self.kernel.shares())
+
+    def drift(
+        self,
+        *,
+        spend: float,
+        ways: int | None = None,
+        marginals: str | None = None,
+        workload: Sequence[str] | None = None,
+        history: bool = False,
+        agree: int | None = None,
+    ) -> DriftReport:
+        """How the kept table does on questions that drifted away from those that it was made for; up to `spend`."""
+        from bursar.papers.rap.drift import DriftPlan, DriftReport, asked_digest, drifted_sets
+        from bursar.synthetic.plan.offers import what_fits
+        from bursar.synthetic.plan.workload import PROPOSER, Method, TableRequest, workload_of
+
+        if not self._may_spend():
+            raise AnalystError("only the data owner may spend on a report about a synthetic table here")
+        request = TableRequest(
+            ways=ways,
+            marginals=marginals,
+            workload=None if workload is None else self._sets_of(workload),
+            history=history,
+            spend=spend,
+            method=Method.RAP.value,
+            agree=agree,
+            unit=self.config.budget.mode.unit,
+            analyst=self.analyst,
+        )
+        with self._turn(request, lambda: False) as turn:
+            table = self._sight.view().rows()
+            if table is None:
+                raise QueryError(NO_TABLE)
+            evident = self._evident(self._sight.visible(0))
+            made_for = workload_of(request, evident, self._engine.ledger.texts(), self._read, analyst=self._sight.asker)
+            weights = made_for.weights or dict.fromkeys(made_for.sets, 1.0)
+            text = f"{request.text}, drift from {asked_digest(weights)} of the table {table.table.mark}"
+            questions = drifted_sets(evident.domain, weights, agree=agree, seed=text)
+            plan = DriftPlan(questions=questions, spend=self._sight.task(evident, made_for, spend).spend)
+            run = (self.analyst, chain.question(text))
+            bought = [record for record in evident.records if (record.analyst, record.question) == run]
+            events = tuple(plan.remaining_events(bought, self.kernel.version()))
+            grant = Grant(self.kernel, self.analyst, text, events, to_units(spend), proposer=PROPOSER)
+            try:
+                with grant:
+                    turn.note(grant.fence)
+                    lines = plan.carry_out(table, grant, bought)
+            except BudgetError as refused:
+                raise what_fits(refused) from None
+            finally:
+                turn.note(None)
+        return DriftReport(lines=lines, unit=request.unit, charge=from_units(grant.charged.account))
 
     def plan(self, request: TableRequest) -> Prepared:
         """Every way to make the table from the log as it is now, and the one to take.
@@ -202,10 +275,16 @@ class Synthesis:
         from bursar.synthetic.plan.methods import plan_from_log, plans
         from bursar.synthetic.plan.offers import Logged, PlannedTable, choose_table, table_from_log
         from bursar.synthetic.plan.workload import workload_of
+        from bursar.synthetic.rap.rounds import Adaptivity
 
         texts = self._engine.ledger.texts()
         workload = workload_of(request, begun, texts, self._read, analyst=self._sight.asker)
         task = self._sight.task(begun, workload, 1.0 if request.spend is None else request.spend)
+        if request.rounds is not None and request.picks is not None:
+            task = replace(task, setting=Adaptivity(rounds=request.rounds, picks=request.picks))
+        if request.relaxed is not None:
+            task = replace(task, relaxed=request.relaxed)
+        task = replace(task, agree=request.agree, search=request.search)
         remade = [marginal.record(self.kernel.version()) for marginal in evident.remade]
         logged = Logged(records=evident.records, bought=bought, remade=remade)
         by_method = plan_from_log(task) if request.spend is None else plans(task)
@@ -236,6 +315,9 @@ class Synthesis:
             while True:
                 prepared, before = self._up_to_date(prepared), charged
                 offer = prepared.offer.watched(progress, stop)
+                if offer.table.plan.search is not None:
+                    rows, charged = self._searched(prepared, offer, turn)
+                    break
                 grant = self._grant(prepared, offer, stop, charged)
                 try:
                     with grant:
@@ -250,8 +332,40 @@ class Synthesis:
                     continue  # the hold was given back; what was bought is in the log
                 finally:
                     turn.note(None)
+                charged += grant.charged.account
                 break
-        return self._finished(prepared, rows, charged + grant.charged.account)
+        return self._finished(prepared, rows, charged)
+
+    def _searched(self, prepared: Prepared, offer: TableOffer, turn: Turn) -> tuple[TableRows, int]:
+        """A table whose purchases follow from one another: a grant after the other, and what all of them charged."""
+        from bursar.synthetic.plan.offers import what_fits
+
+        request, search = prepared.request, offer.table.plan.search
+        assert request.spend is not None
+        assert search is not None
+        at_most, charged = to_units(request.spend), 0
+
+        @contextmanager
+        def granted(events: Sequence[Event]) -> Iterator[Grant]:
+            nonlocal charged
+            grant = Grant(
+                self.kernel, request.analyst, request.text, events, at_most - charged, proposer=offer.proposer
+            )
+            try:
+                with grant:
+                    turn.note(grant.fence)
+                    yield grant
+            finally:
+                turn.note(None)
+                charged += grant.charged.account
+
+        try:
+            rows = offer.table.searched(search, self.kernel.version(), granted)
+        except (Stale, BudgetError) as refused:
+            if isinstance(refused, BudgetError) and charged == 0:
+                raise what_fits(refused) from None
+            raise LedgerError(OVERTAKEN) from None
+        return rows, charged
 
     @contextmanager
     def _turn(self, request: TableRequest, stop: Callable[[], bool]) -> Iterator[Turn]:
@@ -312,6 +426,7 @@ class Synthesis:
             consistent=evident.clean,
             derived=evident.remade,
             picked={} if table.plan.picking is None else measured_cells(table.task.workload, bought),
+            agree=table.task.agree,
         )
         later = prepared.workload.future
         single = [(attribute.name,) for attribute in domain.attributes if attribute.size > 1]

@@ -12,7 +12,7 @@ from bursar.analysts.policy import own_records
 from bursar.config import Config
 from bursar.core.accounting import Mode
 from bursar.core.domain import Neighbours
-from bursar.core.ledger import Ledger, Record, SqliteLedger
+from bursar.core.ledger import Ledger, MemoryLedger, Record
 from bursar.planner.offer import SyntheticRows
 from bursar.report.status import OWNER
 
@@ -56,12 +56,12 @@ class TableSight:
     @cached_property
     def path(self) -> Path | None:
         """Beside the ledger; None where that is in memory, and the table too."""
-        if not isinstance(self._ledger, SqliteLedger):
+        if isinstance(self._ledger, MemoryLedger):
             return None
         whose = (
             "" if self._config.analysts.policy == "shared" else f"-{blake2b(self._analyst.encode()).hexdigest()[:16]}"
         )
-        return self._config.ledger_path.with_name(f"synthetic{whose}.npz")
+        return self._config.beside(f"synthetic{whose}", ".npz")
 
     def visible(self, after: int) -> Sequence[Record]:
         """The log as far as the asker may use it."""

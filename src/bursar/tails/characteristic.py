@@ -64,10 +64,15 @@ class Laplace:
         return np.sinh(u) / self._gap(u, scale)
 
     def log_modulus(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
-        gap, square = self._gap(u, scale), np.square(np.sin(0.5 * angle))
-        real = 1.0 + (2.0 * np.cosh(u) / gap) * square
-        imaginary_square = (2.0 * np.sinh(u) / gap) ** 2 * square * (1.0 - square)
-        return np.asarray(-0.5 * np.log(real * real + imaginary_square))
+        """With x = sin(angle/2)^2, A = 2 cosh u / gap and B = 2 sinh u / gap, one over the square of the modulus is
+        (1 + A x)^2 + B^2 x (1 - x) = 1 + x (2 A + B^2 + (2/gap)^2 x)."""
+        gap = self._gap(u, scale)
+        x = np.square(np.sin(0.5 * angle))
+        inverse = x * np.square(2.0 / gap)
+        inverse += 2.0 * (2.0 * np.cosh(u) / gap) + np.square(2.0 * np.sinh(u) / gap)
+        inverse *= x
+        inverse += 1.0
+        return np.asarray(-0.5 * np.log(inverse))
 
     def phase(self, u: Reals, scale: Reals, angle: Reals) -> Reals:
         gap, sine, cosine = self._gap(u, scale), np.sin(0.5 * angle), np.cos(0.5 * angle)
@@ -339,6 +344,11 @@ class Noises(Sequence[Noise]):
         numbers: dict[Noise, int] = {}
         which = [numbers.setdefault(noise, len(numbers)) for noise in noises]
         return Noises(Kinds(tuple(numbers)), np.array(which, np.int64))
+
+    @staticmethod
+    def alike(noise: Noise, rows: int) -> Noises:
+        """One noise for all rows."""
+        return Noises(Kinds((noise,)), np.zeros(rows, np.int64))
 
     def __len__(self) -> int:
         return len(self.which)

@@ -21,22 +21,20 @@ from bursar.core.noise.law import Noise
 from bursar.tails.characteristic import Noises, Sums
 from bursar.tails.single_draw import outward, steps
 
-SMOOTHING = 0.002
-"""Width of the smoothing Gaussian where there is no lattice, in units of 1/hazard."""
-SHIFT_IN_WIDTHS = 3.2
-"""How far the threshold moves down to make up for the smoothing, in widths."""
-CHANCE_ABOVE_SHIFT = 0.99931
-"""At most the chance that a standard Gaussian is above -SHIFT_IN_WIDTHS."""
-CUTOFF = 5.0
-"""The transform is cut off where the smoothing has damped it to exp(-CUTOFF^2 / 2)."""
+STEP = 0.0128
+"""The step of the majorant where there is no lattice, in units of 1/hazard: it adds about half of this to a tail."""
+TILTS = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4)
+"""Shares of the hazard that are tried as a tilt: the one with the shortest period is taken."""
+HIGHER_PEAK = 3.0
+"""But none at which the peak is higher by more than exp(this) than at the first of them."""
 ALIASING_EXPONENT = math.log(20_000.0)
 """The first guess at a period lets aliasing add exp(-this) of Chernoff's bound, about a thousandth of the tail."""
 DEEPEST_EXPONENT = 70.0
 """Periods are not made longer to resolve tails below exp(-DEEPEST_EXPONENT)."""
 NEGLIGIBLE_LOG_MODULUS = -21.0
 """A product is multiplied out until its logarithm falls below this; the rest is counted as an error."""
-STEEP_UNDER_SMOOTHING = 1.02
-"""Smooth less, while `MOST_NODES` allows it, if the smoothed tail falls by more than this near the threshold."""
+STEEP_WITHIN_STEP = 1.02
+"""The step is made shorter, while `MOST_NODES` allows it, if the tail falls by more than this within it."""
 MOST_NODES = 1 << 18
 """For sums of a few terms; fewer for more."""
 NUMBERS_AT_ONCE = 1 << 14
@@ -107,9 +105,8 @@ class Inversion:
       sum_k e^(skL) Pr[S >= alpha + kL] = (1/L) sum_j M(z_j) exp(-z_j alpha) / z_j,        M(z) = E exp(zS).
     All that stands on the left is positive and its term k = 0 is the tail: aliasing only adds.
     Where S lives on a lattice of pitch g and L = N g, alpha is first raised to the next point of the lattice, 1/z
-    becomes g / (1 - e^(-gz)), and j runs over N values. Elsewhere a Gaussian eta of width tau makes the series
-    converge: if S >= alpha and eta >= -shift then S + eta >= alpha - shift, so
-      Pr[S >= alpha] <= Pr[S + eta >= alpha - shift] / Pr[eta >= -shift].
+    becomes g / (1 - e^(-gz)), and j runs over N values. Elsewhere e^(-sx) for x >= 0, 0 below, whose transform 1/z is,
+    makes way for a majorant of it whose transform ends at the frequencies +-2 pi / g (`majorant_transform`).
 
     Guarantees: `upper(alpha)` is at least Pr[|S| > alpha] for every alpha >= 0: what was cut off, what was not
     multiplied out and a bound on float rounding are added to it.
@@ -122,53 +119,61 @@ class Inversion:
     size: Reals
     phase: Reals
     pitch: float | None
-    shift: float
-    covered: float
     error: float
     rounding: float  # error of the sum of the series, for each unit of (reach + threshold)
     reach: float
 
     @staticmethod
-    def of(row: Sums, alpha: float) -> Inversion:
-        """Prepare a sum of one term or more for thresholds near `alpha`."""
-        star, exponent = (float(x[0]) for x in chernoff_exponent(row, np.array([alpha])))
-        limit = float(row.limit[0])
-        hazard = min(max(star, 1.0 / math.sqrt(float(row.variance[0]))), limit)
-        s = min(hazard, 0.8 * limit)
-        depth, tau = max(exponent, 0.0) + ALIASING_EXPONENT, SMOOTHING / hazard
+    def of(row: Sums, alpha: float, tilted: float | None = None) -> Inversion:
+        """Prepare a sum of one term or more for thresholds near `alpha`; `tilted` is about the best tilt, if known."""
+        if tilted is None:
+            star, exponent = (float(x[0]) for x in chernoff_exponent(row, np.array([alpha])))
+        else:
+            star = min(tilted, TILT_SHARE_OF_LIMIT * float(row.limit[0]))
+            exponent = float(_exponent(row, np.array([alpha]), np.array([star]))[0])
+        hazard = min(max(star, 1.0 / math.sqrt(float(row.variance[0]))), float(row.limit[0]))
+        depth, step = max(exponent, 0.0) + ALIASING_EXPONENT, STEP / hazard
+        tilts = _tilts(row, alpha, hazard)
         most_nodes = MOST_NODES // (1 + row.distinct() // 16)
         while True:
-            period = _period(row, s, alpha, depth)
-            nodes = min(math.ceil(CUTOFF / tau * period / (2.0 * math.pi)), MOST_NODES)
-            pitch = row.pitch(period / (8.0 * nodes))
+            period = _period(row, tilts[0], alpha, depth)
+            pitch = row.pitch(max(step, period / MOST_NODES) / 8.0)
             if pitch is not None:
-                inversion = _on_lattice(row, s, period, pitch)
+                inversion = _on_lattice(row, tilts[0], period, pitch)
             else:
-                inversion = _smoothed(row, s, period, tau, nodes)
-                rough = inversion.upper(alpha) > STEEP_UNDER_SMOOTHING * inversion.upper(alpha + 2.0 * inversion.shift)
+                period, s = min((_period(row, s, alpha, depth), s) for s in tilts)
+                nodes = min(math.ceil(period / step), MOST_NODES)
+                inversion = _majorised(row, s, period, nodes)
+                rough = inversion.upper(alpha) > STEEP_WITHIN_STEP * inversion.upper(alpha + step)
             if depth < DEEPEST_EXPONENT and inversion.upper(alpha) < 1000.0 * math.exp(-depth):
                 depth *= 2.0
             elif pitch is None and rough and 8 * nodes <= most_nodes:
-                tau /= 8.0
+                step /= 8.0
             else:
                 return inversion
 
     def upper(self, alpha: float) -> float:
         """At least Pr[|S| > alpha], alpha >= 0; off a lattice, at least Pr[|S| >= alpha]."""
         growth = min(self.log_peak - self.tilt * self.place(alpha), 700.0)
-        return outward(2.0 * self.relative(alpha) * math.exp(growth) / self.covered)
+        return outward(2.0 * self.relative(alpha) * math.exp(growth))
 
     def place(self, alpha: float) -> float:
         """Where the series is summed for this threshold."""
-        if self.pitch is None:
-            return alpha - self.shift
-        return steps(alpha, self.pitch) * self.pitch
+        return alpha if self.pitch is None else steps(alpha, self.pitch) * self.pitch
 
     def relative(self, alpha: float) -> float:
         """The series at `place(alpha)` relative to its peak, with its errors."""
         place = self.place(alpha)
         series = float(self.size @ np.cos(self.phase - self.frequency * place))
         return max(series, 0.0) + self.error + self.rounding * (self.reach + abs(place))
+
+
+def _tilts(row: Sums, alpha: float, hazard: float) -> list[float]:
+    """Tilts to choose from: rounding errors, which are shares of the peak, must not outgrow the tail."""
+    tilts = np.minimum(hazard * np.array(TILTS), 0.8 * float(row.limit[0]))
+    peaks = row.log_mgf(tilts) - tilts * alpha
+    near: list[float] = tilts[peaks <= peaks[0] + HIGHER_PEAK].tolist()
+    return near
 
 
 def _period(row: Sums, s: float, alpha: float, depth: float) -> float:
@@ -193,17 +198,41 @@ def _on_lattice(row: Sums, s: float, period: float, pitch: float) -> Inversion:
     )
 
 
-def _smoothed(row: Sums, s: float, period: float, tau: float, nodes: int) -> Inversion:
-    """The kernel is exp(tau^2 (s + it)^2 / 2) / (s + it), relative to exp(tau^2 s^2 / 2)."""
-    frequency = np.arange(nodes + 1, dtype=np.float64) * (2.0 * math.pi / period)
-    weight = np.exp(-0.5 * np.square(tau * frequency)) / np.hypot(s, frequency)
-    last = (tau * float(frequency[-1])) ** 2
-    error = math.exp(-0.5 * last) / (math.pi * last)
+def majorant_transform(t: Reals, a: float) -> NDArray[np.complex128]:
+    """The Fourier transform at 0 <= t <= 1, beyond which it is 0, of a majorant of e^(-ax) for x >= 0 and 0 for x < 0.
 
-    def phase(frequency: Reals) -> Reals:
-        return np.asarray(tau**2 * s * frequency - np.arctan2(frequency, s))
+    The majorant is that of Graham and Vaaler (1981): with h(v) = 1/(1 - e^-v),
 
-    return _multiplied(row, s, period, frequency, weight, phase, tau=tau, error=error)
+        G(x) = (sin(pi x)/pi)^2 (sum_(n >= 0) e^(-a n) (1/(x-n)^2 - a/(x-n)) + a h(a)/x).
+
+    Let k(v) = v h(v), which grows with v. Since 1/y^2 and 1/y are the integrals of w e^(-wy) and of e^(-wy) over
+    w > 0, and (pi / sin(pi x))^2 that of k(v) e^(vx) over all v for -1 < x < 0, the sum in brackets is
+
+        for x < 0  the integral of (k(a+w) - k(a)) e^(wx) over w > 0,
+        for x > 0  e^(-ax) (pi / sin(pi x))^2 and the integral of (k(a) - k(a-w)) e^(-wx) over w > 0,
+
+    the second by continuation of the first. So G(x) >= 0 for x < 0 and G(x) >= e^(-ax) for x >= 0, with equality at
+    whole x. As a function with its values and slopes at whole numbers, G has the transform
+    (1-|t|) h(z) + sgn(t) a (h(a) - h(z)) / (2 pi i) with z = a + 2 pi i t. Its integral is k(a), about 1 + a/2, times
+    that of e^(-ax).
+    """
+    h = -1.0 / np.expm1(-a - 2j * math.pi * t)
+    return np.asarray((1.0 - t) * h + a * (-1.0 / math.expm1(-a) - h) / (2j * math.pi))
+
+
+def _majorised(row: Sums, s: float, period: float, nodes: int) -> Inversion:
+    """In steps g = period/nodes: Pr[S >= alpha] <= E e^(s (S-alpha)) G((S-alpha)/g), and the series of that is finite.
+
+    It adds about s g / 2 to a tail that falls as e^(-sx).
+    """
+    step = period / nodes
+    frequency = np.arange(nodes, dtype=np.float64) * (2.0 * math.pi / period)
+
+    def kernel(frequency: Reals) -> NDArray[np.complex128]:
+        return step * majorant_transform(frequency * (step / (2.0 * math.pi)), s * step)
+
+    weight = np.abs(kernel(frequency))
+    return _multiplied(row, s, period, frequency, weight, lambda frequencies: np.angle(kernel(frequencies)))
 
 
 def _multiplied(
@@ -215,8 +244,6 @@ def _multiplied(
     phase: Callable[[Reals], Reals],
     *,
     pitch: float | None = None,
-    tau: float = 0.0,
-    error: float = 0.0,
 ) -> Inversion:
     """The kernel times the tilted transform of every term, for the frequencies where that is not negligible.
 
@@ -225,7 +252,7 @@ def _multiplied(
     """
     weight[1:] *= 2.0  # each node stands for its mirror image too
     weight /= period
-    size, whole, top = np.zeros_like(frequency), float(weight.sum()), float(frequency[-1])
+    size, whole, top, error = np.zeros_like(frequency), float(weight.sum()), float(frequency[-1]), 0.0
     for part in row.parts:
         start = 0
         while start < part.count.size and frequency.size:
@@ -241,13 +268,11 @@ def _multiplied(
     s_row = np.array([s])
     return Inversion(
         tilt=s,
-        log_peak=float(row.log_mgf(s_row)[0]) + 0.5 * (tau * s) ** 2 + EIGHT_ROUNDINGS * flat,
+        log_peak=float(row.log_mgf(s_row)[0]) + EIGHT_ROUNDINGS * flat,
         frequency=frequency,
         size=weight * np.exp(size),
         phase=_turned(row, s, frequency, phase(frequency)),
         pitch=pitch,
-        shift=SHIFT_IN_WIDTHS * tau,
-        covered=CHANCE_ABOVE_SHIFT if tau else 1.0,
         error=error,
         rounding=EIGHT_ROUNDINGS * whole * top,
         reach=flat / top + float(row.mean(s_row)[0] + row.spread()[0]),

@@ -18,11 +18,12 @@ class SharedLog:
     call: every call asks the ledger for what is new, so a ledger that was exchanged or closed is noticed as ever.
     """
 
-    def __init__(self, records: Callable[[int], Sequence[Record]]) -> None:
+    def __init__(self, records: Callable[[int], Sequence[Record]], begin: int = 0) -> None:
+        """`begin` is a position of the log: what is before is read if somebody asks for it."""
         self._records = records
         self._lock = threading.Lock()
         self._last: list[Record] = []
-        self._end = 0  # the position of the last record that was read; there are no gaps
+        self._end = begin  # the position of the last record that was read; there are no gaps
 
     def __call__(self, after: int) -> Sequence[Record]:
         """Records after a position."""
@@ -35,4 +36,8 @@ class SharedLog:
             missing = self._end - len(self._last)
             if after >= missing:
                 return self._last[after - missing :]
-        return self._records(after)
+            earlier = self._records(after)[: missing - after]
+            records = [*earlier, *self._last]
+            if len(records) <= REMEMBERED:
+                self._last = records
+            return records

@@ -15,7 +15,7 @@ import numpy as np
 from bursar.core.accounting import Book, Measured, Noise, Refined, Versioned
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
-from bursar.core.queries import LinearMap, Mask, Predicate, Product, Stack
+from bursar.core.queries import Distinct, LinearMap, Mask, PerPerson, Predicate, Product, Stack
 from bursar.errors import QueryError
 from bursar.estimation.least_squares import Block, Finer, Reconstruction
 from bursar.estimation.sine_columns import SineColumn
@@ -200,6 +200,8 @@ def joined(maps: Iterable[LinearMap]) -> Stack:
     """
     maps = list(maps)
     for queries in maps:
+        if isinstance(queries, Distinct | PerPerson):
+            raise QueryError("what counts people or values once is asked by itself, not in a batch")
         if isinstance(queries, Predicate):
             raise QueryError(
                 f"a count that ties {' and '.join(queries.attrs)} together is asked by itself, not in a batch"

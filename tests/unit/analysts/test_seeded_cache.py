@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.systems.collective import Questions
 from benchmarks.systems.collective import SeededCache as Model
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bursar import presets
@@ -155,16 +155,47 @@ def utilities(people: Collective, turns: Turns, members: Sequence[str]) -> dict[
 turn_lists = st.lists(st.tuples(st.sampled_from(["ana", "bob", "cy"]), st.integers(1, 31)), min_size=1, max_size=14)
 
 
-@given(turn_lists, st.floats(1.05, 9.0), st.sampled_from(["histogram", "hierarchical"]))
-@settings(max_examples=25, deadline=None)
-def test_nobody_loses_an_answer_because_somebody_joins(turns: Turns, purchases: float, basis: str) -> None:
-    """Lemma 3 in the engine: the joining analyst brings a share of the same budget, the seed is as large."""
+def losses(turns: Turns, purchases: float, basis: str) -> list[tuple[str, str]]:
+    """Who answers fewer of whose questions for being there: pairs of the joining analyst and the loser."""
     shares = {"ana": 0.4, "bob": 0.3, "cy": 0.3}
     together = utilities(people_for(purchases, shares, basis=basis), turns, list(shares))
+    found = []
     for leaver in shares:
         rest = {name: share for name, share in shares.items() if name != leaver}
         without = utilities(people_for(purchases, rest, basis=basis), turns, list(rest))
-        assert all(together[name] >= without[name] for name in rest)
+        found += [(leaver, name) for name in rest if together[name] < without[name]]
+    return found
+
+
+PHASE_3_MATTERS: tuple[tuple[float, Turns], ...] = (
+    (4.443, [("cy", 30), ("ana", 30), ("cy", 7), ("ana", 29), ("ana", 1), ("ana", 14), ("ana", 8), ("bob", 1),
+             ("ana", 17), ("bob", 31)]),
+    (5.024, [("cy", 12), ("bob", 12), ("cy", 27), ("bob", 15), ("cy", 19), ("cy", 27), ("bob", 18), ("bob", 1),
+             ("cy", 29), ("ana", 6), ("bob", 1), ("cy", 14)]),
+    (8.965, [("ana", 21), ("bob", 19), ("ana", 10), ("ana", 6), ("ana", 7), ("ana", 16), ("bob", 10), ("bob", 23),
+             ("bob", 20), ("cy", 30), ("cy", 31), ("cy", 1), ("bob", 9)]),
+)  # fmt: skip
+"""Sequences in which somebody loses an answer if phase 3 is left for a question that can be paid. They are rare, one in
+five thousand that are drawn at random, so the property alone would hardly ever notice."""
+
+
+@given(turn_lists, st.floats(1.05, 9.0), st.sampled_from(["histogram", "hierarchical"]))
+@example(PHASE_3_MATTERS[0][1], PHASE_3_MATTERS[0][0], "histogram")
+@example(PHASE_3_MATTERS[1][1], PHASE_3_MATTERS[1][0], "histogram")
+@example(PHASE_3_MATTERS[2][1], PHASE_3_MATTERS[2][0], "histogram")
+@settings(max_examples=25, deadline=None)
+def test_nobody_loses_an_answer_because_somebody_joins(turns: Turns, purchases: float, basis: str) -> None:
+    """Lemma 3 in the engine: the joining analyst brings a share of the same budget, the seed is as large."""
+    assert losses(turns, purchases, basis) == []
+
+
+@pytest.mark.parametrize(("purchases", "turns"), PHASE_3_MATTERS)
+def test_the_property_notices_if_phase_3_is_left(
+    purchases: float, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong twin: whoever could not pay once buys again as soon as a question can be paid."""
+    monkeypatch.setattr(Phases, "begin_reconstructing", lambda self, analyst: None)
+    assert losses(turns, purchases, "histogram")
 
 
 @given(turn_lists, st.integers(1, 9))

@@ -19,7 +19,7 @@ SMALL = Blocks(
 
 @pytest.fixture
 def without_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boost_data, "folder", lambda: None)
+    monkeypatch.setattr(boost_data, "data_folder", lambda: None)
 
 
 def test_the_pools_have_the_sizes_of_the_paper() -> None:

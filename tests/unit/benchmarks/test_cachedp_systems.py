@@ -11,15 +11,15 @@ from benchmarks.cachedp_data import Data
 from benchmarks.cachedp_plots import totals
 from benchmarks.cachedp_run import SYSTEMS, Bench, Trace, distinct, run
 from benchmarks.cachedp_tasks import Task, ranges, request, rrq
-from benchmarks.systems.apex import Apex, laplace_scale
-from benchmarks.systems.full_tree import full_tree, hopeless
-from benchmarks.systems.laws import Believed, independent_scale, passes
-from benchmarks.systems.pioneer import Past, plan, spans_of, target
 
 from bursar.core.accounting import from_units
 from bursar.core.domain import Domain, IntegerRange
 from bursar.core.queries import Mask, Product, Steps
 from bursar.goal import Goal, GoalKind
+from bursar.papers.cachedp.apex import Apex, laplace_scale
+from bursar.papers.cachedp.believed_errors import Believed, independent_scale, passes
+from bursar.papers.cachedp.full_tree import full_tree, hopeless
+from bursar.papers.cachedp.pioneer import Past, plan, spans_of, target
 from bursar.planner.choose import Preset
 
 DOMAIN = Domain((IntegerRange(name="id", lower=0, upper=7, null=0),))

@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 from benchmarks import rap_synthesizers
+from benchmarks.rap_aim import aim
 from benchmarks.rap_bench import Bench
 from benchmarks.rap_data import ADULT, Coded, stand_in
 from benchmarks.rap_grids import Grid
+from benchmarks.rap_measures import of_table
 from benchmarks.rap_store import Runs
 from benchmarks.rap_synthesizers import auc, six_columns, synthesizers
 
@@ -40,8 +42,22 @@ def test_peers_are_left_out_with_a_word(
 ) -> None:
     monkeypatch.setattr(rap_synthesizers, "DATA", {"adult": adult_stand_in})
     monkeypatch.setattr(rap_synthesizers, "install", lambda system: "no network")
+    monkeypatch.setattr(rap_synthesizers, "EPSILONS", (1.0,))
+    monkeypatch.setattr(rap_synthesizers, "MARGINALS", 2)
     bench = Bench(data="adult", grid=Grid(sizes=(1,)), seeds=(0,), out=None, runs=Runs(None, "adult"), seconds=seconds)
     figures = synthesizers(bench)
-    assert set(figures) == {"six columns default", "six columns real"}
-    assert 0 < figures["six columns default"]["tv"] < 0.5
+    made = {f"six columns eps=1 {system}" for system in ("default", "aim")}
+    assert set(figures) == made | {"six columns real"}
+    assert all(0 < figures[name]["tv"] < 0.5 for name in made)
     assert next(line for line in capsys.readouterr().out.splitlines() if word in line).startswith("mst is left out")
+
+
+def test_aim_comes_near_the_marginals_that_it_may_look_at() -> None:
+    """With so much budget that noise is no excuse; a twin that cannot afford to look stays far away."""
+    data = six_columns(adult_stand_in())
+    codes = data.codes.copy()
+    codes[:, 4] = codes[:, 3] % 2  # something to find
+    told = Coded(name="adult", names=data.names, sizes=data.sizes, codes=codes, real=False)
+    sets = ((0, 3, 4), (3, 4, 5))
+    close, far = (aim(told, sets, rho, np.random.default_rng(1)) for rho in (100.0, 1e-6))
+    assert of_table(told, sets, 3, close).tv < 0.03 < 0.2 < of_table(told, sets, 3, far).tv

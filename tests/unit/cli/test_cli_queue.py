@@ -147,6 +147,7 @@ def scripts(tmp_path: Path) -> tuple[str, ...]:
     return ("simulate", "--mix", f"ann={tmp_path / 'ann.sql'}", "--mix", f"bob={tmp_path / 'bob.sql'}")
 
 
+@pytest.mark.heavy
 def test_policies_side_by_side(shell: Shell, scripts: tuple[str, ...], tmp_path: Path) -> None:
     picture = tmp_path / "policies.png"
     before = shell("log", "--json")[1]

@@ -272,6 +272,7 @@ def test_columns_of_a_kind_are_shown_and_confirmed_together(wide: Path, shell: S
     assert said.out.count("[y]es to all of these, [o]ne by one") == 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("typed", "left"),
     [
@@ -289,6 +290,7 @@ def test_of_several_columns_some_can_be_asked_about(wide: Path, shell: Shell, ty
     assert [place[-1] for place in load_draft("bursar.toml").unconfirmed] == left
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("stdin", ["q\n", "", None, "y\n", "l\nq\n", "c\n"])
 def test_stopping_keeps_what_was_confirmed(folder: Path, shell: Shell, stdin: str | None) -> None:
     shell("init", "shop.csv")

@@ -68,6 +68,7 @@ def test_a_file_twice_is_refused(folder: Path) -> None:
     assert "taken in before" in str(refused.exception)
 
 
+@pytest.mark.heavy
 def test_a_folder_is_watched_until_it_is_stopped(folder: Path) -> None:
     words = [sys.executable, "-c", "from bursar.cli import main; main()", "ingest", "a.csv", "--watch", "."]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:

@@ -163,6 +163,13 @@ def test_values_outside_stay_a_group_of_their_own() -> None:
     assert workload.map.apply(lambda names: np.ones(SPREAD.sizes(names), np.int64)).tolist() == [25] * 4 + [1, 1]
 
 
+def test_floor_to_tens_is_not_floor() -> None:
+    tens = spread("SELECT FLOOR(age, -1) AS tens, COUNT(*) FROM people GROUP BY tens")
+    steps = spread("SELECT FLOOR(age / 10) * 10 AS tens, COUNT(*) FROM people GROUP BY tens")
+    assert list(tens.labels) == list(steps.labels)
+    assert tens.map.digest == steps.map.digest
+
+
 def test_a_large_column_in_few_groups_is_one_small_question() -> None:
     workload = spread("SELECT FLOOR(zip / 100000) AS first, COUNT(*) FROM people WHERE zip >= 0 GROUP BY first")
     assert [label for (label,) in workload.labels] == list(range(10))

@@ -77,7 +77,7 @@ def test_null_is_where_duckdb_has_it(item: str, quiet: bool, database: duckdb.Du
             assert (low, high) == pytest.approx(ITEMS[item])
         else:
             assert low <= x <= high
-    assert answer.remarks[-1] == NO_ROWS
+    assert NO_ROWS in answer.remarks
 
 
 @pytest.mark.sampled(4)

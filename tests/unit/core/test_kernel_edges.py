@@ -94,7 +94,7 @@ def test_works_that_did_not_see_each_other_would_overspend(tmp_path: Path, monke
 
 def test_a_key_that_was_answered_meanwhile_is_not_paid_again() -> None:
     kernel = engine().kernel
-    claims = [new_claim(SystemRandomness(), analyst="ana", key="k", question="q") for _ in range(2)]
+    claims = [new_claim(SystemRandomness(), analyst="ana", key="k", question="q", now=time.time()) for _ in range(2)]
     assert measure(kernel, claim=claims[0]) > 0
     kernel.ledger.commit(lambda transaction: transaction.answer(claims[0], b"the answer"))
     spent = kernel.spent()

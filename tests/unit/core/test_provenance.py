@@ -13,7 +13,7 @@ from bursar.core.accounting import Measured, Noise, NoiseKind, Refined
 from bursar.core.budget import Budget
 from bursar.core.grant import Grant
 from bursar.core.ledger import UNKNOWN, SqliteLedger, chain
-from bursar.core.ledger.database import APPLICATION
+from bursar.core.ledger.sqlite_connection import APPLICATION
 from bursar.core.noise.system import SystemRandomness
 from bursar.core.queries import Product
 from bursar.errors import AnalystError, LedgerError

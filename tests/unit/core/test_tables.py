@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bursar.core import tables as tables_module
-from bursar.core.queries import Predicate, Product, Quorum, Within
+from bursar.core.queries import Distinct, PerPerson, Predicate, Product, Quorum, Within
 from bursar.core.tables import Tables
 from bursar.errors import QueryError, SourceError
 
@@ -39,6 +39,12 @@ class Counting:
     def count(self, predicate: Predicate) -> int:
         self.before_reading()
         return 17
+
+    def distinct(self, distinct: Distinct) -> NDArray[np.int64]:
+        return np.array([18], np.int64)
+
+    def per_person(self, people: PerPerson) -> NDArray[np.int64]:
+        return np.array([19], np.int64)
 
     def table(self, attrs: tuple[str, ...]) -> NDArray[np.int64]:
         self.before_reading()

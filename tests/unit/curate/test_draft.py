@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bursar.config.load import parse_draft
 from bursar.core.domain import Bins, Categories, IntegerRange, Stray
-from bursar.curate.draft import MOST_WHOLE, Draft, DraftColumn, DraftUnit, LeftOut, listed, numeric, toml
+from bursar.curate.draft import MOST_CELLS, Draft, DraftColumn, DraftUnit, LeftOut, listed, numeric, toml
 
 AGE = DraftColumn(name="age", keys={"lower": 0, "upper": 99}, why="From the data.")
 
@@ -82,12 +82,12 @@ def test_numbers(low: int, width: int, scale: int, whole: bool) -> None:
     if isinstance(attribute, IntegerRange):
         assert (attribute.lower, attribute.upper) == (bottom, top)
         assert whole
-        assert width <= MOST_WHOLE
+        assert width <= MOST_CELLS
     else:
         assert isinstance(attribute, Bins)
         assert Fraction(str(attribute.edges[0])) <= bottom
         assert Fraction(str(attribute.edges[-1])) >= top
-        assert 1 <= attribute.declared <= 21
+        assert 1 <= attribute.declared <= 201
 
 
 def bins(low: Fraction, high: Fraction, **how: Any) -> Bins:
@@ -97,7 +97,7 @@ def bins(low: Fraction, high: Fraction, **how: Any) -> Bins:
 
 
 @pytest.mark.parametrize(
-    ("high", "places", "whole"), [(Fraction(4, 5), 2, False), (Fraction(20), 1, False), (Fraction(400), -1, True)]
+    ("high", "places", "whole"), [(Fraction(4, 5), 2, False), (Fraction(20), 1, False), (Fraction(4000), -1, True)]
 )
 def test_few_decimals_have_bins_around_them(high: Fraction, places: int, whole: bool) -> None:
     found, grid = bins(Fraction(0), high, whole=whole, places=places), 10.0**-places
@@ -106,17 +106,17 @@ def test_few_decimals_have_bins_around_them(high: Fraction, places: int, whole: 
     assert middles[-1] == pytest.approx(float(high))
 
 
-@pytest.mark.parametrize(("low", "high", "step"), [(0, 2500, 250), (0, 1500, 100), (-50, 1500, 100), (980, 1050, 5)])
-def test_a_step_leaves_the_ends_where_it_can(low: int, high: int, step: int) -> None:
+@pytest.mark.parametrize(("low", "high", "step"), [(0, 2500, 20), (0, 1500, 10), (-50, 1500, 10), (980, 1050, 0.5)])
+def test_a_step_leaves_the_ends_where_it_can(low: int, high: int, step: float) -> None:
     found = bins(Fraction(low), Fraction(high), whole=False)
     assert found.edges[1] - found.edges[0] == step
     assert (found.edges[0], found.edges[-1]) == (low // step * step, -(-high // step) * step)
 
 
 def test_a_heap_is_the_middle_of_a_bin() -> None:
-    found = bins(Fraction(0), Fraction(10), whole=False, places=2, heaped=True)
-    assert (found.edges[0], found.edges[1], found.edges[-1]) == (-0.25, 0.25, 10.25)
-    assert bins(Fraction(0), Fraction(10), whole=False, places=2).edges[:2] == (0, 0.5)
+    found = bins(Fraction(0), Fraction(10), whole=False, places=4, heaped=True)
+    assert (found.edges[0], found.edges[1], found.edges[-1]) == (-0.025, 0.025, 10.025)
+    assert bins(Fraction(0), Fraction(10), whole=False, places=4).edges[:2] == (0, 0.05)
 
 
 @pytest.mark.parametrize(

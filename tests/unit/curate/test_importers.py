@@ -66,7 +66,7 @@ class TestSmartNoise:
         assert isinstance(age, IntegerRange)
         assert (age.lower, age.upper) == (0, 100)
         assert isinstance(income, Bins)
-        assert (income.edges[0], income.edges[-1], income.declared) == (0, 500_000, 20)
+        assert (income.edges[0], income.edges[-1], income.declared) == (0, 500_000, 200)
         assert isinstance(married, Categories)
         assert married.values == (True, False)
         assert (config.table, config.max_rows) == ("People", 2000)

@@ -57,12 +57,12 @@ def test_columns_unit_and_what_is_left_out(table: Path) -> None:
     assert sex.values == ("F", "M")
     assert isinstance(income, Bins)
     assert isinstance(joined, Dates)
-    assert (joined.first, joined.last, joined.by) == (date(2021, 1, 1), date(2023, 12, 31), Period.MONTH)
+    assert (joined.first, joined.last, joined.by) == (date(2021, 1, 1), date(2023, 12, 31), Period.DAY)
     assert (config.unit.column, config.unit.max_contributions) == ("person_id", 5)
     assert (config.table, config.max_rows, config.location) == ("people", 2000, table)
     assert {one.name: one.reason.split(":")[0] for one in made.draft.left_out} == {
         "person_id": "identifiers",
-        "note": "free text, or more than 100 different values; to ask about some of them, list those",
+        "note": "free text, or more than 200 different values; to ask about some of them, list those",
     }
 
 
@@ -76,7 +76,7 @@ def test_numbers_of_which_every_row_has_its_own_are_asked_about(tmp_path: Path) 
     assert made.candidates == ("record",)
     (left,) = made.draft.left_out
     assert "Does it say whose row it is?" in left.reason
-    assert "declare it: edges = { from = 0, to = 1000000, step = 50000 }" in left.reason
+    assert "declare it: edges = { from = 0, to = 1000000, step = 5000 }" in left.reason
     said = edit.comment((tmp_path / "a.toml").read_text(), ("privacy",))
     assert 'write unit = { column = "record" }' in said
     named_ = init(frame, tmp_path / "b.toml", unit="record")
@@ -229,7 +229,7 @@ def test_guesses_in_plain_words(table: Path) -> None:
     assert told["privacy"].startswith("protected is each person_id, with all its rows; at most 5 rows of each")
     assert told["age"] == "whole numbers from 0 to 100; others count as the nearest of them"
     assert told["sex"] == 'the values "F", "M"; others count as other'
-    assert told["joined"].startswith("dates from 2021-01-01 to 2023-12-31, told apart by month")
+    assert told["joined"].startswith("dates from 2021-01-01 to 2023-12-31, told apart by day")
     assert told["income"].startswith("numbers from 0 to ")
 
 

@@ -68,6 +68,7 @@ def test_rows_go_where_they_belong(tmp_path: Path) -> None:
     assert counted(made) == [0, 0, 1, 1, 0, 0]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("column", "values"),
     [

@@ -62,7 +62,7 @@ def spread(*values: object) -> list[object]:
         ),  # all different, and far apart: amounts, or identifiers
         ([n % 150 * 977 for n in range(300)], SurveyedKind.WHOLE),
         ([f"a long letter, number {n}, about this and that and some more" for n in range(200)], SurveyedKind.TEXT),
-        ([f"town {n % 120}" for n in range(2000)], SurveyedKind.TEXT),
+        ([f"town {n % 220}" for n in range(2000)], SurveyedKind.TEXT),
         ([f"name {n}" for n in range(50)], SurveyedKind.SPARSE),  # nobody shares one
         (["", "", *range(FEWEST - 1)], SurveyedKind.SPARSE),
         (["inf"] * 20, SurveyedKind.SPARSE),  # numbers without an end

@@ -79,6 +79,7 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("switches", SWITCHES)
 def test_without_noise_every_answer_is_the_truth(switches: dict[str, object]) -> None:
     """All modules take part, over one column and over several."""

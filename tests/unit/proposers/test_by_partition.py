@@ -127,6 +127,7 @@ def test_the_scale_follows_a_percentage_to_single_partitions() -> None:
     assert scales[0] < 0.7 * scales[1]
 
 
+@pytest.mark.heavy
 def test_intervals_cover() -> None:
     """Real noise: errors keep within the bars far more often than not; most leave bars of a twentieth."""
     missed = narrow = 0

@@ -24,7 +24,7 @@ def long_column(budget: Budget, preset: Preset = presets.default) -> Bursar:
     return engine(table=TABLE, settings=config(domain=DOMAIN, budget=budget), preset=preset)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.heavy
 @pytest.mark.parametrize("budget", BUDGETS, ids=["epsilon", "rho"])
 def test_ranges_of_a_million_values_are_answered_and_reused(budget: Budget) -> None:
     db = long_column(budget)

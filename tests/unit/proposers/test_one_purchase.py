@@ -118,7 +118,7 @@ def test_each_purchase_is_its_own_family_and_widens_later_ones() -> None:
 RANGES = [f"SELECT COUNT(*) FROM people WHERE age BETWEEN {a} AND {b}" for a in range(10) for b in range(a, 10)]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.heavy
 @pytest.mark.parametrize("mode", list(Mode))
 def test_investments_pay_off(mode: Mode) -> None:
     renting, investing = (

@@ -65,6 +65,7 @@ def least_cap(information: np.ndarray, query: np.ndarray, variance: float, rng: 
     return min(minimize(cap, u, method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-9}).fun for u in starts)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_it_is_the_best_that_brute_force_finds(seed: int) -> None:
     information, query = case(seed, 3, 5)

@@ -184,3 +184,14 @@ def test_a_stream_is_asked_as_it_is_sealed() -> None:
         sources.append(answer.source)
     assert set(sources) == {"pmw-windows"}
     assert Opened in kinds(ledger)
+
+
+def test_where_sizes_are_not_public_nothing_is_learnt_and_the_reason_is_true() -> None:
+    settings = replace(SETTINGS, unit=Unit(neighbours=Neighbours.ADD_REMOVE))
+    made = engine(table=TABLE, settings=settings, randomness=Silence(), preset=presets.boost)
+    one, two = ask("F", 2, 4), "SELECT week, COUNT(*) FROM people WHERE week < 2 GROUP BY week"
+    (offer,) = made.explain(one, **GOAL).offers
+    assert "numbers of rows of partitions are not public" in offer.note
+    assert "more than one window" in made.explain(two, **GOAL).offers[0].note
+    usual = engine(table=TABLE, settings=settings, randomness=Silence())
+    assert "pmw-windows" not in [line.proposer for line in usual.explain(one, **GOAL).offers]

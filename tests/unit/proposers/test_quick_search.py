@@ -60,7 +60,7 @@ def shop(db: Bursar, text: str, **wanted: float) -> PurchaseProblem:
     return found
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 @pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
 @pytest.mark.parametrize("text", QUESTIONS.values(), ids=QUESTIONS)

@@ -11,6 +11,7 @@ from bursar.core.accounting import Mode, Noise
 from bursar.core.budget import Budget
 from bursar.core.grant import Grant
 from bursar.estimation.estimate import WeightedRows, meets
+from bursar.planner.batch import together
 from bursar.planner.goals import Wanted
 from bursar.proposers import strategy as proposer
 from bursar.proposers.direct import Direct
@@ -37,6 +38,12 @@ def test_it_beats_measuring_overlapping_questions_directly(budget: Budget, goal:
 
 PARTS = "SELECT COUNT(*) AS n, " + ", ".join(f"COUNT(*) FILTER (WHERE age = {i}) AS a{i}" for i in range(10))
 CUBE = "SELECT sex, age, COUNT(*) FROM people GROUP BY CUBE (sex, age)"
+BY = {
+    "": "",
+    "sex, ": " GROUP BY sex",
+    "age, ": " GROUP BY age",
+    "sex, age, ": " GROUP BY sex, age",
+}
 
 
 @pytest.mark.parametrize(("sql", "rho"), [(f"{PARTS} FROM people", 0.00253), (CUBE, 0.00417)], ids=["parts", "cube"])
@@ -53,6 +60,25 @@ def test_a_goal_on_the_error_is_planned_for_the_largest_error(
     assert re.search(r"error within 1\.00\d of the least possible$|error within 1 of the least possible$", offer.note)
     monkeypatch.setattr(proposer, "_beta", lambda goal, mode: None)
     assert all(twin.bid > 1.15 * offer.bid for twin in Strategy().offers(request, views))
+
+
+@pytest.mark.parametrize(
+    ("texts", "share"),
+    [
+        (["SELECT COUNT(*) FROM people", "SELECT age, COUNT(*) FROM people GROUP BY age"], 0.85),
+        ([f"SELECT {by}COUNT(*) FROM people{tail}" for by, tail in BY.items()], 0.7),
+    ],
+    ids=["total and parts", "cube"],
+)
+def test_in_a_batch_few_numbers_may_have_more_noise_than_the_many(texts: list[str], share: float) -> None:
+    """A total and its parts, and a cube, by statements of their own: the total's variance is above that of direct."""
+    db = engine(settings=config(budget=Budget.of(rho=900.0)))
+    request = together([db.engine.prepare(sql, Wanted(within=50), None) for sql in texts], None)
+    views = db.engine.planner.views()
+    (offer,) = Strategy().offers(request, views)
+    direct = min(o.bid for o in Direct().offers(request, views))
+    assert meets(offer.law, request.goal)
+    assert offer.bid < share * direct
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ def events(db: Bursar) -> list[object]:
     return [record.event for record in db.ledger.records()]
 
 
+@pytest.mark.heavy
 def test_overlapping_ranges_cost_less_than_asked_one_by_one() -> None:
     spent = {}
     for preset in (ASKING, BUYING):

@@ -54,6 +54,7 @@ class Case(NamedTuple):
     says: str
     at: str
     rewrite: str
+    differs: str = ""
 
 
 @cache
@@ -64,7 +65,7 @@ def cases(path: Path) -> list[Case]:
         said = dict(line.removeprefix("-- ").split(": ", 1) for line in lines if line.startswith("-- "))
         text = "\n".join(line for line in lines if not line.startswith("-- "))
         if text:
-            found.append(Case(text, said["says"], said["at"], said.get("try", "")))
+            found.append(Case(text, said["says"], said["at"], said.get("try", ""), said.get("but", "")))
     return found
 
 
@@ -80,6 +81,7 @@ def check(case: Case, refused: QueryError) -> None:
     assert refused.reason == case.says
     assert case.text[refused.position :].startswith(case.at)
     assert (refused.text, refused.rewrite) == (case.text, case.rewrite)
+    assert refused.differs == case.differs
 
 
 @every("case", reading, lambda case: case.text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from bursar.service.limits import LimitSettings
 from bursar.service.people import Role
 from bursar.session import Bursar
 from harness.inside import Inside, inside
-from harness.patience import until
+from harness.patience import PATIENCE, until
 from harness.serving import data_set, let_in
 
 HERE = "/v1/demo-people"
@@ -185,7 +187,12 @@ def test_an_owner_looks_after_people(people: dict[str, Person]) -> None:
     def owner(method: str, path: str, body: object = None) -> httpx.Response:
         return app.ask(method, f"{HERE}/owner{path}", olga.token, **({} if body is None else {"json": body}))
 
-    assert owner("PUT", "/people/zoe", {"role": "analyst"}).json() == {"name": "zoe", "role": "analyst", "tokens": []}
+    zoe = {"name": "zoe", "role": "analyst", "accounts": [], "tokens": []}
+    assert owner("PUT", "/people/zoe", {"role": "analyst"}).json() == zoe
+    tied = {"role": "analyst", "account": "zoe@example.org"}
+    assert owner("PUT", "/people/zoe", tied).json() == {**zoe, "accounts": ["zoe@example.org"]}
+    taken = owner("PUT", "/people/zac", tied)
+    assert (taken.status_code, taken.json()["code"]) == (409, "account")
     made = owner("POST", "/people/zoe/tokens", {"days": 2})
     assert made.status_code == 201
     token = made.json()["token"]
@@ -305,3 +312,23 @@ def test_a_batch_of_a_body_is_what_the_session_has() -> None:
     assert set(BatchBody.model_fields) - {"questions", "ticket", "horizon", "at_most"} == set(
         BatchBody(questions=[ALL]).goal
     )  # nothing that a session takes as a goal is left out
+
+
+def test_a_stream_ends_with_the_token_that_began_it(config: Path) -> None:
+    tokens, held = let_in(config, ana=Role.ANALYST), threading.Event()
+    with inside(config) as app:
+        jobs, people = app.app.state.jobs["demo-people"], app.app.state.datasets["demo-people"].people
+        job = jobs.begin("ana", "release", "{}", None, lambda step: held.wait(PATIENCE) and None, allowed=lambda: True)
+
+        async def watch(client: httpx.AsyncClient) -> str:
+            headers = {"Authorization": f"Bearer {tokens['ana']}"}
+            stream = asyncio.create_task(client.get(f"/v1/demo-people/jobs/{job.id}/events", headers=headers))
+            await asyncio.sleep(0.5)
+            assert not stream.done()
+            people.revoke(tokens["ana"].split("_")[1])
+            return (await asyncio.wait_for(stream, PATIENCE)).text
+
+        told = app.run(watch)
+        held.set()
+    assert isinstance(told, str)
+    assert "done" not in re.findall(r"^event: (\w+)", told, re.MULTILINE)

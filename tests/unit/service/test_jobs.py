@@ -13,9 +13,10 @@ import pytest
 from filelock import FileLock
 
 from bursar.errors import GoalError, KeyConflict, Waiting
-from bursar.service.jobs import KEPT_SECONDS, MOST_JOBS, Job, Jobs, JobState, Step
+from bursar.service.jobs import KEPT_SECONDS, MOST_JOBS, Job, Jobs, JobState, Step, Work
 from bursar.service.journal import Journal
 from bursar.service.limits import TooMuch
+from harness.patience import PATIENCE
 
 
 @pytest.fixture
@@ -24,6 +25,10 @@ def jobs(tmp_path: Path) -> Iterator[Jobs]:
     jobs = Jobs(tmp_path / "bursar.bursar" / "jobs", Journal(io.StringIO()))
     yield jobs
     jobs.close()
+
+
+def begin(jobs: Jobs, person: str, kind: str, asked: str, key: str | None, work: Work) -> Job:
+    return jobs.begin(person, kind, asked, key, work, allowed=lambda: True)
 
 
 def ended(jobs: Jobs, job: Job) -> Job:
@@ -43,19 +48,19 @@ def never(step: Step) -> None:
 
 
 def test_a_job_is_done_once_under_its_key(jobs: Jobs) -> None:
-    job = jobs.begin("ana", "release", "{}", "monday", write)
+    job = begin(jobs, "ana", "release", "{}", "monday", write)
     done = ended(jobs, job)
     assert (done.state, done.done, done.of) == (JobState.DONE, 2, 2)
     assert jobs.result(done, "result.json").read_text() == "42"
-    assert jobs.begin("ana", "release", "{}", "monday", never) == done
+    assert begin(jobs, "ana", "release", "{}", "monday", never) == done
     with pytest.raises(KeyConflict):
-        jobs.begin("ana", "release", "{ }", "monday", never)
-    assert ended(jobs, jobs.begin("bob", "release", "{}", "monday", write)).id != job.id
-    assert ended(jobs, jobs.begin("ana", "release", "{}", None, write)).id != job.id
+        begin(jobs, "ana", "release", "{ }", "monday", never)
+    assert ended(jobs, begin(jobs, "bob", "release", "{}", "monday", write)).id != job.id
+    assert ended(jobs, begin(jobs, "ana", "release", "{}", None, write)).id != job.id
 
 
 def test_nobody_finds_the_jobs_of_others(jobs: Jobs) -> None:
-    job = ended(jobs, jobs.begin("ana", "release", "{}", None, write))
+    job = ended(jobs, begin(jobs, "ana", "release", "{}", None, write))
     assert jobs.find("bob", job.id) is None
     assert jobs.of("bob") == []
     assert jobs.of("ana") == [job]
@@ -70,15 +75,15 @@ def test_what_is_refused_and_what_goes_wrong(jobs: Jobs) -> None:
     def fail(step: Step) -> None:
         raise ValueError("31 people live in Northmark")
 
-    refused = ended(jobs, jobs.begin("ana", "synth", "{}", "key", refuse))
+    refused = ended(jobs, begin(jobs, "ana", "synth", "{}", "key", refuse))
     assert refused.fault is not None
     assert (refused.state, refused.fault["code"]) == (JobState.FAILED, "goal")
     assert (refused.fault["text"], refused.fault["rewrite"]) == ("bursar.toml makes no sense", "something else")
-    failed = ended(jobs, jobs.begin("ana", "synth", "{}", None, fail))
+    failed = ended(jobs, begin(jobs, "ana", "synth", "{}", None, fail))
     assert failed.fault is not None
     assert failed.fault["code"] == "internal"
     assert "Northmark" not in str(failed)
-    assert ended(jobs, jobs.begin("ana", "synth", "{}", "key", write)).state is JobState.DONE
+    assert ended(jobs, begin(jobs, "ana", "synth", "{}", "key", write)).state is JobState.DONE
 
 
 def test_it_waits_for_its_turn_with_its_ticket(jobs: Jobs) -> None:
@@ -89,7 +94,7 @@ def test_it_waits_for_its_turn_with_its_ticket(jobs: Jobs) -> None:
         if step.ticket is None:
             raise Waiting(7, "it is another analyst's turn")
 
-    assert ended(jobs, jobs.begin("ana", "synth", "{}", None, wait)).state is JobState.DONE
+    assert ended(jobs, begin(jobs, "ana", "synth", "{}", None, wait)).state is JobState.DONE
     assert tickets == [None, 7]
 
 
@@ -102,18 +107,32 @@ def test_it_is_stopped_and_goes_on(jobs: Jobs) -> None:
             started.set()
             time.sleep(0.01)
 
-    job = jobs.begin("ana", "synth", "{}", "key", endless)
-    started.wait(60)
-    assert jobs.begin("ana", "synth", "{}", "key", never).id == job.id
+    job = begin(jobs, "ana", "synth", "{}", "key", endless)
+    started.wait(PATIENCE)
+    assert begin(jobs, "ana", "synth", "{}", "key", never).id == job.id
     jobs.stop(job)
     assert ended(jobs, job).state is JobState.STOPPED
-    assert ended(jobs, jobs.begin("ana", "synth", "{}", "key", write)).state is JobState.DONE
+    assert ended(jobs, begin(jobs, "ana", "synth", "{}", "key", write)).state is JobState.DONE
+
+
+def test_it_is_stopped_when_nobody_may_come_in_under_the_name_any_more(jobs: Jobs) -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def endless(step: Step) -> None:
+        while True:
+            step.progress(1, 1)
+            begun.set()
+
+    job = jobs.begin("ana", "synth", "{}", "key", endless, allowed=lambda: not over.is_set())
+    assert begun.wait(PATIENCE)
+    over.set()
+    assert ended(jobs, job).state is JobState.STOPPED
 
 
 def test_one_whose_process_is_gone_was_stopped(jobs: Jobs, tmp_path: Path) -> None:
     """A process that was killed leaves its state behind, and no lock."""
     held = threading.Event()
-    job = jobs.begin("ana", "synth", "{}", "key", lambda step: held.wait(60) and None)
+    job = begin(jobs, "ana", "synth", "{}", "key", lambda step: held.wait(PATIENCE) and None)
     other = Jobs(tmp_path / "bursar.bursar" / "jobs", Journal(io.StringIO()))  # another process of the server
     assert not (other.find("ana", job.id) or job).state.over
     held.set()
@@ -134,9 +153,11 @@ def test_one_whose_process_is_gone_was_stopped(jobs: Jobs, tmp_path: Path) -> No
 
 def test_so_many_at_a_time_and_none_for_ever(jobs: Jobs, tmp_path: Path) -> None:
     held = threading.Event()
-    begun = [jobs.begin("ana", "synth", "{}", None, lambda step: held.wait(60) and None) for _ in range(MOST_JOBS)]
+    begun = [
+        begin(jobs, "ana", "synth", "{}", None, lambda step: held.wait(PATIENCE) and None) for _ in range(MOST_JOBS)
+    ]
     with pytest.raises(TooMuch):
-        jobs.begin("ana", "synth", "{}", None, never)
+        begin(jobs, "ana", "synth", "{}", None, never)
     held.set()
     for job in begun:
         ended(jobs, job)
@@ -159,8 +180,8 @@ def test_the_end_of_a_server_stops_its_jobs(tmp_path: Path) -> None:
             step.progress(1, 3)
             time.sleep(0.01)
 
-    job = jobs.begin("ana", "synth", "{}", None, endless)
-    started.wait(60)
+    job = begin(jobs, "ana", "synth", "{}", None, endless)
+    started.wait(PATIENCE)
     jobs.close()
     found = jobs.find("ana", job.id)
     assert found is not None

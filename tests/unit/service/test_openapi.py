@@ -7,12 +7,13 @@ import re
 import jsonschema
 import pytest
 
-from bursar.errors import BursarError, ServerError
+from bursar.errors import BursarError, ConfigError, GoalError, LedgerError, ServerError, SourceError
 from bursar.service.access import OPEN
 from bursar.service.app import make_app
 from bursar.service.datasets import DataSets
 from bursar.service.errors import STATUS, Fault, refusal_of
 from bursar.service.manual import page
+from bursar.service.wire.failures import refusal
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +98,17 @@ def test_the_page_is_made_of_the_openapi_and_of_nothing_else(openapi: dict) -> N
     assert "style=" not in shown
     info = {"title": "<script>", "version": "", "description": ""}
     assert "<script>" not in page({"info": info, "paths": {}})
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (LedgerError("the anchor /srv/people/bursar.bursar/anchor cannot be read"), "the anchor anchor cannot be read"),
+        (SourceError("cannot open '/data/2024/people.csv': it is gone"), "cannot open 'people.csv': it is gone"),
+        (ConfigError("a share is too large", "/srv/people/bursar.toml", 12), "a share is too large"),
+        (SourceError("no answer from postgresql://db:5432/people"), "no answer from postgresql://db:5432/people"),
+        (GoalError("1/2/3 is no number"), "1/2/3 is no number"),
+    ],
+)
+def test_where_files_lie_is_told_through_no_door(error: BursarError, text: str) -> None:
+    assert refusal_of(error).fault.text == refusal(error).text == text

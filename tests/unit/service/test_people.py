@@ -112,3 +112,57 @@ def test_a_visit_of_a_browser_ends_with_its_token(people: People, monkeypatch: p
     now = time.time()
     monkeypatch.setattr("bursar.service.people.time.time", lambda: now + VISIT_SECONDS)
     assert people.visitor(third) is None
+
+
+def test_an_account_elsewhere_is_one_person_until_it_is_taken_back(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AnalystError, match="bursar user add ana"):
+        people.tie("ana", "ana@example.org")
+    people.add("ana", Role.ANALYST)
+    people.add("bob", Role.OWNER)
+    for _ in range(2):
+        people.tie("ana", "ana@example.org")
+    people.tie("ana", "ana@home.example")
+    with pytest.raises(AnalystError, match='tied to "ana"'):
+        people.tie("bob", "ana@example.org")
+    for wrong in ("", "  ", "a\nb", "x" * 501):
+        with pytest.raises(AnalystError, match="an account is"):
+            people.tie("bob", wrong)
+    assert people.accounts() == {"ana": ["ana@example.org", "ana@home.example"]}
+    assert people.of_account("ana@example.org") == Person("ana", Role.ANALYST)
+    assert people.of_account("Ana@example.org") is None
+    visit = people.begin_visit(people.log_in("ana"))
+    assert people.visitor(visit) is not None
+    now = time.time()
+    with monkeypatch.context() as later:
+        later.setattr("time.time", lambda: now + 13 * 3600)
+        assert people.visitor(visit) is None
+        people.log_in("ana")
+        assert len(people.tokens()) == 1, "those that have expired are forgotten"
+    visit = people.begin_visit(people.log_in("ana"))
+    assert people.revoke("ana") == 4
+    assert people.visitor(visit) is None
+    assert people.of_account("ana@example.org") is None
+    people.tie("bob", "ana@example.org")
+    people.remove("bob")
+    assert people.accounts() == {}
+
+
+def test_who_is_let_in_at_all(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    people.add("ana", Role.ANALYST)
+    people.add("olga", Role.OWNER)
+    assert not people.lets_in("ana")  # there is no token yet
+    first, second = (people.make_token("ana", days=days).split("_")[1] for days in (1, 2))
+    assert people.lets_in("ana")
+    people.revoke(first)
+    assert people.lets_in("ana")
+    assert (people.good(first), people.good(second)) == (False, True)
+    assert not people.lets_in("owner")  # an analyst does not look after the data
+    people.tie("olga", "olga@example.org")
+    assert people.lets_in("owner")
+    now = time.time()
+    monkeypatch.setattr("time.time", lambda: now + 3 * 86_400)
+    assert not people.lets_in("ana")
+    assert not people.good(second)
+    assert people.lets_in("olga")

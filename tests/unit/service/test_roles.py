@@ -16,8 +16,8 @@ from harness.inside import Inside, inside
 from harness.serving import data_set, let_in
 
 HERE, OTHER = "demo-people", "second"
-PUBLIC = {"code", "text", "position", "sql", "rewrite", "left", "asked", "unit", "limit", "ticket", "situation"}
-PUBLIC |= {"request_id"}
+PUBLIC = {"code", "text", "position", "sql", "rewrite", "differs", "left", "asked", "unit", "limit", "ticket"}
+PUBLIC |= {"situation", "request_id"}
 
 
 @pytest.fixture(scope="module")

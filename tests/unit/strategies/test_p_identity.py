@@ -55,6 +55,17 @@ def test_the_best_of_the_family_is_taken() -> None:
     assert for_laplace(workloads.all_ranges(40)).shape != (40, 40)
 
 
+@pytest.mark.parametrize("cells", [600, 1100])
+def test_many_cells_that_are_hardly_added_up_are_counted_one_by_one(cells: int) -> None:
+    """Extra queries would take from the cells; a few ranges beside them are no reason to."""
+    few = np.zeros((2, cells))
+    few[0, :20], few[1, 5:60] = 1, 1
+    V = np.eye(cells) + 1e-3 * few.T @ few
+    assert pure_error(V, for_laplace(V)) <= pure_error(V, identity(cells)) * (1 + 1e-9)
+    ranges = workloads.all_ranges(cells)
+    assert pure_error(ranges, for_laplace(ranges)) < 0.5 * pure_error(ranges, identity(cells))
+
+
 def test_edge_cases() -> None:
     assert p_identity(np.zeros((32, 32))).tolist() == np.eye(32).tolist()
     assert p_identity(workloads.all_ranges(32), extra=0).tolist() == np.eye(32).tolist()

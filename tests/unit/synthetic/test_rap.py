@@ -230,6 +230,7 @@ def test_tiny_tables(rows: int) -> None:
     assert np.isfinite(found.answers()).all()
 
 
+@pytest.mark.heavy
 @pytest.mark.usefixtures("larger_steps")
 def test_thresholds_below_all_columns() -> None:
     workload = ThresholdWorkload(names=NAMES, sizes=SIZES, sets=(("a", "b", "c"),), least=2)

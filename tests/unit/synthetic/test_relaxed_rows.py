@@ -93,6 +93,7 @@ def test_a_gradient_with_one_sign_wrong_would_be_seen() -> None:
 SETS = [("abd", "ce", "b"), ("abde", "ad"), ("abcde",)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sets", SETS)
 @pytest.mark.parametrize("least", [None, 1, 2])
 def test_on_one_hot_rows_all_ways_to_answer_agree(sets: tuple[str, ...], least: int | None) -> None:

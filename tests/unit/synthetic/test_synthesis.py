@@ -66,6 +66,7 @@ def test_ranges_in_the_log_are_used_too() -> None:
     assert np.abs(found - counts().sum(axis=(1, 2))).max() <= 10
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize("budget", [Budget.of(rho=1.0), Budget.of(epsilon=10.0)], ids=["rho", "epsilon"])
 @pytest.mark.parametrize("method", ["marginals", "both"])

@@ -129,6 +129,7 @@ def test_a_stopped_run_goes_on_from_the_log() -> None:
     assert variation(table, ("a", "b", "c")) < 0.03
 
 
+@pytest.mark.heavy
 def test_a_table_is_nearer_to_the_data_than_what_it_was_made_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors of the table over those of the unbiased estimates; the wrong twin believes every noisy count.
 

@@ -44,6 +44,7 @@ def of(weights: list[float], noise: Noise) -> NearLattice | None:
     return NearLattice.of(np.array(weights), [noise] * len(weights), spreads)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", NoiseKind)
 @pytest.mark.parametrize("weights", NEAR.values(), ids=NEAR)
 def test_the_bound_is_not_below_the_tail_and_close_to_it(weights: list[float], kind: NoiseKind) -> None:

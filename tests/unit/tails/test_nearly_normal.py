@@ -21,6 +21,7 @@ def law(scale: float, off: float = 0.0, weights: np.ndarray = WEIGHTS, draws: in
     return NearlyNormal(noise=noise, draws=draws, lengths=np.sqrt(np.square(weights).sum(axis=1)), off=off)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("beta", [0.1, 1e-3, 1e-6])
 @pytest.mark.parametrize("scale", [0.4, 1.0, 5.0, 300.0, 2.0**20])
 def test_it_bounds_the_exact_tail(scale: float, beta: float) -> None:

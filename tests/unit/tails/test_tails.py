@@ -6,7 +6,6 @@ import math
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -18,7 +17,7 @@ from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE, Noise, NoiseKin
 from bursar.errors import GoalError
 from bursar.tails import half_width, half_widths, scale_for, single_tail, tail
 from bursar.tails.characteristic import Sums
-from bursar.tails.inversion import Inversion, chernoff_exponent, quick_exponent
+from bursar.tails.inversion import Inversion, chernoff_exponent, majorant_transform, quick_exponent
 from bursar.tails.sums import chernoff_tails
 
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
@@ -241,13 +240,23 @@ class TestTail:
 
 
 class TestInversion:
-    def test_smoothing_without_its_shift_falls_short(self) -> None:
-        """The wrong twin: smoothed, but the threshold not lowered. Half of the atom at the threshold is lost."""
+    @pytest.mark.parametrize("a", [1e-3, 0.0128, 0.3, 2.0])
+    def test_the_majorant_is_one(self, a: float) -> None:
+        """The wrong twin has the same values at whole numbers, and no slopes: it falls short in between."""
+        t, x = (np.arange(20_000) + 0.5) / 20_000, np.concatenate([np.arange(-6.0, 7.0), np.linspace(-6, 6, 97)])
+        below = np.where(x < 0, 0.0, np.exp(-a * np.maximum(x, 0.0)))
+        turns = np.exp(2j * np.pi * np.outer(x, t))
+        transform, without_slopes = majorant_transform(t, a), (1 - t) / -np.expm1(-a - 2j * np.pi * t)
+        majorant, twin = (2 * (turns @ each).real / len(t) for each in (transform, without_slopes))
+        assert np.all(majorant >= below - 1e-4)
+        assert np.allclose(majorant[:13], below[:13], atol=1e-4)
+        assert np.any(twin < below - 0.01)
+
+    def test_an_atom_at_the_threshold_counts(self) -> None:
         row = Sums.of(np.array([[1.0, 2.0**-40]]), [laplace(1.0), laplace(SMALLEST_SCALE)]).row(0)
         inversion, truth = Inversion.of(row, 3.0), single_tail(laplace(1.0), 2.0)  # Pr[|X| >= 3]
         assert inversion.pitch is None
-        assert inversion.upper(3.0) >= truth * (1 - 1e-9)
-        assert replace(inversion, shift=0.0, covered=1.0).upper(3.0) < 0.8 * truth
+        assert truth * (1 - 1e-9) <= inversion.upper(3.0) <= 1.02 * truth
 
     def test_a_threshold_between_two_lattice_points_is_the_upper_one(self) -> None:
         inversion = Inversion.of(Sums.of(np.array([[3.0, 6.0]]), [laplace(5.0), gaussian(2.0)]).row(0), 40.0)

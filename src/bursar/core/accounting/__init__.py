@@ -4,8 +4,10 @@ from bursar.core.accounting.accountant import Accountant, Book, Mode
 from bursar.core.accounting.events import Event, Paid, same_purchase, stands_in
 from bursar.core.accounting.kind import Measured, Versioned
 from bursar.core.accounting.profile import AddRemove, Footprint, Profile
+from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.extensions.partitions import Sealed
 from bursar.core.extensions.refine import Refined, rows_of
+from bursar.core.extensions.relations import Added
 from bursar.core.extensions.replace_one import ReplaceOne
 from bursar.core.extensions.select import Selected
 from bursar.core.extensions.sequential import Sequential
@@ -16,8 +18,10 @@ from bursar.core.noise.law import Noise, NoiseKind, from_units, left_of, to_unit
 __all__ = [
     "Accountant",
     "AddRemove",
+    "Added",
     "Allotted",
     "Book",
+    "Checkpointed",
     "Closed",
     "Event",
     "Failed",

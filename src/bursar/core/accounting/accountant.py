@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 
 from bursar.core.accounting.events import KINDS, Event
-from bursar.core.accounting.kind import PaidEvent, Versioned
-from bursar.core.accounting.profile import Footprint, Profile
+from bursar.core.accounting.kind import ROOT, PaidEvent, Versioned
+from bursar.core.accounting.profile import Footprint, Profile, fine_units
+from bursar.core.accounting.state import Tree
 from bursar.core.domain import Unit
+from bursar.core.extensions.distinct import Reach
 from bursar.core.extensions.refine import difference
+from bursar.core.extensions.relations import Added, TableTerms, Versions
 from bursar.core.extensions.renyi import LARGEST_ORDER, SMALLEST_ORDER
 from bursar.core.extensions.select import selected_units
 from bursar.core.extensions.sparse_vector import opened_units
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.core.queries import LinearMap, Predicate, Product, Stack, Thresholds, Transform
-from bursar.errors import ConfigError, Unsupported
+from bursar.core.queries import Distinct, LinearMap, Predicate, Product, Stack, Thresholds, Transform
+from bursar.errors import ConfigError, LedgerError, Unsupported
 
 
 class Mode(Enum):
@@ -61,17 +65,21 @@ class Accountant:
         """L(v) = sum |q_j(v)| / b_j adds first powers, R(v) = sum q_j(v)^2 / (2 sigma_j^2) adds squares."""
         return 1 if self.mode is Mode.PURE else 2
 
-    def units(self, noise: Noise, finer: int = 0) -> int:
-        """The loss of one row that each row of a unit changes by one, so k rows by k, in units of 2^-(50 + finer)."""
+    def units(self, noise: Noise, finer: int = 0, *, change: int | None = None) -> int:
+        """The loss of one row that a unit changes by so much, in units of 2^-(50 + finer).
+
+        Where nothing is said, each row of the unit changes it by one, so k rows by k.
+        """
+        change = self.unit.max_contributions if change is None else change
         if self.mode is Mode.PURE:
             if noise.kind is not NoiseKind.LAPLACE:
                 raise Unsupported(
                     "a budget in epsilon alone cannot pay for Gaussian noise; declare epsilon and delta, or rho"
                 )
-            return noise.pure_units(change=self.unit.max_contributions, finer=finer)
+            return noise.pure_units(change=change, finer=finer)
         if self.order is not None:
-            return noise.renyi_units(order=self.order, change=self.unit.max_contributions, finer=finer)
-        return noise.concentrated_units(change=self.unit.max_contributions, finer=finer)
+            return noise.renyi_units(order=self.order, change=change, finer=finer)
+        return noise.concentrated_units(change=change, finer=finer)
 
     difference, opened_units, selected_units = difference, opened_units, selected_units
     """The prices of extensions: a closed list."""
@@ -90,10 +98,20 @@ class Accountant:
         self, strategy: LinearMap, *, units: int, finer: int, version: int, block: Hashable
     ) -> tuple[Footprint, ...]:
         """The footprints of a strategy of which each row that changes by one loses so many units."""
-        if not isinstance(strategy, Product | Stack | Transform | Predicate | Thresholds):
+        if not isinstance(strategy, Product | Stack | Transform | Predicate | Thresholds | Distinct):
             raise Unsupported(f"no accountant knows strategies of kind {type(strategy).__name__}")
         norms = strategy.norms(self.power)
         return tuple(Footprint(norm=norm, units=units, version=version, finer=finer, block=block) for norm in norms)
+
+    def over_units(self, reach: Reach, noise: Noise, *, version: int, block: Hashable) -> tuple[Footprint, ...]:
+        """The footprints of numbers that are no sums over rows: what a unit can change of them is known as a whole."""
+
+        def units_of(finer: int) -> int:
+            return reach.times * self.units(noise, finer, change=reach.change)
+
+        units, finer = fine_units(units_of)
+        footprint = partial(Footprint, units=units, version=version, finer=finer, block=block)
+        return tuple(footprint(norm=norm) for norm in reach.norms)
 
     def all_footprints(self, events: Iterable[Event]) -> list[Footprint]:
         return [footprint for event in events for footprint in self.footprints(event)]
@@ -103,8 +121,11 @@ class Accountant:
 class Book:
     """One profile per generation of rows; versions that only added rows share the profile of the one before.
 
-    Guarantees: spent = the sum over generations of each one's largest loss, since after a change of rows the same
-    person may sit in another cell.
+    Where there are further private tables, each event is priced by the terms of the one table that it looks at, which
+    its version says, and the generations of every table have profiles of their own.
+
+    Guarantees: spent = the sum over generations of all tables of each one's largest loss, since after a change of rows
+    the same person may sit in another cell, and a person has rows in every table.
     Edge cases: where units have a column, every version is a generation of its own. A new row of a unit that has too
     many may take the place of one that was counted before, and then a counted row did go away.
     """
@@ -115,38 +136,77 @@ class Book:
     generations: dict[int, int] = field(default_factory=dict)  # version -> the version whose profile it shares
     entries: int = 0  # the position of the last event; how many there were, where none was given
     known: int | None = None  # what is spent, where nothing was added since it was worked out
+    further: Mapping[str, TableTerms] = field(default_factory=dict)  # of private tables beside the first, by name
+    versions: Versions = field(default_factory=Versions)  # of all tables
 
     def add(self, event: Event, position: int | None = None) -> None:
         """Add an event, and say where it stands in the log if others before it were left out."""
         self.entries, self.known = self.entries + 1 if position is None else position, None
+        self._check(event)
+        self.versions.add(event)
         if isinstance(event, Versioned):
             row_is_unit = self.accountant.unit.column is None
             shares = event.same_rows and row_is_unit and event.version - 1 in self.generations
             self.generations[event.version] = self.generations[event.version - 1] if shares else event.version
-        for generation, footprints in self._by_generation(self.accountant.footprints(event, self.entries)).items():
+        for generation, footprints in self._by_generation(self.footprints(event, self.entries)).items():
             self._profile(generation).add(footprints)
+
+    def footprints(self, event: Event, block: Hashable = None) -> tuple[Footprint, ...]:
+        """What an event adds to the profiles, by the terms of the table that it looks at."""
+        terms = self._terms(event.version) if isinstance(event, PaidEvent) else None
+        return (self.accountant if terms is None else terms.accountant).footprints(event, block)
+
+    def all_footprints(self, events: Iterable[Event]) -> list[Footprint]:
+        return [footprint for event in events for footprint in self.footprints(event)]
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         """Units of 2^-50 after everything added so far and `plus`."""
         more = self._by_generation(plus)
         if not more and self.known is not None:
             return self.known
-        spent = sum(self._profile(g).spent(more.get(g, ())) for g in sorted({*self.profiles, *more}))
+        profiles = ((g, self.profiles.get(g) or self._empty(g)) for g in sorted({*self.profiles, *more}))
+        spent = sum(profile.spent(more.get(g, ())) for g, profile in profiles)
         self.known = self.known if more else spent
         return spent
 
-    def spent_by_partition(self) -> list[int]:
-        """What is spent on rows of each partition that stay there in all versions; in units of 2^-50.
+    def spent_by_table(self) -> dict[str, int]:
+        """What is spent on each table, in units of 2^-50; together that is what is spent."""
+        spent = dict.fromkeys((ROOT, *self.further), 0)
+        for generation, profile in self.profiles.items():
+            spent[self.versions.tables.get(generation, ROOT)] += profile.spent()
+        return spent
 
-        The largest of these is what is spent, where there is one generation of rows.
+    def spent_by_partition(self) -> list[int]:
+        """What is spent on rows of each partition that stay there in all versions; in units of 2^-50. Of several
+        tables, the first alone has partitions.
+
+        The largest of these is what is spent, where there is one table, and one generation of its rows.
         """
-        spent = (profile.spent_by_partition() for profile in self.profiles.values())
+        first = (profile for generation, profile in self.profiles.items() if self._terms(generation) is None)
+        spent = (profile.spent_by_partition() for profile in first)
         return [sum(each) for each in zip(self.new_profile().spent_by_partition(), *spent, strict=True)]
 
     def copy(self) -> Book:
         """A book with the same entries; what is added to one does not show in the other."""
         profiles = {generation: profile.copy() for generation, profile in self.profiles.items()}
-        return Book(self.accountant, self.new_profile, profiles, dict(self.generations), self.entries)
+        generations, versions = dict(self.generations), self.versions.copy()
+        return Book(
+            self.accountant, self.new_profile, profiles, generations, self.entries, None, self.further, versions
+        )
+
+    def state(self) -> Tree:
+        """All entries, added up, as plain values."""
+        profiles = [[generation, profile.state()] for generation, profile in self.profiles.items()]
+        return [self.entries, [list(pair) for pair in self.generations.items()], self.versions.state(), profiles]
+
+    def restore(self, state: Tree) -> Book:
+        """Make an empty book into the one whose state it is."""
+        self.entries, generations, versions, profiles = state
+        self.generations = dict(generations)
+        self.versions.restore(versions)
+        for generation, losses in profiles:
+            self._profile(generation).restore(losses)
+        return self
 
     def price(self, events: Iterable[Event], besides: Iterable[Footprint] = ()) -> int:
         """By how much the events would raise what is spent, `besides` what is set aside already.
@@ -154,12 +214,36 @@ class Book:
         Edge cases: 0 where they lower it, as columns can that make a closer bound worth trying.
         """
         others = list(besides)
-        return max(self.spent([*others, *self.accountant.all_footprints(events)]) - self.spent(others), 0)
+        return max(self.spent([*others, *self.all_footprints(events)]) - self.spent(others), 0)
 
     def _profile(self, generation: int) -> Profile:
         if generation not in self.profiles:
-            self.profiles[generation] = self.new_profile()
+            self.profiles[generation] = self._empty(generation)
         return self.profiles[generation]
+
+    def _empty(self, generation: int) -> Profile:
+        terms = self._terms(generation)
+        return self.new_profile() if terms is None else terms.new_profile()
+
+    def _terms(self, version: int) -> TableTerms | None:
+        """Those of the further table that a version is of; None for the first one.
+
+        Edge cases: where there are several tables, a version that was not declared is of none, and refused.
+        """
+        table = self.versions.tables.get(version)
+        if table is None and self.further:
+            raise LedgerError("an event looks at a version of the data that was not declared")
+        return None if table is None or table == ROOT else self.further[table]
+
+    def _check(self, event: Event) -> None:
+        """Refuse a log with a table that is not known here, or not in this way: its losses could not be added up."""
+        if isinstance(event, Added):
+            known = self.further.get(event.table)
+            if known is None or known.relation.added != event:
+                told = "does not have" if known is None else "has otherwise"
+                raise LedgerError(f"the ledger has a private table {event.table} that the config {told}")
+        elif isinstance(event, Versioned) and event.table != ROOT and event.table not in self.further:
+            raise LedgerError(f"the ledger has a private table {event.table} that the config does not have")
 
     def _by_generation(self, footprints: Iterable[Footprint]) -> dict[int, list[Footprint]]:
         grouped: dict[int, list[Footprint]] = defaultdict(list)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bursar.core.accounting.kind import Fields, Measured, PaidEvent, Strategies, Versioned
+from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.extensions.partitions import Sealed
 from bursar.core.extensions.refine import Refined
+from bursar.core.extensions.relations import Added
 from bursar.core.extensions.select import Selected
 from bursar.core.extensions.shares import Allotted
 from bursar.core.extensions.sparse_vector import Closed, Failed, Opened
@@ -15,10 +17,11 @@ from bursar.errors import LedgerError
 Paid = Measured | Refined | Opened | Selected
 """What costs something."""
 
-Event = Paid | Versioned | Allotted | Sealed | Failed | Closed
+Event = Paid | Versioned | Added | Allotted | Sealed | Failed | Closed | Checkpointed
 
 KINDS: dict[str, type[Event]] = {
-    **{kind.kind: kind for kind in (Measured, Refined, Opened, Selected, Versioned, Allotted, Sealed, Failed, Closed)},
+    **{kind.kind: kind for kind in (Measured, Refined, Opened, Selected, Versioned)},
+    **{kind.kind: kind for kind in (Added, Allotted, Sealed, Failed, Closed, Checkpointed)},
     Selected.JOINT: Selected,
 }
 """All kinds of events, by the words for them in the log."""

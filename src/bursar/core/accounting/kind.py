@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from bursar.core.accounting.profile import Footprint, fine_units
 from bursar.core.noise.law import Noise, NoiseKind
-from bursar.core.queries import LinearMap, Product
+from bursar.core.queries import Distinct, LinearMap, PerPerson, Product
 from bursar.errors import LedgerError
 
 if TYPE_CHECKING:
     from bursar.core.accounting.accountant import Accountant
 
 T = TypeVar("T")
+ROOT = ""
+"""The name, in the log, of the table that the charter describes; further tables have names of their own."""
+
 Strategies = Callable[[str], LinearMap]
 """Gives the strategy of a digest."""
 
@@ -30,6 +33,14 @@ class Fields:
 
     def take(self, name: str, kind: type[T]) -> T:
         return typed(self._left.pop(name), kind)
+
+    def named(self, name: str) -> str:
+        """A text that is left out where it is empty, and stands there otherwise."""
+        if name not in self._left:
+            return ROOT
+        if not (text := self.take(name, str)):
+            raise LedgerError("an empty name is not written down")
+        return text
 
     def scale(self, name: str) -> float:
         return float.fromhex(self.take(name, str))
@@ -137,6 +148,10 @@ class Measured(PaidEvent):
         return self.kind, self.strategy.digest, self.noise, self.version
 
     def footprints(self, accountant: Accountant, filed: Hashable) -> tuple[Footprint, ...]:
+        people = self.strategy
+        if isinstance(people, PerPerson) or (isinstance(people, Distinct) and people.of is None):
+            reach = people.reach(accountant.unit, accountant.power)
+            return accountant.over_units(reach, self.noise, version=self.version, block=filed)
         units, finer = fine_units(partial(accountant.units, self.noise))
         return accountant.over_rows(self.strategy, units=units, finer=finer, version=self.version, block=filed)
 
@@ -152,7 +167,8 @@ class Measured(PaidEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class Versioned(FreeEvent):
-    """The data owner declared a version of the data.
+    """The data owner declared a version of a table. Versions are numbered through all tables, so that the version which
+    an event names also says the one table that it looks at.
 
     `same_rows` says that rows were only added since the version before: no row changed its cell or went away,
     so the losses of both versions fall on the same people and count once.
@@ -161,10 +177,13 @@ class Versioned(FreeEvent):
     kind = "versioned"
     version: int
     same_rows: bool = False
+    table: str = ROOT
 
     def fields(self) -> dict[str, object]:
-        return {"kind": self.kind, "version": self.version, "same_rows": self.same_rows}
+        table = {} if self.table == ROOT else {"table": self.table}
+        return {"kind": self.kind, "version": self.version, "same_rows": self.same_rows, **table}
 
     @staticmethod
     def read(fields: Fields) -> Versioned:
-        return Versioned(version=fields.take("version", int), same_rows=fields.take("same_rows", bool))
+        version, same_rows = fields.take("version", int), fields.take("same_rows", bool)
+        return Versioned(version=version, same_rows=same_rows, table=fields.named("table"))

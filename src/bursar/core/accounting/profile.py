@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from bursar.arrays import Integers
+from bursar.core.accounting.state import Tree, int_bytes, ints_of
 from bursar.core.domain import Domain
 from bursar.core.noise.law import UNIT_BITS
 from bursar.core.queries import MOST_COLUMNS, Norm
@@ -131,8 +132,8 @@ HALF = 30
 JOINT_SETS = 16
 """How many measured column sets are tried as P besides the empty one, single columns and all columns together."""
 
-KEPT_BOUNDS = 256
-"""Most accumulators that are kept; one that is missing is added up again."""
+KEPT_BOUNDS, KEPT_ADDITIONS = 256, 64
+"""Most accumulators that are kept, and for how many additions; one that is missing is added up again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +210,22 @@ class Profile(Protocol):
     def copy(self) -> Profile:
         """A profile of its own with the same losses; cheap, since arrays are shared and none is ever written to."""
 
+    def state(self) -> Tree:
+        """Everything that was added up, as plain values, for a checkpoint."""
+
+    def restore(self, state: Tree) -> None:
+        """Make an empty profile into the one whose state it is."""
+
+
+@dataclass
+class Accumulator:
+    """The sums of losses over some columns, and which losses are in them, by column set."""
+
+    total: Integers
+    losses: dict[Columns, Integers] = field(default_factory=dict)
+    largest: int = 0
+    added: int = -1  # how often something had been added to the losses; below 0: none are in it yet
+
 
 @dataclass
 class AddRemove:
@@ -217,58 +234,108 @@ class AddRemove:
     domain: Domain
     losses: dict[Columns, Integers] = field(default_factory=dict)
     grids: dict[Columns, Grid] = field(default_factory=dict)
-    bounds: dict[Columns, Integers] = field(default_factory=dict)
+    bounds: dict[Columns, Accumulator] = field(default_factory=dict)
+    tried: list[Columns] | None = None  # the P of the losses as they are; None where they are to be found anew
+    added: int = 0  # how often something was added
 
     def add(self, footprints: Iterable[Footprint]) -> None:
         for columns, more in self._placed(footprints).items():
-            grid = self._grid(columns)
             before = self.losses.get(columns)
-            after = more if before is None else added(before, more)
-            for onto, bound in self.bounds.items():
-                self.bounds[onto] = added(bound, self._change(grid, before, after, onto))
-            self.losses[columns] = after
-        tried = set(self._projections(self.losses))
-        self.bounds = {columns: bound for columns, bound in self.bounds.items() if columns in tried}
+            self.losses[columns] = more if before is None else added(before, more)
+            self.tried = self.tried if before is not None else None
+        self.added += 1
+        if self.added % KEPT_ADDITIONS == 0:
+            self.bounds.clear()  # and with them the losses of long ago
 
     def copy(self) -> AddRemove:
-        return AddRemove(self.domain, dict(self.losses), self.grids, dict(self.bounds))
+        bounds = {onto: replace(known, losses=dict(known.losses)) for onto, known in self.bounds.items()}
+        return AddRemove(self.domain, dict(self.losses), self.grids, bounds, self.tried, self.added)
+
+    def state(self) -> Tree:
+        return [[list(columns), int_bytes(loss)] for columns, loss in self.losses.items()]
+
+    def restore(self, state: Tree) -> None:
+        """Edge cases: bounds are added up anew when they are needed."""
+        for columns, loss in state:
+            self.losses[tuple(columns)] = ints_of(loss).reshape(self._grid(tuple(columns)).shape)
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
-        return max(self.spent_by_partition(plus))
+        if self.domain.partition is not None:
+            return max(self.spent_by_partition(plus))
+        placed = self._placed(plus)
+        if not self.losses and not placed:
+            return 0
+        rises = {columns: self._rise(columns, more) for columns, more in placed.items()}
+        least = LARGEST_SUM
+        for onto in sorted(self._tried(placed), key=self._at_least):
+            if self._at_least(onto) < least:  # else it is no better, nor are those after it
+                least = min(least, self._largest(onto, placed, rises))
+        return least
+
+    def _at_least(self, onto: Columns) -> int:
+        """What the largest sum of a P was when it was added up last: losses only grow, so it is no less by now."""
+        return self.bounds[onto].largest if onto in self.bounds else 0
 
     def spent_by_partition(self, plus: Iterable[Footprint] = ()) -> list[int]:
         placed = self._placed(plus)
-        sets = dict.fromkeys([*self.losses, *placed])
-        least = np.full(self.domain.partitions, LARGEST_SUM if sets else 0)
-        for onto in self._projections(sets):
-            least = np.minimum(least, self._bound(onto, placed))
+        least = np.full(self.domain.partitions, LARGEST_SUM if self.losses or placed else 0)
+        for onto in self._tried(placed):
+            least = np.minimum(least, self._grid(onto).project(self._total(onto, placed), self._partitions))
         spent: list[int] = least.tolist()
         return spent
 
-    def _bound(self, onto: Columns, placed: dict[Columns, Integers]) -> Integers:
-        """The largest loss of each partition; a single number where there are none."""
-        total = self._accumulated(onto)
+    def _largest(self, onto: Columns, placed: dict[Columns, Integers], rises: dict[Columns, int]) -> int:
+        """The largest of the sums of a P. What is placed on none of its columns raises all of them alike."""
+        apart = [columns for columns in placed if not set(columns) & set(onto)]
+        if len(apart) == len(placed):
+            largest = self._accumulated(onto).largest
+        else:
+            largest = int(self._total(onto, {each: more for each, more in placed.items() if each not in apart}).max())
+        return min(largest + sum(rises[columns] for columns in apart), LARGEST_SUM)
+
+    def _rise(self, columns: Columns, more: Integers) -> int:
+        """By how much the largest loss on some columns rises."""
+        before = self.losses.get(columns)
+        return int(more.max()) if before is None else int(added(before, more).max()) - int(before.max())
+
+    def _total(self, onto: Columns, placed: dict[Columns, Integers]) -> Integers:
+        """The sums of a P after what is placed."""
+        total = self._accumulated(onto).total
         for columns, more in placed.items():
             before = self.losses.get(columns)
             after = more if before is None else added(before, more)
             total = added(total, self._change(self._grid(columns), before, after, onto))
-        return self._grid(onto).project(total, self._partitions)
+        return total
 
     def _change(self, grid: Grid, before: Integers | None, after: Integers, onto: Columns) -> Integers:
         target = self._grid(onto)
         change = grid.project(after, target)
         return change if before is None else change - grid.project(before, target)
 
-    def _accumulated(self, onto: Columns) -> Integers:
+    def _accumulated(self, onto: Columns) -> Accumulator:
+        """The sums of the losses on some columns, with what came since they were added up last."""
         if onto not in self.bounds:
             if len(self.bounds) >= KEPT_BOUNDS:
                 self.bounds.clear()
-            target = self._grid(onto)
-            bound = np.zeros(target.shape, np.int64)
+            self.bounds[onto] = Accumulator(np.zeros(self._grid(onto).shape, np.int64))
+        known = self.bounds[onto]
+        if known.added != self.added:
             for columns, loss in self.losses.items():
-                bound = added(bound, self._grid(columns).project(loss, target))
-            self.bounds[onto] = bound
-        return self.bounds[onto]
+                before = known.losses.get(columns)
+                if before is not loss:
+                    known.total = added(known.total, self._change(self._grid(columns), before, loss, onto))
+                    known.losses[columns] = loss
+            known.largest, known.added = int(known.total.max()), self.added
+        return known
+
+    def _tried(self, placed: Iterable[Columns]) -> list[Columns]:
+        """Which P are tried, with more column sets; found once for those that were measured."""
+        new = [columns for columns in placed if columns not in self.losses]
+        if new:
+            return self._projections([*self.losses, *new])
+        if self.tried is None:
+            self.tried = self._projections(self.losses)
+        return self.tried
 
     def _projections(self, sets: Iterable[Columns]) -> list[Columns]:
         """Which P are tried. If all columns in use fit together exactly, only they: that bound is the exact maximum.

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bursar.core.accounting.kind import EventKind, Fields, FreeEvent, Versioned
+from bursar.core.accounting.kind import ROOT, EventKind, Fields, FreeEvent, Versioned
 from bursar.core.domain import Domain, Neighbours, Unit
 from bursar.core.queries import LinearMap
 from bursar.errors import ConfigError, LedgerError, QueryError
 
 if TYPE_CHECKING:
+    from bursar.core.accounting.state import Tree
     from bursar.core.ledger import Record
 
 
@@ -77,6 +78,7 @@ class Seals:
     """What the log says about the partitions of the present version, advanced event by event.
 
     Guarantees: within a version partitions are only added, in their order.
+    Edge cases: of several private tables, the first alone has partitions.
     """
 
     version: int = 0
@@ -85,13 +87,21 @@ class Seals:
 
     def add(self, event: EventKind) -> None:
         """Edge cases: a record that takes a seal back, or leaves a partition out, raises LedgerError."""
-        if isinstance(event, Versioned):
+        if isinstance(event, Versioned) and event.table == ROOT:
             self.version, self.sealed, self.sizes = event.version, 0, ()
         elif isinstance(event, Sealed):
             new = event.through + 1 - self.sealed
             if event.version != self.version or new <= 0 or (event.sizes is not None and len(event.sizes) != new):
                 raise LedgerError("the log seals partitions out of their order")
             self.sealed, self.sizes = event.through + 1, self.sizes + (event.sizes or ())
+
+    def state(self) -> Tree:
+        """As plain values."""
+        return [self.version, self.sealed, list(self.sizes)]
+
+    def restore(self, state: Tree) -> None:
+        self.version, self.sealed, sizes = state
+        self.sizes = tuple(sizes)
 
     @staticmethod
     def after(records: Iterable[Record]) -> Seals:

@@ -110,6 +110,16 @@ class Predicate:
         inside = np.broadcast_to(_holds(self.condition, along), self.sizes)
         return np.array([table[inside].sum()], np.int64)
 
+    def holds(self, cells: Sequence[Integers]) -> Flags:
+        """Whether the condition holds for each row, given its cells, column by column."""
+        of = {name: (size, cell) for name, size, cell in zip(self.attrs, self.sizes, cells, strict=True)}
+
+        def row_by_row(leaf: Within) -> Flags:
+            size, cell = of[leaf.column]
+            return leaf.cells(size)[cell]
+
+        return _holds(self.condition, row_by_row)
+
     @cached_property
     def hull(self) -> tuple[Mask, ...]:
         """A mask for each column of which some cells are impossible; columns that would make it too large are left out.

@@ -8,7 +8,7 @@ noise of scale b2, given their sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from bursar.arrays import Integers, Reals
 from bursar.core.accounting.kind import Fields, Measured, PaidEvent, Versioned, typed
 from bursar.core.accounting.profile import FINER, HALF, Footprint, fine_units
+from bursar.core.accounting.state import Tree, int_bytes, ints_of
+from bursar.core.extensions.relations import Versions
 from bursar.core.noise.exact_sampler import TABLES_KEPT, Cuts, Geometric, Words, agreed, exp_between, system_words
 from bursar.core.noise.law import UNIT_BITS, Noise, NoiseKind
-from bursar.core.queries import LinearMap, Product, Stack, Thresholds, Transform
+from bursar.core.queries import Distinct, LinearMap, PerPerson, Product, Stack, Thresholds, Transform
 from bursar.errors import LedgerError, QueryError, Stale, Unsupported
 
 if TYPE_CHECKING:
@@ -60,8 +62,8 @@ class Refined(PaidEvent):
         object.__setattr__(self, "rows", rows)
         if any(noise.kind is not NoiseKind.LAPLACE for noise in (self.before, self.after)):
             raise Unsupported("only Laplace noise can be refined; buy a fresh row instead: precisions add")
-        if isinstance(self.measured, Transform):
-            raise Unsupported("the rows of a transform cannot be refined; measure it again")
+        if isinstance(self.measured, Transform | Distinct | PerPerson):
+            raise Unsupported("transforms and counts of people cannot be refined; measure them again")
         if 1 / Fraction(self.after.scale) - 1 / Fraction(self.before.scale) < Fraction(1, 1 << UNIT_BITS):
             raise QueryError("a refinement makes noise finer, by no less than 2^-50 in 1/scale")
 
@@ -188,61 +190,101 @@ def _products(product: Product, rows: Integers, *, ordered: bool) -> list[Produc
     return products
 
 
+def _no_record(position: int) -> Record:
+    raise LedgerError(f"there is no record {position}")
+
+
 @dataclass
 class Blocks:
-    """The measurements of the present version of the data, advanced record by record.
+    """The measurements of the present version of each table, advanced record by record.
 
     Guarantees: a lookup costs as much as it asks for rows, whatever the log has seen.
     """
 
-    measured: dict[int, tuple[Measured, Integers]] = field(default_factory=dict)  # by position, as they were bought
-    refined: dict[int, tuple[Reals, Integers]] = field(default_factory=dict)  # of those ever refined: how they are now
+    read: Callable[[int], Record] = _no_record  # a record of the log by its position, checked by its own link
+    versions: Versions = field(default_factory=Versions)  # of the tables
+    earlier: int = 0  # the position up to which records are read again where they are needed
+    records: dict[int, Record] = field(default_factory=dict)  # measurements and refinements that were added here
+    refined: dict[int, tuple[Reals, Integers]] = field(default_factory=dict)
+    """Of measurements that were ever refined: the scale that each row has now, and the position of its record."""
 
     def add(self, record: Record) -> None:
         """Edge cases: a refinement of rows that the log has otherwise raises LedgerError, and changes nothing."""
         event = record.event
+        self.versions.add(event)
         if isinstance(event, Versioned):
-            self.measured.clear()
-            self.refined.clear()
+            self.records = {at: kept for at, kept in self.records.items() if self._present_at(at)}
+            self.refined = {block: rows for block, rows in self.refined.items() if self._present_at(block)}
         elif isinstance(event, Measured):
-            self.measured[record.position] = event, record.values
+            self.records[record.position] = record
         elif isinstance(event, Refined):
             try:
                 self.values(event)
             except Stale as fault:
                 raise LedgerError(f"record {record.position} refines rows that the log has otherwise") from fault
-            if event.block not in self.refined:
-                measured, values = self.measured[event.block]
-                self.refined[event.block] = np.full(len(values), measured.noise.scale), values.copy()
-            scales, values = self.refined[event.block]
-            scales[event.rows], values[event.rows] = event.after.scale, record.values
+            self.records[record.position] = record
+            scales, positions = self.refined[event.block] = self._present(event.block)
+            scales[event.rows], positions[event.rows] = event.after.scale, record.position
 
     def find(self, block: int) -> Measured:
         """The measurement at a position of the log, of the present version of the data."""
-        if block not in self.measured:
+        event = self._record(block).event if block in self.records or 0 < block <= self.earlier else None
+        if not isinstance(event, Measured) or event.version not in self.versions:
             raise Stale("the measurement to refine is not of the present version of the data")
-        return self.measured[block][0]
+        return event
 
     def values(self, event: Refined, pending: Iterable[Record] = ()) -> Integers:
         """The values that the rows of a refinement have; `pending` are records that come before it, not added yet.
 
+        Guarantees: each value comes from the record that showed it.
         Edge cases: Stale where the rows are not the ones of the event, or one of them has not the noise it had there.
         """
         measured = self.find(event.block)
-        if event.block in self.refined:
-            scales, values = self.refined[event.block]
-            scales, values = scales[event.rows], values[event.rows]
-        else:
-            values = self.measured[event.block][1][event.rows]
-            scales = np.full(len(values), measured.noise.scale)
+        present = (measured.strategy.digest, measured.version, measured.noise.kind)
+        scales, positions = self._present(event.block)
+        scales, positions = scales[event.rows], positions[event.rows]
+        values = np.empty(len(event.rows), np.int64)
+        for position in np.unique(positions).tolist():
+            here = positions == position
+            values[here] = _shown(self._record(position), event.rows[here])
         for record in pending:
             if isinstance(record.event, Refined) and record.event.block == event.block:
                 shared = np.intersect1d(event.rows, record.event.rows, assume_unique=True, return_indices=True)
                 scales[shared[1]], values[shared[1]] = record.event.after.scale, record.values[shared[2]]
-        present = (measured.strategy.digest, measured.version, measured.noise.kind)
         if present != (event.measured.digest, event.version, event.before.kind) or np.any(scales != event.before.scale):
             raise Stale("the rows to refine have become finer meanwhile")
         return values
+
+    def state(self) -> Tree:
+        """What refinements have changed, as plain values; what was shown stays in the log."""
+        refined = self.refined.items()
+        return [[block, scales.tobytes(), int_bytes(at)] for block, (scales, at) in refined]
+
+    def restore(self, state: Tree, earlier: int) -> None:
+        """Make this the state of a log up to the position `earlier`."""
+        self.earlier = earlier
+        self.refined = {block: (np.frombuffer(scales).copy(), ints_of(at).copy()) for block, scales, at in state}
+
+    def _present(self, block: int) -> tuple[Reals, Integers]:
+        """Of each row of a measurement: its scale, and the position of the record that showed it last."""
+        if block in self.refined:
+            return self.refined[block]
+        measured = self.find(block)
+        return np.full(measured.strategy.rows, measured.noise.scale), np.full(measured.strategy.rows, block)
+
+    def _present_at(self, position: int) -> bool:
+        """Whether a measurement or refinement is of the present version of its table."""
+        event = self._record(position).event
+        return isinstance(event, Measured | Refined) and event.version in self.versions
+
+    def _record(self, position: int) -> Record:
+        return self.records.get(position) or self.read(position)
+
+
+def _shown(record: Record, rows: Integers) -> Integers:
+    """What a measurement, or a refinement, showed of rows of the measurement."""
+    event = record.event
+    return record.values[np.searchsorted(event.rows, rows) if isinstance(event, Refined) else rows]
 
 
 def refine(
@@ -255,7 +297,10 @@ def refine(
     """
     version = kernel.version()
     with kernel._lock:
-        measured = kernel._blocks.find(block).strategy
+        found = kernel._blocks.find(block)
+    if found.version != version:
+        raise Stale("the measurement to refine is of another table")
+    measured = found.strategy
     event = Refined(block=block, measured=measured, rows=np.array(rows), before=before, after=noise, version=version)
     exact = kernel._answers(event, measured)[event.rows]
 

@@ -7,6 +7,7 @@ replaced by one of its own partition.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ import numpy as np
 
 from bursar.arrays import Integers
 from bursar.core.accounting.profile import LARGEST_SUM, AddRemove, Columns, Footprint, added, columns_of
+from bursar.core.accounting.state import Tree, int_bytes, ints_of
 from bursar.core.domain import Domain
 from bursar.core.queries import MOST_COLUMNS, Norm
 from bursar.core.queries.linear_map import PAIR_CELLS
@@ -51,6 +53,18 @@ class ReplaceOne:
 
     def copy(self) -> ReplaceOne:
         return replace(self, around=self.around.copy(), parts=dict(self.parts))
+
+    def state(self) -> Tree:
+        different = {id(pairs): pairs for pairs in self.parts.values()}
+        numbers = dict(zip(different, range(len(different)), strict=True))
+        places = [[place, numbers[id(pairs)]] for place, pairs in self.parts.items()]
+        return [self.around.state(), self.factor, [pairs.state() for pairs in different.values()], places]
+
+    def restore(self, state: Tree) -> None:
+        around, self.factor, different, places = state
+        self.around.restore(around)
+        pairs = [self._nothing.restored(each) for each in different]
+        self.parts = {place: pairs[number] for place, number in places}
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         return max(self.spent_by_partition(plus))
@@ -139,13 +153,14 @@ class Pairs:
     domain: Domain
     room: int
     kept: Mapping[Columns, Integers] = field(default_factory=dict)  # column sets whose pairs are all kept
+    most: Mapping[Columns, int] = field(default_factory=dict)  # the largest loss of each of `kept`
     large: Mapping[Columns, int] = field(default_factory=dict)  # what is not in `kept`: bounds on the largest loss
     columns: Columns = ()
     total: Integers | None = None  # the sum of `kept` over the pairs of joint cells, where there is room for it
     joint: int | None = 0
 
     def plus(self, changes: Iterable[Change]) -> Pairs:
-        matrices, large = dict(self.kept), dict(self.large)
+        matrices, most, large = dict(self.kept), dict(self.most), dict(self.large)
         new: list[tuple[Columns, Integers]] = []
         for columns, loss, largest in changes:
             if loss is not None and columns in matrices:
@@ -156,20 +171,42 @@ class Pairs:
                 new.append((columns, loss))
             else:
                 large[columns] = large.get(columns, 0) + largest
+        most |= {columns: int(matrices[columns].max(initial=0)) for columns, _ in new}
         names = self.domain.ordered(name for columns in [*matrices, *large] for name in columns)
         if large or len(names) > MOST_COLUMNS or self.domain.cells(names) > PAIR_CELLS:
-            return replace(self, kept=matrices, large=large, columns=names, total=None, joint=None)
+            return replace(self, kept=matrices, most=most, large=large, columns=names, total=None, joint=None)
         if self.total is None or names != self.columns:
             total = _summed(self.domain, names, matrices.items(), np.zeros((self.domain.cells(names),) * 2, np.int64))
         else:
             total = _summed(self.domain, names, new, self.total)
         joint, fits = int(total.max(initial=0)), total.size <= self.room
-        return replace(self, kept=matrices, columns=names, total=total if fits else None, joint=joint)
+        return replace(self, kept=matrices, most=most, columns=names, total=total if fits else None, joint=joint)
 
-    @cached_property
+    def state(self) -> Tree:
+        """Everything but `most`, which `kept` tells, and `total`, which is added up anew with the next change."""
+        matrices = [[list(columns), int_bytes(matrix)] for columns, matrix in self.kept.items()]
+        return [
+            matrices,
+            [[list(columns), most] for columns, most in self.large.items()],
+            list(self.columns),
+            self.joint,
+        ]
+
+    def restored(self, state: Tree) -> Pairs:
+        matrices, large, names, joint = state
+        kept = {tuple(columns): _square(ints_of(matrix)) for columns, matrix in matrices}
+        bounds = {tuple(columns): largest for columns, largest in large}
+        most = {columns: int(matrix.max(initial=0)) for columns, matrix in kept.items()}
+        return replace(self, kept=kept, most=most, large=bounds, columns=tuple(names), joint=joint)
+
+    @property
     def by_set(self) -> int:
         """The sum over column sets of each one's largest pair loss."""
-        return sum(int(matrix.max(initial=0)) for matrix in self.kept.values()) + sum(self.large.values())
+        return sum(self.most.values()) + sum(self.large.values())
+
+
+def _square(numbers: Integers) -> Integers:
+    return numbers.reshape(math.isqrt(len(numbers)), -1)
 
 
 def _largest_pair(norm: Norm) -> int:

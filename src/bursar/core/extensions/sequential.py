@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 
 from bursar.core.accounting.profile import Footprint, Profile
+from bursar.core.accounting.state import Tree
+from bursar.errors import Unsupported
 
 
 @dataclass
@@ -47,6 +49,12 @@ class Sequential:
     def copy(self) -> Sequential:
         parts = (dict(self.bought), dict(self.refined), dict(self.largest))
         return Sequential(self.new_profile, *parts, self.total)
+
+    def state(self) -> Tree:
+        raise Unsupported("where every measurement is charged its largest loss, there are no checkpoints")
+
+    def restore(self, state: Tree) -> None:
+        raise Unsupported("where every measurement is charged its largest loss, there are no checkpoints")
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         return max(self.spent_by_partition(plus))

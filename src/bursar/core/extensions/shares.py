@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bursar.core.accounting.kind import Fields, FreeEvent, Versioned
 from bursar.core.accounts import Account, Accounts, Charge
+from bursar.core.extensions.relations import Added
 from bursar.core.noise.law import from_units, left_of
 from bursar.errors import AnalystError, ConfigError, LedgerError
 
@@ -20,10 +23,14 @@ if TYPE_CHECKING:
     from bursar.core.accounting.accountant import Book
     from bursar.core.accounting.events import Event
     from bursar.core.accounting.profile import Footprint
+    from bursar.core.accounting.state import Tree
     from bursar.core.accounts import Owned
     from bursar.core.budget import Budget
     from bursar.core.kernel import Kernel
     from bursar.core.ledger import Record, Transaction
+
+    Entry = tuple[int, str, Event]
+    """The position, the analyst and the event of a record."""
 
 MOST_PARTS = 10**60
 """Largest denominator of a share."""
@@ -78,8 +85,9 @@ class SharedAccounts(Accounts):
     """
 
     shares: dict[str, Fraction] = field(default_factory=dict)  # as the log declared them last
-    past: list[tuple[int, str, Event]] = field(default_factory=list)  # positions, analysts and events of the log
+    past: list[Entry] = field(default_factory=list)  # of the log, after the earlier ones
     books: dict[str, Book] = field(default_factory=dict)  # by analyst, and of the rest; made when they are needed
+    earlier: Callable[[], Iterable[Entry]] = tuple  # entries before `past`, read again where they are needed
 
     def add(self, record: Record) -> None:
         entry = (record.position, record.analyst, record.event)
@@ -91,9 +99,27 @@ class SharedAccounts(Accounts):
             self._enter(*entry)
 
     def copy(self) -> SharedAccounts:
+        """Accounts of their own with the same entries; those so far are shared, and not copied."""
         books = {name: book.copy() for name, book in self.books.items()}
-        parts = (self.total.copy(), dict(self.shares), list(self.past), books)
-        return SharedAccounts(self.budget, self.new_book, *parts)
+        earlier = partial(self._entries, len(self.past))
+        return SharedAccounts(self.budget, self.new_book, self.total.copy(), dict(self.shares), [], books, earlier)
+
+    def _entries(self, end: int | None = None) -> Iterable[Entry]:
+        return chain(self.earlier(), islice(self.past, end))
+
+    def state(self) -> Tree:
+        """The books and shares as plain values: that of the data set, and under shares those of all analysts."""
+        shares = [[name, str(fraction)] for name, fraction in self.shares.items()]
+        books = [[name, book.state()] for name, book in self._books().items()] if self.shares else []
+        return [self.total.state(), shares, books]
+
+    def restore(self, state: Tree, earlier: Callable[[], Iterable[Entry]]) -> None:
+        """Make empty accounts into those whose state it is; `earlier` are the entries that they were added up of."""
+        total, shares, books = state
+        self.total.restore(total)
+        self.shares = {name: Fraction(fraction) for name, fraction in shares}
+        self.books = {name: self.new_book().restore(book) for name, book in books}
+        self.earlier = earlier
 
     def spent(self, plus: Sequence[Owned] = ()) -> int:
         """Units of 2^-50 after everything so far and `plus`: a bound of everybody's loss.
@@ -188,13 +214,13 @@ class SharedAccounts(Accounts):
     def _books(self) -> dict[str, Book]:
         if not self.books:
             self.books = {name: self.new_book() for name in (*self.shares, REST)}
-            for entry in self.past:
+            for entry in self._entries():
                 self._enter(*entry)
         return self.books
 
     def _enter(self, position: int, analyst: str, event: Event) -> None:
         books: Iterable[Book] = (
-            self.books.values() if isinstance(event, Versioned) else (self.books[self._account(analyst)],)
+            self.books.values() if isinstance(event, Versioned | Added) else (self.books[self._account(analyst)],)
         )
         for book in books:
             book.add(event, position)
@@ -210,7 +236,8 @@ def allot(kernel: Kernel, shares: Mapping[str, Fraction]) -> None:
     from bursar.core.ledger import Purpose  # the ledger knows every kind of event
 
     def work(transaction: Transaction) -> None:
-        accounts, held = kernel._accounts_with(transaction), kernel._held(transaction)
+        accounts = kernel._accounts_with(transaction)
+        held = kernel._held(transaction, accounts)
         with kernel._lock:
             event = accounts.allotment(shares, held)
         if dict(event.shares) != accounts.shares:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from bursar.core.accounting.kind import EventKind, Fields, FreeEvent, PaidEvent, Versioned
 from bursar.core.accounting.profile import Footprint, fine_units
 from bursar.core.domain import Neighbours
+from bursar.core.extensions.relations import Versions
 from bursar.core.extensions.renyi import bit_divergence, laplace_divergence
 from bursar.core.limits import LARGEST_ANSWER
 from bursar.core.noise.law import UNIT_BITS, Noise, NoiseKind
@@ -33,6 +33,7 @@ from bursar.errors import AnalystError, Busy, LedgerError, QueryError, Stale, Un
 
 if TYPE_CHECKING:
     from bursar.core.accounting.accountant import Accountant
+    from bursar.core.accounting.state import Tree
     from bursar.core.accounts import Charge
     from bursar.core.kernel import Kernel, PaymentTerms
     from bursar.core.ledger import Claim, Purpose, Record, Transaction
@@ -223,7 +224,7 @@ class Threshold:
 
 @dataclass
 class SparseVectors:
-    """The open instances of the present version of the data, advanced record by record; and the leases of this process.
+    """The open instances of the present version of each table, advanced record by record; and this process's leases.
 
     Guarantees: an instance is tested under one lease at a time, which a hold keeps alive and which is written down
     before the first test. It is handed on only by a lease that ended with every test's outcome returned; after anything
@@ -231,6 +232,7 @@ class SparseVectors:
     """
 
     opened: dict[int, tuple[Record, Opened]] = field(default_factory=dict)  # by position
+    versions: Versions = field(default_factory=Versions)  # of the tables
     _leases: dict[int, set[int]] = field(default_factory=dict)  # fence -> instances
     _unsettled: set[int] = field(default_factory=set)  # those with a test that was drawn and has not been returned
     _process: int = field(default_factory=os.getpid)
@@ -240,14 +242,24 @@ class SparseVectors:
     def add(self, record: Record) -> None:
         """Edge cases: an end of something that is not open raises LedgerError, and changes nothing."""
         event = record.event
+        self.versions.add(event)
         if isinstance(event, Versioned):
-            self.opened.clear()
+            self.opened = {at: found for at, found in self.opened.items() if found[1].version in self.versions}
         elif isinstance(event, Opened):
             self.opened[record.position] = record, event
         elif isinstance(event, Failed | Closed):
             if event.instance not in self.opened:
                 raise LedgerError(f"record {record.position} closes a sparse vector that is not open")
             del self.opened[event.instance]
+
+    def state(self) -> Tree:
+        """The positions of the open instances, as plain values."""
+        return list(self.opened)
+
+    def restore(self, state: Tree, read: Callable[[int], Record]) -> None:
+        """Open again, from their own records, what was open."""
+        for record in map(read, state):
+            self.add(record)
 
     def find(self, instance: int, pending: Iterable[Record] = ()) -> tuple[Record, Opened]:
         """An open instance; `pending` are records that come before, not added yet. Stale where it is not open."""
@@ -468,6 +480,8 @@ def run_test(
         _, opened = kernel._vectors.find(instance)
     row = kernel.check_test(opened, query, estimate)
     version, tables = kernel._opened()
+    if version != opened.version:
+        raise Stale("this sparse vector is of another version or table")
     distance = abs(int(row.apply(tables.counts)[0]) - estimate)
     event = Failed(instance=instance, query=row, estimate=estimate, version=version)
 
@@ -496,11 +510,12 @@ def check_test(kernel: Public, opened: Opened, query: LinearMap, estimate: int) 
 def live(kernel: Public, analyst: str) -> dict[int, Opened]:
     """The sparse vectors that are open as far as the log says and that the analyst may test, by position.
 
-    Where there are shares, these are the analyst's own: what tests reveal is in the account of whoever opened it.
+    Where there are shares, these are the analyst's own: what tests reveal is in the account of whoever opened it. Those
+    of other tables are not among them.
     """
     with kernel._lock:
         shares = kernel._advanced().shares
-        opened = kernel._vectors.opened.items()
+        opened = [each for each in kernel._vectors.opened.items() if each[1][1].version == kernel._version]
         return {place: event for place, (record, event) in opened if record.analyst == analyst or not shares}
 
 
@@ -519,4 +534,4 @@ def may_lease(kernel: Kernel, transaction: Transaction, instances: Sequence[int]
         opened = [kernel._vectors.find(instance, transaction.pending()) for instance in instances]
     if owner is not None and any(record.analyst != owner for record, _ in opened):
         raise AnalystError("where there are shares, a sparse vector is tested by whoever opened it")
-    return not kernel._vectors.close_stranded(transaction, opened, time.time())
+    return not kernel._vectors.close_stranded(transaction, opened, kernel.ledger.now())

@@ -1,12 +1,16 @@
 """TRUSTED. The one place where spending is decided and remembered: log, holds, keyed answers, secrets; and the queue.
 
-`ledger.py` is the protocol; `SqliteLedger` (a file) and `MemoryLedger` keep it. `transaction.py` says what each verb
-means over named rows and a log, and lets threads share a disk write; `database.py` and `memory.py` are the two places
-where rows live. `chain.py` and `record_codec.py` are hashes and bytes, `integrity.py` finds an older or a damaged file.
+`ledger.py` is the protocol; `SqliteLedger` (a file), `PostgresLedger` (for many machines) and `MemoryLedger` keep it.
+`transaction.py` says what each verb means over named rows and a log, and lets threads share a disk write; `database.py`
+and `memory.py` are the two places where rows live, `sqlite_connection.py` and `postgresql/` what differs
+between databases. `chain.py` and `record_codec.py` are hashes and bytes, `integrity.py` finds an older or
+a damaged ledger.
 """
 
 from bursar.core.ledger.ledger import UNKNOWN, Charter, Claim, Health, Hold, Ledger, Purpose, Record, Transaction
 from bursar.core.ledger.memory import MemoryLedger
+from bursar.core.ledger.move import LedgerSite, move
+from bursar.core.ledger.postgresql.postgres import PostgresLedger, PostgresPlace
 from bursar.core.ledger.sqlite import SqliteLedger
 
 __all__ = [
@@ -16,9 +20,13 @@ __all__ = [
     "Health",
     "Hold",
     "Ledger",
+    "LedgerSite",
     "MemoryLedger",
+    "PostgresLedger",
+    "PostgresPlace",
     "Purpose",
     "Record",
     "SqliteLedger",
     "Transaction",
+    "move",
 ]

@@ -1,21 +1,19 @@
-"""A SQLite connection that speaks of sealed rows, a chained log and strategies; and the medium that writes through it.
+"""A ledger's rows in an SQL database: sealed rows, a chained log and strategies; and the medium that writes them.
 
-Every row of a sealed table carries a seal, and its name stands a second time in the table `directory`: a changed
-row does not fit its seal, and a row that damage has made unreachable is missing in one place only. So a lookup
-finds what was stored, or raises; "nothing there" is an answer one can rely on.
+What is here is the same in every database; `LedgerConnection` is what differs. Every row of a sealed table carries a
+seal, and its name stands a second time in the table `directory`: a changed row does not fit its seal, and a row that
+damage has made unreachable is missing in one place only. So a lookup finds what was stored, or raises; "nothing there"
+is an answer one can rely on.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.ledger import Charter, Record
@@ -26,42 +24,37 @@ from bursar.errors import LedgerError
 MOST_DECODED = 2**15
 """How many decoded strategies are kept for the next record that refers to them."""
 
-APPLICATION = 0x42555253  # "BURS", the application id in the header of the file
-FORMAT = 3
+PAGE = 1000
+"""Rows that are asked for at once: a log is never in memory as a whole."""
 
-# FULL syncs the write-ahead log at every commit, fullfsync also through a Mac's disk cache; temporary tables stay
-# in memory because secrets may be in them, and what is deleted is overwritten, which not every SQLite does by itself.
-_DURABLE = ("synchronous=FULL", "fullfsync=ON", "cell_size_check=ON", "trusted_schema=OFF", "temp_store=MEMORY")
-SETTINGS = (*_DURABLE, "secure_delete=ON")
-
-NAP = 0.005
-"""Seconds between two attempts to write while another process does. SQLite itself would wait longer and longer, up to a
-tenth of a second, and then hardly ever come when the ledger is free: whoever came last would be served first."""
-
-_TABLE = "CREATE TABLE {} (name TEXT PRIMARY KEY, body BLOB NOT NULL, seal BLOB NOT NULL) WITHOUT ROWID"
 SEALED = (*TABLES, "meta")
-SCHEMA = (
-    "CREATE TABLE log (position INTEGER PRIMARY KEY, body BLOB NOT NULL, chain BLOB NOT NULL)",
-    "CREATE TABLE strategies (digest TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE directory (entry TEXT PRIMARY KEY) WITHOUT ROWID",
-    *(_TABLE.format(table) for table in SEALED),
-)
+LAST_NAME = "\x7f"
+"""Follows all names of rows, which are plain ASCII."""
+
+KEY = "key"
+"""A row of secrets that every encrypted ledger has: names of other secrets begin with a bracket."""
+
+ENCRYPTED = ("secrets", "texts")
+"""What an adversary with the tables must not read: where there is a cipher, these rows go through it."""
+
+DAMAGED = "the ledger is damaged"
+MOVED = "the ledger was moved, or is being moved: [ledger] in the config says where it is, as bursar move-ledger told"
+OLDER = "the ledger was replaced by an older or another one while it was open"
 
 Row = tuple[Any, ...]
-"""What SQLite returns: of any type, where the file was tampered with."""
+"""What a database returns: of any type, where it was tampered with."""
 
-# Also what Python makes of SQLite running out of memory, and of an error text that quotes damaged bytes.
-FAULTS = (sqlite3.Error, MemoryError, UnicodeError)
 
-_DAMAGED = "the ledger is damaged"
-_MEANING = {
-    "SQLITE_BUSY": "the ledger is locked by another process, and was for {:g} seconds; try again later",
-    "SQLITE_FULL": "the disk of the ledger is full",
-    "SQLITE_READONLY": "the ledger cannot be written to",
-    "SQLITE_CANTOPEN": "the ledger cannot be opened",
-    "SQLITE_CORRUPT": _DAMAGED,
-    "SQLITE_NOTADB": "the file is not a Bursar ledger, or it is damaged",
-}
+def schema(*, text: str, integer: str, blob: str, clustered: str) -> dict[str, str]:
+    """The tables, in the words of a database."""
+    log = f"CREATE TABLE log (position {integer} PRIMARY KEY, body {blob} NOT NULL, chain {blob} NOT NULL)"
+    sealed = f"CREATE TABLE {{}} (name {text} PRIMARY KEY, body {blob} NOT NULL, seal {blob} NOT NULL){clustered}"
+    return {
+        "log": log,
+        "strategies": f"CREATE TABLE strategies (digest {text} PRIMARY KEY, body {blob} NOT NULL){clustered}",
+        "directory": f"CREATE TABLE directory (entry {text} PRIMARY KEY){clustered}",
+        **{table: sealed.format(table) for table in SEALED},
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,194 +67,165 @@ class LedgerState:
     chain: bytes  # of the record at `position`
 
 
-def translate(fault: Exception, patience: float) -> LedgerError:
-    """What an SQLite error means to a person, after so many seconds of waiting. It never carries stored text."""
-    name = getattr(fault, "sqlite_errorname", "SQLITE_ERROR")
-    known = next((text for prefix, text in _MEANING.items() if name.startswith(prefix)), "the ledger cannot be used")
-    return LedgerError(f"{known.format(patience)} ({name}); nothing was released")
+class LedgerConnection(Protocol):
+    """A connection to one ledger in a database. `fault` is the first error of the database or of a check: nothing more
+    may be written through the connection then. Statements have `?` for parameters."""
 
-
-class Database:
-    """A connection. `fault` is the first error of SQLite or of a check: SQLite may then have ended the transaction
-    by itself, so nothing more may be written through this connection."""
-
-    def __init__(
-        self, path: Path, *, timeout: float, factory: type[sqlite3.Connection], decoded: dict[str, LinearMap]
-    ) -> None:
-        self.fault: LedgerError | None = None
-        self._patience = timeout
-        self._forgotten = False  # whether a secret or a text was erased that the write-ahead log may still have
-        self._decoded = decoded  # strategies by digest, shared by the connections of a ledger
-        self.charter_hash = b""  # set by `found` or `recognise`
-        try:
-            self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=rw",
-                uri=True,
-                timeout=timeout,
-                isolation_level=None,
-                check_same_thread=False,
-                factory=factory,
-            )
-        except FAULTS as fault:
-            raise translate(fault, timeout) from fault
-        try:
-            for setting in SETTINGS:
-                self.run(f"PRAGMA {setting}")
-        except LedgerError:
-            self.close()
-            raise
-
-    def run(self, sql: str, parameters: tuple[object, ...] = ()) -> list[Row]:
-        return list(self.stream(sql, parameters))
-
-    def stream(self, sql: str, parameters: tuple[object, ...] = ()) -> Iterator[Row]:
-        if self.fault is not None:
-            raise self.fault
-        try:
-            # Not `yield from`: giving up the generator would then close the cursor, of a connection long closed.
-            for row in self._connection.execute(sql, parameters):  # noqa: UP028
-                yield row
-        except FAULTS as fault:
-            raise self._failed(translate(fault, self._patience)) from fault
-
-    def begin(self) -> None:
-        """Begin to write, as soon as no other process does; LedgerError where none of them lets go for too long.
-
-        Who waits asks again and again, all of them at the same pace, so all are as likely to be next. SQLite's locks
-        are the system's: a process that dies, at work or in wait, leaves none behind.
-        """
-        give_up = time.monotonic() + self._patience
-        self.run("PRAGMA busy_timeout=0")  # from here on this connection waits here, and nowhere else
-        while True:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                return
-            except FAULTS as fault:
-                if "BUSY" not in getattr(fault, "sqlite_errorname", "") or time.monotonic() >= give_up:
-                    raise self._failed(translate(fault, self._patience)) from fault
-            time.sleep(NAP)
-
-    def forget(self) -> None:
-        """Empty the write-ahead log if a secret or a text was erased: it holds pages as they were before.
-
-        It never waits and never raises: what was committed is durable. Where others read or write just now, the next
-        commit tries again.
-        """
-        if self._forgotten:
-            with suppress(*FAULTS):
-                ((busy, _, _),) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self._forgotten = bool(busy)
-
-    def close(self) -> None:
-        """Never raises: what was committed is safe, the rest is not wanted."""
-        with suppress(*FAULTS):
-            self._connection.rollback()  # a cursor that somebody still holds would keep a mere close from doing it
-        with suppress(*FAULTS):
-            self._connection.close()
-
-    def _failed(self, fault: LedgerError) -> LedgerError:
-        self.fault = fault
-        return fault
-
-    def _damaged(self) -> LedgerError:
-        return self._failed(LedgerError(_DAMAGED))
+    fault: LedgerError | None
+    lost: bool  # the database went away: another connection may find it
 
     @property
     def changes(self) -> int:
         """Grows with every row that is written."""
-        return self._connection.total_changes
+
+    def run(self, sql: str, parameters: tuple[object, ...] = ()) -> list[Row]: ...
+
+    def failed(self, fault: LedgerError) -> LedgerError:
+        """Remember a fault, and give it back."""
+
+    def begin(self) -> None:
+        """Begin to write, as soon as nobody else does; LedgerError where somebody does not let go for too long.
+
+        Guarantees: what is read from here to `commit` was committed before, or written here.
+        """
+
+    def snapshot(self) -> None:
+        """Begin to read: what is read until the end of the transaction is of one moment."""
+
+    def commit(self) -> None:
+        """Returns when everything since `begin` or `found` is durable; LedgerError where that is not certain."""
+
+    def erased(self) -> None:
+        """A row was erased that must not be found anywhere."""
+
+    def forget(self) -> None:
+        """After a commit: overwrite what was erased as far as the database can. It neither waits nor raises."""
+
+    def close(self) -> None:
+        """Never raises: what was committed is safe, the rest is not wanted."""
+
+    def found(self) -> None:
+        """Begin to write, and make the tables; the caller fills them and commits."""
+
+    def recognise(self) -> None:
+        """Check that this is a ledger of this release, and that its tables are as they were made."""
+
+    def check_pages(self) -> None:
+        """Check how rows are stored, where the database has a check."""
+
+
+class Cipher(Protocol):
+    """Keeps rows unreadable in the database. `label` is bound to the row: no row passes for another."""
+
+    def encrypt(self, body: bytes, label: bytes) -> bytes: ...
+    def decrypt(self, body: bytes, label: bytes) -> bytes: ...
+
+
+class Database:
+    """The rows of a ledger, through one connection."""
+
+    def __init__(
+        self, connection: LedgerConnection, *, decoded: dict[str, LinearMap], cipher: Cipher | None = None
+    ) -> None:
+        self.connection = connection
+        self.run = connection.run
+        self._decoded = decoded  # strategies by digest, shared by the connections of a ledger
+        self._cipher = cipher
+        self.charter_hash = b""  # set by `found` or `recognise`
+
+    def _damaged(self) -> LedgerError:
+        return self.connection.failed(LedgerError(DAMAGED))
 
     # -- the ledger as a whole ------------------------------------------------------------------------------
 
     def found(self, charter: bytes) -> None:
-        """Make a new file into a ledger with this charter."""
-        self.run("PRAGMA auto_vacuum=NONE")
-        self.run("PRAGMA journal_mode=WAL")
-        self.run("BEGIN IMMEDIATE")
-        self.run(f"PRAGMA application_id={APPLICATION}")
-        self.run(f"PRAGMA user_version={FORMAT}")
-        for statement in SCHEMA:
-            self.run(statement)
+        """Make a new ledger with this charter."""
+        self.begin_ledger(charter)
+        self.put_state(LedgerState(commits=0, fence=0, position=0, chain=self.charter_hash))
+        self.connection.commit()
+
+    def begin_ledger(self, charter: bytes) -> None:
+        """Begin to write, and make what every ledger with this charter has but its state."""
+        self.connection.found()
         self.charter_hash = chain.genesis(charter)
         self.write("meta", "charter", charter)
-        self.put_state(LedgerState(commits=0, fence=0, position=0, chain=self.charter_hash))
-        self.run("COMMIT")
-
-    def upgrade(self) -> None:
-        """Bring a ledger of an earlier format to this one, whole or not at all: format 1 had no queue, and before
-        format 3 the texts of questions were in the records alone. These stay as they are; the chain does not change."""
-        earlier = self.run("PRAGMA user_version") in ([(1,)], [(2,)])
-        if not earlier or self.run("PRAGMA application_id") != [(APPLICATION,)]:
-            return
-        self.run("BEGIN IMMEDIATE")
-        for table in ("queue", "texts"):
-            self.run(_TABLE.format(f"IF NOT EXISTS {table}"))  # another process may have been faster
-        self.run(f"PRAGMA user_version={FORMAT}")
-        self.recognise()
-        for _, body in self.walk(0, self.charter_hash, self.state()):
-            text = codec.from_json(body[: body.index(b"\n")]).get("purpose")
-            if text is not None:
-                self.write("texts", chain.question(text), codec.to_json(text))
-        self.run("COMMIT")
+        if self._cipher is not None:
+            self.write("secrets", KEY, b"")
 
     def recognise(self) -> Charter:
         """Check that this is a ledger of this release, and read its charter, on which all other checks rest."""
-        if self.run("PRAGMA application_id") != [(APPLICATION,)]:
-            raise self._failed(LedgerError("the file is not a Bursar ledger, or it is damaged"))
-        if self.run("PRAGMA user_version") != [(FORMAT,)]:
-            raise self._failed(LedgerError("the ledger was written by another release of Bursar, or it is damaged"))
-        if self.run("PRAGMA journal_mode") != [("wal",)]:
-            raise self._damaged()
-        schema = {sql for (sql,) in self.run("SELECT sql FROM sqlite_schema")}
-        if schema != set(SCHEMA):
-            raise self._damaged()
+        self.connection.recognise()
         rows = self.run("SELECT body FROM meta WHERE name = 'charter'")
         if len(rows) != 1 or not isinstance(rows[0][0], bytes):
             raise self._damaged()
         self.charter_hash = chain.genesis(rows[0][0])
-        charter: Charter = codec.from_json(self._must_read("charter"))
+        charter: Charter = codec.from_json(self.must_read("meta", "charter"))
+        if self._cipher is not None:
+            self.must_read("secrets", KEY)  # with another key this is refused, before anything else is read
         return charter
 
     def state(self) -> LedgerState:
-        fields = codec.from_json(self._must_read("state"))
-        return LedgerState(**{**fields, "chain": bytes.fromhex(fields["chain"])})
+        state, moved = self.look()
+        if moved:
+            raise self.connection.failed(LedgerError(MOVED))
+        return state
 
-    def put_state(self, state: LedgerState) -> None:
-        self.write("meta", "state", codec.to_json({**vars(state), "chain": state.chain.hex()}))
+    def look(self) -> tuple[LedgerState, bool]:
+        """The state, also of a ledger that is used no more or not yet, and whether this is such a one."""
+        fields = codec.from_json(self.must_read("meta", "state"))
+        moved = fields.pop("moved", False)
+        return LedgerState(**{**fields, "chain": bytes.fromhex(fields["chain"])}), moved
+
+    def put_state(self, state: LedgerState, *, moved: bool = False) -> None:
+        fields = {**vars(state), "chain": state.chain.hex(), **({"moved": True} if moved else {})}
+        self.write("meta", "state", codec.to_json(fields))
 
     # -- sealed rows ----------------------------------------------------------------------------------------
 
     def read(self, table: str, name: str) -> bytes | None:
-        rows = self.run(f"SELECT body, seal FROM {table} WHERE name = ?", (name,))
-        listed = self.run("SELECT 1 FROM directory WHERE entry = ?", (f"{table} {name}",))
-        if len(rows) != len(listed):
+        both = f"LEFT JOIN {table} AS stored ON stored.name = ? LEFT JOIN directory ON entry = ?"
+        sql = f"SELECT name, body, seal, entry FROM (SELECT 1) AS once {both}"
+        ((found, body, seal, entry),) = self.run(sql, (name, f"{table} {name}"))
+        if (found is None) != (entry is None):
             raise self._damaged()
-        return self._unseal(table, name, *rows[0]) if rows else None
+        return None if found is None else self._unseal(table, name, body, seal)
 
     def write(self, table: str, name: str, body: bytes) -> None:
+        if self._cipher is not None and table in ENCRYPTED:
+            body = self._cipher.encrypt(body, self._label(table, name))
         seal = chain.seal(self.charter_hash, table, name, body)
-        self.run(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", (name, body, seal))
-        self.run("INSERT OR IGNORE INTO directory VALUES (?)", (f"{table} {name}",))
+        replaced = "ON CONFLICT (name) DO UPDATE SET body = excluded.body, seal = excluded.seal"
+        self.run(f"INSERT INTO {table} VALUES (?, ?, ?) {replaced}", (name, body, seal))
+        self.run("INSERT INTO directory VALUES (?) ON CONFLICT DO NOTHING", (f"{table} {name}",))
 
     def erase(self, table: str, name: str) -> None:
         self.run(f"DELETE FROM {table} WHERE name = ?", (name,))
         self.run("DELETE FROM directory WHERE entry = ?", (f"{table} {name}",))
-        self._forgotten |= table in ("secrets", "texts")
+        if table in ENCRYPTED:
+            self.connection.erased()
 
     def scan(self, table: str) -> list[tuple[str, bytes]]:
         return list(self.scan_slowly(table))
 
     def scan_slowly(self, table: str) -> Iterator[tuple[str, bytes]]:
-        """All rows of a table in the order of their names, none of them missing, one at a time."""
-        rows = self.stream(f"SELECT name, body, seal FROM {table} ORDER BY name")
-        # "!" follows the space in ASCII: this is exactly the range of entries that begin with the table's name.
-        entries = self.stream(
-            "SELECT entry FROM directory WHERE entry >= ? AND entry < ? ORDER BY entry", (f"{table} ", f"{table}!")
-        )
-        for row, entry in zip_longest(rows, entries):
+        """All rows of a table in the order of their names, none of them missing, some at a time."""
+        # "!" follows the space in ASCII: between them is what begins with the table's name.
+        entries = self._pages("directory", "entry", after=f"{table} ", last=f"{table}!")
+        for row, entry in zip_longest(self._pages(table, "name, body, seal", after="", last=LAST_NAME), entries):
             if row is None or entry is None or entry != (f"{table} {row[0]}",):
                 raise self._damaged()
             yield row[0], self._unseal(table, *row)
+
+    def _pages(self, table: str, columns: str, *, after: str | int, last: str | int) -> Iterator[Row]:
+        """Rows with a key, the first column, in a range, in its order."""
+        key = columns.partition(",")[0]
+        sql = f"SELECT {columns} FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {key} LIMIT {PAGE}"
+        while True:
+            rows = self.run(sql, (after, last))
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            after = rows[-1][0]
 
     def _unseal(self, table: str, name: object, body: object, seal: object) -> bytes:
         if (
@@ -270,10 +234,15 @@ class Database:
             or chain.seal(self.charter_hash, table, name, body) != seal
         ):
             raise self._damaged()
+        if self._cipher is not None and table in ENCRYPTED:
+            return self._cipher.decrypt(body, self._label(table, name))
         return body
 
-    def _must_read(self, name: str) -> bytes:
-        body = self.read("meta", name)
+    def _label(self, table: str, name: str) -> bytes:
+        return chain.seal(self.charter_hash, table, name, b"")
+
+    def must_read(self, table: str, name: str) -> bytes:
+        body = self.read(table, name)
         if body is None:
             raise self._damaged()
         return body
@@ -298,21 +267,24 @@ class Database:
         Guarantees: it ends normally only if the chain leads from the first hash to the last without a gap.
         """
         expected = start
-        sql = "SELECT position, body, chain FROM log WHERE position > ? AND position <= ? ORDER BY position"
-        for position, body, stored in self.stream(sql, (start, end.position)):
+        for position, body, stored in self._pages("log", "position, body, chain", after=start, last=end.position):
             expected += 1
             if position != expected or not isinstance(body, bytes):
                 raise self._damaged()
             hash_ = chain.link(hash_, body)
             if hash_ != stored:
-                raise self._failed(LedgerError(f"record {position} does not fit the hash chain: {_DAMAGED}"))
+                raise self.connection.failed(LedgerError(f"record {position} does not fit the hash chain: {DAMAGED}"))
             yield position, body
         if (expected, hash_) != (end.position, end.chain):
-            raise self._failed(LedgerError(f"the log does not end where it should: {_DAMAGED}"))
+            raise self.connection.failed(LedgerError(f"the log does not end where it should: {DAMAGED}"))
 
     def store(self, strategy: LinearMap) -> None:
         if not self.run("SELECT 1 FROM strategies WHERE digest = ?", (strategy.digest,)):
             self.run("INSERT INTO strategies VALUES (?, ?)", (strategy.digest, codec.encode_strategy(strategy)))
+
+    def strategies(self) -> Iterator[Row]:
+        """Digests and bodies, not checked."""
+        return self._pages("strategies", "digest, body", after="", last=LAST_NAME)
 
     def strategy(self, digest: str) -> LinearMap:
         """The strategy of a digest: one object for all records that refer to it, as long as it is remembered."""
@@ -326,11 +298,11 @@ class Database:
     def _read_strategy(self, digest: str) -> LinearMap:
         rows = self.run("SELECT body FROM strategies WHERE digest = ?", (digest,))
         if len(rows) != 1 or not isinstance(rows[0][0], bytes):
-            raise self._failed(LedgerError(f"a strategy is missing: {_DAMAGED}"))
+            raise self.connection.failed(LedgerError(f"a strategy is missing: {DAMAGED}"))
         return codec.decode_strategy(digest, rows[0][0])
 
 
-class SqliteMedium:
+class DatabaseMedium:
     """Implements `Medium`. After any fault the connection is thrown away: what it still held is not durable.
 
     A fault inside a work fails the whole commit, even if the work swallows it: every later statement raises it again.
@@ -340,18 +312,29 @@ class SqliteMedium:
         self._connect = connect
         self._log = log
         self._tell = committed  # hears of every commit that wrote something, before anybody's result is released
-        self._connection: Database | None = None
+        self._database: Database | None = None
+        self._seen = 0  # the commits that the ledger had when it was last begun or committed here
 
     @property
     def rows(self) -> Database:
-        if self._connection is None:
-            self._connection = self._connect()
-        return self._connection
+        if self._database is None:
+            self._database = self._connect()
+        return self._database
 
     def begin(self) -> None:
-        self.rows.begin()
+        kept = self._database is not None
+        try:
+            self.rows.connection.begin()
+        except LedgerError:
+            if not (kept and self.rows.connection.lost):
+                raise
+            self.abort()  # the database was restarted since the last commit; nothing of this one has begun
+            self.rows.connection.begin()
         self._durable = self._state = self.rows.state()
-        self._changes = self.rows.changes
+        if self._state.commits < self._seen:
+            raise self.rows.connection.failed(LedgerError(OLDER))
+        self._seen = self._state.commits
+        self._changes = self.rows.connection.changes
         self._pending: list[Record] = []
 
     def mark(self) -> None:
@@ -369,19 +352,20 @@ class SqliteMedium:
         self.rows.run("RELEASE work")
 
     def commit(self) -> None:
-        wrote = self.rows.changes != self._changes or self._state != self._durable
+        wrote = self.rows.connection.changes != self._changes or self._state != self._durable
         if wrote:
             self._state = replace(self._state, commits=self._state.commits + 1)
             self.rows.put_state(self._state)
-        self.rows.run("COMMIT")
+        self.rows.connection.commit()
+        self._seen = self._state.commits
         if wrote:
             self._tell(self._state)
-        self.rows.forget()
+        self.rows.connection.forget()
 
     def abort(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._database is not None:
+            self._database.connection.close()
+            self._database = None
 
     def last(self) -> int:
         return self._state.position
@@ -416,8 +400,31 @@ class Log:
     def records(self, database: Database, *, after: int, end: LedgerState, known: tuple[int, bytes]) -> list[Record]:
         """Records after a position up to `end`; `known` is `verified` from before the database's snapshot."""
         if end.position < known[0] or database.chain_at(known[0]) != known[1]:
-            raise LedgerError("the ledger was replaced by an older or another one while it was open")
+            raise LedgerError(OLDER)
         start, hash_ = known if after >= known[0] else (after, database.chain_at(after))
         checked = [row for row in database.walk(start, hash_, end) if row[0] > after]
         self.verified = (end.position, end.chain)
         return [codec.decode_record(position, body, database.strategy) for position, body in checked]
+
+    def resume(
+        self, database: Database, event: Checkpointed, *, landmark: int, end: LedgerState, known: tuple[int, bytes]
+    ) -> bool:
+        """Begin at a checkpoint that the log vouches for. Links are checked from the position that it names, or from
+        the landmark or from what was verified before, where these are earlier."""
+        start = min(event.position, landmark, known[0] or event.position)
+        if not 0 < event.position < end.position or not max(landmark, known[0]) <= end.position:
+            return False
+        if database.chain_at(known[0]) != known[1]:
+            return False
+        vouched = False
+        for position, body in database.walk(start, database.chain_at(start), end):
+            vouched |= position > event.position and codec.same_event(body, event)
+        if vouched:
+            self.verified = (end.position, end.chain)
+        return vouched
+
+    def record(self, database: Database, position: int) -> Record:
+        """One record, checked by its own link."""
+        here = LedgerState(commits=0, fence=0, position=position, chain=database.chain_at(position))
+        ((_, body),) = database.walk(position - 1, database.chain_at(position - 1), here)
+        return codec.decode_record(position, body, database.strategy)

@@ -1,4 +1,4 @@
-"""Checks of a whole ledger file, and the anchor: a line beside it that says how far it had come.
+"""Checks of a whole ledger, and the anchor: a line in a file of this machine that says how far it had come.
 
 The anchor stands against an older file being put back.
 It is overwritten in place after every commit that wrote something: one line of fixed length with its own seal. That
@@ -16,6 +16,8 @@ passes them as `expect`.
 from __future__ import annotations
 
 import os
+import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +59,12 @@ def read_anchor(path: Path, charter_hash: bytes) -> Anchor | None:
     raise LedgerError(f"the anchor {path} is damaged or belongs to another ledger")
 
 
+def require(database: Database, state: LedgerState, *, commits: int, position: int, head: str) -> None:
+    """Refuse a ledger in this state that lacks a commit or a record that somebody saw."""
+    if state.commits < commits or not 0 <= position <= state.position or database.chain_at(position).hex() != head:
+        raise LedgerError("this is not the ledger that was here before: an older copy was put back, or another one")
+
+
 def advance_anchor(path: Path, anchor: Anchor, charter_hash: bytes, *, durable: bool) -> None:
     """Overwrite an anchor that is further back, missing or damaged; raises OSError where that is impossible."""
     try:
@@ -82,13 +90,12 @@ def _line(anchor: Anchor, charter_hash: bytes) -> bytes:
 
 def check_everything(database: Database, state: LedgerState) -> Health:
     """Pages, schema, chain, strategies and seals, and that nothing is missing; LedgerError at the first fault."""
-    if database.run("PRAGMA integrity_check") != [("ok",)]:
-        raise LedgerError("the pages of the ledger do not fit together: the ledger is damaged")
+    database.connection.check_pages()
     database.recognise()
     records = 0
     for records, body in database.walk(0, database.charter_hash, state):
         codec.decode_record(records, body, database.strategy)
-    for digest, body in database.stream("SELECT digest, body FROM strategies"):
+    for digest, body in database.strategies():
         codec.decode_strategy(digest, body)
     rows = dict.fromkeys(SEALED, 0)
     for table in SEALED:
@@ -103,3 +110,9 @@ def check_everything(database: Database, state: LedgerState) -> Health:
     if database.run("SELECT 1 FROM answers WHERE name NOT IN (SELECT name FROM claims) LIMIT 1"):
         raise LedgerError("an answer has lost its claim: the ledger is damaged")
     return Health(records=records, answers=rows["answers"], holds=rows["holds"], head=state.chain.hex())
+
+
+def too_open(files: Iterable[Path]) -> tuple[str, ...]:
+    """Notes about files that others on this machine can use."""
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files if file.exists()}
+    return tuple(f"{name} can be used by others (mode {mode:o})" for name, mode in modes.items() if mode & 0o077)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.accounting.events import Event
+from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.ledger import chain
 
 T = TypeVar("T")
@@ -84,8 +85,8 @@ class Health:
 class Transaction(Protocol):
     """What can be done inside one commit. Work is serial: nobody else writes meanwhile.
 
-    Guarantees: expiry is judged by the `now` that the caller passes, never by `Record.at`. A clock that jumps can
-    end a lease too early or too late, which costs money or time; a plan whose hold or claim was taken away
+    Guarantees: expiry is judged by the `now` that the caller passes (`Ledger.now`), never by `Record.at`. A clock that
+    jumps can end a lease too early or too late, which costs money or time; a plan whose hold or claim was taken away
     meets Stale at its next commit, so it never costs privacy.
     """
 
@@ -149,8 +150,30 @@ class Ledger(Protocol):
     @property
     def charter(self) -> Charter: ...
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the data owner has accepted although charges can be lost by it."""
+
+    def now(self) -> float:
+        """Seconds since 1970 by the clock that leases go by: the same for all who share the ledger."""
+
     def records(self, after: int = 0) -> Sequence[Record]:
         """Durable records after a position, checked against the hash chain as they are read."""
+
+    def record(self, position: int) -> Record:
+        """The durable record at a position, checked by its own link alone: H of the hash before it and its bytes."""
+
+    def resume(self, event: Checkpointed) -> bool:
+        """Whether the event stands in the log, behind the position that it names, on links that lead from that position
+        to the head. If so, later reads begin there; a record before it is checked when it is read."""
+
+    def save(self, name: str, body: bytes) -> None:
+        """Put bytes beside the log, in place of what was saved under the name; where that is impossible, nothing.
+
+        Nothing may rely on them: they can be lost, be older, or be somebody else's."""
+
+    def saved(self, name: str) -> bytes | None:
+        """What was saved under a name, as far as anybody knows; None where nothing is there."""
 
     def commit(self, work: Callable[[Transaction], T]) -> T:
         """Run the work and make it durable, or raise and keep nothing of it.
@@ -179,8 +202,8 @@ class Ledger(Protocol):
         """Read everything and check it; raises LedgerError at the first fault."""
 
     def recover(self, now: float | None = None) -> Health:
-        """Put right what a dead process left behind: holds and unanswered claims that expired before `now` (the wall
-        clock where none is given); then verify."""
+        """Put right what a dead process left behind: holds and unanswered claims that expired before `now` (`now()`
+        where none is given); then verify."""
 
     def close(self) -> None:
         """Wait for the commit that is running, then let go of everything; any later use raises LedgerError."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
+from bursar.core.extensions.checkpoint import Checkpointed
 from bursar.core.ledger import chain
 from bursar.core.ledger import record_codec as codec
 from bursar.core.ledger.ledger import Charter, Health, Record, Transaction
@@ -110,21 +111,40 @@ class MemoryMedium:
 class MemoryLedger:
     """`Ledger` that is forgotten with the process; safe for threads, not shared with a fork."""
 
+    warnings = ()
+
     def __init__(self, charter: Charter) -> None:
         text = codec.to_json(charter)
         self._charter: Charter = MappingProxyType(codec.from_json(text))
         self._start = chain.genesis(text)
         self._medium = MemoryMedium(self._start)
         self._group = GroupCommit(self._medium)
+        self._saved: dict[str, bytes] = {}
         self._closed = False
 
     @property
     def charter(self) -> Charter:
         return self._charter
 
+    def now(self) -> float:
+        return time.time()
+
     def records(self, after: int = 0) -> Sequence[Record]:
         self._check_open()
         return self._medium.committed(after)
+
+    def record(self, position: int) -> Record:
+        self._check_open()
+        return self._medium.log[position - 1]
+
+    def resume(self, event: Checkpointed) -> bool:
+        return any(record.event == event for record in self.records(event.position))
+
+    def save(self, name: str, body: bytes) -> None:
+        self._saved[name] = body
+
+    def saved(self, name: str) -> bytes | None:
+        return self._saved.get(name)
 
     def commit(self, work: Callable[[Transaction], T]) -> T:
         self._check_open()
@@ -161,7 +181,7 @@ class MemoryLedger:
         return Health(records=len(log), answers=answers, holds=holds, head=head.hex())
 
     def recover(self, now: float | None = None) -> Health:
-        moment = time.time() if now is None else now
+        moment = self.now() if now is None else now
         dropped = self.commit(lambda _: drop_expired(self._medium, moment))
         return replace(self.verify(), notes=dropped)
 

@@ -3,10 +3,13 @@
 Steps -> Mask -> Product -> Stack: integer rows over numbered cells, over the joint grid of a few columns, as a
 Kronecker product of masks on disjoint columns, and several maps one below the other. Transform: rounded sine
 transforms of one column. Predicate: one count under a condition on more columns than a mask can have. Thresholds: at
-least so many of a few columns have given values, for all values at once.
+least so many of a few columns have given values, for all values at once. Distinct: people, or values of a column, each
+once per group, which is no sum over cells but is measured and priced like one. PerPerson: people, by one number each.
 """
 
+from bursar.core.extensions.distinct import Distinct
 from bursar.core.extensions.hull import Ceiling, Hull
+from bursar.core.extensions.per_person import PerPerson
 from bursar.core.extensions.predicate import Predicate, Quorum, Within
 from bursar.core.extensions.thresholds import Thresholds
 from bursar.core.extensions.transform import Transform
@@ -20,10 +23,12 @@ __all__ = [
     "MOST_COLUMNS",
     "Ceiling",
     "Counts",
+    "Distinct",
     "Hull",
     "LinearMap",
     "Mask",
     "Norm",
+    "PerPerson",
     "Predicate",
     "Product",
     "Quorum",

@@ -12,6 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from bursar.arrays import Integers
+from bursar.core.extensions.distinct import Distinct
+from bursar.core.extensions.per_person import PerPerson
 from bursar.core.extensions.predicate import Predicate
 from bursar.core.extensions.thresholds import Thresholds
 from bursar.core.extensions.transform import Transform
@@ -26,6 +28,15 @@ def encode(linear_map: LinearMap) -> bytes:
     if isinstance(linear_map, Transform | Predicate):
         return _packed(*linear_map.packed())
     arrays: list[Integers] = []
+    if isinstance(linear_map, Distinct):
+        groups = linear_map.groups
+        inner = groups.packed()[0] if isinstance(groups, Predicate) else _shape(groups, arrays)
+        return _packed({"kind": "distinct", "of": linear_map.of, "groups": inner}, arrays)
+    if isinstance(linear_map, PerPerson):
+        people = {name: getattr(linear_map, name) for name in PEOPLE}
+        value = None if linear_map.value is None else _shape(linear_map.value, arrays)
+        shape = {"value": value, "groups": _shape(linear_map.groups, arrays)}
+        return _packed({"kind": "per-person", **people, **shape}, arrays)
     if isinstance(linear_map, Stack):
         return _packed({"kind": "stack", "products": [_shape(part, arrays) for part in linear_map.parts]}, arrays)
     kind = "thresholds" if isinstance(linear_map, Thresholds) else "product"
@@ -89,8 +100,34 @@ def _products(header: Header, numbers: Integers) -> LinearMap:
     return Stack(tuple(products)) if header["kind"] == "stack" else products[0]
 
 
+def _distinct(header: Header, numbers: Integers) -> LinearMap:
+    inner = header["groups"]
+    groups = (
+        Predicate.unpacked(inner, numbers)
+        if isinstance(inner, dict)
+        else _products({"kind": "product", "products": [inner]}, numbers)
+    )
+    assert isinstance(groups, Product | Predicate)
+    return Distinct(groups, header["of"])
+
+
+PEOPLE = ("lower", "upper", "bins", "centre")
+
+
+def _per_person(header: Header, numbers: Integers) -> LinearMap:
+    shapes = [shape for shape in (header["value"], header["groups"]) if shape is not None]
+    stacked = _products({"kind": "stack", "products": shapes}, numbers)
+    assert isinstance(stacked, Stack)
+    *value, groups = (part for part in stacked.parts if isinstance(part, Product))
+    bins = tuple((low, high) for low, high in header["bins"])
+    facts = {name: header[name] for name in PEOPLE if name != "bins"}
+    return PerPerson(groups=groups, value=value[0] if value else None, bins=bins, **facts)
+
+
 READERS: dict[str, Callable[[Header, Integers], LinearMap]] = {
     "transform": Transform.unpacked,
     "predicate": Predicate.unpacked,
+    "distinct": _distinct,
+    "per-person": _per_person,
 }
 """What reads the bytes of maps that are no products: a closed list."""

@@ -84,7 +84,7 @@ def coding(attribute: Attribute, *, place: int, raw: str, storage: str) -> Codin
             inside = _periods(attribute, read, first)
         case _:
             raise ConfigError(f"column {attribute.name}: DuckDB has no rule for this kind of column")
-    unreadable, low, high = _strays(attribute)
+    unreadable, low, high = strays(attribute)
     cell = (
         f"CASE WHEN rows.n{place} THEN {attribute.null_cell} WHEN {read} IS NULL THEN {unreadable} "
         f"WHEN {below} THEN {low} WHEN {above} THEN {high} ELSE {inside} END"
@@ -98,7 +98,7 @@ def as_text(value: str) -> str:
     return f'(TRY_CAST({value} AS VARCHAR) COLLATE "binary")'
 
 
-def _strays(attribute: Attribute) -> tuple[int, int, int]:
+def strays(attribute: Attribute) -> tuple[int, int, int]:
     """The cells of an unreadable value, of one below all declared values, and of one above them."""
     if attribute.outside is Stray.CLIP:
         return attribute.null_cell, 0, attribute.declared - 1

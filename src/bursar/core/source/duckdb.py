@@ -1,7 +1,8 @@
 """The default source: a file or a data frame, read once by DuckDB and kept in memory as counts of cells.
 
 Opening reads the declared columns, turns each value into its cell number (`coding.py`), keeps at most
-`max_contributions` rows of each unit, counts equal rows, forgets everything else, and locks the database.
+`max_contributions` rows of each unit, counts equal rows, forgets everything else, and locks the database. Where people
+are units, what is kept of who they are is a number that is random and other at every opening: never an id.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.distinct import Distinct, check_counted
+from bursar.core.extensions.per_person import PerPerson, check_summed
 from bursar.core.extensions.predicate import Predicate, check_columns, condition_sql
 from bursar.core.source.coding import Coding, as_text, coding
-from bursar.core.source.raw import Connection, Raw, attempt, open_raw
+from bursar.core.source.joins import Parent, join_parents
+from bursar.core.source.raw import Connection, Raw, attempt, open_raw, stored_tables
 from bursar.core.source.source import table_shape
-from bursar.errors import SourceError
+from bursar.errors import QueryError, SourceError
 
 FAILED = "the data could not be counted; ask the data owner to look at the source"
+NOBODY = "rows have no unit column, or partitions, so there are no people whose rows could be counted"
 SETTINGS = {
     "temp_directory": "",  # what does not fit in memory fails; it never goes to disk
     "max_temp_directory_size": "0KiB",
@@ -43,9 +48,9 @@ class DuckDBSource:
     """Counts of bounded, coded rows, in memory.
 
     `location` is the path of a .csv, .csv.gz, .parquet, .duckdb or .db file (of the last two, `table` names the
-    table, or `view` is a SELECT over tables that gives the rows in its place), or a data frame of pandas, polars or
-    Arrow. `key` is secret: it decides which rows of a unit with too many are kept, and hides what the hashes are
-    hashes of.
+    table, or `view` is a SELECT over tables that gives the rows in its place; `parents` are further tables that add
+    columns to its rows), or a data frame of pandas, polars or Arrow. `key` is secret: it decides which rows of a unit
+    with too many are kept, and hides what the hashes are hashes of.
 
     Guarantees: after the opening no raw value is left in the database, nothing can be read from or written to any
     file through it, and every failure has one and the same text. At opening, texts name files, columns and
@@ -63,19 +68,21 @@ class DuckDBSource:
         max_rows: int,
         table: str | None = None,
         view: str | None = None,
+        parents: Sequence[Parent] = (),
     ) -> None:
         if not 16 <= len(key) <= 64:
             raise SourceError("a source needs a secret key of 16 to 64 bytes")
         if view is not None and unit.column is None:
             raise SourceError("a view can give one person several rows, so it needs a unit column")
         self._domain = domain
+        self._people = unit.column is not None
         self._key = key
         self._path = Path(location).absolute() if isinstance(location, str | os.PathLike) else None
         self._content: tuple[str, ...] | None = None
         self._connection = attempt(_connect, "DuckDB cannot be started")
         try:
             before = self._stamp()
-            raw = open_raw(self._connection, location, table, view)
+            raw = self._joined(table, parents, unit) if parents else open_raw(self._connection, location, table, view)
             _load(self._connection, raw, domain, unit, self._derived("choice").hex(), max_rows)
             attempt(lambda: _lock(self._connection), "DuckDB cannot be locked")
             if self._stamp() != before:
@@ -83,6 +90,19 @@ class DuckDBSource:
         except BaseException:
             self._connection.close()
             raise
+
+    def _joined(self, table: str | None, parents: Sequence[Parent], unit: Unit) -> Raw:
+        """The rows of a table of a DuckDB file with the columns of its parents."""
+        if self._path is None or self._path.suffix.lower() not in (".duckdb", ".db") or table is None:
+            raise SourceError("tables are joined that stand in one DuckDB file")
+        if unit.column is None:
+            raise SourceError("a joined table needs a unit column that says whose rows are")
+        if not attempt(self._path.is_file, f"{self._path} cannot be reached"):
+            raise SourceError(f"there is no file {self._path}")
+        names = [table, *(parent.table for parent in parents)]
+        tables = stored_tables(self._connection, self._path, names)
+        secret = self._derived("parents").hex()
+        return join_parents(self._connection, tables[table], tables, parents, unit.column, secret)
 
     def fingerprint(self) -> str:
         """A keyed hash of the file's size, time and inode; constant for data frames, which were copied."""
@@ -108,8 +128,35 @@ class DuckDBSource:
         sql = f"SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows FROM cells WHERE {condition}"
         return attempt(lambda: int(self._fetch(sql)["rows"][0]), FAILED)
 
+    def distinct(self, distinct: Distinct) -> NDArray[np.int64]:
+        check_counted(self._domain, distinct)
+        if distinct.of is None and not self._people:
+            raise QueryError(NOBODY)
+        return attempt(lambda: self._distinct(distinct), FAILED)
+
+    def per_person(self, people: PerPerson) -> NDArray[np.int64]:
+        check_summed(self._domain, people)
+        if not self._people or (people.value is None and self._domain.partition is not None):
+            raise QueryError(NOBODY)
+        return attempt(lambda: self._per_person(people), FAILED)
+
     def close(self) -> None:
         self._connection.close()
+
+    def _per_person(self, people: PerPerson) -> NDArray[np.int64]:
+        columns = {name: f"c{self._domain.place(name)}" for name in people.attrs}
+        selected = ", ".join(["unit", *columns.values(), "CAST(sum(rows) AS BIGINT) AS rows"])
+        stored = "totals" if people.value is None else "people"
+        found = self._fetch(f"SELECT {selected} FROM {stored} GROUP BY ALL")
+        cells = {name: found[column].astype(np.int64) for name, column in columns.items()}
+        return people.counted(found["unit"], cells, found["rows"])
+
+    def _distinct(self, distinct: Distinct) -> NDArray[np.int64]:
+        what = "unit" if distinct.of is None else f"c{self._domain.place(distinct.of)}"
+        columns = [f"c{self._domain.place(name)}" for name in distinct.groups.attrs]
+        selected = ", ".join([f"{what} AS what", *columns])
+        found = self._fetch(f"SELECT DISTINCT {selected} FROM {'people' if distinct.of is None else 'cells'}")
+        return distinct.counted(found["what"], [found[column] for column in columns])
 
     def _counted(self, columns: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.int64]:
         selected = ", ".join([*columns, "CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows"])
@@ -209,26 +256,44 @@ def _code(
 
 
 def _count(connection: Connection, domain: Domain, unit: Unit, secret: str) -> None:
-    """Bound each unit's contribution, count equal rows, and drop everything else.
+    """Bound each unit's contribution, number the units, count equal rows, and drop everything else.
 
     A unit keeps its first max_contributions rows in the order of the partition, and inside one partition in the
     order of a keyed hash of unit, coded row, and the running number of the row among the unit's equal ones: a
-    uniform choice that anyone without the key cannot foresee, and that no other unit's rows enter into.
+    uniform choice that anyone without the key cannot foresee, and that no other unit's rows enter into. Only rows of
+    units that have more are hashed. In `people` a unit is its place in the order of a hash under a secret of this
+    opening, which is kept nowhere.
     """
     columns = [f"c{place}" for place in range(len(domain.attributes))]
-    selected = ", ".join([*columns, "count(*) AS rows"])
-    kept = "coded"
     if unit.column is not None:
         partition = [] if domain.partition is None else [f"c{domain.place(domain.partition)}"]
         message = ", ".join(["$secret", "length(unit)", "unit", *columns, "copy"])
         order = ", ".join([*partition, f"sha256(concat_ws('/', {message}))"])
-        copies = f"SELECT *, row_number() OVER (PARTITION BY {', '.join(['unit', *columns])}) AS copy FROM coded"
+        kept, own, most = ", ".join(["unit", *columns]), "coded WHERE unit IS NOT NULL", unit.max_contributions
+        connection.execute(f"CREATE TABLE over AS SELECT unit FROM {own} GROUP BY unit HAVING count(*) > {most}")
+        copies = f"SELECT *, row_number() OVER (PARTITION BY {kept}) AS copy FROM coded SEMI JOIN over USING (unit)"
         rank = f"row_number() OVER (PARTITION BY unit ORDER BY {order})"
-        kept = f"(FROM ({copies} WHERE unit IS NOT NULL) QUALIFY {rank} <= {unit.max_contributions})"
-    secrets = {} if unit.column is None else {"secret": secret}
-    connection.execute(f"CREATE TABLE cells AS SELECT {selected} FROM {kept} GROUP BY ALL ORDER BY ALL", secrets)
+        many = f"SELECT {kept} FROM ({copies}) QUALIFY {rank} <= {most}"
+        few = f"SELECT {kept} FROM (FROM {own}) ANTI JOIN over USING (unit)"
+        connection.execute(f"CREATE TABLE bounded AS {many} UNION ALL {few}", {"secret": secret})
+        connection.execute(f"CREATE TABLE held AS SELECT unit, count(*) AS rows FROM {own} GROUP BY unit")
+        connection.execute("DROP TABLE coded")
+        number = "row_number() OVER (ORDER BY sha256(concat_ws('/', $opening, unit))) AS number"
+        numbers = f"SELECT unit, {number} FROM (SELECT DISTINCT unit FROM bounded)"
+        named = ", ".join(["number AS unit", *columns, "count(*) AS rows"])
+        opening = {"opening": os.urandom(32).hex()}
+        connection.execute(
+            f"CREATE TABLE people AS SELECT {named} FROM bounded JOIN ({numbers}) USING (unit) GROUP BY ALL",
+            opening,
+        )
+        connection.execute(
+            f"CREATE TABLE totals AS SELECT number AS unit, rows FROM held JOIN ({numbers}) USING (unit)", opening
+        )
+    counted = "count(*)" if unit.column is None else "CAST(sum(rows) AS BIGINT)"
+    selected, kept = ", ".join([*columns, f"{counted} AS rows"]), "coded" if unit.column is None else "people"
+    connection.execute(f"CREATE TABLE cells AS SELECT {selected} FROM {kept} GROUP BY ALL ORDER BY ALL")
     for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
-        if name != "cells":
+        if name not in ("cells", "people", "totals"):
             connection.execute(f"DROP TABLE {name}")
 
 

@@ -11,13 +11,11 @@ import glob
 import gzip
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-
-import duckdb
 
 from bursar.errors import SourceError
 
@@ -68,6 +66,8 @@ def attempt(work: Callable[[], T], text: str) -> T:
 
 def patiently(work: Callable[[], T]) -> T:
     """Do the work, again and again while another process has locked the DuckDB file that it needs."""
+    import duckdb  # where rows are read: a free answer does without
+
     give_up = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -144,7 +144,17 @@ def _database(connection: Connection, path: Path, table: str | None) -> Raw:
 
     Views in the file are left out: they compute rows from other rows, so how far one unit reaches would be unknown.
     """
+    return stored_table(connection, path, table, _attached(connection, path))
+
+
+def stored_tables(connection: Connection, path: Path, names: Sequence[str]) -> dict[str, Raw]:
+    """Several base tables of a DuckDB file, by their names."""
     text = _attached(connection, path)
+    return {name: stored_table(connection, path, name, text) for name in names}
+
+
+def stored_table(connection: Connection, path: Path, table: str | None, text: str) -> Raw:
+    """A base table of the file that is attached; the only one there is where none is named."""
     listing = "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'stored' AND NOT internal"
     tables: list[tuple[str, str]] = attempt(lambda: connection.execute(listing).fetchall(), text)
     fitting = [(schema, name) for schema, name in tables if table in (None, name)]
@@ -166,6 +176,8 @@ def _attached(connection: Connection, path: Path) -> str:
 
 def one_select(view: str) -> str:
     """The text of a view, if it is one SELECT; SourceError with the parser's reason, which knows the text alone."""
+    import duckdb
+
     reason = "it must be one SELECT"
     try:
         if [statement.type for statement in duckdb.extract_statements(view)] == [duckdb.StatementType.SELECT]:

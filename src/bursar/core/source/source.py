@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.core.domain import Domain
-from bursar.core.queries import Predicate
+from bursar.core.queries import Distinct, PerPerson, Predicate
 from bursar.errors import QueryError
 
 MOST_CELLS = 2**26
@@ -49,6 +49,19 @@ class Source(Protocol):
         """How many rows a predicate holds for: the sum of `table` over its joint cells, however many these are.
 
         Edge cases: columns that are not as the domain has them are a QueryError, before any row is looked at.
+        """
+
+    def distinct(self, distinct: Distinct) -> NDArray[np.int64]:
+        """How many units, or values of a column, occur in each group of a distinct count, of the bounded rows.
+
+        Edge cases: columns that are not as the domain has them, and people where rows have no unit, are a QueryError,
+        before any row is looked at.
+        """
+
+    def per_person(self, people: PerPerson) -> NDArray[np.int64]:
+        """People by the numbers that their own rows add up to, of the bounded rows unless it is the number of rows.
+
+        Edge cases: as of `distinct`.
         """
 
     def close(self) -> None: ...

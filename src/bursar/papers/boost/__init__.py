@@ -6,6 +6,9 @@ figures, those of Algorithm 1 as printed, and PMW without a bypass.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from bursar.core.accounting import NoiseKind
 from bursar.papers.boost.calibration import Lemma, Printed, Published
 from bursar.papers.boost.learning import AdaptiveAsPrinted, Always, ConstantRate, LearningAsPrinted
 from bursar.planner.choose import Preset
@@ -36,6 +39,15 @@ preset = Preset("boost", (Pmw(PUBLISHED), PmwWindows(PUBLISHED, whole=True)), se
 
 Its histograms start warm, inner nodes too; groups of columns are those asked about together, an exact factoring.
 """
+
+printed_preset = Preset("boost-printed", (Pmw(PRINTED),), sequential=True)
+"""Algorithm 1 as printed, without partitions."""
+
+gaussian_preset = Preset("boost-gaussian", (Pmw(replace(PUBLISHED, answers=NoiseKind.GAUSSIAN)),), sequential=True)
+"""Gaussian PMW-Bypass (A.5), for a budget in rho; tests have Laplace noise, as there."""
+
+vanilla_preset = Preset("pmw", (Pmw(VANILLA),), sequential=True)
+"""PMW without a bypass, which Boost is compared with."""
 
 cold_preset = Preset("boost-cold", (Pmw(PUBLISHED), PmwWindows(PUBLISHED, whole=True, warm=False)), sequential=True)
 """The same where every histogram starts uniform."""

@@ -7,12 +7,11 @@ used again, so a question that was chosen by what it looked like may miss its go
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from bursar.core.noise.exact_sampler import Words, system_words
 from bursar.papers.cachedp.accuracy import Analytic, MonteCarlo
-from bursar.papers.cachedp.instant import InstantEstimator
+from bursar.papers.cachedp.instant import InstantEstimator, Quads
 from bursar.papers.cachedp.modules import Expander, Mmm, Relax
 from bursar.planner.choose import Preset
 from bursar.planner.offer import Proposer
@@ -29,12 +28,12 @@ def modules(
     tails: Tails = "monte-carlo",
     gls: bool = False,
     rowwise: bool = False,
-    quads: Iterable[Sequence[str]] = (),
+    quads: Quads = (),
     words: Words = system_words,
 ) -> tuple[Proposer, ...]:
     """The modules in the order of Algorithm 1.
 
-    branching: children of a node of a column's tree. quads: pairs of columns that have a quad-tree.
+    branching: children of a node of a column's tree. quads: pairs of columns that have a quad-tree, or "every" one.
     expander, proactive, relax: whether SE, PQ and RP take part. tails: how (alpha, beta) is checked; the analytic bound
     gives the same verdict every time. gls: weighted least squares in place of the plain pseudo-inverse, over all cached
     rows. rowwise: RP refines single rows, wherever they were bought. words: where simulations get their randomness.

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product as combinations
+from typing import Literal
 
 import numpy as np
 
@@ -93,13 +94,17 @@ class Estimated:
         return np.flatnonzero(np.isfinite(self.bound.scales) & (self.bound.scales < self.instant.cached)).tolist()
 
 
+Quads = Iterable[Sequence[str]] | Literal["every"]
+"""Pairs of columns that are quartered together, or all of them."""
+
+
 class InstantEstimator:
     """What the modules share: how trees are shaped and how goals are checked. The last estimate is remembered, since
     all modules begin with it."""
 
-    def __init__(self, *, branching: int, quads: Iterable[Sequence[str]], accuracy: AccuracyCheck, gls: bool) -> None:
+    def __init__(self, *, branching: int, quads: Quads, accuracy: AccuracyCheck, gls: bool) -> None:
         self.branching, self.accuracy, self.gls = branching, accuracy, gls
-        self._quads = {frozenset(pair) for pair in quads}
+        self._quads = None if quads == "every" else {frozenset(pair) for pair in quads}
         self._last: tuple[PlanningRequest, Views, Estimated | None] | None = None
 
     def basic(self, request: PlanningRequest, views: Views) -> Estimated | None:
@@ -165,7 +170,7 @@ class InstantEstimator:
 
     def _tree(self, columns: Columns, boxes: Sequence[Box], domain: Domain) -> RangeTree:
         sizes = domain.sizes(columns)
-        if len(sizes) == 2 and frozenset(columns) in self._quads:
+        if len(sizes) == 2 and (self._quads is None or frozenset(columns) in self._quads):
             return QuadTree((sizes[0], sizes[1]))
         return JointTree.over(sizes, boxes, self.branching)
 

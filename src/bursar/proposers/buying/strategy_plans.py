@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,7 @@ class ExplicitPlan:
     plan: StrategyPlan
     weights: Reals  # (queries, measured rows)
     total: bool = False
+    last_law: dict[float, WeightedRows] = field(default_factory=dict, repr=False)  # by unit: its tails are not cheap
 
     @property
     def bytes(self) -> int:
@@ -61,6 +62,14 @@ class ExplicitPlan:
         return 2 * self.weights.nbytes
 
     def law(self, unit: float) -> WeightedRows:
+        law = self.last_law.get(unit)
+        if law is None:
+            law = self._law(unit)
+            self.last_law.clear()
+            self.last_law[unit] = law
+        return law
+
+    def _law(self, unit: float) -> WeightedRows:
         each = [noise for part, noise in self.plan.noises(unit) for _ in range(part.rows)]
         noises = tuple(noise for noise, keep in zip(each, self._used[: len(each)], strict=True) if keep)
         chance = EXACT_TOTAL_FAILS if self.total else 0.0
@@ -125,15 +134,25 @@ def listed(
 ) -> ExplicitPlan | None:
     """The best strategy for the queries, with `beta` for their largest error; None where none is known.
 
-    Or none whose largest variance of a query, at unit one, is at most `most`: its weights are not worth working out.
+    Or none that is better than noise of variance `most` in every query, at unit one: by the largest error with `beta`,
+    else by the largest variance. Then its weights are not worth working out.
     """
-    from bursar.strategies.best import best_strategy  # linear algebra takes a while to load, and few questions need it
+    # Linear algebra takes a while to load, and few questions need it.
+    from bursar.strategies.best import best_strategy
+    from bursar.strategies.largest_error import error_at
 
     try:
         plan = best_strategy(workload, mode, beta=beta)
     except QueryError:
         return None
-    if plan.answers is None or not plan.parts or plan.variances(1.0).max(initial=0.0) > most:
+    if plan.answers is None or not plan.parts:
+        return None
+    each = plan.variances(1.0)
+    if beta is None or not math.isfinite(most):
+        worse = each.max(initial=0.0) > most
+    else:  # a few queries may well have more variance, if the many have less
+        worse = error_at(each, beta) > error_at(np.full(len(each), most), beta)
+    if worse:
         return None
     if workload.rows * sum(part.map.rows for part in plan.parts) > MOST_WEIGHTS:
         return None

@@ -172,7 +172,7 @@ def file(
 ) -> Response:
     """An answer that was given before, as a file; nothing is ever asked or charged here."""
     engine = visit.session.engine
-    stored = engine.answered(engine.prepare(sql, Wanted(), key=key).asked)
+    stored = engine.answered(engine.tables.asked(sql, engine).prepare(sql, Wanted(), key=key).asked)
     if stored is None:
         raise NotThere
     response = answered(stored, "text/csv" if kind == "csv" else ARROW)
@@ -232,8 +232,7 @@ def _facts(column: Attribute) -> ColumnFacts:
         case Bins(edges=edges):
             kind, told = "numbers in bins", f"{edges[0]:,g} to {edges[-1]:,g}, {len(edges) - 1} bins"
         case Dates(by=by):
-            last = column.start(column.declared - 1)
-            kind, told = f"dates by {by.value}", f"{column.start(0)} to {last}"
+            kind, told = f"dates by {by.value}", f"{column.start(0)} to {column.last}"
         case _:
             kind, told = "values", f"{column.declared} values"
     labels = [column.declared_label(cell) for cell in range(min(column.declared, MOST_VALUES))]

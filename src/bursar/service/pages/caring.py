@@ -14,7 +14,7 @@ from bursar.curate.confirm import change
 from bursar.errors import AnalystError
 from bursar.service.pages.render import page
 from bursar.service.pages.visits import OwnersVisit, PageRoute, Visit, datasets_of
-from bursar.service.people import DAYS, Role
+from bursar.service.people import DAYS, LONGEST_ACCOUNT, Role
 from bursar.session import share
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -40,6 +40,7 @@ def _people(visit: Visit, *, made: tuple[str, str] | None = None, done: str = ""
             (person, [token for token in tokens if token.name == person.name], spent.get(person.name, 0.0))
             for person in people.everybody()
         ],
+        accounts=people.accounts(),
         days=DAYS,
         shares={account.analyst: account.share for account in budget.accounts},
         unit=budget.unit,
@@ -50,11 +51,20 @@ def _people(visit: Visit, *, made: tuple[str, str] | None = None, done: str = ""
 
 @router.post("/{data}/people/add")
 def let_in(
-    visit: OwnersVisit, name: Name, role: Annotated[Role, Form()], days: Annotated[float, Form()] = DAYS
+    visit: OwnersVisit,
+    name: Name,
+    role: Annotated[Role, Form()],
+    days: Annotated[float, Form()] = DAYS,
+    account: Annotated[str, Form(max_length=LONGEST_ACCOUNT)] = "",
 ) -> HTMLResponse:
-    """Let somebody in; the token is shown in the reply, and nowhere ever again."""
-    name = name.strip()
+    """Let somebody in, by an account elsewhere or by a token, which is shown in the reply and nowhere ever again."""
+    name, account = name.strip(), account.strip()
+    if name == visit.name and role is not Role.OWNER:
+        raise AnalystError("you cannot take your own rights away\ntry: let another owner do it")
     visit.data.people.add(name, role)
+    if account:
+        visit.data.people.tie(name, account)
+        return _people(visit, done=f"{account} logs in as {name}.")
     return _people(visit, made=(name, visit.data.people.make_token(name, days=days)))
 
 

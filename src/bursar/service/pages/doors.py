@@ -9,7 +9,16 @@ from fastapi.responses import RedirectResponse
 
 from bursar.service.limits import Limits
 from bursar.service.pages.render import page
-from bursar.service.pages.visits import AnyVisit, PageRoute, datasets_of, log_in, log_out, visits
+from bursar.service.pages.visits import (
+    AnyVisit,
+    PageRoute,
+    datasets_of,
+    from_elsewhere,
+    inside,
+    log_in,
+    log_out,
+    visits,
+)
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -20,9 +29,11 @@ NOBODYS = "This token is nobody's: it was mistyped, has expired, or was taken ba
 def front(request: Request, next: Annotated[str, Query(max_length=200_000)] = "") -> Response:
     """The form to log in with, and the data sets that this browser is logged in to."""
     guests = visits(request)
+    if not guests and from_elsewhere(request):
+        return page(request, "again.html", there="/")
     if len(guests) == 1 and len(datasets_of(request)) == 1 and not next:
         return RedirectResponse(f"/{guests[0].data.name}/ask", 303)
-    return page(request, "front.html", guests=guests, next=_inside(next), wrong="")
+    return page(request, "front.html", guests=guests, next=inside(next), wrong="", failed="")
 
 
 @router.post("/-/login")
@@ -36,8 +47,10 @@ async def enter(
     if guest is None:
         limits: Limits = request.app.state.limits
         limits.failed(request.client.host if request.client else "")
-        return page(request, "front.html", guests=visits(request), next=_inside(next), wrong=NOBODYS, code=401)
-    there = _inside(next)
+        return page(
+            request, "front.html", guests=visits(request), next=inside(next), wrong=NOBODYS, failed="", code=401
+        )
+    there = inside(next)
     response = RedirectResponse(there if there.startswith(f"/{guest.data.name}/") else f"/{guest.data.name}/ask", 303)
     log_in(response, guest, secure=request.url.scheme == "https")
     return response
@@ -55,8 +68,3 @@ def leave(visit: AnyVisit) -> Response:
 def home(visit: AnyVisit) -> Response:
     """A data set by its name alone."""
     return RedirectResponse(f"{visit.home}/ask", 303)
-
-
-def _inside(there: str) -> str:
-    """A path of this server, or nothing: nobody is led elsewhere."""
-    return there if there.startswith("/") and not there.startswith(("//", "/\\")) else ""

@@ -161,7 +161,7 @@ def let_go(visit: AnyVisit, away: Annotated[bool, Form()] = False) -> Response:
 
 
 @router.get("/{data}/statement")
-def statement(visit: AnyVisit) -> HTMLResponse:
-    """What is promised and what was spent, to print or to hand on."""
-    told = statement_of(visit.sight, visit.data.people if visit.owner else None)
+def statement(visit: AnyVisit, questions: Annotated[bool, Query()] = False) -> HTMLResponse:
+    """What is promised and what was spent, to print or to hand on; with every purchase where that is asked for."""
+    told = statement_of(visit.sight, visit.data.people if visit.owner else None, questions=questions)
     return page(visit.request, "statement.html", visit=visit, statement=told)

@@ -37,7 +37,9 @@ def templates() -> Environment:
 
 def page(request: Request, name: str, *, code: int = 200, **facts: object) -> HTMLResponse:
     """A whole page; `visit` is who looks at it, where somebody is logged in."""
-    facts = {"visit": None, "path": request.url.path, **facts}
+    provider = request.app.state.provider
+    elsewhere = None if provider is None else provider.settings.name
+    facts = {"visit": None, "path": request.url.path, "elsewhere": elsewhere, **facts}
     return HTMLResponse(templates().get_template(name).render(facts), code)
 
 

@@ -354,7 +354,7 @@ def _change_unit(visit: Visit, setting: SetUp, config: Config, typed: Mapping[st
     unit = None if typed["unit"] == "each row" else typed["unit"]
     if unit is not None and unit not in setting.names:
         raise KeyError
-    if unit != config.unit.column:
+    if unit != config.unit.column and config.location is not None:
         before = read_text(setting.config)
         setting.config.unlink()
         try:

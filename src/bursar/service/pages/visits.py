@@ -15,6 +15,7 @@ from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
 from bursar.errors import BursarError, QueryError
 from bursar.service.datasets import DataSet, DataSets, Guest
@@ -150,6 +151,11 @@ def log_out(request: Request, response: Response, data: DataSet) -> None:
     response.delete_cookie(cookie(data), httponly=True, samesite="strict")
 
 
+def inside(there: str) -> str:
+    """A path of this server, or nothing: nobody is led elsewhere."""
+    return there if there.startswith("/") and not there.startswith(("//", "/\\")) else ""
+
+
 def from_here(request: Request) -> bool:
     """Whether a request was made by a page of this server, and not by another site in the same browser."""
     site = request.headers.get("sec-fetch-site")
@@ -157,6 +163,14 @@ def from_here(request: Request) -> bool:
         return site == "same-origin"
     origin = request.headers.get("origin")
     return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+
+
+def from_elsewhere(request: Request) -> bool:
+    """Whether a link on another site was followed, or a provider of log-ins sent the browser.
+
+    A strict cookie is not sent then: the same page, asked for by a page of ours, gets it.
+    """
+    return request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site"
 
 
 class PageRoute(APIRoute):
@@ -198,6 +212,11 @@ class PageRoute(APIRoute):
             except TooMuch as much:
                 response = message(request, title="Too much at once", text=much.text, code=429)
                 response.headers["Retry-After"] = str(much.seconds)
+            except HTTPException as error:  # a body that is no form, or that did not come in time
+                if isinstance(error.__cause__, Refusal):
+                    response = refusal(request, error.__cause__)
+                else:
+                    response = message(request, title="That was refused", text=MISSING, code=422)
             except RequestValidationError:
                 response = message(request, title="That was refused", text=MISSING, code=422)
             except (BursarError, Refusal) as error:
@@ -253,8 +272,6 @@ def _to_login(request: Request) -> Response:
     there = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     if "hx-request" in request.headers:
         return Response(status_code=401, headers={"HX-Redirect": "/"})
-    if request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site":
-        # A strict cookie is not sent when a link on another site is followed: the same page, asked for by a page of
-        # ours, gets it.
+    if from_elsewhere(request):
         return page(request, "again.html", there=there)
     return RedirectResponse(f"/?next={quote(there)}" if request.method == "GET" else "/", status_code=303)

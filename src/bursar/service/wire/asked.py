@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
 
 from bursar.answer import Answer
+from bursar.compile.stages import stage_columns
 from bursar.core.domain import Bins, IntegerRange, Value
 from bursar.errors import BursarError, QueryError
+from bursar.planner.goals import Wanted
 from bursar.service.wire import types
 from bursar.service.wire.failures import notice, refusal
 from bursar.service.wire.protocol import Field
@@ -22,7 +25,7 @@ from bursar.service.wire.trees import Parsed
 from bursar.service.wire.types import PgType, PgValue
 from bursar.session import Bursar
 from bursar.sql import Query, parse
-from bursar.sql.query import Aggregate, CaseGroups, Function, Key, Stepped, Trimmed
+from bursar.sql.query import Aggregate, CaseGroups, Function, Key, Made, Stepped, Trimmed
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,13 @@ class SelectedItem:
     moment: bool = False  # DATE_TRUNC, which gives a timestamp in PostgreSQL
 
 
+MOST_LINES_AT_ONCE = 500
+"""Of an answer that is made rows of in the event loop, while everybody waits."""
+
+_parsed = functools.lru_cache(maxsize=256)(parse)
+"""Clients send the same texts again and again."""
+
+
 def field_of(name: str, kind: PgType) -> Field:
     return Field(name, kind.oid, kind.size)
 
@@ -70,19 +80,30 @@ class Asked:
     selected: tuple[SelectedItem, ...]
     limit: int | None = None
     offset: int = 0
+    told: tuple[str, ...] = ()  # where what is answered is not what the words of the question say
 
     def fields(self, context: Context) -> list[Field]:
         return [field for field, *_ in self._columns(self.query(context), context)]
 
     def run(self, context: Context) -> ResultSet:
         with self._refusing():
-            query, _ = context.bursar.engine.read(self.text)  # kept by the engine, which reads it again
             answer = context.bursar.query(self.text, **self._goal(context))
+        return self._shown(answer, context)
+
+    def repeat(self, context: Context) -> ResultSet | None:
+        """The same without any work or wait, where the answer was given before and nothing has happened since."""
+        answer = context.bursar.repeated(self.text, Wanted(**self._goal(context)))
+        if answer is None or len(answer.labels) > MOST_LINES_AT_ONCE:
+            return None
+        return self._shown(answer, context)
+
+    def _shown(self, answer: Answer, context: Context) -> ResultSet:
+        query = self.query(context)
         columns = self._columns(query, context)
         lines = range(len(answer.values))[self.offset :]
         shown = lines if self.limit is None else lines[: self.limit]
         rows = [[read(answer, line) for _, read in columns] for line in shown]
-        notices = [_paid(answer)]
+        notices = [_paid(answer), *map(notice, self.told)]
         if any(_rounded(answer, query)):
             notices.append(notice("counts are rounded to whole numbers, which may add up to 0.5 to their error"))
         if len(shown) < len(answer.values):
@@ -105,7 +126,7 @@ class Asked:
 
     def query(self, context: Context) -> Query:
         try:
-            return parse(self.text)
+            return _parsed(self.text)
         except QueryError:
             with self._refusing():
                 context.bursar.engine.read(self.text)  # refuses with a question that works instead
@@ -116,6 +137,8 @@ class Asked:
 
     def _columns(self, query: Query, context: Context) -> list[tuple[Field, Callable[[Answer, int], PgValue]]]:
         """The columns of the result in the order of the select list, each with how it is read off an answer."""
+        if query.stages:
+            return self._staged(context)
         columns: list[tuple[Field, Callable[[Answer, int], PgValue]]] = []
         keys = {key.name: (place, key) for place, key in enumerate(query.keys)}
         flags = {flag.name: place for place, flag in enumerate(query.flags, len(query.keys))}
@@ -140,6 +163,48 @@ class Asked:
                     columns.append((field_of(f"{item.shown}_low", kind), _end(place, count, high=False)))
                     columns.append((field_of(f"{item.shown}_high", kind), _end(place, count, high=True)))
         return columns
+
+    def _staged(self, context: Context) -> list[tuple[Field, Callable[[Answer, int], PgValue]]]:
+        """The same where SELECTs stand around the one that is bought: types follow from what they make of its lines."""
+        _, workload = context.bursar.engine.read(self.text)
+        kinds = dict(stage_columns(workload))
+        names = [item.inner for item in self.selected]
+        shown = {item.inner: item.shown for item in self.selected} if set(names) == set(kinds) else {}
+        columns: list[tuple[Field, Callable[[Answer, int], PgValue]]] = []
+        for name in names if shown else kinds:
+            kind = _TYPES.get(kinds[name], types.TEXT)
+            columns.append((field_of(shown.get(name, name), kind), _named(name, kind)))
+            if context.settings.bounds and kinds[name] is float:
+                for suffix, high in (("low", False), ("high", True)):
+                    columns.append((field_of(f"{shown.get(name, name)}_{suffix}", kind), _named_end(name, high=high)))
+        return columns
+
+
+_TYPES: dict[type, PgType] = {
+    int: types.INT8,
+    float: types.FLOAT8,
+    bool: types.BOOL,
+    date: types.DATE,
+}
+
+
+def _named(name: str, kind: PgType) -> Callable[[Answer, int], PgValue]:
+    def read(answer: Answer, line: int) -> PgValue:
+        if name in answer.keys:
+            return label_as(answer.labels[line][answer.keys.index(name)], kind)
+        return answer.values[line][answer.outputs.index(name)]
+
+    return read
+
+
+def _named_end(name: str, *, high: bool) -> Callable[[Answer, int], PgValue]:
+    def read(answer: Answer, line: int) -> PgValue:
+        if name not in answer.outputs:
+            return None
+        end = (answer.high if high else answer.low)[line][answer.outputs.index(name)]
+        return end if math.isfinite(end) else None
+
+    return read
 
 
 @dataclass(frozen=True)
@@ -184,7 +249,7 @@ def key_type(key: Key, query: Query, context: Context, *, moment: bool) -> PgTyp
         if kinds == {date}:
             return types.DATE
         return types.INT8 if kinds == {int} else types.FLOAT8 if kinds and kinds <= {int, Decimal} else types.TEXT
-    if attribute.other is not None:
+    if attribute.other is not None or isinstance(key.by, Made):
         return types.TEXT
     match key.by:
         case Trimmed(number=True):
@@ -230,6 +295,8 @@ def _end(place: int, count: bool, *, high: bool) -> Callable[[Answer, int], PgVa
 
 
 def _rounded(answer: Answer, query: Query) -> Iterator[bool]:
+    if query.stages:
+        return
     counts = [isinstance(item, Aggregate) and item.function is Function.COUNT for item in query.aggregates]
     for line in answer.values:
         yield any(count and v is not None and not v.is_integer() for count, v in zip(counts, line, strict=True))

@@ -233,6 +233,7 @@ class CatalogQuestion:
     sessions: Sessions
     given: Sequence[int] = ()
     route: str = "catalog"
+    known: bool = False
     parameters: list[int] = field(init=False)
     _done: ResultSet | None = field(default=None, init=False)
 
@@ -249,6 +250,10 @@ class CatalogQuestion:
         if self._done is None:
             self._done = self._run([])
         return self._done.fields
+
+    def repeat(self) -> ResultSet | None:
+        """Nothing is known at once."""
+        return None
 
     def run(self, values: Sequence[PgValue]) -> ResultSet:
         """The rows."""
@@ -625,6 +630,7 @@ class TypeInfo:
 
     parameters: tuple[int, ...] = (types.OID.array,)
     route: str = "catalog"
+    known: bool = False
 
     def fields(self) -> Sequence[Field]:
         arrays = {"attrtypoids": types.OID.array, "attrnames": types.TEXT.array}
@@ -632,6 +638,9 @@ class TypeInfo:
             Field(name, arrays[name], -1) if kind is None else Field(name, kind.oid, kind.size)
             for name, kind in _TYPE_INFO
         ]
+
+    def repeat(self) -> ResultSet | None:
+        return None
 
     def run(self, values: Sequence[PgValue]) -> ResultSet:
         wanted = values[0] if values and isinstance(values[0], list) else []

@@ -22,6 +22,10 @@ class Gone(Exception):
     """The client has hung up, or reads nothing any more."""
 
 
+class Interrupted(Exception):
+    """The server ends, and reads no further message."""
+
+
 class Connection:
     """What is sent is collected, and goes out with `flush`."""
 
@@ -56,6 +60,10 @@ class Connection:
         except (asyncio.IncompleteReadError, OSError):
             raise Gone from None
 
+    def interrupt(self) -> None:
+        """Read no further message: who waits for one, or begins to, gets Interrupted."""
+        self._reader.set_exception(Interrupted())
+
     def send(self, message: bytes) -> None:
         """Put a message behind those that wait to be sent."""
         self._out += message
@@ -72,8 +80,12 @@ class Connection:
             return
         self._writer.write(bytes(self._out))
         self._out.clear()
+        if not self._writer.transport.get_write_buffer_size():
+            return  # all of it has gone, and nobody has to be waited for
         try:
             await asyncio.wait_for(self._writer.drain(), SEND_SECONDS)
+        except Interrupted:
+            pass  # what was to be read is of no interest here
         except (TimeoutError, OSError):
             self._writer.transport.abort()
             raise Gone from None

@@ -14,6 +14,7 @@ from bursar.errors import (
     Unsupported,
     Waiting,
 )
+from bursar.service.errors import outside
 from bursar.service.wire import protocol
 
 SYNTAX, UNAVAILABLE, NO_COLUMN, NO_TABLE = "42601", "0A000", "42703", "42P01"
@@ -80,7 +81,8 @@ def refusal(error: BursarError) -> WireError:
         else:
             text, detail = error.reason, ""
             code = SYNTAX if error.reason.startswith(_UNREADABLE) else UNAVAILABLE
-        return WireError(code, text, detail, error.rewrite, error.position)
-    text, _, hint = str(error).partition("\ntry: ")
+        other = f" (another question: it {error.differs})" if error.rewrite and error.differs else ""
+        return WireError(code, text, detail, error.rewrite + other, error.position)
+    text, _, hint = outside(error).partition("\ntry: ")
     code = next((code for kind, code in _CODES if isinstance(error, kind)), "58000")
     return WireError(code, text, hint=hint)

@@ -31,8 +31,7 @@ class Login:
     @property
     def good(self) -> bool:
         """Whether the token was neither revoked nor has expired since."""
-        found = self.data.people.verifiers(self.person.name)
-        return found is not None and any(verifier.token == self.token for verifier in found[1])
+        return self.data.people.good(self.token)
 
 
 async def greet(connection: Connection, tls: ssl.SSLContext | None, *, require_tls: bool) -> Startup | CancelRequest:

@@ -125,7 +125,7 @@ class DomainBounds:
         names = ", ".join(dict.fromkeys(attribute.name for attribute, _ in self.bounds))
         told = notice(
             f"the declared bounds of {names}, whoever there is between them; {FREE}",
-            "With WITH ERROR behind it, MIN and MAX are refused; QUANTILE_CONT(x, 0.95) is measured.",
+            "With WITH ERROR behind it, the quantiles next to them are measured instead.",
         )
         return ResultSet(self.fields(context), [[_bound(*bound) for bound in self.bounds]], (told,))
 

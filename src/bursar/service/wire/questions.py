@@ -11,13 +11,31 @@ from sqlglot import exp
 from bursar.core.domain import Attribute
 from bursar.service.wire import types
 from bursar.service.wire.asked import Asked, Context, ResultSet, SelectedItem
-from bursar.service.wire.failures import NO_TABLE, UNAVAILABLE, WireError
+from bursar.service.wire.failures import NO_COLUMN, NO_TABLE, UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
 from bursar.service.wire.public import DomainBounds, DomainValues, NoRows
 from bursar.service.wire.spelling import Spelling
 from bursar.service.wire.trees import Parsed, cast_type, constant_of, infer, shown_name, uncast, unique, with_values
 from bursar.service.wire.types import PgValue
 from bursar.sql.syntax import Node
+
+Read = Asked | DomainValues | DomainBounds | NoRows
+"""What a statement about the data turns out to be."""
+
+MOST_READ = 1_000
+
+
+class ReadBefore(dict[str, Read]):
+    """What statements about one data set have turned out to be, by their text, where they have no parameters."""
+
+    def __setitem__(self, text: str, read: Read) -> None:
+        if len(self) >= MOST_READ:
+            self.clear()
+        super().__setitem__(text, read)
+
+
+OUTER_RANK = 0.05
+"""Of the quantile that is measured in place of MIN; that of MAX is as far from the other end."""
 
 
 def is_data_table(table: exp.Table, context: Context) -> bool:
@@ -43,6 +61,7 @@ class DataQuestion:
     parsed: Parsed
     context: Context
     given: Sequence[int] = ()
+    read_before: ReadBefore = field(default_factory=ReadBefore)
     route: str = "question"
     parameters: list[int] = field(init=False)
     _spelling: Spelling = field(init=False)
@@ -50,6 +69,16 @@ class DataQuestion:
     def __post_init__(self) -> None:
         self._spelling = Spelling(self.context.bursar.config.columns.attributes)
         self.parameters = infer(self.parsed, self.given, self._spelling.type_of)
+
+    @property
+    def known(self) -> bool:
+        """Whether the very text was read before: its columns, and a repeated answer, are then found at once."""
+        return self.parsed.text in self.read_before
+
+    def repeat(self) -> ResultSet | None:
+        """The answer, where it was given before and nothing has happened since."""
+        asked = self.read_before.get(self.parsed.text)
+        return asked.repeat(self.context) if isinstance(asked, Asked) else None
 
     def fields(self) -> list[Field]:
         """The columns of the answer. Static: read off the question and the config."""
@@ -64,7 +93,14 @@ class DataQuestion:
         """What it would cost, as PostgreSQL shows plans: with the price where the cost of a plan stands."""
         return self._asked(values).explain(self.context)
 
-    def _asked(self, values: Sequence[PgValue]) -> Asked | DomainValues | DomainBounds | NoRows:
+    def _asked(self, values: Sequence[PgValue]) -> Read:
+        if self.parameters:
+            return self._read(values)
+        if (asked := self.read_before.get(self.parsed.text)) is None:
+            asked = self.read_before[self.parsed.text] = self._read(values)
+        return asked
+
+    def _read(self, values: Sequence[PgValue]) -> Read:
         tree = _without_frame(with_values(self.parsed.tree, values))
         casts = [_shown_as_date(item) for item in tree.expressions] if isinstance(tree, exp.Select) else []
         names = [shown_name(item) for item in tree.expressions] if isinstance(tree, exp.Select) else []
@@ -81,15 +117,19 @@ class DataQuestion:
             return NoRows(tree, selected, self._spelling)
         if not self.parsed.clause and (bounds := _bounds(tree, self._spelling)) is not None:
             return DomainBounds(tree, selected, bounds)
-        if not tree.args.get("having") and _no_aggregates(tree):
+        told = _outermost(tree, self._spelling) if self.parsed.clause else ()
+        if _is_around(tree):
+            limit = offset = None
+        elif not tree.args.get("having") and _no_aggregates(tree):
             if tree.args.get("distinct") is not None or tree.args.get("group") is not None:
                 return DomainValues(tree, selected, self._spelling, limit, offset or 0)
+            _known(tree, self._spelling)
             raise WireError(
                 UNAVAILABLE,
                 "single rows are never shown: a question is about groups of people",
                 hint=_counting(tree, self.context),
             )
-        if tree.args.get("order") is None:  # any of the groups will do, and the engine asks which
+        if tree.args.get("order") is None and not _is_around(tree):  # any of the groups will do
             tree.set("limit", None)
             tree.set("offset", None)
         else:
@@ -102,7 +142,7 @@ class DataQuestion:
         ]
         tree.set("expressions", aliased)
         text = " ".join(filter(None, [tree.sql("duckdb", comments=False), self.parsed.clause]))
-        return Asked(self.parsed, text, tuple(selected), limit, offset or 0)
+        return Asked(self.parsed, text, tuple(selected), limit, offset or 0, told)
 
 
 def _example(oid: int) -> PgValue:
@@ -146,6 +186,16 @@ def _without_frame(tree: Node) -> Node:
     return tree
 
 
+def _is_around(tree: Node) -> bool:
+    """Whether a SELECT reads the lines of a grouped one, or computes with groups: the engine does it all then."""
+    source = tree.args.get("from_")
+    inner = source is not None and isinstance(source.this, exp.Subquery)
+    grouped = [
+        select for select in tree.find_all(exp.Select) if select is not tree and select.find(exp.AggFunc, exp.Group)
+    ]
+    return bool(grouped) and (inner or tree.args.get("with_") is not None)
+
+
 def _number(clause: Node | None) -> int | None:
     value = None if clause is None else constant_of(clause.expression)
     return value if isinstance(value, int) else None
@@ -162,6 +212,19 @@ def _no_aggregates(tree: Node) -> bool:
     )
 
 
+def _known(tree: Node, columns: Spelling) -> None:
+    """A column that is not there is what is wrong with a question, whatever else is."""
+    for column in tree.find_all(exp.Column, bfs=False):
+        if not column.is_star and columns.attribute(column) is None:
+            names = ", ".join(attribute.name for attribute in columns.columns)
+            raise WireError(
+                NO_COLUMN,
+                f'column "{column.name}" does not exist',
+                f"there is no column {column.name}; the columns are {names}",
+                position=column.this.meta.get("start", -1),
+            )
+
+
 def _counting(tree: Node, context: Context) -> str:
     """A question about groups that is near to one about rows."""
     columns = [item for item in tree.expressions if isinstance(uncast(item.unalias()), exp.Column)]
@@ -170,6 +233,22 @@ def _counting(tree: Node, context: Context) -> str:
         name = uncast(columns[0].unalias()).sql("duckdb")
         return f"SELECT {name}, COUNT(*) FROM {table} GROUP BY {name}"
     return f"SELECT COUNT(*) FROM {table}"
+
+
+def _outermost(tree: Node, columns: Spelling) -> tuple[str, ...]:
+    """MIN and MAX that are to be measured become the quantiles next to them; what is to be said about that."""
+    told: dict[str, None] = {}
+    for node in list(tree.find_all(exp.Min, exp.Max, bfs=False)):
+        attribute = columns.attribute(node.this) if isinstance(node.this, exp.Column) else None
+        if attribute is None or not attribute.ordered or node.expressions:
+            continue
+        rank = OUTER_RANK if isinstance(node, exp.Min) else 1 - OUTER_RANK
+        word, name = node.key.upper(), node.this.sql("duckdb")
+        told[
+            f"{word}({name}) is measured as QUANTILE_CONT({name}, {rank:g}): the outermost value is a single person's"
+        ] = None
+        node.replace(exp.Anonymous(this="QUANTILE_CONT", expressions=[node.this, exp.Literal.number(f"{rank:g}")]))
+    return tuple(told)
 
 
 def _bounds(tree: Node, columns: Spelling) -> list[tuple[Attribute, bool]] | None:

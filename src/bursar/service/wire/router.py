@@ -9,7 +9,7 @@ from bursar.service.wire.asked import Context, ResultSet
 from bursar.service.wire.catalog import Catalog, CatalogQuestion, Sessions, TypeInfo, is_catalog, is_type_info
 from bursar.service.wire.failures import UNAVAILABLE, WireError
 from bursar.service.wire.protocol import Field
-from bursar.service.wire.questions import DataQuestion, is_data_table, no_relation
+from bursar.service.wire.questions import DataQuestion, ReadBefore, is_data_table, no_relation
 from bursar.service.wire.trees import parse_statement, relations
 from bursar.service.wire.types import PgValue
 
@@ -24,6 +24,13 @@ class Answerable(Protocol):
     @property
     def parameters(self) -> Sequence[int]: ...
 
+    @property
+    def known(self) -> bool:
+        """Whether `fields` and `repeat` take no time."""
+
+    def repeat(self) -> ResultSet | None:
+        """What `run` gives, where that takes neither work nor wait."""
+
     def fields(self) -> Sequence[Field]: ...
 
     def run(self, values: Sequence[PgValue]) -> ResultSet: ...
@@ -31,7 +38,14 @@ class Answerable(Protocol):
     def explain(self, values: Sequence[PgValue]) -> list[str]: ...
 
 
-def route(text: str, context: Context, catalog: Catalog, sessions: Sessions, given: Sequence[int] = ()) -> Answerable:
+def route(
+    text: str,
+    context: Context,
+    catalog: Catalog,
+    sessions: Sessions,
+    given: Sequence[int] = (),
+    read_before: ReadBefore | None = None,
+) -> Answerable:
     """What a statement asks, and whom. Nothing is run."""
     if is_type_info(text):
         return TypeInfo()
@@ -46,4 +60,6 @@ def route(text: str, context: Context, catalog: Catalog, sessions: Sessions, giv
             raise no_relation(table, context)
     if data and public:
         raise WireError(UNAVAILABLE, "a statement is about the data or about the catalog, not about both")
-    return DataQuestion(parsed, context, given) if data else CatalogQuestion(parsed, context, catalog, sessions, given)
+    if data:
+        return DataQuestion(parsed, context, given, ReadBefore() if read_before is None else read_before)
+    return CatalogQuestion(parsed, context, catalog, sessions, given)

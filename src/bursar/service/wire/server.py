@@ -8,17 +8,18 @@ import itertools
 import secrets
 import socket
 import ssl
-from concurrent.futures import ThreadPoolExecutor
 
 from bursar.service.datasets import DataSets
 from bursar.service.journal import Journal, Metrics
 from bursar.service.limits import Limits, LimitSettings, TooMuch
+from bursar.service.threads import QuestionThreads
 from bursar.service.wire import protocol
 from bursar.service.wire.catalog import Catalog
 from bursar.service.wire.connection import LOGIN_SECONDS, Connection, Gone
 from bursar.service.wire.failures import BAD_PASSWORD, INTERNAL, WireError, fatal
 from bursar.service.wire.login import Login, greet, log_in
 from bursar.service.wire.protocol import CancelRequest, ProtocolError, Startup
+from bursar.service.wire.questions import ReadBefore
 from bursar.service.wire.session import WireSession
 
 MOST_CONNECTIONS, MOST_OF_ONE = 200, 50
@@ -44,8 +45,8 @@ class WireServer:
         self.datasets, self.limits = datasets, limits
         self._tls, self._require_tls = tls, require_tls
         self._journal, self._metrics = journal, metrics
-        self.pool = ThreadPoolExecutor(limits.settings.threads, thread_name_prefix="bursar-wire")
-        self._catalogs: dict[str, Catalog] = {}
+        self.threads = QuestionThreads(limits.settings.threads)
+        self._public: dict[str, tuple[Catalog, ReadBefore]] = {}
         self.sessions: dict[int, WireSession] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._processes = itertools.count(1)
@@ -58,12 +59,12 @@ class WireServer:
         else:
             self._listener = await asyncio.start_server(self._accept, host, port)
 
-    def catalog(self, database: str) -> Catalog:
-        """What is public about a data set, as PostgreSQL's catalog."""
+    def public(self, database: str) -> tuple[Catalog, ReadBefore]:
+        """What is public about a data set, as PostgreSQL's catalog; and the statements about it that were read."""
         config = self.datasets[database].config
-        known = self._catalogs.get(database)
-        if known is None or known.config is not config:
-            known = self._catalogs[database] = Catalog(config)
+        known = self._public.get(database)
+        if known is None or known[0].config is not config:
+            known = self._public[database] = (Catalog(config), ReadBefore())
         return known
 
     @property
@@ -83,8 +84,8 @@ class WireServer:
         """Until the last connection has ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
-        self.pool.shutdown(wait=True)
-        for catalog in self._catalogs.values():
+        await asyncio.to_thread(self.threads.close)
+        for catalog, _ in self._public.values():
             catalog.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

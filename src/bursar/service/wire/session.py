@@ -19,7 +19,7 @@ from bursar.service.limits import TooMuch
 from bursar.service.wire import protocol, statements, types
 from bursar.service.wire.asked import Context, ResultSet
 from bursar.service.wire.catalog import Sessions
-from bursar.service.wire.connection import Connection, Gone
+from bursar.service.wire.connection import Connection, Gone, Interrupted
 from bursar.service.wire.failures import (
     CANCELLED,
     FAILED_TRANSACTION,
@@ -103,7 +103,6 @@ class WireSession:
         self._status = "I"
         self._savepoints: list[str] = []
         self._running: asyncio.Future[None] | None = None
-        self._idle: asyncio.Task[protocol.Message] | None = None
         self._stopping = False
 
     def _bursar(self) -> Bursar:
@@ -144,21 +143,15 @@ class WireSession:
         raise fatal("57P01", "terminating connection due to administrator command")
 
     async def _next(self) -> protocol.Message:
-        self._idle = asyncio.ensure_future(self._connection.receive())
         try:
-            return await self._idle
-        except asyncio.CancelledError:
-            if self._stopping:
-                raise fatal("57P01", "terminating connection due to administrator command") from None
-            raise
-        finally:
-            self._idle = None
+            return await self._connection.receive()
+        except Interrupted:
+            raise fatal("57P01", "terminating connection due to administrator command") from None
 
     def stop(self) -> None:
         """End the session, after the statement that runs."""
         self._stopping = True
-        if self._idle is not None:
-            self._idle.cancel()
+        self._connection.interrupt()
 
     def cancel(self) -> None:
         """Give up waiting for what runs. An answer that was being paid for is in the log, and free when asked again."""
@@ -227,6 +220,9 @@ class WireSession:
                 if prepared.parameters:
                     raise WireError("42P02", "there is no parameter $1")
                 portal = Portal(prepared)
+                if isinstance(statement, Select):
+                    self._check_transaction(statement)
+                    await self._ask(portal)  # its columns come with the rows: they need not be worked out before
                 fields = await self._fields(portal)
                 if fields is not None and not isinstance(statement, CopyOut):
                     self._connection.send(protocol.row_description(fields))
@@ -306,9 +302,13 @@ class WireSession:
             case _:
                 return PreparedStatement(statement, offset)
         self._check_transaction(statement)
-        catalog = self._server.catalog(self._context.database)
+        catalog, read_before = self._server.public(self._context.database)
         sessions = Sessions(self.process, self._own_processes, self._stop_own)
-        question = await self._blocking(lambda: route(query.text, self._context, catalog, sessions, given))
+
+        def routed() -> Answerable:
+            return route(query.text, self._context, catalog, sessions, given, read_before)
+
+        question = routed() if query.text in read_before else await self._blocking(routed)
         return PreparedStatement(statement, _offset(statement, offset), question)
 
     def _own_processes(self) -> list[int]:
@@ -331,7 +331,7 @@ class WireSession:
         match portal.prepared.statement:
             case Select() | CopyOut() if question is not None:
                 if portal.fields is None:
-                    portal.fields = await self._blocking(question.fields)
+                    portal.fields = question.fields() if question.known else await self._blocking(question.fields)
                 return portal.fields
             case Explain():
                 return [Field("QUERY PLAN", types.TEXT.oid, -1)]
@@ -394,7 +394,7 @@ class WireSession:
                     lines = await self._blocking(lambda: question.explain(portal.values))
                     portal.result = ResultSet([], [[line] for line in lines])
                 else:
-                    portal.result = await self._blocking(lambda: self._answer(question, portal.values))
+                    portal.result = await self._answer(question, portal.values)
         except TooMuch as much:
             outcome = "53400"
             raise WireError(outcome, much.text, hint=f"try again in {much.seconds} s") from None
@@ -406,18 +406,24 @@ class WireSession:
             raise
         finally:
             self._server.note(question.route, outcome, time.monotonic() - start, self.login)
+        portal.fields = portal.fields or portal.result.fields or None
         if not self.login.settings.quiet:
             for told in portal.result.notices:
                 self._connection.send(told)
 
-    def _answer(self, question: Answerable, values: Sequence[PgValue]) -> ResultSet:
+    async def _answer(self, question: Answerable, values: Sequence[PgValue]) -> ResultSet:
         if not self.login.good:
             raise fatal("57P01", "terminating connection: the token was revoked, or has expired")
-        return question.run(values)
+        known = question.known
+        result = question.repeat() if known else None
+        return await self._blocking(lambda: question.run(values), again=known) if result is None else result
 
-    async def _blocking(self, work: Callable[[], T]) -> T:
-        """Run what blocks in a thread; given up when the client cancels, or takes too long by its own setting."""
-        job = self._loop.run_in_executor(self._server.pool, work)
+    async def _blocking(self, work: Callable[[], T], *, again: bool = False) -> T:
+        """Run what blocks in a thread; given up when the client cancels, or takes too long by its own setting.
+
+        `again` where it is about a question that was answered before.
+        """
+        job = self._server.threads.run(work, again=again)
         self._running = self._loop.create_future()
         try:
             waiting: set[asyncio.Future[T] | asyncio.Future[None]] = {job, self._running}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from decimal import Decimal
 
 from sqlglot import exp
@@ -22,8 +20,9 @@ from bursar.errors import QueryError
 from bursar.service.wire import types
 from bursar.service.wire.failures import SYNTAX, UNAVAILABLE, WireError, refusal
 from bursar.service.wire.types import PgType, PgValue
+from bursar.sql import parameters
 from bursar.sql.syntax import Node
-from bursar.sql.tokens import cut_accuracy
+from bursar.sql.tokens import accuracy_text, cut_accuracy
 
 DEEPEST, MOST_TOKENS = 60, 12_000
 MOST_BARE_JOINS, MOST_BRACKETS, DEEPEST_TYPES = 8, 200, 4
@@ -48,7 +47,7 @@ class Parsed:
 # -- text to tree ----------------------------------------------------------------------------------------------------
 
 _TYPES = Postgres.Parser.TYPE_TOKENS
-_GOALS = {"ERROR", "RMSE", "EPSILON", "RHO", "CONFIDENCE"}
+_GOALS = {"ERROR", "RELATIVE", "RMSE", "EPSILON", "RHO", "CONFIDENCE"}
 
 
 @functools.lru_cache(maxsize=128)
@@ -75,19 +74,18 @@ def _parsed(text: str, dialect: Dialect) -> Parsed:
         raise WireError(SYNTAX, "the statement cannot be split into words") from fault
     _check(tokens)
     clause, says_confidence = "", False
-    hint = next((comment for token in tokens for comment in token.comments if comment.startswith("+")), None)
+    hinted = any(comment.startswith("+") for token in tokens for comment in token.comments)
     goals = [
         word.token_type is TokenType.WITH and str(then.text).upper() in _GOALS
         for word, then in itertools.pairwise(tokens)
     ]
-    if hint is not None or any(goals):
+    if hinted or any(goals):
         try:
             left, goal = cut_accuracy(text, tokens)
         except QueryError as error:
             raise refusal(error) from None
         if goal is not None:
-            cut = tokens[len(left) :]
-            clause = text[cut[0].start : cut[-1].end + 1] if cut else f"/*{hint}*/"
+            clause = accuracy_text(text, tokens, left)
             says_confidence = "CONFIDENCE" in clause.upper()
         tokens = left
     return Parsed(text, _tree(text, tokens, dialect), clause, says_confidence)
@@ -195,25 +193,14 @@ def uncast(node: Node) -> Node:
 
 def constant(value: PgValue) -> Node:
     """A value as it is written in SQL."""
-    match value:
-        case None:
-            return exp.Null()
-        case bool():
-            return exp.Boolean(this=value)
-        case float() if not math.isfinite(value):
-            raise WireError("22003", "a number that is compared with is finite")
-        case int() | float() | Decimal():
-            number = exp.Literal.number(f"{value.copy_abs():f}" if isinstance(value, Decimal) else str(abs(value)))
-            return exp.Neg(this=number) if value < 0 else number
-        case datetime():
-            return exp.Literal.string(value.isoformat(" "))
-        case date():
-            return exp.cast(exp.Literal.string(value.isoformat()), "date")
-        case bytes():
-            raise WireError(UNAVAILABLE, "bytes cannot be compared with")
-        case str():
-            return exp.Literal.string(value)
-    return exp.Array(expressions=[constant(item) for item in value])
+    if isinstance(value, bytes):
+        raise WireError(UNAVAILABLE, "bytes cannot be compared with")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return exp.Array(expressions=[constant(item) for item in value])
+    try:
+        return parameters.constant(value)
+    except QueryError as refused:
+        raise WireError("22003", refused.reason) from None
 
 
 def with_values(tree: Node, values: Sequence[PgValue]) -> Node:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from bursar.core.accounting import NoiseKind
 from bursar.core.domain import Domain
@@ -30,6 +31,9 @@ from bursar.synthetic.report import counted
 from bursar.synthetic.table.table import pairs_within, plan_table
 from bursar.tails.marginals import HALF, Cells, largest_error
 
+if TYPE_CHECKING:
+    from bursar.synthetic.rap.diagonal_search import SearchPlan
+
 EVENLY = 0.5
 """Where marginals count differently, the part of the budget that all of them share evenly."""
 
@@ -38,6 +42,10 @@ FIRST = 0.5
 
 FEWER = 4
 """A table that knows every column and pair leaves fewer large errors to find: picks are divided by this."""
+
+
+RELAXED_ROWS = 1000
+"""n' of the published runs."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,6 +59,10 @@ class Task:
     size: int | None = None  # the number of rows, where that is public
     about: int = 1  # roughly the number of rows: a public bound where nothing better is known
     evidence: Sequence[LogEvidence] = ()  # what the log has already
+    setting: Adaptivity | None = None  # T and K of RAP, where they are named
+    relaxed: int = RELAXED_ROWS  # n' of RAP
+    agree: int | None = None  # r of RAP's thresholds; None for marginals
+    search: bool = False  # whether RAP searches for T and K
 
     @property
     def spend(self) -> Spend:
@@ -59,7 +71,7 @@ class Task:
 
     @property
     def workload(self) -> ThresholdWorkload:
-        return ThresholdWorkload.of(self.domain, self.sets)
+        return ThresholdWorkload.of(self.domain, self.sets, self.agree)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +86,8 @@ class TablePlan:
     error: float
     purchases: tuple[MarginalPurchase, ...] = ()
     adaptivity: Adaptivity | None = None
-    picking: Spend | None = None  # for all rounds together
+    picking: Spend | None = None  # for all rounds together, or all trials of a search
+    search: SearchPlan | None = None  # instead of one T and K
     why: str = ""  # why it cannot be done, where it cannot
 
     @property
@@ -85,7 +98,10 @@ class TablePlan:
 def plans(task: Task) -> dict[Method, TablePlan]:
     """Every method's plan; one that cannot be carried out has an infinite error and says why."""
     by_method = {}
-    for method, plan in ((Method.MARGINALS, _marginals), (Method.RAP, _rap), (Method.BOTH, _both)):
+    methods = ((Method.MARGINALS, _marginals), (Method.RAP, _rap), (Method.BOTH, _both))
+    for method, plan in methods:
+        if task.agree is not None and method is not Method.RAP:
+            continue  # the others are right about marginals, and say nothing about thresholds
         try:
             by_method[method] = plan(task)
         except (QueryError, GoalError) as refused:
@@ -111,13 +127,15 @@ def reasons(by_method: Mapping[Method, TablePlan], taken: TablePlan, task: Task)
     )
     best = min(by_method.values(), key=lambda plan: plan.error)
     why = "the least of these" if taken is best else "as asked for"
+    things = (
+        f"cells of {counted(len(task.sets), 'marginal')}"
+        if task.agree is None
+        else f"thresholds, {task.agree} columns of each of {counted(len(task.sets), 'set')}"
+    )
     drowned = (
         " That is as many as there are rows: nothing can be seen for the noise." if taken.error >= task.about else ""
     )
-    return (
-        f"{taken.method.value}: {why}. Largest error to expect over {cells:,} cells of "
-        f"{counted(len(task.sets), 'marginal')}: {listed}.{drowned}"
-    )
+    return f"{taken.method.value}: {why}. Largest error to expect over {cells:,} {things}: {listed}.{drowned}"
 
 
 def _marginals(task: Task) -> TablePlan:
@@ -164,9 +182,22 @@ def marginal_purchases(task: Task) -> tuple[MarginalPurchase, ...]:
 
 def _rap(task: Task) -> TablePlan:
     _check_picking(task)
-    setting = adaptivity(task.workload, task.spend, size=task.about)
+    if task.search:
+        return _search(task)
+    setting = task.setting or adaptivity(task.workload, task.spend, size=task.about)
     error = unnoticed(task.workload.queries, task.spend, setting)
     return TablePlan(method=Method.RAP, error=error, adaptivity=setting, picking=task.spend)
+
+
+def _search(task: Task) -> TablePlan:
+    """The least error that a trial can be hoped to have: each has its part of the budget only."""
+    from bursar.synthetic.rap.diagonal_search import SearchGrid, SearchPlan  # with RAP's compiler
+
+    search = SearchPlan(
+        workload=task.workload, spend=task.spend, sized=task.size is not None, grid=SearchGrid.of(task.workload)
+    )
+    error = min(unnoticed(task.workload.queries, search.rounds, setting) for setting in search.grid.settings)
+    return TablePlan(method=Method.RAP, error=error, picking=task.spend, search=search)
 
 
 def _both(task: Task) -> TablePlan:

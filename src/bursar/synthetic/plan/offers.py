@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
@@ -29,8 +31,14 @@ from bursar.synthetic.rap.rounds import remaining_rap_events, remaining_round_ev
 from bursar.synthetic.report import counted
 from bursar.synthetic.table.table import SyntheticTable, corrected, table_from
 
+if TYPE_CHECKING:
+    from bursar.synthetic.rap.diagonal_search import SearchPlan
+    from bursar.synthetic.rap.rap import RapResult
+
 Step = Callable[[int, int], None]
 Stop = Callable[[], bool]
+Granted = Callable[[Sequence[Event]], AbstractContextManager[Verbs]]
+"""Sets the budget for events aside while a block runs, and lets it buy them."""
 
 
 def silent(done: int, of: int) -> None:
@@ -46,6 +54,7 @@ SPREAD = 4
 """Rows of a table that is to be corrected, for each row of the corrected one."""
 
 STOPPED = "stopped before anything was measured, so there is nothing to make a table of; nothing was spent"
+UNTRIED = "stopped before a trial was finished; what was measured is kept, and the same command goes on from there"
 COUNTED = "stopped when only the number of rows was measured; it is kept, and the same command goes on from there"
 
 
@@ -111,7 +120,6 @@ class TableRun:
 
     def _rap(self, verbs: Verbs) -> TableRows:
         from bursar.synthetic.rap.rap import rap  # with its compiler, which marginals do not need
-        from bursar.synthetic.rap.relaxed import randomized_rounding
 
         setting, picking = self.plan.adaptivity, self.plan.picking
         assert setting is not None
@@ -125,6 +133,7 @@ class TableRun:
             picks=setting.picks,
             spend=picking,
             size=self.task.size,
+            rows=self.task.relaxed,
             rng=self.rng,
             records=self.logged.bought,
             on_round=lambda number: self.on_step(min(number, setting.rounds), setting.rounds),
@@ -134,6 +143,42 @@ class TableRun:
             raise QueryError(COUNTED)
         if not projected.rounds:
             raise QueryError(STOPPED)
+        return self._rounded(projected)
+
+    def searched(self, plan: SearchPlan, version: int, granted: Granted) -> TableRows:
+        """A search for T and K. Which trial is next is known when the one before has ended, so each has its own grant,
+        which also holds the budget of all later ones."""
+        from bursar.synthetic.rap.diagonal_search import Search, combined
+
+        holding: list[Verbs] = []
+
+        def stop() -> bool:
+            for verbs in holding:
+                verbs.renew()
+            return self.stop()
+
+        search = Search(
+            plan,
+            size=self.task.size,
+            rows=self.task.relaxed,
+            rng=self.rng,
+            records=self.logged.bought,
+            stop=stop,
+        )
+        while (trial := search.following()) is not None and not self.stop():
+            with granted(search.events(trial, version)) as verbs:
+                holding[:] = [verbs]
+                search.run(trial, verbs)
+            holding.clear()
+            self.on_step(len(search.finished), plan.grid.trials)
+        if not search.finished:
+            raise QueryError(UNTRIED)
+        best = combined(search.trials, rng=self.rng, stop=self.stop)
+        return self._rounded(replace(best, finished=len(search.finished) >= plan.grid.trials))
+
+    def _rounded(self, projected: RapResult) -> TableRows:
+        from bursar.synthetic.rap.relaxed import randomized_rounding
+
         rows = math.ceil(projected.size) if self.rows is None else self.rows
         codes = randomized_rounding(projected.relaxed, size=rows, rng=self.rng).astype(np.int32)
         return TableRows(codes=codes, total=float(projected.size), finished=projected.finished)
@@ -176,6 +221,8 @@ def to_come(task: Task, plan: TablePlan, logged: Logged, version: int) -> tuple[
         Measured(strategy=purchase.strategy, noise=purchase.noise, version=version)
         for purchase in missing(plan, logged.records)
     ]
+    if plan.search is not None:
+        events += plan.search.remaining_events(logged.bought, version)
     if plan.picking is not None and plan.adaptivity is not None:
         workload, setting, records = task.workload, plan.adaptivity, logged.bought
         if plan.method is Method.RAP:
@@ -311,6 +358,8 @@ def _note(plan: TablePlan) -> str:
     """What it would measure."""
     marginals = sum(len(purchase.sources) for purchase in plan.purchases)
     parts = [counted(marginals, "whole marginal")] if marginals else []
+    if plan.search is not None:
+        parts.append(f"a search for rounds and picks in {counted(plan.search.grid.trials, 'trial')}")
     if plan.adaptivity is not None:
         parts.append(f"{counted(plan.adaptivity.rounds, 'round')} of {plan.adaptivity.picks:,} picked counts")
     return ", then ".join(parts) if parts else "what is in the log"

@@ -49,6 +49,10 @@ class Method(Enum):
     BOTH = "both"
 
 
+MOST_SETTING = 100_000
+"""Most rounds, picks and relaxed rows of RAP: its memory grows with them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableRequest:
     """A table to be made: which marginals it is to be right about, and what may be spent.
@@ -64,6 +68,11 @@ class TableRequest:
     rows: int | None = None  # as many as the data have, or seem to have, unless named
     spend: float | None = None  # nothing, unless named
     method: str = "auto"
+    rounds: int | None = None  # T of RAP; a rule that looks at no data sets it unless named
+    picks: int | None = None  # K of RAP
+    relaxed: int | None = None  # n' of RAP: the relaxed rows that are fitted
+    agree: int | None = None  # r of RAP's thresholds: how many columns of a set must agree; all unless named
+    search: bool = False  # whether T and K of RAP are searched for, every trial paid
     unit: str  # of the budget
     analyst: str
     wait: bool = True  # whether to stand in line until the turn comes
@@ -78,6 +87,25 @@ class TableRequest:
         methods = [method.value for method in Method]
         if self.spend is not None and self.method not in ("auto", *methods):
             raise QueryError(f"there is no method {self.method!r}\ntry: auto, {', '.join(methods)}")
+        self._check_settings()
+
+    def _check_settings(self) -> None:
+        """Those of RAP."""
+        settings = (self.rounds, self.picks, self.relaxed)
+        if not self.search and all(number is None for number in (*settings, self.agree)):
+            return
+        if self.method != Method.RAP.value or self.spend is None:
+            raise QueryError(
+                "rounds, picks, relaxed rows, agree and search are settings of RAP\ntry: --method rap --spend 0.1"
+            )
+        if (self.rounds is None) != (self.picks is None):
+            raise QueryError("rounds and picks go together\ntry: --rounds 16 --picks 4")
+        if self.search and self.rounds is not None:
+            raise QueryError("a search finds rounds and picks by itself\ntry: --search without --rounds and --picks")
+        if any(number is not None and not 1 <= number <= MOST_SETTING for number in settings):
+            raise QueryError(f"rounds, picks and relaxed rows lie between 1 and {MOST_SETTING:,}")
+        if self.agree is not None and not 1 <= self.agree <= MOST_TOGETHER:
+            raise QueryError(f"of a set of columns, 1 to {MOST_TOGETHER} can be asked to agree")
 
     @property
     def goal(self) -> Goal:
@@ -88,7 +116,11 @@ class TableRequest:
     @property
     def text(self) -> str:
         """As the log will have it: the same request has the same text. A free table leaves nothing in the log."""
-        return "" if self.spend is None else f"{PREFIX}{self.about}, {self.method}, {self.unit} {self.spend:.9g}"
+        named = (("T", self.rounds), ("K", self.picks), ("n'", self.relaxed), ("r", self.agree))
+        settings = "".join(f", {name} {number}" for name, number in named if number is not None)
+        settings += ", search" if self.search else ""
+        about = f"{PREFIX}{self.about}, {self.method}, {self.unit}"
+        return "" if self.spend is None else f"{about} {self.spend:.9g}{settings}"
 
     @property
     def question(self) -> str:

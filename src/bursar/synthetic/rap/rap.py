@@ -74,7 +74,7 @@ def rap(
         raise QueryError("RAP needs at least one round and at least one query in each")
     rng = entropy() if rng is None else rng
     if size is None:
-        size, spend = _measured_size(workload, verbs, spend.part(SIZE_SHARE), records), spend.part(1 - SIZE_SHARE)
+        size, spend = measured_size(workload, verbs, spend.part(SIZE_SHARE), records), spend.part(1 - SIZE_SHARE)
     run = _Run(
         workload=workload,
         verbs=verbs,
@@ -151,7 +151,7 @@ class _Run:
         return Bought.of(np.sort(picked), self.verbs.measure(self.workload.taken(picked), noise), noise)
 
 
-def _measured_size(workload: ThresholdWorkload, verbs: Verbs, spend: Spend, records: Sequence[Record]) -> int:
+def measured_size(workload: ThresholdWorkload, verbs: Verbs, spend: Spend, records: Sequence[Record]) -> int:
     """The number of all rows with noise, bought unless it is among the records."""
     recorded = recorded_total(workload, records)
     return int(verbs.measure(total_query(workload), spend.noise(1)).values[0]) if recorded is None else recorded

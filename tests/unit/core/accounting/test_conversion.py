@@ -57,6 +57,7 @@ def least_epsilon(rho: float, delta: float) -> Decimal:
     return at((low + high) / 2)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_a_gaussian_of_this_rho_keeps_epsilon_and_delta(epsilon: float, delta: float) -> None:
@@ -65,6 +66,7 @@ def test_a_gaussian_of_this_rho_keeps_epsilon_and_delta(epsilon: float, delta: f
     assert delta_of_rho(rho, epsilon) <= delta * (1 + 1e-6)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_rho_is_the_largest_that_the_formula_allows(epsilon: float, delta: float) -> None:

@@ -79,6 +79,32 @@ def test_bounds_that_are_kept_are_the_bounds_that_would_be_added_up(attrs: tuple
     assert bit_by_bit.spent() == spent(FIRST, OTHER, SECOND, FIRST) == 21
 
 
+def test_bounds_that_are_left_out_would_not_have_been_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against all of them, after each of many purchases; with grids that are too small for all columns together."""
+    monkeypatch.setattr(grid, "FINEST", 4)
+    rng, found, looked_at = np.random.default_rng(5), AddRemove(DOMAIN), []
+    added_up = AddRemove._largest
+
+    def counted(self: AddRemove, *terms: object) -> int:
+        looked_at.append(terms)
+        return added_up(self, *terms)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(AddRemove, "_largest", counted)
+    every = 0
+    for _ in range(60):
+        names = ("a", "b", "c", "ab", "bc")[rng.integers(5)]
+        size = DOMAIN.cells(tuple(names))
+        more = [footprint({names: [rng.integers(0, 2, size)]}, int(rng.integers(1, 9)))]
+        placed = found._placed(more)
+        rises = {columns: found._rise(columns, loss) for columns, loss in placed.items()}
+        tried = found._tried(placed)
+        every += len(tried)
+        least = min(added_up(found.copy(), onto, placed, rises) for onto in tried)
+        assert found.spent(more) == least
+        found.add(more)
+    assert len(looked_at) < 0.95 * every
+
+
 def test_accumulators_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "FINEST", 4)
     monkeypatch.setattr(profile, "KEPT_BOUNDS", 5)

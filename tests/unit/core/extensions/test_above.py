@@ -237,7 +237,7 @@ def test_what_does_not_fit_into_the_budget(db: Bursar, told: Told) -> None:
 
 def test_a_key_that_was_answered_meanwhile(db: Bursar, told: Told) -> None:
     instance = start(db.kernel)
-    facts: Any = {"analyst": "ana", "key": "k", "question": "q"}
+    facts: Any = {"analyst": "ana", "key": "k", "question": "q", "now": db.ledger.now()}
     claim, other = (new_claim(SystemRandomness(), **facts) for _ in range(2))
     assert not again(db.kernel, instance, claim=claim)
     db.ledger.commit(lambda t: t.answer(claim, b"done"))

@@ -126,6 +126,18 @@ def test_column_sets_that_come_late_keep_their_largest_only(monkeypatch: pytest.
     assert found.spent() == 28
 
 
+def test_the_largest_pair_of_each_set_is_kept_as_it_changes() -> None:
+    """Also in a profile that begins with the state of another."""
+    rng, found = np.random.default_rng(4), profile()
+    for _ in range(30):
+        names, size = (("a", 4), ("b", 3), ("ab", 12))[rng.integers(3)]
+        found.add([footprint({names: rng.integers(-1, 3, (2, size))}, int(rng.integers(1, 9)))])
+        again = profile()
+        again.restore(found.state())
+        for pairs in (*found.parts.values(), *again.parts.values()):
+            assert pairs.by_set == sum(int(matrix.max()) for matrix in pairs.kept.values()) > 0
+
+
 def test_dear_footprints_stay_beyond_every_budget() -> None:
     dear = footprint({"a": [[1, -1, 0, 0]]}, LARGEST_LOSS, power=2)
     found = profile()

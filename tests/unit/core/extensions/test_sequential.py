@@ -121,6 +121,7 @@ def test_versions_have_numbers_of_their_own() -> None:
     assert made.spent() == 2 * ONE
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 @pytest.mark.parametrize("mode", [Mode.PURE, Mode.CONCENTRATED])
 def test_never_below_the_profile(neighbours: Neighbours, mode: Mode) -> None:

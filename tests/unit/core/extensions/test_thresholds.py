@@ -119,6 +119,7 @@ def test_chosen_rows_have_norms_that_are_never_too_low(way: str, monkeypatch: py
     check()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("chosen", [False, True])
 def test_slices_are_the_norms_of_the_rows_at_a_value(way: str, chosen: bool, monkeypatch: pytest.MonkeyPatch) -> None:

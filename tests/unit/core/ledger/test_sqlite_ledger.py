@@ -17,15 +17,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from bursar.core.accounting import Measured, Versioned
-from bursar.core.ledger import Claim, Health, Hold, Purpose, SqliteLedger, Transaction, database
-from bursar.core.ledger.database import NAP
-from bursar.core.noise.law import Noise, NoiseKind
-from bursar.core.queries import Mask, Product, Steps
-from bursar.errors import Busy, LedgerError, Stale
+from bursar.core.ledger import Health, Hold, SqliteLedger, Transaction, sqlite_connection
+from bursar.core.ledger.sqlite_connection import NAP, SqliteConnection
+from bursar.errors import LedgerError, Stale
+from harness.ledgers import answer, everything, in_child, measure, note, race, read_all
 from harness.patience import PATIENCE
 
 CHARTER = {"id": "people", "budget": {"epsilon": 1.0}, "unit": "row"}
@@ -43,41 +40,9 @@ def ledger(place: Path) -> Iterator[SqliteLedger]:
     made.close()
 
 
-def note(transaction: Transaction) -> int:
-    values = np.zeros(0, np.int64)
-    return transaction.append(
-        analyst="ann", purpose=Purpose("p", "test"), event=Versioned(version=1), values=values
-    ).position
-
-
-def measure(transaction: Transaction, rows: int = 4) -> int:
-    strategy = Product((Mask(("age",), (rows,), Steps.identity(rows)),))
-    event = Measured(strategy=strategy, noise=Noise(kind=NoiseKind.LAPLACE, scale=2.0), version=1)
-    return transaction.append(analyst="ann", purpose=Purpose("p", "test"), event=event, values=np.arange(rows)).position
-
-
-def answer(transaction: Transaction, key: str, body: bytes) -> bytes:
-    claim = Claim(analyst="ann", key=key, question="q", fence=transaction.next_fence(), expires=1e12)
-    stored = transaction.claim(claim, now=time.time())
-    return transaction.answer(claim, body) if stored is None else stored
-
-
 def verified(place: Path) -> Health:
     with closing(SqliteLedger.open(place)) as ledger:
         return ledger.verify()
-
-
-def in_child(action: Callable[[], Any]) -> None:
-    """Run the action in a forked process; fails the test if it raised there."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            action()
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 # -- creating and opening -----------------------------------------------------------------------------------
@@ -391,7 +356,7 @@ def test_who_waits_comes_in_when_the_other_has_done(
             if len(naps) == 20:
                 other.execute("ROLLBACK")
 
-        monkeypatch.setattr("bursar.core.ledger.database.time.sleep", nap)
+        monkeypatch.setattr("bursar.core.ledger.sqlite_connection.time.sleep", nap)
         assert ledger.commit(note) == 1
     assert naps == [NAP] * 20  # no longer and longer ones: those who wait longest would be the last
 
@@ -406,7 +371,7 @@ def test_a_process_that_is_killed_while_it_waits_leaves_no_lock(
         try:
             with closing(sqlite3.connect(place, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
-                monkeypatch.setattr("bursar.core.ledger.database.time.sleep", lambda _: os.write(writer, b"w"))
+                monkeypatch.setattr("bursar.core.ledger.sqlite_connection.time.sleep", lambda _: os.write(writer, b"w"))
                 SqliteLedger.open(place, busy_timeout=PATIENCE).commit(note)
         finally:
             os._exit(1)
@@ -528,14 +493,16 @@ def test_every_connection_overwrites_what_it_deletes(place: Path) -> None:
     ledger = CarelessLedger.create(place, CHARTER)
     with ledger._reading() as reader:
         assert reader.run("PRAGMA secure_delete") == [(1,)]
-    with closing(ledger._connect()) as writer:
+    with closing(ledger._connection()) as writer:
         assert writer.run("PRAGMA secure_delete") == [(1,)]
     ledger.close()
 
 
 def test_without_secure_deletion_a_secret_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong twin: the bytes are still there, also when everything is closed."""
-    monkeypatch.setattr(database, "SETTINGS", tuple(s for s in database.SETTINGS if "secure_delete" not in s))
+    monkeypatch.setattr(
+        sqlite_connection, "SETTINGS", tuple(s for s in sqlite_connection.SETTINGS if "secure_delete" not in s)
+    )
     ledger = CarelessLedger.create(place, CHARTER)
     assert list(put_and_drop(ledger, place, range(5)))[-1] == {place.name}
     ledger.close()
@@ -544,7 +511,7 @@ def test_without_secure_deletion_a_secret_stays(place: Path, monkeypatch: pytest
 
 def test_a_log_that_is_not_emptied_keeps_a_secret(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong twin: pages as they were are in the write-ahead log."""
-    monkeypatch.setattr(database.Database, "forget", lambda _: None)
+    monkeypatch.setattr(SqliteConnection, "forget", lambda _: None)
     ledger = SqliteLedger.create(place, CHARTER)
     assert list(put_and_drop(ledger, place, range(5)))[-1] == {place.name + "-wal"}
     ledger.close()
@@ -617,13 +584,6 @@ class Faulty(sqlite3.Connection):
 
 class FaultyLedger(SqliteLedger):
     factory = Faulty
-
-
-def everything(transaction: Transaction) -> int:
-    answer(transaction, "k", b"body")
-    transaction.put_secret("s", b"1")
-    transaction.put_hold(Hold(fence=9, analyst="ann", expires=1e12, events=()), replace=False)
-    return measure(transaction)
 
 
 @pytest.mark.parametrize("swallow", [False, True])
@@ -917,7 +877,7 @@ def test_connections_are_never_taken_to_another_process(ledger: SqliteLedger, mo
     monkeypatch.setattr("os.getpid", lambda: -1)
     assert ledger.commit(note) == 2
     assert ledger._process is not before
-    assert before.medium._connection is not None  # left alone, not closed
+    assert before.medium._database is not None  # left alone, not closed
     ledger._disconnect()
     before.medium.abort()
 
@@ -992,26 +952,6 @@ def test_two_processes_for_one_key(place: Path, ledger: SqliteLedger) -> None:
     assert len(outcomes[0]) == 3 * len(keys)
     assert outcomes[0] == outcomes[1]
     assert verified(place).records == len(keys)
-
-
-def race(ledger: SqliteLedger, key: str, name: bytes) -> bytes:
-    fence = ledger.commit(lambda t: t.next_fence())
-    claim = Claim(analyst="ann", key=key, question="q", fence=fence, expires=time.time() + 60)
-    while True:
-        try:
-            stored = ledger.commit(lambda t: t.claim(claim, time.time()))
-        except Busy:
-            time.sleep(0.001)  # the other one is at work
-            continue
-        if stored is not None:
-            return stored
-        ledger.commit(note)
-        return ledger.commit(lambda t: t.answer(claim, name))
-
-
-def read_all(reader: int) -> bytes:
-    with open(reader, "rb") as stream:
-        return stream.read()
 
 
 def test_two_processes_for_one_fence(place: Path, ledger: SqliteLedger) -> None:

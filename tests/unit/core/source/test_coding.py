@@ -212,6 +212,7 @@ ODD += [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "attribute", [TOWN, AGE, WEIGHT, MONTH, Categories(name="x", values=(1, 2)), Categories(name="x", values=(True,))]
 )

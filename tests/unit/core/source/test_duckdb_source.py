@@ -264,16 +264,38 @@ def test_the_same_commands_work_in_an_open_database(people: Path) -> None:
         connection.execute("SET GLOBAL threads = 1")
 
 
-def test_only_counts_of_cells_are_left(people: Path) -> None:
-    source = opened(people, Unit(column="id", max_contributions=2))
+@pytest.mark.parametrize("unit", [None, Unit(column="id", max_contributions=2)], ids=["row", "person"])
+def test_only_counts_of_cells_are_left(people: Path, unit: Unit | None) -> None:
+    source = opened(people, unit)
     found = source._connection.execute("SELECT database_name, table_name FROM duckdb_tables()").fetchall()
-    assert found == [("memory", "cells")]
+    assert sorted(found) == [
+        ("memory", "cells"),
+        *([] if unit is None else [("memory", "people"), ("memory", "totals")]),
+    ]
     columns = source._connection.execute("DESCRIBE cells").fetchall()
-    assert [column[:2] for column in columns] == [("c0", "UTINYINT"), ("c1", "UTINYINT"), ("rows", "BIGINT")]
+    coded = [("c0", "UTINYINT"), ("c1", "UTINYINT"), ("rows", "BIGINT")]
+    assert [column[:2] for column in columns] == coded
+    if unit is not None:
+        columns = source._connection.execute("DESCRIBE people").fetchall()
+        assert [column[:2] for column in columns] == [("unit", "BIGINT"), *coded]
+        columns = source._connection.execute("DESCRIBE totals").fetchall()
+        assert [column[:2] for column in columns] == [("unit", "BIGINT"), ("rows", "BIGINT")]
     assert source._connection.execute("SELECT * FROM duckdb_views() WHERE NOT internal").fetchall() == []
     assert [name for (name,) in source._connection.execute("SELECT name FROM pragma_database_list").fetchall()] == [
         "memory"
     ]
+
+
+def test_people_have_numbers_that_are_others_at_every_opening(tmp_path: Path) -> None:
+    people = write(tmp_path / "people.csv", [(f"id {who}", who % 10, "a") for who in range(300)])
+
+    def numbers() -> list[tuple[int, int]]:
+        source = opened(people, Unit(column="id"))
+        return source._connection.execute("SELECT unit, c0 FROM people ORDER BY ALL").fetchall()
+
+    first, second = numbers(), numbers()
+    assert [number for number, _ in first] == [number for number, _ in second] == list(range(1, 301))
+    assert first != second  # who has which number
 
 
 def test_nothing_goes_to_a_temporary_directory(people: Path) -> None:

@@ -135,6 +135,8 @@ def test_parameters_have_the_type_of_what_they_are_compared_with(context: Contex
         (f"{COUNT} WHERE sex LIKE 'a\\_%'", "0A000"),
         ("SELECT age, sex FROM people", "0A000"),
         ("SELECT * FROM people LIMIT 5", "0A000"),
+        ("SELECT people.* FROM people", "0A000"),
+        ("SELECT salary FROM people", "42703"),
     ],
 )
 def test_what_cannot_be_spelled_is_refused(context: Context, sql: str, code: str) -> None:
@@ -235,3 +237,19 @@ def test_a_place_is_that_of_the_same_word_in_what_was_sent() -> None:
     assert place_in(sent, text, text.index("AS count") + 3) == sent.index("count")
     assert place_in(sent, "SELECT nothing", 7) == -1
     assert place_in(sent, text, -1) == -1
+
+
+def test_a_select_around_a_grouped_one_has_its_columns_in_their_order(context: Context) -> None:
+    sql = (
+        "SELECT n, sex, n / SUM(n) OVER () AS share, n > 5 AS many FROM "
+        "(SELECT sex, COUNT(*) AS n FROM public.people GROUP BY sex) AS t WHERE sex <> 'M' "
+        "ORDER BY n DESC LIMIT 3 WITH ERROR 9"
+    )
+    question = DataQuestion(parse_statement(sql), context)
+    assert [(field.name, field.type) for field in question.fields()] == [
+        ("n", types.FLOAT8.oid),
+        ("sex", types.TEXT.oid),
+        ("share", types.FLOAT8.oid),
+        ("many", types.BOOL.oid),
+    ]
+    assert {row[1] for row in question.run(()).rows} <= {"F", "other"}

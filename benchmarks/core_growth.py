@@ -1,0 +1,218 @@
+"""How time grows with everything that can grow: the log, groups, columns, questions of a batch, partitions.
+
+Each figure is CPU time as a ratio to that of the smallest size of the same run, so a loaded machine matters little.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+import bursar
+from benchmarks.harness import Figures
+from bursar.config import Config
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange, Unit
+from bursar.core.ledger import Purpose, Transaction
+from bursar.core.queries import Mask, Product, Steps
+from bursar.session import Bursar
+from bursar.testing import EmptySource, stage
+
+COARSE = Noise(kind=NoiseKind.LAPLACE, scale=2.0**20)
+FREE = "SELECT sex, COUNT(*) FROM people GROUP BY sex WITH ERROR 100"
+AT_ONCE = 10_000
+"""Records of one commit."""
+
+CONFIG = """
+dataset = "core"
+[source]
+path = "people.csv"
+table = "people"
+max_rows = 10000
+[privacy]
+unit = "row"
+[budget]
+epsilon = 1000.0
+[columns.age]
+lower = 0
+upper = 99
+[columns.sex]
+values = ["F", "M"]
+[columns.region]
+values = ["north", "south", "east", "west"]
+"""
+
+OPEN = "import bursar.session, resource, bursar; a = resource.getrusage(resource.RUSAGE_SELF); {work}; {tell}"
+TELL = "b = resource.getrusage(resource.RUSAGE_SELF); print(b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime)"
+
+
+def cpu_of(work: Callable[[], object]) -> float:
+    """Seconds of CPU of this process."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def folder_with_log(folder: Path, records: int) -> Path:
+    """A data set with a log of so many records, ranges of ages by sex or region; the last question is the free one."""
+    people = "".join(f"{n % 100},{'FM'[n % 2]},{('north', 'south', 'east', 'west')[n % 4]}\n" for n in range(1000))
+    (folder / "people.csv").write_text(f"age,sex,region\n{people}")
+    path = folder / "bursar.toml"
+    path.write_text(CONFIG)
+    with bursar.create(path) as db:
+        domain = db.config.domain
+        size = domain["age"].size
+        ages = [Mask(("age",), (size,), Steps.ranges([n % 97], [n % 97 + 1 + n % 3], size)) for n in range(291)]
+        others = [Mask((name,), domain.sizes((name,)), Steps.identity(domain[name].size)) for name in ("sex", "region")]
+        strategies = [Product((other, age)) for other in others for age in ages]
+        for start in range(0, records, AT_ONCE):
+
+            def work(transaction: Transaction, start: int = start) -> None:
+                for n in range(start, min(start + AT_ONCE, records)):
+                    strategy = strategies[n % len(strategies)]
+                    event = Measured(strategy=strategy, noise=COARSE, version=1)
+                    values = np.zeros(strategy.rows, np.int64)
+                    purpose = Purpose("fill", "test")
+                    transaction.append(analyst="past", purpose=purpose, event=event, values=values)
+
+            db.ledger.commit(work)
+        db.query(FREE)
+        db.owner.checkpoint()
+    return path
+
+
+def opening(path: Path) -> float:
+    """Seconds of CPU to open a data set in a new process, and to see what is left; imports are not counted."""
+    work = f"db = bursar.open({str(path)!r}); db.budget()"
+    program = OPEN.format(work=work, tell=TELL)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return float(run.stdout)
+
+
+def cold(path: Path) -> float:
+    """Seconds of CPU of a free `bursar query` in a new process, everything counted."""
+    command = [sys.executable, "-c", "from bursar.cli import main; main()", "query", "-d", str(path), FREE]
+    compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # as installed
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, capture_output=True, check=True, env=compiled)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def cold_figures(records: int = 10_000) -> dict[str, float]:
+    """`cold_s`: a free `bursar query`; `open_s`: opening a log of so many records. The least of three each."""
+    with tempfile.TemporaryDirectory() as short, tempfile.TemporaryDirectory() as long:
+        few, many = folder_with_log(Path(short), 10), folder_with_log(Path(long), records)
+        cold(few)  # compiles what is imported
+        return {
+            "cold_s": min(cold(few) for _ in range(3)),
+            "open_s": min(opening(many) for _ in range(3)),
+            "cold_long_s": min(cold(many) for _ in range(3)),
+        }
+
+
+def by_log(lengths: Sequence[int]) -> Figures:
+    """Opening, and a free answer in a new process, by the length of the log."""
+    figures: Figures = {}
+    for records in lengths:
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder_with_log(Path(folder), records)
+            cold(path)
+            figures[f"log of {records}"] = {"open_s": opening(path), "free_s": min(cold(path) for _ in range(2))}
+    return with_ratios(figures)
+
+
+def with_ratios(figures: Figures) -> Figures:
+    """Every figure also over that of the first line."""
+    first = next(iter(figures.values()))
+    return {name: {**row, **{f"{key} ratio": row[key] / first[key] for key in row}} for name, row in figures.items()}
+
+
+def session_over(domain: Domain) -> Bursar:
+    """A session in memory over a domain, without a row."""
+    config = Config(
+        path=Path("core.toml"),
+        dataset="core",
+        location=Path("core"),
+        table="people",
+        domain=domain,
+        unit=Unit(),
+        budget=Budget.of(epsilon=1000.0),
+        max_rows=1_000_000,
+    )
+    return stage(config, lambda key: EmptySource(domain))
+
+
+def asked(db: Bursar, question: str, **goal: float) -> dict[str, float]:
+    """CPU of a question that is fresh, and of the same again; in ms."""
+    fresh = cpu_of(lambda: db.query(question, **goal))
+    again = min(cpu_of(lambda: db.query(question, **goal)) for _ in range(3))
+    return {"fresh_ms": 1000 * fresh, "again_ms": 1000 * again}
+
+
+def by_groups(sizes: Sequence[int]) -> Figures:
+    """A GROUP BY with so many groups."""
+    figures: Figures = {}
+    for size in sizes:
+        db = session_over(Domain((IntegerRange(name="zip", lower=0, upper=size - 1, null=0),)))
+        figures[f"{size} groups"] = asked(db, "SELECT zip, COUNT(*) FROM people GROUP BY zip", within=100.0)
+    return with_ratios(figures)
+
+
+def by_columns(sizes: Sequence[int]) -> Figures:
+    """A GROUP BY beside so many columns, each of which was asked about before."""
+    figures: Figures = {}
+    for size in sizes:
+        names = [f"c{n:03}" for n in range(size)]
+        db = session_over(Domain(tuple(IntegerRange(name=name, lower=0, upper=9, null=0) for name in names)))
+        for name in names:
+            db.query(f"SELECT {name}, COUNT(*) FROM people GROUP BY {name}", within=500.0)
+        figures[f"{size} columns"] = asked(
+            db, "SELECT c000, COUNT(*) FROM people WHERE c001 < 5 GROUP BY c000", within=100.0
+        )
+    return with_ratios(figures)
+
+
+def by_batch(sizes: Sequence[int]) -> Figures:
+    """A batch of so many ranges; per question."""
+    figures: Figures = {}
+    for size in sizes:
+        db = session_over(Domain((IntegerRange(name="age", lower=0, upper=199, null=0),)))
+        texts = [
+            f"SELECT COUNT(*) FROM people WHERE age BETWEEN {n % 100} AND {100 + n // 100 % 100}" for n in range(size)
+        ]
+        figures[f"batch of {size}"] = {"ms_each": 1000 * cpu_of(lambda t=texts, db=db: db.batch(t, within=200)) / size}  # type: ignore[misc]
+    return with_ratios(figures)
+
+
+def by_partitions(sizes: Sequence[int]) -> Figures:
+    """A question about all of so many partitions."""
+    figures: Figures = {}
+    for size in sizes:
+        columns = (
+            IntegerRange(name="day", lower=0, upper=size - 1, null=0),
+            IntegerRange(name="age", lower=0, upper=9, null=0),
+        )
+        db = session_over(Domain(columns, partition="day"))
+        figures[f"{size} partitions"] = asked(db, "SELECT age, COUNT(*) FROM people GROUP BY age", within=500.0)
+    return with_ratios(figures)
+
+
+def everything() -> Figures:
+    """All of it; the largest log takes minutes to write and to add up once."""
+    figures: Figures = {}
+    figures |= by_log((1_000, 10_000, 100_000, 1_000_000))
+    figures |= by_groups((10, 100, 1_000, 10_000, 100_000, 1_000_000))
+    figures |= by_columns((10, 30, 100))
+    figures |= by_batch((10, 100, 1_000, 10_000))
+    figures |= by_partitions((10, 100, 1_000))
+    return figures

@@ -1,0 +1,253 @@
+"""Tables where they are: `python -m benchmarks.sources [--quick] [--engines duckdb ...] [--out DIR]`.
+
+The same rows (10^6 with --quick, else 10^7; 200,000 people, at most 10 rows of each are counted) in every engine.
+Servers are started for the purpose, one after the other; an engine that is not installed is left out and named.
+
+`bare_s` is the engine's own GROUP BY of two columns over the raw table, as its driver fetches it. `first_s` is the pass
+that codes, bounds and counts when data are opened, with reading the counts; `digest_s` the content hash alone, which is
+computed from them. `next_s` is the data part of a fresh question over the same two columns, and `next_over_bare` what
+it is of the bare statement: at most 1.2 is wanted. `peak_mb` is the most memory of our process, wanted below 400; it
+loads nothing but what a question needs. Medians of five, except for `first_s`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.harness import Figures, options, peak_mb, report
+from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Unit
+from bursar.core.source.source import Source
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # how servers are started is known there
+
+PEOPLE = 200_000
+STATES = 50
+TIMES = 5
+KEY = bytes(32)
+UNIT = Unit(column="id", max_contributions=10)
+DOMAIN = Domain(
+    (
+        Categories(name="state", values=tuple(f"state {number}" for number in range(STATES))),
+        IntegerRange(name="age", lower=0, upper=99),
+        Dates(name="day", first=date(2024, 1, 1), last=date(2024, 12, 30), by=Period.WEEK),
+        Bins(name="income", edges=tuple(float(edge) for edge in range(0, 100_001, 10_000))),
+    )
+)
+ASKED = ("state", "age")
+
+
+def columns(i: str, day: str, text: str = "CONCAT") -> str:
+    """The same rows in every dialect, from a running number: remainders by primes look random enough."""
+    return (
+        f"({i} * 48271 % 2147483647) % {PEOPLE} AS id, "
+        f"{text}('state ', ({i} * 16807 % 2147483647) % {STATES}) AS state, "
+        f"({i} * 69621 % 2147483647) % 110 AS age, {day.format(f'({i} * 40692 % 2147483399) % 365')} AS day, "
+        f"({i} * 30269 % 2147483629) % 110000 * 1e0 AS income"
+    )
+
+
+Opened = Callable[[], Source]
+
+
+def in_duckdb(rows: int, folder: Path) -> Path:
+    import duckdb
+
+    path = folder / "people.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        made = columns("i", "CAST(DATE '2024-01-01' + CAST({} AS INTEGER) AS DATE)")
+        connection.execute(f"CREATE TABLE people AS SELECT {made} FROM range({rows}) AS r(i)")
+        connection.execute(f"COPY people TO '{folder / 'people.parquet'}'")
+    return path
+
+
+def duckdb_bare(path: Path) -> Callable[[], object]:
+    import duckdb
+
+    connection: Any = duckdb.connect(str(path), read_only=True)
+    return lambda: connection.execute("SELECT state, age, count(*) FROM people GROUP BY state, age").fetchnumpy()
+
+
+def measured(prepare: Callable[..., tuple[Opened, Callable[[], Any]]], *given: object) -> dict[str, float]:
+    """Figures of one engine, in a process of its own, so that memory is told apart."""
+    context = multiprocessing.get_context("spawn")
+    ends = context.Pipe(duplex=False)
+    process = context.Process(target=_measure, args=(ends[1], prepare, given))
+    process.start()
+    ends[1].close()
+    try:
+        figures: dict[str, float] = ends[0].recv()
+    except EOFError:
+        figures = {}
+    process.join()
+    return figures
+
+
+def _measure(end: Any, prepare: Callable[..., tuple[Opened, Callable[[], Any]]], given: tuple[object, ...]) -> None:
+    opened, bare_of = prepare(*given)
+    first, source = _timed(opened)
+    digest, _ = _timed(source.content)
+    nexts = [_timed(lambda: source.table(ASKED))[0] for _ in range(TIMES)]
+    peak = peak_mb()  # before the bare statement, which fetches through the driver
+    bare_statement = bare_of()
+    bare = median(_timed(bare_statement)[0] for _ in range(TIMES))
+    figures = {"bare_s": bare, "first_s": first + digest, "digest_s": digest, "next_s": median(nexts)}
+    end.send({"next_over_bare": median(nexts) / bare, **figures, "peak_mb": peak})
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def duckdb_loaded(path: Path, rows: int) -> tuple[Opened, Callable[[], Any]]:
+    from bursar.core.source.duckdb import DuckDBSource
+
+    return lambda: DuckDBSource(path, DOMAIN, UNIT, KEY, 2 * rows, table="people"), lambda: duckdb_bare(path)
+
+
+def duckdb_in_place(path: Path, rows: int) -> tuple[Opened, Callable[[], Any]]:
+    from bursar.core.source.servers.duckdb_file import DuckDBFile
+    from bursar.core.source.servers.sql_source import SqlSource
+
+    return (
+        lambda: SqlSource(lambda: DuckDBFile(path, "main", "people"), DOMAIN, UNIT, KEY, 2 * rows),
+        lambda: duckdb_bare(path),
+    )
+
+
+BARE = "SELECT state, age, count(*) FROM people GROUP BY state, age"
+
+
+def postgresql(url: str, password: str, rows: int) -> tuple[Opened, Callable[[], Any]]:
+    from bursar.core.source.servers.postgresql import PostgreSQLServer
+    from bursar.core.source.servers.sql_source import SqlSource
+
+    def bare() -> Callable[[], object]:
+        import psycopg
+
+        connection = psycopg.connect(url, password=password)
+        return lambda: connection.execute(BARE, binary=True).fetchall()
+
+    return (
+        lambda: SqlSource(
+            lambda: PostgreSQLServer(url, "public", "people", password, 3600), DOMAIN, UNIT, KEY, 2 * rows
+        ),
+        bare,
+    )
+
+
+def mariadb(url: str, password: str, socket: str, rows: int) -> tuple[Opened, Callable[[], Any]]:
+    from bursar.core.source.servers.mariadb import MariaDBServer
+    from bursar.core.source.servers.sql_source import SqlSource
+
+    def bare() -> Callable[[], object]:
+        import pymysql
+
+        connection = pymysql.connect(unix_socket=socket, user="reader", password=password, database="bench")
+
+        def ask() -> object:
+            with connection.cursor() as cursor:
+                cursor.execute(BARE)
+                return cursor.fetchall()
+
+        return ask
+
+    return (
+        lambda: SqlSource(lambda: MariaDBServer(url, "bench", "people", password, 3600), DOMAIN, UNIT, KEY, 2 * rows),
+        bare,
+    )
+
+
+def spark(files: str, rows: int) -> tuple[Opened, Callable[[], Any]]:
+    from bursar.core.source.servers.spark import SparkFiles
+    from bursar.core.source.servers.sql_source import SqlSource
+
+    def bare() -> Callable[[], object]:
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.builder.getOrCreate()
+        session.read.parquet(files).createOrReplaceTempView("people")
+        return lambda: session.sql(BARE).toArrow()
+
+    return lambda: SqlSource(lambda: SparkFiles("spark:local[2]", files), DOMAIN, UNIT, KEY, 2 * rows), bare
+
+
+def run_duckdb(rows: int, folder: Path) -> Figures:
+    path = in_duckdb(rows, folder)
+    return {"duckdb": measured(duckdb_loaded, path, rows), "duckdb in place": measured(duckdb_in_place, path, rows)}
+
+
+def run_postgresql(rows: int, folder: Path) -> Figures:
+    from harness import servers
+
+    settings = {"fsync": "off", "max_wal_size": "'8GB'", "shared_buffers": "'256MB'", "work_mem": "'64MB'"}
+    made = columns("i", "date '2024-01-01' + CAST({} AS int)")
+    with servers.postgresql(settings) as server:
+        servers.administer(
+            server.url(),
+            f"CREATE TABLE people AS SELECT {made} FROM generate_series(0::bigint, {rows} - 1) AS i",
+            f"CREATE ROLE reader LOGIN PASSWORD '{servers.PASSWORD}'; GRANT SELECT ON people TO reader",
+            "VACUUM ANALYZE people",
+        )
+        return {"postgresql": measured(postgresql, server.url(user="reader"), servers.PASSWORD, rows)}
+
+
+def run_mariadb(rows: int, folder: Path) -> Figures:
+    from harness import servers
+
+    made = columns("seq", "CAST(DATE '2024-01-01' + INTERVAL {} DAY AS DATE)")
+    with servers.mariadb() as server:
+        server.administer(
+            "CREATE DATABASE bench",
+            "USE bench",
+            f"CREATE TABLE bench.people ENGINE = InnoDB SELECT {made} FROM seq_0_to_{rows - 1}",
+            f"CREATE USER reader IDENTIFIED BY '{servers.PASSWORD}'",
+            "GRANT SELECT ON bench.people TO reader",
+        )
+        facts = (server.url("bench", "reader"), servers.PASSWORD, f"{server.folder}/socket", rows)
+        return {"mariadb": measured(mariadb, *facts)}
+
+
+def run_spark(rows: int, folder: Path) -> Figures:
+    import pyspark  # noqa: F401
+
+    if not (folder / "people.parquet").exists():
+        in_duckdb(rows, folder)
+    return {"spark": measured(spark, str(folder / "people.parquet"), rows)}
+
+
+ENGINES = {"duckdb": run_duckdb, "postgresql": run_postgresql, "mariadb": run_mariadb, "spark": run_spark}
+
+
+def main() -> None:
+    """Measure every engine that is there."""
+    from _pytest.outcomes import Skipped
+
+    engines = {"nargs": "+", "choices": list(ENGINES), "default": list(ENGINES), "help": "which of them"}
+    args = options(__doc__ or "", engines=engines)
+    rows = 10**6 if args.quick else 10**7
+    folder = Path(tempfile.mkdtemp(prefix="sources-"))
+    figures: Figures = {}
+    try:
+        for name in args.engines:
+            try:
+                figures |= ENGINES[name](rows, folder)
+            except (Skipped, ImportError) as reason:
+                print(f"{name} is left out: {reason}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    report("sources", args, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+SELECT COUNT(*) FROM adult WHERE age >= 20 AND age <= 30;
+SELECT COUNT(*) FROM adult WHERE age BETWEEN 25 AND 45 AND sex = 'Female';
+SELECT COUNT(*) FROM adult WHERE age >= 20 AND age < 40 AND hours_per_week > 30;
+SELECT age, COUNT(*) FROM adult GROUP BY age;
+SELECT sex, race, COUNT(*) FROM adult GROUP BY sex, race;
+SELECT education, COUNT(*) AS n FROM adult WHERE salary = '>50K' GROUP BY education;
+SELECT SUM(hours_per_week) FROM adult WHERE age BETWEEN 30 AND 39;
+SELECT AVG(age) FROM adult WHERE education = 'Masters';
+SELECT marital_status, AVG(hours_per_week) FROM adult GROUP BY marital_status;
+SELECT workclass, salary, COUNT(*) FROM adult GROUP BY workclass, salary ORDER BY workclass;
+SELECT COUNT(*) FROM adult WHERE capital_gain >= 5000 AND capital_gain < 20000;
+SELECT COUNT(*) FROM adult WHERE (age > 60 OR hours_per_week < 20) AND sex = 'Male';
+SELECT age, hours_per_week, COUNT(*) FROM adult WHERE age < 25 GROUP BY age, hours_per_week;
+SELECT COUNT(*) AS cnt FROM adult AS a WHERE a.education_num > 9 AND a.race = 'Black';
+SELECT race, SUM(capital_gain) FROM adult GROUP BY race;
+SELECT COUNT(*) FROM adult WHERE age >= 17 AND age <= 53 AND education_num >= 4 AND education_num <= 12;
+SELECT STDDEV(age) FROM adult GROUP BY sex;
+SELECT MAX(age), MIN(age) FROM adult;
+SELECT COUNT(DISTINCT workclass) FROM adult;
+SELECT age / 5 * 5 AS band, COUNT(*) FROM adult GROUP BY band

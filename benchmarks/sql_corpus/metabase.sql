@@ -1,0 +1,31 @@
+-- Metabase:: userID: 1 queryType: MBQL queryHash: 0a1b
+SELECT COUNT(*) AS "count" FROM "public"."people";
+SELECT "public"."people"."region" AS "region", COUNT(*) AS "count" FROM "public"."people" GROUP BY "public"."people"."region" ORDER BY "public"."people"."region" ASC;
+SELECT CAST(DATE_TRUNC('month', "public"."people"."joined") AS date) AS "joined", COUNT(*) AS "count" FROM "public"."people" GROUP BY CAST(DATE_TRUNC('month', "public"."people"."joined") AS date) ORDER BY CAST(DATE_TRUNC('month', "public"."people"."joined") AS date) ASC;
+SELECT DATE_TRUNC('year', "public"."people"."joined") AS "joined", AVG("public"."people"."income") AS "avg" FROM "public"."people" GROUP BY DATE_TRUNC('year', "public"."people"."joined") ORDER BY DATE_TRUNC('year', "public"."people"."joined") ASC;
+SELECT CAST(extract(month from "public"."people"."joined") AS integer) AS "joined", COUNT(*) AS "count" FROM "public"."people" GROUP BY CAST(extract(month from "public"."people"."joined") AS integer) ORDER BY CAST(extract(month from "public"."people"."joined") AS integer) ASC;
+SELECT "public"."people"."sex" AS "sex", "public"."people"."region" AS "region", SUM("public"."people"."income") AS "sum" FROM "public"."people" GROUP BY "public"."people"."sex", "public"."people"."region" ORDER BY "public"."people"."sex" ASC, "public"."people"."region" ASC;
+SELECT COUNT(*) AS "count" FROM "public"."people" WHERE ("public"."people"."region" = 'Lakeside') AND ("public"."people"."age" > 30);
+SELECT COUNT(*) AS "count" FROM "public"."people" WHERE ("public"."people"."region" = 'Lakeside') OR ("public"."people"."region" = 'Westmoor');
+SELECT COUNT(*) AS "count" FROM "public"."people" WHERE ("public"."people"."region" <> 'Lakeside') OR ("public"."people"."region" IS NULL);
+SELECT COUNT(*) AS "count" FROM "public"."people" WHERE "public"."people"."joined" >= date '2022-01-01' AND "public"."people"."joined" < date '2023-01-01';
+SELECT COUNT(*) AS "count" FROM "public"."people" WHERE ("public"."people"."joined" >= timestamp '2022-01-01 00:00:00.000') AND ("public"."people"."joined" < timestamp '2023-01-01 00:00:00.000');
+SELECT COUNT(*) AS "count" FROM "public"."people" WHERE "public"."people"."joined" >= CAST((CAST(now() AS timestamp) + (INTERVAL '-30 day')) AS date);
+SELECT COUNT(*) AS "count" FROM "public"."people" WHERE "public"."people"."member" = TRUE;
+SELECT COUNT(*) AS "count" FROM "public"."people" WHERE lower("public"."people"."region") LIKE '%side%';
+SELECT "public"."people"."region" AS "region" FROM "public"."people" GROUP BY "public"."people"."region" ORDER BY "public"."people"."region" ASC LIMIT 1000;
+SELECT count(distinct "public"."people"."region") AS "count" FROM "public"."people";
+SELECT FLOOR(("public"."people"."age" / 10.0)) * 10.0 AS "age", COUNT(*) AS "count" FROM "public"."people" GROUP BY FLOOR(("public"."people"."age" / 10.0)) * 10.0 ORDER BY FLOOR(("public"."people"."age" / 10.0)) * 10.0 ASC;
+SELECT FLOOR((("public"."people"."age" - 10.0) / 20.0)) * 20.0 + 10.0 AS "age", COUNT(*) AS "count" FROM "public"."people" GROUP BY FLOOR((("public"."people"."age" - 10.0) / 20.0)) * 20.0 + 10.0;
+SELECT "source"."region" AS "region", "source"."count" AS "count" FROM (SELECT "public"."people"."region" AS "region", COUNT(*) AS "count" FROM "public"."people" GROUP BY "public"."people"."region" ORDER BY "public"."people"."region" ASC) AS "source" WHERE "source"."count" > 100 LIMIT 1048575;
+SELECT AVG("source"."count") AS "avg" FROM (SELECT "public"."people"."region" AS "region", COUNT(*) AS "count" FROM "public"."people" GROUP BY "public"."people"."region") AS "source";
+SELECT SUM("public"."people"."income") / NULLIF(CAST(COUNT(*) AS float), 0.0) AS "ratio" FROM "public"."people";
+SELECT SUM(CASE WHEN "public"."people"."age" > 30 THEN 1 ELSE 0.0 END) AS "count-where" FROM "public"."people";
+SELECT CAST(SUM(CASE WHEN "public"."people"."age" > 30 THEN 1 ELSE 0.0 END) AS float) / NULLIF(COUNT(*), 0) AS "share" FROM "public"."people";
+SELECT MIN("public"."people"."age") AS "min", MAX("public"."people"."age") AS "max" FROM "public"."people";
+SELECT PERCENTILE_CONT(0.5) within group (order by "public"."people"."income") AS "median" FROM "public"."people";
+SELECT STDDEV_POP("public"."people"."age") AS "stddev" FROM "public"."people";
+SELECT SUM(COUNT(*)) OVER (ORDER BY CAST(DATE_TRUNC('month', "public"."people"."joined") AS date) ASC ROWS UNBOUNDED PRECEDING) AS "count", CAST(DATE_TRUNC('month', "public"."people"."joined") AS date) AS "joined" FROM "public"."people" GROUP BY CAST(DATE_TRUNC('month', "public"."people"."joined") AS date);
+SELECT "public"."people"."age" AS "age", "public"."people"."sex" AS "sex" FROM "public"."people" LIMIT 2000;
+SELECT TRUE AS "_" FROM "public"."people" WHERE 1 <> 1 LIMIT 0;
+SELECT "public"."people"."region" AS "region", COUNT(*) AS "count" FROM "public"."people" GROUP BY "public"."people"."region" ORDER BY "count" DESC, "public"."people"."region" ASC LIMIT 5

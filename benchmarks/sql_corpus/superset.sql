@@ -1,0 +1,26 @@
+SELECT COUNT(*) AS count FROM public.people LIMIT 50000;
+SELECT region AS region, COUNT(*) AS count FROM public.people GROUP BY region ORDER BY count DESC LIMIT 100;
+SELECT region AS region, sex AS sex, SUM(income) AS "SUM(income)" FROM public.people GROUP BY region, sex ORDER BY "SUM(income)" DESC LIMIT 10000;
+SELECT DATE_TRUNC('month', joined) AS joined, COUNT(*) AS count FROM public.people WHERE joined >= '2021-01-01 00:00:00.000000' AND joined < '2022-01-01 00:00:00.000000' GROUP BY DATE_TRUNC('month', joined) ORDER BY count DESC LIMIT 10000;
+SELECT DATE_TRUNC('day', joined) AS __timestamp, region AS region, COUNT(*) AS count FROM public.people WHERE joined >= TO_DATE('2021-01-01', 'YYYY-MM-DD') AND joined < TO_DATE('2021-02-01', 'YYYY-MM-DD') GROUP BY DATE_TRUNC('day', joined), region ORDER BY count DESC LIMIT 10000;
+SELECT AVG(age) AS "AVG(age)" FROM public.people WHERE region IN ('Lakeside', 'Westmoor') LIMIT 50000;
+SELECT region AS region, AVG(age) AS "AVG(age)", COUNT(DISTINCT sex) AS "COUNT_DISTINCT(sex)" FROM public.people GROUP BY region LIMIT 1000;
+SELECT member AS member, COUNT(*) AS count FROM public.people GROUP BY member ORDER BY count DESC LIMIT 100;
+SELECT MAX(age) AS "MAX(age)" FROM public.people LIMIT 50000;
+SELECT region AS region FROM public.people GROUP BY region LIMIT 1000;
+SELECT DISTINCT region AS region FROM public.people LIMIT 1000;
+SELECT age AS age, income AS income FROM public.people LIMIT 1000;
+SELECT region AS region, COUNT(*) AS count FROM public.people WHERE age > 30 AND sex = 'F' GROUP BY region HAVING COUNT(*) > 10 ORDER BY count DESC LIMIT 100;
+SELECT region AS region, SUM(CASE WHEN member THEN 1 ELSE 0 END) * 1.0 / COUNT(*) AS rate FROM public.people GROUP BY region ORDER BY rate DESC LIMIT 100;
+SELECT count(*) AS rowcount FROM (SELECT region AS region, COUNT(*) AS count FROM public.people GROUP BY region) AS rowcount_qry LIMIT 1;
+SELECT DATE_TRUNC('month', joined) AS __timestamp, region AS region, COUNT(*) AS count FROM public.people JOIN (SELECT region AS region__, COUNT(*) AS mme_inner__ FROM public.people GROUP BY region ORDER BY mme_inner__ DESC LIMIT 5) AS anon_1 ON region = region__ GROUP BY DATE_TRUNC('month', joined), region ORDER BY count DESC LIMIT 10000;
+SELECT * FROM (SELECT region, COUNT(*) AS n FROM people GROUP BY region) AS virtual_table LIMIT 100;
+SELECT region AS region, sum(n) AS total FROM (SELECT region, sex, COUNT(*) AS n FROM people GROUP BY region, sex) AS virtual_table GROUP BY region ORDER BY total DESC LIMIT 100;
+SELECT DATE_TRUNC('year', joined) AS joined, AVG(income) AS "AVG(income)" FROM public.people WHERE joined >= TIMESTAMP '2020-01-01 00:00:00' GROUP BY 1 ORDER BY 1 LIMIT 1000;
+SELECT STDDEV(income) AS spread, percentile_cont(0.5) within group (order by income) AS median FROM public.people LIMIT 100;
+SELECT region AS region, COUNT(*) AS count, COUNT(*) / SUM(COUNT(*)) OVER () AS "%count" FROM public.people GROUP BY region ORDER BY count DESC LIMIT 100;
+SELECT COUNT(*) AS count FROM public.people WHERE region = 'Lakeside' AND (age >= 18) AND (age < 65) AND joined >= '2022-01-01' LIMIT 50000;
+SELECT COUNT(*) AS count FROM public.people WHERE region LIKE '%mark%' LIMIT 50000;
+SELECT COUNT(*) AS count FROM public.people WHERE ((age > 20) AND (1 = 1)) LIMIT 50000;
+SELECT COUNT(*) AS count FROM public.people WHERE joined >= CURRENT_DATE - INTERVAL '1 year';
+SELECT floor(age / 10) * 10 AS bucket, COUNT(*) AS count FROM public.people GROUP BY floor(age / 10) * 10 ORDER BY bucket ASC LIMIT 100

@@ -1,0 +1,20 @@
+SELECT "people"."region" AS "region", SUM(1) AS "sum:Number of Records:ok" FROM "public"."people" "people" GROUP BY 1;
+SELECT COUNT(1) AS "cnt:people" FROM "public"."people" "people" HAVING (COUNT(1) > 0);
+SELECT "people"."region" AS "region", AVG(CAST("people"."age" AS DOUBLE PRECISION)) AS "avg:age:ok" FROM "public"."people" "people" WHERE ("people"."sex" = 'F') GROUP BY 1;
+SELECT DATE_TRUNC('MONTH', CAST("people"."joined" AS DATE)) AS "tmn:joined:ok", SUM("people"."hours") AS "sum:hours:ok" FROM "public"."people" "people" GROUP BY 1;
+SELECT CAST(EXTRACT(YEAR FROM "people"."joined") AS INTEGER) AS "yr:joined:ok", COUNT("people"."income") AS "cnt:income:ok" FROM "public"."people" "people" GROUP BY 1;
+SELECT "people"."sex" AS "sex" FROM "public"."people" "people" GROUP BY 1 ORDER BY 1 ASC NULLS FIRST;
+SELECT MIN("people"."joined") AS "min", MAX("people"."joined") AS "max" FROM "public"."people" "people" HAVING COUNT(1) > 0;
+SELECT COUNT(DISTINCT "people"."region") AS "ctd:region:ok" FROM "public"."people" "people" HAVING (COUNT(1) > 0);
+SELECT "people"."region" AS "region", "people"."sex" AS "sex", SUM(CAST("people"."hours" AS BIGINT)) AS "sum:hours:ok" FROM "public"."people" "people" WHERE (("people"."age" >= 20) AND ("people"."age" <= 40)) GROUP BY 1, 2;
+SELECT "people"."member" AS "member", COUNT(1) AS "cnt" FROM "public"."people" "people" WHERE ("people"."region" IN ('Eastvale', 'Lakeside')) GROUP BY 1;
+SELECT CAST(TRUNC("people"."age" / 10) AS BIGINT) AS "age (bin)", COUNT(1) AS "cnt" FROM "public"."people" "people" GROUP BY 1;
+SELECT CASE WHEN "people"."age" >= 65 THEN 'old' ELSE 'young' END AS "Calculation_1", SUM("people"."income") AS "sum" FROM "public"."people" "people" GROUP BY 1;
+SELECT (CASE WHEN "people"."region" = 'Lakeside' THEN 'Lake' WHEN "people"."region" = 'Westmoor' THEN 'Moor' ELSE "people"."region" END) AS "group", COUNT(1) AS "n" FROM "public"."people" "people" GROUP BY 1;
+SELECT STDDEV_SAMP("people"."age") AS "std:age:ok" FROM "public"."people" "people";
+SELECT SUM("people"."income") / SUM("people"."hours") AS "usr:Calculation:ok" FROM "public"."people" "people" HAVING COUNT(1) > 0;
+SELECT "people"."region" AS "region", SUM("people"."hours") AS "$alias" FROM "public"."people" "people" GROUP BY 1 ORDER BY 2 DESC NULLS LAST LIMIT 5;
+SELECT "t0"."region" AS "region", "t0"."n" AS "n" FROM (SELECT "people"."region" AS "region", COUNT(1) AS "n" FROM "public"."people" "people" GROUP BY 1) "t0" WHERE "t0"."n" >= 10;
+SELECT {fn UCASE("people"."sex")} AS "s", COUNT(*) AS "n" FROM "public"."people" "people" GROUP BY {fn UCASE("people"."sex")};
+SELECT COUNT(*) AS "n" FROM "public"."people" "people" WHERE "people"."joined" >= {d '2021-01-01'} AND "people"."joined" < {ts '2022-01-01 00:00:00'};
+SELECT "_"."region", SUM("_"."hours") AS "a0" FROM "public"."people" "_" WHERE NOT "_"."region" IS NULL GROUP BY "_"."region" LIMIT 1000001

@@ -1,0 +1,318 @@
+"""Terms over the cells of columns: the groups, conditions and numbers that are made of values, cell by cell.
+
+A cell may stand for several values: a month for its days, `other` for values that nobody knows. A term has a value in a
+cell where all that the cell stands for agree on it; else the question is refused. Unlisted text reads 'other', as the
+public view has it. A bin stands for too many numbers: it has a value only where it is added up, which is its middle.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.arrays import Integers
+from bursar.compile.scalar import Exact, Unknown, evaluate
+from bursar.compile.values import LARGEST_NUMBER, values_of
+from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Period, Stray
+from bursar.errors import QueryError
+from bursar.sql.terms import Call, Given, Ref, Term, refs_of, walk_terms
+
+MOST_EVALUATED = 2**16
+"""Most joint values that a term is evaluated for, one by one."""
+
+FINEST_GRID = 2**20
+"""Most units of a grid that numbers without a common denominator are rounded to; more would leave no room for noise."""
+
+OTHER_TEXT = "other"
+
+Stands = tuple[Exact, ...] | None
+"""The values that a cell stands for; None where nobody knows them."""
+
+
+@functools.lru_cache(maxsize=256)
+def cell_values(attribute: Attribute) -> tuple[Stands, ...]:
+    """What each declared cell stands for, then `other` and NULL where the column has them."""
+    match attribute:
+        case Categories():
+            declared: list[Stands] = [(value,) for value in attribute.values]
+        case Bins():
+            declared = [None] * attribute.declared
+        case Dates():
+            declared = [_days(attribute, cell) for cell in range(attribute.declared)]
+        case _:
+            declared = [(int(str(attribute.label(cell))),) for cell in range(attribute.declared)]
+    return (*declared, *(stray_value(attribute, cell) for cell in range(attribute.declared, attribute.size)))
+
+
+def stray_value(attribute: Attribute, cell: int) -> Stands:
+    """What `other` stands for, or NULL."""
+    if attribute.has_null and cell == attribute.null_cell:
+        return (None,)
+    if attribute.ordered and attribute.outside is not Stray.OTHER:
+        return (None,)  # nothing but NULL is sent there
+    text = isinstance(attribute, Categories) and isinstance(attribute.values[0], str)
+    mixed = attribute.null is Stray.OTHER
+    return (OTHER_TEXT,) if text and not mixed else None
+
+
+def _days(attribute: Dates, cell: int) -> Stands:
+    first = attribute.start(cell)
+    if attribute.by is Period.DAY:
+        return (first,)
+    behind = attribute.start(cell + 1)
+    return tuple(first.fromordinal(day) for day in range(first.toordinal(), behind.toordinal()))
+
+
+def values_on(term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands]], domain: Domain) -> list[Exact]:
+    """What a term is on the grid of what columns stand for, last column fastest."""
+    if math.prod(map(len, stands)) > MOST_EVALUATED:
+        raise QueryError(
+            f"{' and '.join(names)} have too many joint values for this; {MOST_EVALUATED} are possible",
+            position=term.position,
+        )
+    return [_agreed(term, names, combination, domain) for combination in itertools.product(*stands)]
+
+
+def _agreed(term: Term, names: Sequence[str], stands: Sequence[Stands], domain: Domain) -> Exact:
+    stood_for = [(name, values) for name, values in zip(names, stands, strict=True) if values is not None]
+    results: set[tuple[type, Exact]] = set()
+    try:
+        for values in itertools.product(*(values for _, values in stood_for)):
+            value = evaluate(term, dict(zip((name for name, _ in stood_for), values, strict=True)))
+            results.add((type(value), value))
+    except Unknown:
+        name = next(name for name, values in zip(names, stands, strict=True) if values is None)
+        raise QueryError(_not_known(domain[name]), position=term.position) from None
+    if len(results) > 1:
+        wide = next(domain[name] for name, values in stood_for if len(values) > 1)
+        period = wide.by.value if isinstance(wide, Dates) else "value"
+        raise QueryError(
+            f"{wide.name} is known by {period} only, which is not enough to tell this", position=term.position
+        )
+    return next(iter(results))[1]
+
+
+def _not_known(attribute: Attribute) -> str:
+    if isinstance(attribute, Bins):
+        return f"{attribute.name} is known by bin only; it can be compared with the edges of its bins, and added up"
+    unknown = " and NULL" if attribute.null is Stray.OTHER else ""
+    return (
+        f"values of {attribute.name} that are not declared{unknown} are kept together as {OTHER_TEXT}, and what this "
+        "makes of them is not known"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class JointValues:
+    """What a term of columns counts as in their joint cells, in whole numbers of 1/`parts`."""
+
+    attributes: tuple[Attribute, ...]  # in the order of the domain
+    numbers: Integers  # one axis per column, 0 where there is none
+    parts: int
+    null: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
+    off: Fraction | None  # how far a row's own value can be from what it counts as; None: not known
+
+    @property
+    def attrs(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def times(self, factor: int) -> JointValues:
+        """The same in finer parts."""
+        numbers = self.numbers * factor
+        return JointValues(self.attributes, numbers, factor * self.parts, self.null, self.missing, self.off)
+
+
+def joint_values(term: Call, domain: Domain) -> JointValues:
+    """The numbers of a term, cell by cell; refused where it is none."""
+    names = domain.ordered(name.text for name in refs_of(term))
+    attributes = tuple(domain[name] for name in names)
+    sizes = domain.sizes(names)
+    if math.prod(sizes) > MOST_EVALUATED:
+        raise QueryError(
+            f"{' and '.join(names)} have {math.prod(sizes)} joint cells, and {MOST_EVALUATED} are possible here",
+            position=term.position,
+        )
+    _check_tests(term, domain)
+    columns = [counted_values(attribute, term.position) for attribute in attributes]
+    if not any(isinstance(attribute, Bins) for attribute in attributes):
+        polynomial = _polynomial(term, names, columns)
+        if polynomial is not None and polynomial.largest <= LARGEST_NUMBER:
+            unknown = np.broadcast_to(polynomial.missing, sizes)
+            nothing = np.broadcast_to(polynomial.null, sizes) & ~unknown
+            filled = np.where(nothing | unknown, 0, np.broadcast_to(polynomial.numbers, sizes))
+            return JointValues(attributes, filled, polynomial.parts, nothing, unknown, Fraction(0))
+    values, missing = _counted(term, names, columns)
+    null = np.array([value is None for value in values], np.bool_) & ~missing
+    numbers = [_fraction(value, term.position) for value in values]
+    largest = max(1, math.ceil(max(map(abs, numbers), default=0)))
+    if largest > LARGEST_NUMBER:
+        raise QueryError("these numbers are too large to be added up", position=term.position)
+    parts = math.lcm(*{number.denominator for number in numbers})
+    rounding = Fraction(0)
+    if parts * largest > (FINEST_GRID if parts > 1000 else LARGEST_NUMBER):
+        parts = max(1, FINEST_GRID // largest)
+        rounding = Fraction(1, 2 * parts)
+    whole = np.array([round(number * parts) for number in numbers], np.int64).reshape(sizes)
+    off = _off(term, names, attributes, columns, values)
+    joined = None if off is None else off + rounding
+    return JointValues(attributes, whole, parts, null.reshape(sizes), missing.reshape(sizes), joined)
+
+
+@dataclass(frozen=True, eq=False)
+class _Polynomial:
+    """Whole numbers of 1/`parts` on the grid of columns, with axes of length 1 where they do not depend."""
+
+    numbers: Integers
+    parts: int
+    largest: int  # in whole numbers
+    null: NDArray[np.bool_]
+    missing: NDArray[np.bool_]
+
+    def times(self, factor: int) -> _Polynomial:
+        return _Polynomial(self.numbers * factor, self.parts * factor, self.largest * factor, self.null, self.missing)
+
+
+_ROOM = 2**61
+"""Most that a number may be while sums and products of columns are computed for all cells at once."""
+
+
+def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Stands]]) -> _Polynomial | None:
+    """A term of sums and products of columns of numbers, for all cells at once; None for any other."""
+    shape = [1] * len(names)
+    match term:
+        case Given(value=int() as value) if not isinstance(value, bool) and abs(value) < _ROOM:
+            no = np.zeros(shape, np.bool_)
+            return _Polynomial(np.full(shape, value, np.int64), 1, abs(value), no, no)
+        case Ref():
+            axis = names.index(term.name.text)
+            shape[axis] = -1
+            stands = columns[axis]
+            exact = [None if values is None else values[0] for values in stands]
+            if any(isinstance(value, bool) or not isinstance(value, int | None) for value in exact):
+                return None
+            numbers = np.array([value if isinstance(value, int) else 0 for value in exact], np.int64)
+            missing = np.array([values is None for values in stands], np.bool_)
+            null = np.array([value is None for value in exact], np.bool_) & ~missing
+            largest = int(np.abs(numbers).max(initial=0))
+            return _Polynomial(numbers.reshape(shape), 1, largest, null.reshape(shape), missing.reshape(shape))
+        case Call(function="+" | "-" | "*"):
+            sides = [_polynomial(part, names, columns) for part in term.parts]
+            return None if sides[0] is None or sides[1] is None else _combined(term.function, sides[0], sides[1])
+        case Call(function="real" | "int"):
+            return _polynomial(term.parts[0], names, columns)
+        case Call(function="neg"):
+            inner = _polynomial(term.parts[0], names, columns)
+            if inner is None:
+                return None
+            return _Polynomial(-inner.numbers, inner.parts, inner.largest, inner.null, inner.missing)
+    return None
+
+
+def _combined(function: str, left: _Polynomial, right: _Polynomial) -> _Polynomial | None:
+    null, missing = left.null | right.null, left.missing | right.missing
+    if function == "*":
+        largest = left.largest * right.largest
+        if largest > _ROOM:
+            return None
+        return _Polynomial(left.numbers * right.numbers, left.parts * right.parts, largest, null, missing)
+    parts = math.lcm(left.parts, right.parts)
+    left, right = left.times(parts // left.parts), right.times(parts // right.parts)
+    largest = left.largest + right.largest
+    if largest > _ROOM:
+        return None
+    numbers = left.numbers + right.numbers if function == "+" else left.numbers - right.numbers
+    return _Polynomial(numbers, parts, largest, null, missing)
+
+
+_TESTS = {"=", "<>", "<", "<=", ">", ">=", "in", "same", "like", "ilike", "nullif"}
+
+
+def _check_tests(term: Term, domain: Domain) -> None:
+    """Refuse a comparison of a bin's middle, which says nothing about the values in the bin."""
+    for part in walk_terms(term):
+        if isinstance(part, Call) and part.function in _TESTS:
+            for name in refs_of(part):
+                if isinstance(domain[name.text], Bins):
+                    raise QueryError(_not_known(domain[name.text]), position=part.position)
+
+
+def counted_values(attribute: Attribute, position: int) -> list[Stands]:
+    """What each cell counts as: of a bin, its middle or the number that was declared for it."""
+    if not isinstance(attribute, Bins):
+        return [stands if stands is None or len(stands) == 1 else None for stands in cell_values(attribute)]
+    values = values_of(attribute, position)
+    return [
+        None if missing else (None,) if null else (Fraction(int(number), values.parts),)
+        for number, null, missing in zip(values.numbers, values.null, values.missing, strict=True)
+    ]
+
+
+def _counted(
+    term: Term, names: Sequence[str], columns: Sequence[Sequence[Stands]]
+) -> tuple[list[Exact], NDArray[np.bool_]]:
+    values: list[Exact] = []
+    missing: list[bool] = []
+    for combination in itertools.product(*columns):
+        assigned = {name: stands[0] for name, stands in zip(names, combination, strict=True) if stands is not None}
+        try:
+            values.append(evaluate(term, assigned))
+            missing.append(False)
+        except Unknown:
+            values.append(None)
+            missing.append(True)
+    return values, np.array(missing, np.bool_)
+
+
+def _fraction(value: Exact, position: int) -> Fraction:
+    if value is None:
+        return Fraction(0)
+    if isinstance(value, bool):
+        return Fraction(int(value))  # SUM of truth values counts those that hold
+    if not isinstance(value, int | Fraction | float):
+        raise QueryError("only numbers can be added up", position=position)
+    return Fraction(value)
+
+
+_MULTILINEAR = {"+", "-", "*", "neg", "real"}
+
+
+def _off(
+    term: Call,
+    names: Sequence[str],
+    attributes: Sequence[Attribute],
+    columns: Sequence[Sequence[Stands]],
+    values: Sequence[Exact],
+) -> Fraction | None:
+    """How far a row's own value can be from what it counts as: a multilinear function is extreme at corners of bins."""
+    binned = [place for place, attribute in enumerate(attributes) if isinstance(attribute, Bins)]
+    if not binned:
+        return Fraction(0)
+    calls = [part for part in walk_terms(term) if isinstance(part, Call)]
+    twice = len([part for part in walk_terms(term) if isinstance(part, Ref)]) > len(names)
+    corners = 2 ** len(binned) * len(values)
+    if twice or any(call.function not in _MULTILINEAR for call in calls) or corners > 4 * MOST_EVALUATED:
+        return None
+    worst = Fraction(0)
+    edges = {
+        place: [Fraction(str(edge)) for edge in attribute.edges]
+        for place, attribute in enumerate(attributes)
+        if isinstance(attribute, Bins)
+    }
+    for value, cells in zip(values, itertools.product(*(range(len(column)) for column in columns)), strict=True):
+        if value is None or any(cells[place] >= len(edges[place]) - 1 for place in binned):
+            continue
+        ends = [[edges[place][cells[place]], edges[place][cells[place] + 1]] for place in binned]
+        at = {name: columns[place][cells[place]] for place, name in enumerate(names)}
+        assigned = {name: stands[0] for name, stands in at.items() if stands is not None}
+        for corner in itertools.product(*ends):
+            moved = assigned | {names[place]: end for place, end in zip(binned, corner, strict=True)}
+            worst = max(worst, abs(_fraction(evaluate(term, moved), -1) - _fraction(value, -1)))
+    return worst

@@ -1,0 +1,289 @@
+"""Per-person questions as maps over people: each person is one number of their own rows, counted or added up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.arrays import Integers
+from bursar.compile.conditions import regions, ties_too_many
+from bursar.compile.groups import Cells, Groups
+from bursar.compile.masks import grouped
+from bursar.compile.outputs import Operand, Outputs, OutputTerm, line_of
+from bursar.compile.partwise import SharedRows
+from bursar.compile.values import recoding_remark
+from bursar.core.domain import Domain, Unit
+from bursar.core.extensions.per_person import LARGEST_VALUE
+from bursar.core.queries import Distinct, PerPerson, Product
+from bursar.errors import QueryError
+from bursar.estimation.derived import Combination, Form, Ratio
+from bursar.sql import TRUE, Aggregate, And, Between, Compare, Condition, Function, Linear, Name, Op
+from bursar.sql.per_person import SHAPE, PeopleQuery
+from bursar.sql.query import all_of
+
+MOST_VALUES = 1000
+"""Most lines of a histogram of people's numbers, for each group."""
+
+Bins = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PersonNumber:
+    """The number of each person: one sum over their rows, in whole numbers of `unit`, and what it can be."""
+
+    name: str
+    have: Condition  # what a row meets that gives its person a number that is not NULL
+    where: Condition  # of the inner SELECT
+    value: Product | None  # None: the number of all rows of a person, those beyond the bound too
+    unit: Fraction
+    lower: int
+    upper: int
+    counted_to: int  # the greatest that is told apart where people are only counted
+    remarks: tuple[str, ...]
+
+    @staticmethod
+    def of(query: PeopleQuery, domain: Domain, unit: Unit) -> PersonNumber:
+        """The number that the inner SELECT, whose names are resolved, makes of a person's rows."""
+        (item,) = query.inner.aggregates
+        if not isinstance(item, Aggregate) or item.function not in (Function.COUNT, Function.SUM) or item.distinct:
+            raise QueryError(f"the number of a person is a COUNT or a SUM; {SHAPE}", position=item.position)
+        most, operand = unit.max_contributions, Operand.of(item, query.inner.where, domain)
+        remarks: list[str] = []
+        have = query.inner.where  # what a row meets that makes its person one with a number
+        if item.function is Function.COUNT:
+            own_unit, value = Fraction(1), _all_rows(query, domain)
+            counted = item.condition if item.of is None else operand.known()
+            low, high = 1, 1
+            if counted != TRUE:  # others of the person's rows count as 0
+                value, low = _one_row(all_of(have, counted), domain, item.position), 0
+        else:
+            total, have = operand.total(lambda numbers: numbers, 1), all_of(have, operand.known())
+            if total.found is None:
+                raise QueryError("nothing is added up here: the sum of every person is 0", position=item.position)
+            value, own_unit = grouped(total.found, Groups(()), domain).product, total.unit
+            low, high = (int(Fraction(end, operand.parts) / own_unit) for end in operand.extent())
+            remarks += [remark for attribute in operand.columns() if (remark := recoding_remark(attribute))]
+        lowest, highest = min(low, most * low), max(high, most * high)
+        lower, upper = lowest, highest
+        if query.lower is not None:
+            lower = max(math.ceil(query.lower / own_unit), lowest)
+        if query.upper is not None:
+            upper = (
+                math.floor(query.upper / own_unit)
+                if value is None
+                else min(math.floor(query.upper / own_unit), highest)
+            )
+        if lower > upper or max(abs(lower), abs(upper)) > LARGEST_VALUE:
+            raise QueryError("the bounds of a person's number leave nothing between them", position=item.position)
+        ends = f"{float(lower * own_unit):,.10g} to {float(upper * own_unit):,.10g}"
+        closer = "" if query.upper is not None else "; LEAST(..., a number) around it sets another bound"
+        remarks.append(f"{query.number} of a person counts as {ends} where it is added up or shown{closer}")
+        if value is not None and most > 1:
+            remarks.append(f"up to {most} rows of each person are in {query.number}")
+        counted_to = LARGEST_VALUE if value is None and query.upper is None else upper
+        return PersonNumber(
+            query.number, have, query.inner.where, value, own_unit, lower, upper, counted_to, tuple(remarks)
+        )
+
+    def interval(self, condition: Condition) -> tuple[int, int]:
+        """The numbers, in units, that a condition leaves: from the first to one before the second."""
+        low, high = -LARGEST_VALUE, LARGEST_VALUE
+        for part in condition.parts if isinstance(condition, And) else (condition,):
+            if part == TRUE:
+                continue
+            if not isinstance(part, Compare | Between) or not part.column.names(self.name):
+                raise QueryError(
+                    f"outside, {self.name} is compared with numbers, joined by AND; conditions on columns stand in the "
+                    "inner WHERE",
+                    position=getattr(part, "position", -1),
+                )
+            first, last = self._ends(part)
+            low, high = max(low, first), min(high, last)
+        return low, high
+
+    def _ends(self, part: Compare | Between) -> tuple[int, int]:
+        most = LARGEST_VALUE
+        if isinstance(part, Between):
+            return math.ceil(self._in_units(part.low, part)), math.floor(self._in_units(part.high, part)) + 1
+        bound = self._in_units(part.literal, part)
+        match part.op:
+            case Op.GT:
+                return math.floor(bound) + 1, most
+            case Op.GE:
+                return math.ceil(bound), most
+            case Op.LT:
+                return -most, math.ceil(bound)
+            case Op.LE:
+                return -most, math.floor(bound) + 1
+            case Op.EQ:
+                return math.ceil(bound), math.floor(bound) + 1
+        raise QueryError(f"{self.name} <> a number is asked as two ranges", position=part.position)
+
+    def _in_units(self, literal: object, part: Compare | Between) -> Fraction:
+        if isinstance(literal, bool) or not isinstance(literal, int | Decimal):
+            raise QueryError(f"{self.name} is compared with numbers, without quotes", position=part.position)
+        return Fraction(literal) / self.unit
+
+
+def _all_rows(query: PeopleQuery, domain: Domain) -> Product | None:
+    """How rows are counted: one by one, or, where all of a person's are, before their number is bounded."""
+    whole = query.inner.where == TRUE and not query.inner.keys and domain.partition is None
+    return None if whole else Product(())
+
+
+def _one_row(condition: Condition, domain: Domain, position: int) -> Product:
+    kept = None if ties_too_many(condition, domain) else regions(condition, domain)
+    if kept is None:
+        raise QueryError("what is counted of a person is about single columns, joined by AND", position=position)
+    return grouped(kept, Groups(()), domain).product
+
+
+class PeopleOutputs(Outputs):
+    """The columns of a per-person question: people counted, or their numbers added up, by group and by bin."""
+
+    def __init__(
+        self,
+        number: PersonNumber,
+        where: Condition,
+        groups: Groups,
+        lines: Cells,
+        domain: Domain,
+        rows: SharedRows,
+        histogram: Bins = (),
+    ) -> None:
+        super().__init__(TRUE, groups, lines, domain, rows)
+        self._number, self._outer, self._histogram = number, where, histogram
+        self.remarks.update(dict.fromkeys(number.remarks))
+
+    def _part(self, item: Aggregate) -> OutputTerm:
+        """The column of a count of people, or of a sum of their numbers."""
+        number, condition = self._number, all_of(self._outer, item.condition)
+        if item.distinct or not (item.of is None or (isinstance(item.of, Name) and item.of.names(number.name))):
+            raise QueryError(f"outside, COUNT(*), SUM and AVG of {number.name} are asked for", position=item.position)
+        if item.function is Function.SUM:
+            low, high = self._kept(condition, number.upper)
+            return self._people(((low, high),), 0, number.unit)
+        if condition == TRUE and not self._histogram:
+            return self._everybody(item)
+        low, high = self._kept(condition, number.counted_to)
+        return self._people(((low, high),), None, Fraction(1))
+
+    def _kept(self, condition: Condition, upper: int) -> tuple[int, int]:
+        low, high = self._number.interval(condition)
+        return max(low, self._number.lower), min(high, upper + 1)
+
+    def _groups_of(self, condition: Condition) -> tuple[Product, NDArray[np.int64]] | None:
+        if ties_too_many(condition, self._domain):
+            raise QueryError("a condition on the rows of people is about single columns, joined by AND")
+        kept = regions(condition, self._domain)
+        if kept is None:
+            return None
+        counted = grouped(kept, self._groups, self._domain)
+        return counted.product, line_of(counted.groups, self._lines)
+
+    def _everybody(self, item: Aggregate) -> OutputTerm:
+        """People with any row; for COUNT of the number, with a row that has a value."""
+        condition = self._number.where if item.of is None else self._number.have
+        index, found = np.full(len(self._lines), -1, np.int64), self._groups_of(condition)
+        if found is not None:
+            index[found[1]] = self._rows.alone(Distinct(found[0]))
+        return OutputTerm(column=self._added(index, 1))
+
+    def _people(self, bins: Bins, centre: int | None, unit: Fraction) -> OutputTerm:
+        number = self._number
+        upper = number.upper if centre is not None else number.counted_to
+        bins = tuple((max(low, a), min(high, b)) for low, high in bins for a, b in self._histogram or ((low, high),))
+        shown = [place for place, (low, high) in enumerate(bins) if low < high]
+        width = max(len(self._histogram), 1)
+        index = np.full((len(self._lines), width), -1, np.int64)
+        found = self._groups_of(number.have)
+        largest = 1
+        if found is not None and shown:
+            people = PerPerson(
+                groups=found[0],
+                value=number.value,
+                lower=number.lower,
+                upper=upper,
+                bins=tuple(bins[place] for place in shown),
+                centre=centre,
+            )
+            largest = people.change
+            index[np.ix_(found[1], np.array(shown))] = self._rows.alone(people).reshape(len(found[1]), len(shown))
+        least = -math.inf if centre is not None and (number.lower < 0 or centre != 0) else 0.0
+        column = self._added(index.reshape(-1), largest)
+        return OutputTerm(column=column, unit=unit, least=least, largest=largest)
+
+    def _average(self, item: Aggregate) -> Form:
+        """The centre of the numbers, and the average distance from it."""
+        number = self._number
+        low, high = self._kept(all_of(self._outer, item.condition), number.upper)
+        centre, unit = (low + high - 1) // 2, float(number.unit)
+        total = self._people(((low, high),), centre, number.unit)
+        count = self._part(replace(item, function=Function.COUNT))
+        columns, steps = (total.column, count.column), (float(total.largest), 1.0)
+        return Ratio(
+            above=Combination(columns=columns, weights=(unit, centre * unit), steps=steps),
+            below=Combination(columns=columns, weights=(0.0, 1.0), steps=steps),
+            least=(total.least, 1.0),
+            lowest=low * unit,
+            highest=(high - 1) * unit,
+        )
+
+    def _range(self, above: Linear, below: Linear) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    def _remark(self, item: Aggregate) -> None:
+        if item.function not in (Function.COUNT, Function.SUM, Function.AVG):
+            raise QueryError("of people's numbers, COUNT, SUM and AVG are asked for", position=item.position)
+
+
+def keyed(query: PeopleQuery) -> tuple[list[int], int | None]:
+    """For each key outside, the place of the inner key that it names; and the place of the number, where it is one.
+
+    Edge cases: refused where they are not all inner keys.
+    """
+    inner = [key.name for key in query.inner.keys]
+    places: list[int] = []
+    number: int | None = None
+    for place, key in enumerate(query.keys):
+        found = [at for at, name in enumerate(inner) if key.by is None and key.column.names(name)]
+        if key.by is None and key.column.names(query.number):
+            number = place
+        elif len(found) != 1:
+            raise QueryError(
+                f"{key.column.text} is not grouped by in the inner SELECT; outside, its keys and {query.number} are",
+                position=key.column.position,
+            )
+        places += found
+    if sorted(places) != list(range(len(inner))) or query.sets:
+        raise QueryError(
+            "the outer SELECT groups by all that the inner one groups by beside the person",
+            position=query.table.position,
+        )
+    return places, number
+
+
+def histogram_of(number: PersonNumber, where: Condition, position: int) -> tuple[Bins, list[float]]:
+    """One bin for each value that the number can have, and the values; refused where there are too many."""
+    low, high = number.interval(where)
+    low, high = max(low, number.lower), min(high, number.upper + 1)
+    if high - low > MOST_VALUES:
+        raise QueryError(
+            f"{number.name} can have {high - low} values, and a histogram has {MOST_VALUES}; LEAST and GREATEST around "
+            "it leave fewer",
+            position=position,
+        )
+    values = [value * number.unit for value in range(low, high)]
+    plain: Sequence[float] = [int(value) if value.denominator == 1 else float(value) for value in values]
+    return tuple((value, value + 1) for value in range(low, high)), list(plain)
+
+
+def spread(lines: Cells, bins: int) -> tuple[Integers, Integers]:
+    """The line and the bin of each line of an answer that has a line for each of both."""
+    return np.repeat(np.arange(len(lines)), bins), np.tile(np.arange(bins), len(lines))

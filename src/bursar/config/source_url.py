@@ -1,0 +1,94 @@
+"""source.url: a table that stays in its database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from bursar.config.section import Section
+
+EXAMPLE = 'url = "postgresql://reader@db.example.org/clinic"'
+SCHEMES = {
+    **dict.fromkeys(("postgresql", "postgres"), "public"),
+    **dict.fromkeys(("mysql", "mariadb"), ""),
+    "spark": "files",
+    "duckdb": "main",
+}
+"""What a url begins with, and the schema that tables are in where none is named; none: the database of the url."""
+
+LONGEST_URL = 2000
+LONGEST_TIMEOUT = 86_400
+SECONDS = 600
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceUrl:
+    """Where the table is. Nothing in it is secret."""
+
+    url: str
+    schema: str
+    file: Path | None = None  # behind duckdb:
+    files: str | None = None  # with Spark: the Parquet files
+    password_file: Path | None = None
+    seconds: int = SECONDS  # how long one statement may take
+
+    @property
+    def scheme(self) -> str:
+        return self.url.split(":", 1)[0].lower()
+
+    @property
+    def name(self) -> str:
+        """What people call it: the host and the database, or the file."""
+        parts = urlsplit(self.url)
+        if self.files is not None:
+            return self.files
+        return self.file.name if self.file is not None else f"{parts.hostname or 'this machine'}{parts.path}"
+
+
+def source_url(source: Section, home: Path) -> SourceUrl | None:
+    """None where a path is given; ConfigError where both are, or a password stands in the url."""
+    if "url" not in source:
+        for key in ("schema", "files", "password_file", "timeout"):
+            if key in source:
+                source.refuse(key, reason=f"source.{key} belongs to a table in a database", hint=EXAMPLE)
+        return None
+    for key in ("path", "view"):
+        if key in source:
+            hint = f"{EXAMPLE}, without {key}"
+            source.refuse(key, reason=f"source.{key} and source.url do not go together", hint=hint)
+    url = source.text("url", EXAMPLE, longest=LONGEST_URL)
+    scheme = url.split(":", 1)[0].lower()
+    if ":" not in url or scheme not in SCHEMES:
+        known = ", ".join(SCHEMES)
+        source.refuse("url", reason=f"source.url must begin with one of {known}, and a colon", hint=EXAMPLE)
+    _check_no_password(source, url)
+    schema = SCHEMES[scheme] or unquote(urlsplit(url).path.strip("/"))
+    if "schema" in source:
+        schema = source.text("schema", 'schema = "clinic"')
+    if not schema:
+        source.refuse("url", reason="source.url names no database", hint='url = "mysql://reader@db.example.org/clinic"')
+    file = source.text("password_file", 'password_file = "secret"', 4096) if "password_file" in source else None
+    seconds = SECONDS
+    if "timeout" in source:
+        seconds = source.integer("timeout", "timeout = 600, in seconds", least=1, most=LONGEST_TIMEOUT)
+    files = None
+    if scheme == "spark":
+        files = source.text("files", 'files = "/data/visits/*.parquet"', longest=LONGEST_URL)
+    elif "files" in source:
+        source.refuse("files", reason="source.files belongs to Spark", hint='url = "spark:local[*]"')
+    secret = None if file is None else home / file
+    stored = home / unquote(url.split(":", 1)[1].removeprefix("//")) if scheme == "duckdb" else None
+    return SourceUrl(url=url, schema=schema, file=stored, files=files, password_file=secret, seconds=seconds)
+
+
+def _check_no_password(source: Section, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        secret = parts.password is not None or {"password", "passfile"} & set(parse_qs(parts.query))
+    except ValueError:
+        source.refuse("url", reason="source.url cannot be read", hint=EXAMPLE)
+    if secret:
+        reason = "source.url has a password in it, and everything in a config is public"
+        hint = f"{EXAMPLE}, and the password in BURSAR_SOURCE_PASSWORD, or in a password_file of mode 0600"
+        source.refuse("url", reason=reason, hint=hint)

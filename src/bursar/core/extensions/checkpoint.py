@@ -1,0 +1,129 @@
+"""Checkpoints: what a log was added up to, saved beside it, so that opening does not begin at the first record.
+
+A saved state counts only where the log itself vouches for it: a free record in the hash chain has its digest. Anything
+else is ignored, and the log is read from the start. See `checkpoint.proof.md`.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bursar.core.accounting.kind import Fields, FreeEvent
+from bursar.core.accounting.state import decode_tree, encode_tree
+from bursar.errors import LedgerError
+
+if TYPE_CHECKING:
+    from bursar.core.accounting.state import Tree
+    from bursar.core.ledger import Transaction
+    from bursar.core.public import Public
+
+SAVED = "accounts"
+"""The name under which a ledger keeps the saved state."""
+
+STATE_FORMAT = 1
+
+INTERVAL = 250
+"""After so many records a checkpoint is due: reading them takes less than a tenth of a second."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpointed(FreeEvent):
+    """The records up to `position` add up to the state with this digest. It costs nothing, and reveals nothing."""
+
+    kind = "checkpointed"
+    position: int
+    digest: str
+
+    def fields(self) -> dict[str, object]:
+        return {"kind": self.kind, "position": self.position, "digest": self.digest}
+
+    @staticmethod
+    def read(fields: Fields) -> Checkpointed:
+        return Checkpointed(position=fields.take("position", int), digest=fields.take("digest", str))
+
+
+@lru_cache(maxsize=1)
+def sources() -> str:
+    """The digest of all code that adds up a log, which is the core's: another release may add up otherwise."""
+    core = Path(__file__).resolve().parents[1]
+    files = {str(path.relative_to(core)): path.read_bytes() for path in sorted(core.rglob("*.py"))}
+    return _digest(encode_tree([[name, text] for name, text in files.items()]))
+
+
+def _digest(body: bytes) -> str:
+    return blake2b(body, digest_size=32, person=b"bursar state").hexdigest()
+
+
+def _head(public: Public) -> Tree:
+    """What a state must have been added up by and of: this format, this code, the charter of this ledger, and its
+    further private tables as they are known here. Whoever knows others reads the log from the start, and is refused."""
+    charter, tables = dict(public.ledger.charter), [added.fields() for added in public.added()]
+    return [STATE_FORMAT, sources(), json.dumps([charter, tables], sort_keys=True)]
+
+
+def checkpoint(public: Public) -> int:
+    """Save what the log adds up to, and record its digest; returns the position up to which it goes.
+
+    Guarantees: the state is that of durable records. The record is committed before the state is saved, so what was
+    saved before stays good until then; a crash between the two leaves a record without a state, which does no harm.
+    """
+    from bursar.core.ledger import Purpose  # the ledger knows every kind of event
+
+    with public._lock:
+        public._advanced()
+        position, body = public._position, encode_tree([_head(public), public.state()])
+    event = Checkpointed(position=position, digest=_digest(body))
+
+    def work(transaction: Transaction) -> None:
+        purpose = Purpose("saved a checkpoint", "owner")
+        transaction.append(analyst="owner", purpose=purpose, event=event, values=np.zeros(0, np.int64))
+
+    public.ledger.commit(work)
+    public.ledger.save(SAVED, body)
+    return position
+
+
+def checkpoint_due(public: Public) -> bool:
+    """Whether so many records came since the last checkpoint that whoever opens the ledger next would wait for them."""
+    with public._lock:
+        return not public._sequential and public._position - public._checkpointed >= INTERVAL
+
+
+def resume(public: Public) -> None:
+    """Begin with the saved state if the log vouches for it; else the log will be read from the start."""
+    saved = _vouched(public)
+    if saved is not None:
+        public.restore(saved)
+
+
+def _vouched(public: Public) -> Tree | None:
+    body = public.ledger.saved(SAVED)
+    if body is None:
+        return None
+    with suppress(ValueError, LookupError, TypeError, RecursionError):  # whatever a damaged file makes of Python
+        head, state = decode_tree(body)
+        event = Checkpointed(position=state[0], digest=_digest(body))
+        if head == _head(public) and type(event.position) is int and public.ledger.resume(event):
+            return state
+    return None
+
+
+def checkpoint_checked(public: Public) -> int | None:
+    """The position of the saved state, if one would be used; LedgerError unless the whole log adds up to it."""
+    state = _vouched(public)
+    if state is None:
+        return None
+    twin = public._nothing_read()
+    twin._advance([record for record in public.ledger.records() if record.position <= state[0]])
+    if encode_tree(twin.state()) != encode_tree(state):
+        raise LedgerError("the saved checkpoint is not what the log adds up to: delete it, and tell whoever runs this")
+    position: int = state[0]
+    return position

@@ -1,0 +1,128 @@
+"""Spark as a server of tables: its dialect, and the files of a Parquet table as one list that must stay what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bursar.core.source.raw import attempt
+from bursar.core.source.servers.dialect import Dialect, Stored
+from bursar.core.source.servers.sql_source import BLOCK_LINES
+from bursar.errors import SourceError
+
+if TYPE_CHECKING:
+    from bursar.core.source.servers.kept_cells import Lines
+
+TYPES = {
+    "string": Stored.TEXT,
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Stored.INTEGER),
+    "decimal": Stored.DECIMAL,
+    **dict.fromkeys(("float", "double"), Stored.FLOAT),
+    "boolean": Stored.BOOLEAN,
+    "date": Stored.DATE,
+    "timestamp_ntz": Stored.LOCAL_TIME,
+    "timestamp": Stored.ZONED_TIME,
+}
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",  # what does not fit is an error, never another number
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+}
+TALKERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""What of PySpark writes an error with the row's value to stderr, even where the error is caught."""
+
+
+class SparkDialect(Dialect):
+    def name(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def literal(self, text: str) -> str:
+        """By its bytes: how a backslash is read depends on settings."""
+        return f"decode(X'{text.encode().hex()}', 'UTF-8')"
+
+    def text(self, value: str) -> str:
+        return f"(CAST({value} AS STRING) COLLATE UTF8_BINARY)"
+
+    def matches(self, value: str, pattern: str) -> str:
+        return f"rlike({value}, r'^({pattern})\\z')"
+
+    def days_since(self, day: str, first: date) -> str:
+        return f"datediff({day}, {self.day(first)})"
+
+    def quotient(self, number: str, by: int) -> str:
+        return f"({number} DIV {by})"
+
+    def sha256(self, value: str) -> str:
+        return f"sha2({value}, 256)"
+
+    def keys(self, keys: Sequence[str], name: str) -> str:
+        return f"(SELECT posexplode(array({', '.join(keys)})) AS (cell, key_)) AS {name}"
+
+
+class SparkFiles:
+    """Parquet files that a Spark session reads.
+
+    Guarantees: files that were added, removed or overwritten while the pass ran are found by a second look at the list
+    of names, sizes and times, and fail it. (Spark reads a file that was overwritten in place without a word.)
+    """
+
+    dialect: Dialect = SparkDialect()
+    secret = ":secret"
+    relation = "bursar_rows"
+
+    def __init__(self, url: str, files: str) -> None:
+        self.name = f"the files {files}"
+        try:
+            import pyspark.sql  # noqa: F401
+        except ImportError:
+            raise SourceError("Spark needs a driver: pip install pyspark") from None
+        away = f"{self.name} cannot be read: Spark is away, or does not find them"
+        self._files = files
+        self._spark = attempt(lambda: _session(url), away)
+        self._before = attempt(self._listed, away)
+        attempt(lambda: self._read().createOrReplaceTempView(self.relation), away)
+
+    def columns(self) -> dict[str, Stored | None]:
+        return {name: TYPES.get(kind.split("(")[0]) for name, kind in self._spark.table(self.relation).dtypes}
+
+    def lines(self, sql: str, secret: str | None) -> Iterator[Lines]:
+        found = self._spark.sql(sql, args={} if secret is None else {"secret": secret}).toArrow()
+        if self._listed() != self._before:
+            raise SourceError("files changed meanwhile")
+        for batch in found.to_batches(max_chunksize=BLOCK_LINES):
+            yield np.column_stack([column.to_numpy() for column in batch.columns])
+
+    def close(self) -> None:
+        self._spark.catalog.dropTempView(self.relation)
+
+    def _read(self) -> Any:
+        return self._spark.read.parquet(self._files)
+
+    def _listed(self) -> list[tuple[object, ...]]:
+        """Name, size and time of every file, looked up anew."""
+        facts = ("file_path", "file_size", "file_modification_time")
+        found = self._read().select(*(f"_metadata.{fact}" for fact in facts)).distinct().collect()
+        return sorted(tuple(row) for row in found)
+
+
+def _session(url: str) -> Any:
+    """The session that a url names; one that is running in this process is used again."""
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+
+    for talker in TALKERS:
+        PySparkLogger.getLogger(talker).disabled = True
+    builder = SparkSession.builder.appName("bursar")
+    master = url if url.startswith("spark://") else url.removeprefix("spark:") or "local[*]"
+    running = builder.master(master).config("spark.ui.enabled", "false").getOrCreate()
+    running.sparkContext.setLogLevel("OFF")
+    spark = running.newSession()
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    return spark

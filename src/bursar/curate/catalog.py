@@ -1,0 +1,188 @@
+"""A draft from PostgreSQL's catalog: types, enums, CHECKs, keys and the bounds of partitions. No row is looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from fractions import Fraction
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from bursar.core.source.raw import attempt
+from bursar.curate.draft import Draft, DraftColumn, DraftUnit, LeftOut, calendar, listed, numeric
+from bursar.curate.guess import REASONS, names_identifiers
+from bursar.curate.survey import SurveyedKind, rounded_up
+from bursar.errors import ConfigError, SourceError
+
+HINT = "try: bursar init postgresql://reader@db.example.org/clinic/visits"
+FEWEST_ROWS = 1000
+ROWS_WHY = (
+    "From the catalog: about twice what it estimates. Must be a number that the table will never exceed, and that you "
+    "may tell anybody."
+)
+OPEN = "the catalog does not say which values it can have; declare them: {how}"
+HOW = {"N": "lower and upper, or edges", "D": "first, last and by", "S": 'values = ["..."]', "E": 'values = ["..."]'}
+
+COLUMNS = """
+SELECT attname, typcategory, typtype = 'e',
+  ARRAY(SELECT enumlabel::text FROM pg_enum WHERE enumtypid = t.oid ORDER BY enumsortorder),
+  EXISTS (SELECT FROM pg_index WHERE indrelid = attrelid AND indisunique AND indnkeyatts = 1 AND indkey[0] = attnum),
+  (SELECT confrelid::regclass::text FROM pg_constraint
+    WHERE conrelid = attrelid AND contype = 'f' AND conkey = ARRAY[attnum] LIMIT 1)
+FROM pg_attribute JOIN pg_type AS t ON t.oid = atttypid
+WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+"""
+CHECKS = """
+SELECT pg_get_constraintdef(c.oid) FROM pg_constraint AS c WHERE conrelid = %(table)s AND contype = 'c'
+UNION ALL SELECT replace(pg_get_constraintdef(c.oid), 'VALUE', quote_ident(attname)) FROM pg_constraint AS c
+JOIN pg_attribute ON atttypid = contypid WHERE attrelid = %(table)s AND contypid <> 0 AND contype = 'c'
+"""
+BOUNDS = "SELECT pg_get_expr(relpartbound, oid) FROM pg_class JOIN pg_inherits ON inhrelid = oid WHERE inhparent = %s"
+PARTITIONED = """
+SELECT attname FROM pg_partitioned_table JOIN pg_attribute ON attrelid = partrelid AND attnum = partattrs[0]
+WHERE partrelid = %s AND partstrat = 'r' AND partnatts = 1
+"""
+SIZE = """
+SELECT sum(greatest(reltuples, 0)) FROM pg_class
+WHERE oid IN (SELECT relid FROM pg_partition_tree(%(table)s)) OR oid = %(table)s
+"""
+NAMED = """
+SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE nspname = %s AND relname = %s
+"""
+
+
+@dataclass
+class CheckedValues:
+    """What constraints say about one column."""
+
+    values: list[str | int] = field(default_factory=list)
+    low: Fraction | None = None
+    high: Fraction | None = None
+
+
+def table_of(url: str) -> tuple[str, str, str]:
+    """The url of the database, the schema and the table, of postgresql://user@host/database/table."""
+    parts = urlsplit(url)
+    database, _, table = parts.path.strip("/").partition("/")
+    schema, _, name = unquote(table).rpartition(".")
+    if not name or "/" in name:
+        raise ConfigError(f"which table of the database?\n{HINT}")
+    return urlunsplit(parts._replace(path=f"/{database}")), schema or "public", name
+
+
+def draft_from_catalog(url: str, password: str | None) -> Draft:
+    """Everything that the catalog tells; what it does not tell is left out, with what would have to be declared."""
+    place, schema, table = table_of(url)
+    try:
+        import psycopg
+    except ImportError:
+        raise SourceError("PostgreSQL needs a driver: pip install 'psycopg[binary]'") from None
+    away = f"the catalog of {schema}.{table} cannot be read: the server is away, or does not let this role in"
+    with attempt(lambda: psycopg.connect(place, password=password, autocommit=True), away) as connection:
+        found = attempt(lambda: _look(connection, schema, table), away)
+    if found is None:
+        raise SourceError(f"there is no table {schema}.{table}, or not for this role\n{HINT}")
+    size, stored, checks, first_last = found
+    declared = _constraints(checks)
+    drafts = [_column(line, declared.get(line[0], CheckedValues()), first_last) for line in stored]
+    return Draft(
+        origin=f"the catalog of {schema}.{table}",
+        dataset=table,
+        path=place,
+        path_why="the password stands elsewhere: docs/config.md",
+        url=True,
+        schema=schema,
+        table=table,
+        max_rows=max(int(rounded_up(Fraction(2 * size + 1))), FEWEST_ROWS),
+        rows_why=ROWS_WHY,
+        unit=DraftUnit(),
+        columns=tuple(draft for draft in drafts if isinstance(draft, DraftColumn)),
+        left_out=tuple(draft for draft in drafts if isinstance(draft, LeftOut)),
+    )
+
+
+Found = tuple[int, list[Any], list[str], dict[str, tuple[date, date]]]
+
+
+def _look(connection: Any, schema: str, table: str) -> Found | None:
+    row = connection.execute(NAMED, [schema, table]).fetchone()
+    if row is None:
+        return None
+    (oid,) = row
+    (size,) = connection.execute(SIZE, {"table": oid}).fetchone()
+    stored = connection.execute(COLUMNS, [oid]).fetchall()
+    checks = [text for (text,) in connection.execute(CHECKS, {"table": oid})]
+    bounds = [text for (text,) in connection.execute(BOUNDS, [oid])]
+    days = [date.fromisoformat(day) for text in bounds for day in re.findall(r"'(\d{4}-\d\d-\d\d)'", text)]
+    parted = connection.execute(PARTITIONED, [oid]).fetchone()
+    spans = {parted[0]: (min(days), max(days))} if parted is not None and days else {}
+    return int(size or 0), stored, checks, spans
+
+
+def _column(line: Sequence[Any], declared: CheckedValues, spans: dict[str, tuple[date, date]]) -> DraftColumn | LeftOut:
+    name, category, is_enum, labels, unique, refers = line
+    if unique or (names_identifiers(name) and not declared.values):
+        return LeftOut(name=name, reason=REASONS[SurveyedKind.IDENTIFIER])
+    if is_enum:
+        return _drafted(name, listed(labels), "its type", "this list")
+    if category == "B":
+        return _drafted(name, listed([True, False]), "its type", "that there is nothing else")
+    if declared.values:
+        return _drafted(name, listed(declared.values), "a CHECK", "this list")
+    if declared.low is not None and declared.high is not None and declared.low < declared.high:
+        keys = numeric(declared.low, declared.high, whole=declared.low.denominator == declared.high.denominator == 1)
+        return _drafted(name, keys, "a CHECK", "both ends")
+    if name in spans:
+        first, last = spans[name]
+        return _drafted(name, calendar(first, last), "the bounds of partitions", "both days")
+    if refers is not None:
+        return LeftOut(
+            name=name, reason=f"it refers to {refers}: if the keys there are public, list them: {HOW['S']}", open=True
+        )
+    return LeftOut(name=name, reason=OPEN.format(how=HOW.get(category, "see docs/config.md")), open=True)
+
+
+def _drafted(name: str, keys: dict[str, object], source: str, public: str) -> DraftColumn:
+    return DraftColumn(name=name, keys=keys, why=f"From the catalog: {source}. Must be public: {public}.")
+
+
+def _constraints(checks: Sequence[str]) -> dict[str, CheckedValues]:
+    """What CHECKs of single columns say: lists, and ends of ranges. Whatever else they say is passed over."""
+    found: dict[str, CheckedValues] = {}
+    for text in checks:
+        try:
+            tree = sqlglot.parse_one(text.removeprefix("CHECK ").removesuffix(" NOT VALID"), dialect="postgres")
+        except SqlglotError:
+            continue
+        if tree.find(exp.Or, exp.Not) is not None or len({column.name for column in tree.find_all(exp.Column)}) != 1:
+            continue
+        declared = found.setdefault(next(tree.find_all(exp.Column)).name, CheckedValues())
+        for node in tree.walk():
+            _take(declared, node)
+    return found
+
+
+def _take(declared: CheckedValues, node: exp.Expression) -> None:
+    if isinstance(node, exp.EQ) and isinstance(node.right.unnest(), exp.Any):
+        declared.values = list(_constants(node.right))
+    ends = list(_constants(node.right)) if isinstance(node, exp.GTE | exp.LTE) else []
+    if len(ends) == 1 and isinstance(ends[0], int):
+        if isinstance(node, exp.GTE):
+            declared.low = Fraction(ends[0])
+        else:
+            declared.high = Fraction(ends[0])
+
+
+def _constants(node: exp.Expression) -> Iterator[str | int]:
+    """Texts and whole numbers, in their order."""
+    for literal in node.find_all(exp.Literal):
+        if literal.is_string and not re.fullmatch(r"-?\d+", literal.name):
+            yield literal.name
+        elif re.fullmatch(r"-?\d+", literal.name):
+            yield -int(literal.name) if isinstance(literal.parent, exp.Neg) else int(literal.name)

@@ -1,0 +1,144 @@
+"""APEx (Ge et al., SIGMOD 2019): the cheaper of two mechanisms, each with just as much noise as the goal allows."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from bursar.arrays import Reals
+from bursar.core.accounting import Measured, Noise, NoiseKind
+from bursar.core.grant import Verbs
+from bursar.core.ledger import Record, chain
+from bursar.core.queries import LinearMap, Product, Stack
+from bursar.estimation.estimate import ErrorLaw, Estimate, IndependentRows, each_of
+from bursar.goal import Goal, GoalKind
+from bursar.papers.cachedp.believed_errors import DRAWS, believed, largest_scale, passes, unit_laplace
+from bursar.papers.cachedp.full_tree import FullTree, full_tree, hopeless
+from bursar.planner.offer import Offer, Price, Proposer, Views
+from bursar.planner.request import PlanningRequest
+from bursar.tails import scale_for
+from bursar.views.measurements import noise_of
+
+ROUNDED = 1 - 1e-12
+CHUNK = 500
+"""Simulated errors drawn at once."""
+
+
+class Apex(Proposer):
+    """The Laplace mechanism on the workload, or the matrix mechanism on the full tree where that is cheaper.
+
+    With a cache, the identical workload again, at the same or a lower accuracy, gets the same answer, free.
+
+    Differs: the tree is simulated at the scale where both would cost the same; only if it passes there is its largest
+    scale searched, with fresh draws for every check. Nothing is simulated where one query alone misses the goal for
+    sure. A squared error goes to (alpha, beta) and back by the Laplace tail (App. C), which for a single range is the
+    identity, so it is used as it stands. The cache of the paper is simulated: a repeated workload gets fresh noise that
+    is not paid for; here it gets what was paid for.
+    """
+
+    name = "apex"
+
+    def __init__(self, *, cached: bool = False) -> None:
+        self._cached = cached
+        self._spreads: dict[tuple[str, str], float] = {}
+
+    def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
+        """One offer: APEx compares prices by itself, epsilon = |A|_1 / b."""
+        wanted, goal = request.workload.map, request.goal
+        if wanted.rows == 0 or goal.kind is GoalKind.SPEND:
+            return []
+        noise = Noise(kind=NoiseKind.LAPLACE, scale=laplace_scale(wanted.rows, goal))
+        known = self._known(wanted, noise, request, views)
+        price = sum(norm.largest() for norm in wanted.norms(1)) / noise.scale
+        found = self._by_tree(wanted, goal, views, price) if known is None else None
+        if found is None:
+            direct = IndependentRows(noise=noise if known is None else noise_of(known), rows=wanted.rows)
+            return [_offer("apex-laplace", wanted, noise, direct, None, known, views)]
+        tree, weights, scale = found
+        noise = Noise(kind=NoiseKind.LAPLACE, scale=scale)
+        known = self._known(tree.map, noise, request, views)
+        law = believed((weights**2).sum(axis=1) * noise.variance(), goal)
+        return [_offer("apex-tree", tree.map, noise, law, weights, known, views)]
+
+    def _known(self, strategy: LinearMap, noise: Noise, request: PlanningRequest, views: Views) -> Record | None:
+        """The measurement of the same strategy for the same workload, if there is one with at most this noise."""
+        record = views.measurements.finest.get(strategy.digest) if self._cached else None
+        fits = (
+            record is not None
+            and record.question == chain.question(request.text)
+            and noise_of(record).scale <= noise.scale
+        )
+        return record if fits else None
+
+    def _by_tree(
+        self, wanted: LinearMap, goal: Goal, views: Views, price: float
+    ) -> tuple[FullTree, Reals, float] | None:
+        """The tree, W A+ and the scale, where that costs less than `price`."""
+        if not all(isinstance(part, Product) for part in (wanted.parts if isinstance(wanted, Stack) else (wanted,))):
+            return None
+        columns = views.domain.ordered(wanted.attrs)
+        tree = full_tree(views.domain, columns)
+        if tree is None or not columns:
+            return None
+        even = tree.norm / price  # the scale at which both cost the same
+        if goal.kind is GoalKind.RMSE:
+            scale = goal.amount / math.sqrt(2 * self._spread(tree, wanted))
+            return (tree, tree.weights(tree.dense(wanted)), scale) if scale > even else None
+        queries = tree.dense(wanted)
+        if hopeless(tree.weights(queries[:1])[0], even, goal.amount, goal.beta):
+            return None
+        weights = tree.weights(queries)
+        worst = partial(self._worst, weights)
+        if not passes(even * worst(DRAWS), goal.amount, goal.beta):
+            return None
+        return tree, weights, largest_scale(worst, goal.amount, goal.beta, even)
+
+    def _spread(self, tree: FullTree, wanted: LinearMap) -> float:
+        """The mean over the queries of the sum of squares of their row of W A+."""
+        key = tree.map.digest, wanted.digest
+        if key not in self._spreads:
+            self._spreads[key] = float((tree.weights(tree.dense(wanted)) ** 2).sum(axis=1).mean())
+        return self._spreads[key]
+
+    def _worst(self, weights: Reals, draws: int) -> Reals:
+        """The largest |W A+ Lap(1)|, so many times."""
+        chunks = [min(CHUNK, draws - start) for start in range(0, draws, CHUNK)]
+        each = (np.abs(weights @ unit_laplace(weights.shape[1], n)).max(axis=0) for n in chunks)
+        return np.concatenate(list(each))
+
+
+def laplace_scale(rows: int, goal: Goal) -> float:
+    """b = alpha / ln(1 / (1 - (1 - beta)^(1/L))) for L queries (Ge et al.), in the tail of the discrete law.
+
+    A root mean square error e gives b = e / sqrt 2.
+    """
+    if goal.kind is GoalKind.RMSE:
+        return goal.amount / math.sqrt(2)
+    return scale_for(NoiseKind.LAPLACE, goal.amount, each_of(ROUNDED * goal.beta, rows))
+
+
+def _offer(
+    name: str,
+    strategy: LinearMap,
+    noise: Noise,
+    law: ErrorLaw,
+    weights: Reals | None,
+    known: Record | None,
+    views: Views,
+) -> Offer:
+    def answered(record: Record) -> Estimate:
+        values = record.values.astype(float)
+        return Estimate(values=values if weights is None else weights @ values, law=law)
+
+    if known is not None:
+        given = answered(known)
+        return Offer(proposer=name, price=Price(), law=law, run=lambda verbs: given, reuses=strategy.rows)
+    event = Measured(strategy=strategy, noise=noise, version=views.version)
+
+    def run(verbs: Verbs) -> Estimate:
+        return answered(verbs.measure(strategy, noise))
+
+    price = Price(events=(event,), at_most=views.price((event,)))
+    return Offer(proposer=name, price=price, law=law, run=run, buys=strategy.rows)

@@ -1,0 +1,80 @@
+"""What published systems know about their errors: a simulation, or variances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+
+from bursar.arrays import Reals
+from bursar.core.noise.exact_sampler import system_words
+from bursar.goal import Goal, GoalKind
+from bursar.papers.cachedp.accuracy import draw
+
+Worst = Callable[[int], Reals]
+"""Draws so many times the largest error over the queries, in units of the noise scale."""
+
+DRAWS = 10_000
+GRAIN = 2.0**20
+CLOSE = 1e-3
+"""To which share the largest scale that passes is searched."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Believed:
+    """An error law as the system believes in it: errors reach `alpha` with probability `beta` at most."""
+
+    variances: Reals
+    alpha: float = math.inf
+    beta: float = 1.0
+
+    def tail(self, alpha: float, enough: float) -> float:
+        return self.beta if alpha >= self.alpha else 1.0
+
+    def half_widths(self, beta: float) -> Reals:
+        """Chebyshev's."""
+        return np.sqrt(self.variances * len(self.variances) / beta)
+
+    def mean_square(self) -> float:
+        return float(self.variances.mean()) if len(self.variances) else 0.0
+
+
+def believed(variances: Reals, goal: Goal) -> Believed:
+    """The law of a plan that was made to keep the goal."""
+    if goal.kind is GoalKind.ERROR:
+        return Believed(variances=variances, alpha=goal.amount, beta=goal.beta)
+    return Believed(variances=variances)
+
+
+def passes(worst: Reals, alpha: float, beta: float) -> bool:
+    """CacheDP, Alg. 2 lines 20-24: beta_e + z_{1-p/2} sqrt(beta_e (1 - beta_e) / N) + p/2 < beta, p = beta/100."""
+    found, p = float(np.mean(worst > alpha)), beta / 100
+    spread = NormalDist().inv_cdf(1 - p / 2) * math.sqrt(found * (1 - found) / len(worst))
+    return found + spread + p / 2 < beta
+
+
+def largest_scale(worst: Worst, alpha: float, beta: float, low: float) -> float:
+    """The largest scale that passes, by bisection with fresh draws for every check; `low` is one that does."""
+    high = 2 * low
+    while passes(high * worst(DRAWS), alpha, beta):
+        low, high = high, 2 * high
+    while high > (1 + CLOSE) * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if passes(middle * worst(DRAWS), alpha, beta) else (low, middle)
+    return low
+
+
+@lru_cache(maxsize=1024)
+def independent_scale(rows: int, beta: float) -> float:
+    """The scale at which the largest of so many independent Laplace errors stays below 1, simulated once and kept."""
+    loose = math.sqrt(beta / 2) / math.sqrt(rows)  # Theorem 2.2 with A = W
+    return largest_scale(lambda draws: np.abs(unit_laplace(rows, draws)).max(axis=0), 1.0, beta, loose)
+
+
+def unit_laplace(rows: int, draws: int) -> Reals:
+    """Simulated Laplace noise of scale 1, one row each: that of the whole numbers at a scale where it is continuous."""
+    return draw(system_words, np.full(rows, GRAIN), draws) / GRAIN

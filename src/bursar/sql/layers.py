@@ -1,0 +1,399 @@
+"""Layers of a statement: the SELECT that reads the table, and those around it, which read its lines.
+
+Only the innermost one is bought. What is around it, and what its own select list does with aggregates and groups beyond
+what `read_statement` knows, is a stage: a SELECT over lines of answers, which costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from bursar.errors import QueryError
+from bursar.sql.aggregates import is_aggregate
+from bursar.sql.names import Name
+from bursar.sql.query import Query
+from bursar.sql.read_stage import BOUNDS, LineReader, count_of_lines, line_sort, read_stage
+from bursar.sql.syntax import (
+    FLAGS,
+    Node,
+    bare,
+    check_allowed,
+    open_subselects,
+    position,
+    read_name,
+    without_alias,
+)
+from bursar.sql.terms import Fold, Stage, walk_terms
+
+MOST_STAGES = 8
+"""Most SELECTs around the one that reads the table."""
+
+Read = Callable[[Node], Query]
+"""How the SELECT that reads the table is read."""
+
+
+def read_layers(tree: Node, tokens: list[Token], read: Read, *, measured: bool = False) -> Query:
+    """The question of a statement that may have SELECTs around the one that reads the table.
+
+    MIN and MAX are measured where an accuracy is asked for, and else the declared bounds.
+    """
+    around, base = _layers(tree)
+    if not measured:
+        _declare_bounds(base)
+    clauses = any(base.args.get(name) is not None for name in ("having", "order", "limit", "offset", "qualify"))
+    refusal: QueryError | None = None
+    if not (around and clauses):
+        try:
+            opened = open_subselects(base)
+            check_allowed(opened, tokens)
+            query = read(opened)
+            if not query.aggregates and around:
+                raise QueryError(
+                    "this would count the groups that occur; ask for COUNT(DISTINCT column)", position=position(base)
+                )
+            return _with_stages(query, [], around, tokens)
+        except QueryError as fault:
+            refusal = fault
+    try:
+        query, stage = _split(open_subselects(base), tokens, read)
+        return _with_stages(query, [stage], around, tokens)
+    except QueryError as fault:
+        raise refusal or fault from None
+
+
+def _declare_bounds(base: Node) -> None:
+    """MIN and MAX of columns of the table as what is declared."""
+    for node in list(base.find_all(exp.Min, exp.Max)):
+        whole = node.parent if isinstance(node.parent, exp.Filter) else node
+        if isinstance(bare(node.this), exp.Column) and not isinstance(whole.parent, exp.Window):
+            name = "DECLARED_MIN" if isinstance(node, exp.Min) else "DECLARED_MAX"
+            declared = exp.Anonymous(this=name, expressions=[bare(node.this).copy()])
+            declared.meta["start"] = position(node)
+            whole.replace(declared)
+
+
+def _with_stages(
+    query: Query, stages: list[Stage], around: Sequence[tuple[Node, Name | None]], tokens: list[Token]
+) -> Query:
+    names = [name for name, _ in stages[-1].columns] if stages else [*_keys(query), *query.names]
+    for select, called in reversed(around):
+        stage = read_stage(select, called, names, tokens)
+        stages = [*stages, stage]
+        names = [name for name, _ in stage.columns]
+    if not stages:
+        return query
+    _check_counted(stages)
+    if query.sets or query.flags:
+        raise QueryError("lines of ROLLUP, CUBE and GROUPING SETS are not computed with; select what you need of them")
+    return replace(query, stages=tuple(stages))
+
+
+def _check_counted(stages: Sequence[Stage]) -> None:
+    """Refuse to count all groups: those that occur are fewer than those that are listed, and how many is a question."""
+    for stage in stages:
+        if stage.where is not None or stage.qualify is not None or stage.limit is not None:
+            return
+        folds = [part for term in stage.terms() for part in walk_terms(term) if isinstance(part, Fold)]
+        for fold in folds:
+            if fold.function == "count" and fold.of is None and fold.condition is None:
+                raise QueryError(
+                    "this counts the groups that somebody is in; COUNT(DISTINCT column) does", position=fold.position
+                )
+
+
+def _keys(query: Query) -> list[str]:
+    return [key.name for key in query.keys]
+
+
+def _layers(tree: Node) -> tuple[list[tuple[Node, Name | None]], Node]:
+    """The SELECTs around, outermost first, each with the name of what it reads; and the one that reads the table."""
+    select = tree.copy()
+    shared: list[tuple[Name, Node]] = []
+    around: list[tuple[Node, Name | None]] = []
+    while True:
+        shared += _taken_ctes(select)
+        inner, called = _source(select, shared)
+        if inner is None or not _is_grouped(inner, shared) or select.args.get("joins"):
+            break
+        if len(around) == MOST_STAGES:
+            raise QueryError(f"at most {MOST_STAGES} SELECTs can be around one", position=position(select))
+        around.append((select, called))
+        select = inner.copy()
+    if shared:
+        ctes = [exp.CTE(this=cte.copy(), alias=exp.TableAlias(this=_identifier(name))) for name, cte in shared]
+        select.set("with_", exp.With(expressions=[cte for cte in ctes if not _is_grouped(cte.this, shared)]))
+        if not select.args["with_"].expressions:
+            select.set("with_", None)
+    return around, select
+
+
+def _identifier(name: Name) -> Node:
+    return exp.to_identifier(name.text, quoted=name.quoted)
+
+
+def _taken_ctes(select: Node) -> list[tuple[Name, Node]]:
+    clause = select.args.get("with_")
+    if clause is None:
+        return []
+    select.set("with_", None)
+    for cte in clause.expressions:
+        if clause.args.get("recursive") or cte.args["alias"].args.get("columns"):
+            raise QueryError(
+                "WITH names plain sub-selects, without RECURSIVE or a list of columns", position=position(cte)
+            )
+    return [(read_name(cte.args["alias"].this), cte.this) for cte in clause.expressions]
+
+
+def _source(select: Node, shared: Sequence[tuple[Name, Node]]) -> tuple[Node | None, Name | None]:
+    """The sub-select that a SELECT reads, if it does, and the name by which it is called."""
+    source = select.args.get("from_")
+    if source is None:
+        return None, None
+    alias = source.this.args.get("alias")
+    called = None if alias is None else read_name(alias.this)
+    if isinstance(source.this, exp.Subquery):
+        inner = bare(source.this.this)
+        return (inner if isinstance(inner, exp.Select) else None), called
+    if isinstance(source.this, exp.Table) and isinstance(source.this.this, exp.Identifier):
+        table = read_name(source.this.this)
+        inner = next((cte for name, cte in reversed(shared) if table.agrees(name)), None)
+        return inner, called or table
+    return None, None
+
+
+def _is_grouped(select: Node, shared: Sequence[tuple[Name, Node]]) -> bool:
+    """Whether the lines of a SELECT are groups, or those of a sub-select that are."""
+    if not isinstance(select, exp.Select):
+        return False
+    clauses = any(select.args.get(name) is not None for name in ("group", "having", "distinct"))
+    if clauses or any(item.find(exp.AggFunc) is not None for item in select.expressions):
+        return True
+    names = [(name, cte) for name, cte in shared if cte is not select]
+    inner, _ = _source(select, names)
+    return inner is not None and inner is not select and _is_grouped(inner, names)
+
+
+@dataclass
+class _Base:
+    """The SELECT that is bought, as it is put together: its groups, and the aggregates that somebody needs."""
+
+    keys: list[tuple[Node, str]] = field(default_factory=list)
+    aggregates: list[tuple[Node, str]] = field(default_factory=list)
+    names: dict[str, Node] = field(default_factory=dict)  # what is selected, by its name in lower case
+
+    def free(self, base: str) -> str:
+        taken = {name.casefold() for _, name in (*self.keys, *self.aggregates)}
+        numbered = (f"{base}_{number}" for number in count(2))
+        return next(name for name in chain([base], numbered) if name.casefold() not in taken)
+
+    def name_of(self, node: Node, named: Sequence[tuple[Node, str]]) -> str | None:
+        plain = _plain(node)
+        return next((name for other, name in named if _plain(other) == plain), None)
+
+    def put(self, node: Node, inside: tuple[str, ...] = ()) -> Node:
+        """A node with its groups and aggregates replaced by the names of their columns."""
+        node = bare(node)
+        key = self.name_of(node, self.keys)
+        if key is not None:
+            return _column(key, node)
+        if isinstance(node, exp.Anonymous) and node.name.upper() in BOUNDS:
+            return node.copy()
+        if isinstance(node, exp.Window):
+            return self._over(node)
+        if is_aggregate(node) or isinstance(node, exp.AggFunc):
+            return _column(self._aggregate(node), node)
+        if isinstance(node, exp.Column) and node.args.get("table") is None:
+            name = node.name.casefold()
+            if name in self.names and name not in inside:
+                return self.put(self.names[name].copy(), (*inside, name))
+        if isinstance(node, exp.Column):
+            raise QueryError(f"{node.name} is selected but not in GROUP BY", position=position(node))
+        return self._inside(node, inside)
+
+    def _inside(self, node: Node, inside: tuple[str, ...] = ()) -> Node:
+        copy = node.copy()
+        for child in list(copy.iter_expressions()):
+            if not isinstance(child, exp.DataType | exp.Var | exp.Identifier):
+                child.replace(self.put(child.copy(), inside))
+        return copy
+
+    def _over(self, node: Node) -> Node:
+        """A window function over lines: what is inside of it is put, and not the function itself."""
+        copy = node.copy()
+        inner = copy.this
+        inner.replace(self._inside(inner.copy()))
+        for part in copy.args.get("partition_by") or []:
+            part.replace(self.put(part.copy()))
+        for sort in copy.find_all(exp.Ordered):
+            if sort.find_ancestor(exp.Window) is copy:
+                sort.this.replace(self.put(sort.this.copy()))
+        return copy
+
+    def _aggregate(self, node: Node) -> str:
+        name = self.name_of(node, self.aggregates)
+        if name is not None:
+            return name
+        given = next((name for name, item in self.names.items() if _plain(item) == _plain(node)), None)
+        function = bare(node.this) if isinstance(node, exp.Filter) else node
+        name = self.free(given or function.key)
+        self.aggregates.append((node, name))
+        return name
+
+
+def _column(name: str, place: Node) -> Node:
+    identifier = exp.to_identifier(name, quoted=True)
+    identifier.meta["start"] = position(place)
+    return exp.Column(this=identifier)
+
+
+def _plain(node: Node) -> Node:
+    """A copy that two texts of the same thing agree on: without qualifiers, quotes and brackets."""
+
+    def change(part: Node) -> Node:
+        if isinstance(part, exp.Column) and part.args.get("table") is not None:
+            return exp.Column(this=part.this.copy())
+        if isinstance(part, exp.Identifier):
+            name, quoted = str(part.this), bool(part.args.get("quoted"))
+            return exp.to_identifier(name if quoted else name.casefold(), quoted=quoted and name != name.casefold())
+        return part.this.copy() if isinstance(part, exp.Paren) else part
+
+    return bare(node).copy().transform(change).transform(change)
+
+
+def _split(select: Node, tokens: list[Token], read: Read) -> tuple[Query, Stage]:
+    """A SELECT that reads the table, as one that is bought, and a stage that makes of its lines what was asked."""
+    if select.args.get("from_") is None:
+        raise QueryError("a question says FROM which table", position=max(position(select), 0))
+    check = select.copy()
+    for name in ("qualify", "distinct"):
+        check.set(name, None)
+    check_allowed(check, tokens)
+    if select.args.get("qualify") is not None:
+        check_allowed(select.args["qualify"].this, tokens)
+    if select.find(exp.Star, bfs=False) is not None and any(item.is_star for item in select.expressions):
+        raise QueryError("SELECT takes group columns and aggregates such as COUNT(*)", position=position(select))
+    if select.args.get("distinct") is not None:
+        raise QueryError("SELECT DISTINCT is not available; GROUP BY lists every value", position=position(select))
+    base = _Base(names={item.alias.casefold(): item.this for item in select.expressions if item.alias})
+    group = _groups(select, base)
+    put = [base.put(without_alias(item)) for item in select.expressions]
+    having, qualify, order = (select.args.get(name) for name in ("having", "qualify", "order"))
+    if having is not None:
+        _check_equal(having.this, base)
+    if any(clause is not None and _is_bound(clause) for clause in (having, qualify, order)):
+        raise QueryError(
+            "MIN and MAX are declared bounds here, and choose no groups; a quantile does", position=position(select)
+        )
+    where = None if having is None else base.put(having.this)
+    chosen = None if qualify is None else base.put(qualify.this)
+    outputs = _output_names(select.expressions, base)
+    sorts = [] if order is None else [(sort, _sorted_by(sort, select, put, base)) for sort in order.expressions]
+    bought = exp.Select(
+        expressions=[exp.alias_(node.copy(), name, quoted=True) for node, name in (*base.keys, *base.aggregates)],
+        from_=select.args["from_"].copy(),
+    )
+    if select.args.get("where") is not None:
+        bought.set("where", select.args["where"].copy())
+    if group is not None:
+        bought.set("group", group)
+    if not bought.expressions and not all(_is_bound(item) for item in select.expressions):
+        raise QueryError("SELECT takes group columns and aggregates such as COUNT(*)", position=position(select))
+    if not bought.expressions:  # declared bounds alone: one line, and nothing to buy
+        bought.set("expressions", [exp.Count(this=exp.Star(), big_int=True)])
+        query = replace(read(bought), aggregates=())
+    else:
+        query = read(bought)
+    reader = LineReader([name for _, name in (*base.keys, *base.aggregates)], None)
+    stage = Stage(
+        columns=tuple((name, reader.read(node)) for name, node in zip(outputs, put, strict=True)),
+        where=None if where is None else reader.read(where),
+        qualify=None if chosen is None else reader.read(chosen),
+        order=tuple(line_sort(sort, reader.read(node)) for sort, node in sorts),
+        limit=count_of_lines(select.args.get("limit"), least=1),
+        offset=count_of_lines(select.args.get("offset")) or 0,
+    )
+    return query, stage
+
+
+def _is_bound(item: Node) -> bool:
+    """Whether this is made of declared bounds."""
+    calls = [node for node in item.find_all(exp.Anonymous) if node.name.upper() in BOUNDS]
+    return bool(calls) and item.find(exp.Window) is None
+
+
+def _check_equal(condition: Node, base: _Base) -> None:
+    """Refuse to ask whether an aggregate is equal to something."""
+    for node in condition.find_all(exp.EQ, exp.NEQ, exp.In):
+        sides = [bare(node.this), *([bare(node.expression)] if node.expression is not None else [])]
+        named = [base.names.get(side.name.casefold(), side) if isinstance(side, exp.Column) else side for side in sides]
+        if any(side.find(exp.AggFunc) is not None for side in named):
+            raise QueryError(
+                "a number with an error is hardly ever equal to another; compare by <, <=, >, >= or BETWEEN",
+                position=position(node),
+            )
+
+
+def _groups(select: Node, base: _Base) -> Node | None:
+    """GROUP BY by the expressions themselves; the keys get the names that they are selected by, or their own."""
+    group = select.args.get("group")
+    if group is None:
+        return None
+    if group.find(exp.Rollup, exp.Cube, exp.GroupingSets, *FLAGS) is not None:
+        raise QueryError("lines of ROLLUP, CUBE and GROUPING SETS are not computed with", position=position(group))
+    parts: list[Node] = []
+    for written in group.expressions:
+        part = bare(written)
+        if isinstance(part, exp.Literal) and not part.is_string and str(part.this).isdecimal():
+            place = int(str(part.this))
+            if not 1 <= place <= len(select.expressions):
+                raise QueryError(
+                    f"GROUP BY counts the selected columns from 1 to {len(select.expressions)}", position=position(part)
+                )
+            written = part = without_alias(select.expressions[place - 1])
+        elif isinstance(part, exp.Column) and part.name.casefold() in base.names and part.args.get("table") is None:
+            part = bare(base.names[part.name.casefold()])
+        if part.find(exp.AggFunc, exp.Window) is not None:
+            raise QueryError("GROUP BY cannot mean an aggregate", position=position(part))
+        alias = next(
+            (item.alias for item in select.expressions if item.alias and _plain(item.this) == _plain(part)), ""
+        )
+        name = part.name if isinstance(part, exp.Column) else "key"
+        if base.name_of(part, base.keys) is None:
+            base.keys.append((part, base.free(alias or name)))
+        parts.append(written.copy())  # by its alias, if that is how it was named: whether it may be is for the reader
+    return exp.Group(expressions=parts) if parts else None
+
+
+def _output_names(items: Sequence[Node], base: _Base) -> list[str]:
+    """The names of what is selected: as given, of a group its own, of an aggregate that of the function."""
+    names: list[str] = []
+    for item in items:
+        node = without_alias(item)
+        name = item.alias or base.name_of(node, base.keys) or base.name_of(node, base.aggregates)
+        name = name or (node.name if isinstance(node, exp.Column) else "result")
+        numbered = (f"{name}_{number}" for number in count(2))
+        if item.alias and name.casefold() in map(str.casefold, names):
+            raise QueryError(f"two selected columns are called {name}", position=position(item))
+        taken = set(map(str.casefold, names))
+        names.append(next(each for each in chain([name], numbered) if each.casefold() not in taken))
+    return names
+
+
+def _sorted_by(sort: Node, select: Node, put: Sequence[Node], base: _Base) -> Node:
+    """What ORDER BY means: a place in the select list, a selected name, or anything that could be selected."""
+    node = bare(sort.this)
+    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal():
+        place = int(str(node.this))
+        if not 1 <= place <= len(put):
+            raise QueryError(f"ORDER BY counts the selected columns from 1 to {len(put)}", position=position(node))
+        return put[place - 1]
+    if isinstance(node, exp.Column) and node.args.get("table") is None:
+        for item, replaced in zip(select.expressions, put, strict=True):
+            if item.alias and item.alias.casefold() == node.name.casefold():
+                return replaced
+    return base.put(node)

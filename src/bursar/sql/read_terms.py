@@ -1,0 +1,210 @@
+"""Terms of a syntax tree: constants, columns, and functions and operators of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from bursar.errors import QueryError
+from bursar.sql.names import Literal, Name
+from bursar.sql.syntax import Node, bare, case_parts, position, read_name, reason
+from bursar.sql.terms import NULL, Call, Given, Ref, Term
+
+DAYS_OF_PERIODS = ("day", "week", "month", "quarter", "year")
+"""What DATE_TRUNC goes back to the first day of."""
+
+_BINARY: dict[type, str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.SafeDivide: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+    exp.Pow: "power",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.And: "and",
+    exp.Or: "or",
+    exp.NullSafeEQ: "same",
+    exp.Nullif: "nullif",
+    exp.DPipe: "||",
+    exp.Left: "left",
+    exp.Right: "right",
+    exp.StartsWith: "starts_with",
+    exp.EndsWith: "ends_with",
+    exp.Contains: "contains",
+    exp.Like: "like",
+    exp.ILike: "ilike",
+}
+_UNARY: dict[type, str] = {
+    exp.Neg: "neg",
+    exp.Not: "not",
+    exp.Abs: "abs",
+    exp.Sqrt: "sqrt",
+    exp.Ln: "ln",
+    exp.Exp: "exp",
+    exp.Sign: "sign",
+    exp.Ceil: "ceil",
+    exp.Upper: "upper",
+    exp.Lower: "lower",
+    exp.Length: "length",
+    exp.Reverse: "reverse",
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.DayOfWeek: "dayofweek",
+    exp.DayOfWeekIso: "isodow",
+    exp.DayOfYear: "dayofyear",
+    exp.Week: "week",
+    exp.WeekOfYear: "week",
+    exp.Monthname: "monthname",
+    exp.Dayname: "dayname",
+    exp.TimeToUnix: "epoch",
+}
+_MANY: dict[type, str] = {exp.Coalesce: "coalesce", exp.Greatest: "greatest", exp.Least: "least"}
+
+FIELDS_OF_DAYS = ("year", "quarter", "month", "week", "day", "dayofweek", "isodow", "dayofyear", "epoch")
+"""What EXTRACT takes out of a day."""
+
+_FIELD_NAMES = {"dow": "dayofweek", "weekday": "dayofweek", "doy": "dayofyear", "weekofyear": "week"}
+
+WHOLE = tuple(
+    exp.DataType.Type[name]
+    for name in ("INT", "BIGINT", "SMALLINT", "TINYINT", "UINT", "UBIGINT", "INT128", "HUGEINT")
+    if name in exp.DataType.Type.__members__
+)
+REAL = (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT, exp.DataType.Type.DECIMAL)
+TEXT = (exp.DataType.Type.VARCHAR, exp.DataType.Type.TEXT)
+
+TERM_NODES: tuple[type, ...] = (*_BINARY, *_UNARY, *_MANY, exp.Round, exp.Floor, exp.Log, exp.Substring, exp.Trim)
+"""Functions and operators that terms have beside CASE, casts, IN, BETWEEN, IS and dates."""
+
+ReadRef = Callable[[Node], "Term"]
+"""How a column, or anything that stands for one, is read; it raises for what it does not know."""
+
+
+def read_term(node: Node, ref: ReadRef, constant: Callable[[Node], Literal | None]) -> Term:
+    """A term of a syntax tree; refused where it has anything in it that is not known here."""
+
+    def read(inner: Node) -> Term:
+        return read_term(inner, ref, constant)
+
+    def call(function: str, *parts: Node) -> Call:
+        return Call(function=function, parts=tuple(map(read, parts)), position=place)
+
+    node, place = bare(node), position(node)
+    if isinstance(node, exp.Add | exp.Sub) and isinstance(bare(node.expression), exp.Interval):
+        return Given(value=constant(node), position=place)
+    if (kind := type(node)) in _BINARY:
+        negated = bool(node.args.get("negate"))
+        made = call(_BINARY[kind], node.this, node.expression)
+        return Call(function="not", parts=(made,), position=place) if negated else made
+    if kind in _UNARY:
+        return call(_UNARY[kind], node.this)
+    if kind in _MANY:
+        return call(_MANY[kind], node.this, *node.expressions)
+    match node:
+        case exp.Column() | exp.Window() | exp.Anonymous() | exp.AggFunc() | exp.Filter():
+            return ref(node)
+        case exp.Null():
+            return Given(value=None, position=place)
+        case exp.NullSafeNEQ():
+            return Call(function="not", parts=(call("same", node.this, node.expression),), position=place)
+        case exp.Between():
+            ends = [call(op, node.this, node.args[end]) for op, end in ((">=", "low"), ("<=", "high"))]
+            return Call(function="and", parts=tuple(ends), position=place)
+        case exp.In() if node.expressions:
+            return call("in", node.this, *node.expressions)
+        case exp.Is() if isinstance(bare(node.expression), exp.Null):
+            return call("is null", node.this)
+        case exp.Is() if isinstance(bare(node.expression), exp.Boolean):
+            return call("same", node.this, node.expression)
+        case exp.Case() | exp.If():
+            return _case(node, read, place)
+        case exp.Concat():
+            return call("concat", *node.expressions)
+        case exp.Round() | exp.Floor():
+            name = "round" if isinstance(node, exp.Round) else "floor"
+            decimals = node.args.get("decimals")
+            return call(name, node.this) if decimals is None else call(name, node.this, decimals)
+        case exp.Log():
+            base, of = (node.this, node.expression) if node.expression is not None else (None, node.this)
+            return call("log", of) if base is None else call("log", of, base)
+        case exp.Substring():
+            length = node.args.get("length")
+            parts = (node.this, node.args["start"], *(() if length is None else (length,)))
+            return call("substr", *parts)
+        case exp.Trim() if node.expression is None:
+            side = str(node.args.get("position") or "BOTH").upper()
+            return call({"LEADING": "ltrim", "TRAILING": "rtrim"}.get(side, "trim"), node.this)
+        case exp.Replace():
+            return call("replace", node.this, node.expression, node.args["replacement"])
+        case exp.TimestampTrunc() | exp.DateTrunc():
+            period = _unit(node.args.get("unit"))
+            if period not in DAYS_OF_PERIODS:
+                raise QueryError("DATE_TRUNC goes back to day, week, month, quarter or year", position=place)
+            return call(f"trunc {period}", node.this)
+        case exp.Extract():
+            word = _unit(node.this)
+            if (name := _FIELD_NAMES.get(word, word)) not in FIELDS_OF_DAYS:
+                raise QueryError(f"EXTRACT takes {', '.join(FIELDS_OF_DAYS)} out of a day", position=place)
+            return call(name, node.expression)
+        case exp.TimeToStr():
+            return call("strftime", node.this, node.args["format"])
+        case exp.Cast() | exp.TryCast() if not isinstance(bare(node.this), exp.Literal):
+            for types, name in ((WHOLE, "int"), (REAL, "real"), (TEXT, "text")):
+                if node.to.this in types:
+                    return call(name, node.this)
+            if node.to.this == exp.DataType.Type.DATE:
+                return call("trunc day", node.this)
+            if node.to.this == exp.DataType.Type.BOOLEAN:
+                return call("bool", node.this)
+            raise QueryError("of casts, those to numbers, text and DATE are available", position=place)
+    return _given(node, constant, place)
+
+
+def _given(node: Node, constant: Callable[[Node], Literal | None], place: int) -> Given:
+    try:
+        return Given(value=constant(node), position=place)
+    except QueryError:
+        if isinstance(node, exp.Literal | exp.Boolean | exp.Neg | exp.Cast):
+            raise
+        raise QueryError(reason(node), position=place) from None
+
+
+def _unit(node: Node) -> str:
+    return "" if node is None else str(node.name).lower()
+
+
+def _case(node: Node, read: Callable[[Node], Term], place: int) -> Call:
+    pairs, otherwise, subject = case_parts(node)
+    parts: list[Term] = []
+    for when, then in pairs:
+        test = read(when)
+        if subject is not None:
+            test = Call(function="=", parts=(read(subject), test), position=position(when))
+        parts += [test, read(then)]
+    parts.append(NULL if otherwise is None else read(otherwise))
+    return Call(function="case", parts=tuple(parts), position=place)
+
+
+def column_reader(table: Name) -> ReadRef:
+    """How a column of the table is read, which conditions may call by the given name."""
+
+    def ref(node: Node) -> Ref:
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            raise QueryError(reason(node), position=position(node))
+        qualifier = node.args.get("table")
+        if qualifier is not None and not read_name(qualifier).agrees(table):
+            raise QueryError(f"there is no table {qualifier.name} in this question", position=position(qualifier))
+        return Ref(name=read_name(node.this), position=position(node))
+
+    return ref

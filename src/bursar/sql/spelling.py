@@ -1,0 +1,239 @@
+"""Other spellings of what a question can say, as tools and other dialects write it, in the one that is read here.
+
+Each step is a plain function that changes the tree and keeps its meaning. What only comes near to a question is not
+here but in `rewrite/`, and is never run without being asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from bursar.sql.subselects import scalar_subselects
+from bursar.sql.syntax import FLAGS, Node, bare, position, without_alias
+
+
+def without_schema(tree: Node) -> None:
+    """main.people is people, and main.people.age is people.age: there is one database."""
+    for node in tree.find_all(exp.Table, exp.Column):
+        for part in ("db", "catalog"):
+            if node.args.get(part) is not None:
+                node.set(part, None)
+
+
+_RESPELLED = (
+    exp.Anonymous, exp.WithinGroup, exp.ApproxQuantile, exp.ApproxDistinct, exp.ToChar, exp.DateAdd, exp.DateSub,
+    exp.DateBin,
+)  # fmt: skip
+
+
+def standard_functions(tree: Node) -> None:
+    """MEAN is AVG, STD is STDDEV, DATE_PART is EXTRACT, DATE_SUB is -, PERCENTILE_CONT(p) WITHIN GROUP a quantile."""
+    for node in list(tree.find_all(*_RESPELLED)):
+        made = _standard(node)
+        if made is not None:
+            made.meta.setdefault("start", position(node))
+            node.replace(made)
+
+
+def _standard(node: Node) -> Node | None:
+    if isinstance(node, exp.ApproxDistinct):
+        return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
+    if isinstance(node, exp.ToChar):
+        return _formatted(node.this, str(node.args["format"].name)) if node.args.get("format") is not None else None
+    if isinstance(node, exp.DateBin):
+        return _bucket(node.this, node.expression)
+    if isinstance(node, exp.ApproxQuantile):
+        return exp.PercentileCont(this=node.this.copy(), expression=node.args["quantile"].copy())
+    if isinstance(node, exp.DateAdd | exp.DateSub) and isinstance(node.expression, exp.Interval):
+        moved = exp.Add if isinstance(node, exp.DateAdd) else exp.Sub
+        return moved(this=node.this.copy(), expression=node.expression.copy())
+    if isinstance(node, exp.WithinGroup):
+        ordered = node.expression.find(exp.Ordered)
+        if not isinstance(node.this, exp.PercentileCont | exp.PercentileDisc) or ordered is None:
+            return None
+        share = node.this.this.copy()
+        if ordered.args.get("desc"):
+            share = exp.Sub(this=exp.Literal.number(1), expression=share)
+        return type(node.this)(this=ordered.this.copy(), expression=share)
+    parts = [part.copy() for part in node.expressions]
+    match node.name.upper(), parts:
+        case "MEAN", [of]:
+            return exp.Avg(this=of)
+        case "VAR", [of]:
+            return exp.Variance(this=of)
+        case "STD", [of]:
+            return exp.Stddev(this=of)
+        case "IFF", [test, yes, no]:
+            return exp.If(this=test, true=yes, false=no)
+        case "ZEROIFNULL", [of]:
+            return exp.Coalesce(this=of, expressions=[exp.Literal.number(0)])
+        case "DATE_PART" | "DATEPART", [unit, of]:
+            return exp.Extract(this=exp.Var(this=str(unit.name).upper()), expression=of)
+        case "TO_DATE" | "TO_TIMESTAMP", [of, *_] if isinstance(of, exp.Literal):
+            return exp.Cast(this=of, to=exp.DataType.build("DATE"))
+        case "ANON_COUNT" | "ANON_SUM" | "ANON_AVG", [of]:
+            kinds = {"ANON_COUNT": exp.Count, "ANON_SUM": exp.Sum, "ANON_AVG": exp.Avg}
+            return kinds[node.name.upper()](this=of)
+        case "FORMAT_DATE", [exp.Literal() as form, of]:
+            return exp.TimeToStr(this=of, format=form)
+        case "TO_CHAR", [of, exp.Literal() as form]:
+            return _formatted(of, str(form.this))
+        case "TIME_BUCKET", [width, of]:
+            return _bucket(width, of)
+        case "DATE_SUB" | "DATE_ADD", [of, exp.Interval() as interval]:
+            return (exp.Sub if node.name.upper() == "DATE_SUB" else exp.Add)(this=of, expression=interval)
+        case "DATEADD" | "TIMESTAMPADD", [unit, amount, of]:
+            return exp.Add(this=of, expression=exp.Interval(this=amount, unit=exp.Var(this=str(unit.name).upper())))
+    return None
+
+
+def _formatted(of: Node, form: str) -> Node | None:
+    """TO_CHAR(x, 'YYYY-MM') is STRFTIME(x, '%Y-%m')."""
+    for word, sign in (("YYYY", "%Y"), ("MM", "%m"), ("DD", "%d")):
+        form = form.replace(word, sign)
+    if re.fullmatch(r"(?:%[Ymd]|[-/. ])+", form) is None:
+        return None
+    return exp.TimeToStr(this=of.copy(), format=exp.Literal.string(form))
+
+
+_BUCKETS = {
+    "1 day": "DAY",
+    "1 week": "WEEK",
+    "7 days": "WEEK",
+    "1 month": "MONTH",
+    "3 months": "QUARTER",
+    "1 year": "YEAR",
+}
+
+
+def _bucket(width: Node, of: Node) -> Node | None:
+    """TIME_BUCKET of a calendar unit is DATE_TRUNC: buckets begin on a Monday, the first of a month or of January."""
+    if isinstance(width, exp.Interval):
+        text = f"{width.this.name} {width.args['unit'].name}".lower() if width.args.get("unit") is not None else ""
+    else:
+        text = str(width.name).lower()
+    number, _, unit = text.partition(" ")
+    unit = unit.rstrip("s") + ("" if number == "1" else "s")
+    period = _BUCKETS.get(f"{number} {unit}")
+    return None if period is None else exp.TimestampTrunc(this=of.copy(), unit=exp.Var(this=period))
+
+
+def plain_limit(tree: Node) -> None:
+    """FETCH FIRST 3 ROWS ONLY is LIMIT 3."""
+    for select in tree.find_all(exp.Select):
+        limit = select.args.get("limit")
+        options = None if not isinstance(limit, exp.Fetch) else limit.args.get("limit_options")
+        plain = options is None or not (options.args.get("percent") or options.args.get("with_ties"))
+        if isinstance(limit, exp.Fetch) and limit.args.get("count") is not None and plain:
+            select.set("limit", exp.Limit(expression=limit.args["count"].copy()))
+
+
+def all_groups(tree: Node) -> None:
+    """GROUP BY ALL groups by what is selected and is no aggregate; so does DISTINCT where there is none."""
+    for select in tree.find_all(exp.Select):
+        group, distinct = select.args.get("group"), select.args.get("distinct")
+        items = [item for item in select.expressions if not _aggregated(without_alias(item))]
+        columns = [exp.Literal.number(place + 1) for place, item in enumerate(select.expressions) if item in items]
+        if group is not None and group.args.get("all") and not group.expressions:
+            select.set("group", exp.Group(expressions=columns) if columns else None)
+        elif distinct is not None and not distinct.args.get("on") and not any(item.is_star for item in items):
+            if group is None and len(items) == len(select.expressions):
+                select.set("group", exp.Group(expressions=columns))
+                select.set("distinct", None)
+            elif group is None and not items:
+                select.set("distinct", None)  # one line is distinct
+            elif group is not None and _all_selected(select):
+                select.set("distinct", None)  # groups are distinct
+
+
+def _aggregated(node: Node) -> bool:
+    return node.find(exp.AggFunc, exp.Window, *FLAGS) is not None
+
+
+def _all_selected(select: Node) -> bool:
+    """Whether everything that is grouped by is selected too, so that no two lines are the same."""
+    items = [without_alias(item) for item in select.expressions]
+    names = {item.alias.casefold() for item in select.expressions if item.alias}
+    return all(
+        isinstance(bare(part), exp.Literal)
+        or bare(part) in items
+        or (isinstance(bare(part), exp.Column) and bare(part).name.casefold() in names)
+        for part in select.args["group"].expressions
+    )
+
+
+def plain_casts(tree: Node) -> None:
+    """A cast changes nothing of what is a day, or a whole number, already; and x::DATE is compared like x."""
+    for node in list(tree.find_all(exp.Cast, exp.TryCast)):
+        inner = bare(node.this)
+        kind = node.to.this
+        day = kind in _MOMENTS and (
+            isinstance(inner, exp.TimestampTrunc | exp.DateTrunc) or (isinstance(inner, exp.Column) and _compared(node))
+        )
+        whole = isinstance(inner, (*_PARTS_OF_DAYS, exp.Floor, exp.IntDiv)) and inner.args.get("decimals") is None
+        if day or (kind in _WHOLE and whole):
+            node.replace(inner.copy())
+        elif kind in _WHOLE and isinstance(inner, exp.Trunc) and isinstance(bare(inner.this), exp.Div):
+            quotient = bare(inner.this)
+            node.replace(exp.IntDiv(this=quotient.this.copy(), expression=quotient.expression.copy()))
+
+
+_MOMENTS = (exp.DataType.Type.DATE, exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ)
+_WHOLE = (exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT)
+_PARTS_OF_DAYS = (exp.Extract, exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek)
+_COMPARING = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.TimestampTrunc, exp.DateTrunc)
+
+
+def _compared(node: Node) -> bool:
+    """Whether a cast stands where only days can: beside a comparison, or inside of a part of a day."""
+    return isinstance(node.parent, (*_COMPARING, *_PARTS_OF_DAYS))
+
+
+def plain_conditions(tree: Node) -> None:
+    """HAVING COUNT(*) > 0 of a question without groups, or 1 = 1 in it, leaves its one line as it is."""
+    for select in tree.find_all(exp.Select):
+        having = select.args.get("having")
+        if having is None or select.args.get("group") is not None:
+            continue
+        test = bare(having.this)
+        counts = isinstance(test, exp.GT) and isinstance(bare(test.this), exp.Count)
+        if counts and isinstance(bare(test.expression), exp.Literal) and str(bare(test.expression).this) == "0":
+            select.set("having", None)
+
+
+def tuples_in_lists(tree: Node) -> None:
+    """(a, b) IN ((1, 2), (3, 4)) is a = 1 AND b = 2 OR a = 3 AND b = 4."""
+    for node in list(tree.find_all(exp.In)):
+        columns = node.this.expressions if isinstance(node.this, exp.Tuple) else []
+        rows = [row.expressions for row in node.expressions if isinstance(row, exp.Tuple)]
+        if columns and len(rows) == len(node.expressions) > 0 and all(len(row) == len(columns) for row in rows):
+            pairs = [
+                [exp.EQ(this=c.copy(), expression=value.copy()) for c, value in zip(columns, row, strict=True)]
+                for row in rows
+            ]
+            node.replace(exp.Paren(this=exp.or_(*(exp.and_(*row) for row in pairs))))
+
+
+STEPS: tuple[Callable[[Node], None], ...] = (
+    without_schema,
+    standard_functions,
+    plain_limit,
+    all_groups,
+    plain_casts,
+    plain_conditions,
+    tuples_in_lists,
+    scalar_subselects,
+)
+
+
+def spelled(tree: Node) -> Node:
+    """A copy of the tree in the spelling that is read here."""
+    copy = tree.copy()
+    if not isinstance(copy, exp.Select | exp.Query):
+        return copy
+    for step in STEPS:
+        step(copy)
+    return copy

@@ -1,0 +1,88 @@
+"""Which record has measured a strategy: an index of the log that is saved beside it.
+
+A new process that is asked something again need not read all of the log first.
+
+Nothing rests on it. It says where to look; what stands there is read from the log and checked by its own link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bursar.core.accounting import Measured, Versioned
+from bursar.core.ledger import Ledger, Record
+from bursar.core.queries import LinearMap
+
+SAVED = "measured"
+"""The name under which a ledger keeps it."""
+
+ENTRY = np.dtype([("digest", "<u8", 2), ("position", "<i8"), ("variance", "<f8")])
+HEAD = 2
+"""Whole numbers at its beginning: the position of the last record that is in it, and the version of the data."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeasuredBefore:
+    """Strategies that were measured on one version of the data, by digest: where, the most accurate record first."""
+
+    position: int = 0
+    version: int = 0
+    entries: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, ENTRY))  # by digest
+
+    @staticmethod
+    def saved_in(ledger: Ledger) -> MeasuredBefore:
+        """The one that was saved; an empty one where that cannot be read."""
+        body = ledger.saved(SAVED) or b""
+        size = len(body) - 8 * HEAD
+        if size < 0 or size % ENTRY.itemsize:
+            return MeasuredBefore()
+        position, version = np.frombuffer(body, "<i8", HEAD).tolist()
+        return MeasuredBefore(position=position, version=version, entries=np.frombuffer(body, ENTRY, offset=8 * HEAD))
+
+    def save_in(self, ledger: Ledger) -> None:
+        head = np.array([self.position, self.version], "<i8")
+        ledger.save(SAVED, head.tobytes() + self.entries.tobytes())
+
+    def after(self, records: Iterable[Record]) -> MeasuredBefore:
+        """With the records that follow."""
+        known, new, position = self, dict[str, tuple[int, float]](), self.position
+        for record in records:
+            event, position = record.event, record.position
+            if isinstance(event, Versioned):
+                known, new = MeasuredBefore(version=event.version), {}
+            elif isinstance(event, Measured) and event.version == known.version:
+                variance = event.noise.variance()
+                if event.strategy.digest not in new or variance < new[event.strategy.digest][1]:
+                    new[event.strategy.digest] = position, variance
+        entries = np.array([(_numbers(digest), *facts) for digest, facts in new.items()], ENTRY)
+        entries = np.concatenate([known.entries, entries])
+        order = np.lexsort((entries["variance"], entries["digest"][:, 1], entries["digest"][:, 0]))
+        return replace(known, position=position, entries=entries[order])
+
+    def find(self, strategy: LinearMap, ledger: Ledger, *, version: int, end: int) -> Record | None:
+        """The record that measured a strategy on this version of the data, among those up to the position `end`."""
+        if self.version != version or not len(self.entries):
+            return None
+        high, low = _numbers(strategy.digest)
+        first, last = (int(np.searchsorted(self.entries["digest"][:, 0], high, side)) for side in ("left", "right"))
+        for entry in self.entries[first:last]:
+            if int(entry["digest"][1]) == low and 0 < entry["position"] <= end:
+                record = ledger.record(int(entry["position"]))
+                event = record.event
+                if isinstance(event, Measured) and (event.strategy.digest, event.version) == (strategy.digest, version):
+                    return record
+        return None
+
+
+def _numbers(digest: str) -> tuple[int, int]:
+    return int(digest[:16], 16), int(digest[16:32], 16)
+
+
+def bring_up_to_date(ledger: Ledger) -> None:
+    """Save what the log has measured, with what came since it was saved last."""
+    saved = MeasuredBefore.saved_in(ledger)
+    saved.after(ledger.records(saved.position)).save_in(ledger)

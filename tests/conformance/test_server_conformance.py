@@ -1,0 +1,387 @@
+"""One suite for every server that a table can be in: equal rows have the cells of the rule written out in Python."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import psycopg
+import pytest
+
+from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Period, Unit
+from bursar.core.queries import Distinct, Mask, Predicate, Product, Quorum, Steps, Within
+from bursar.core.source.servers.duckdb_file import DuckDBFile
+from bursar.core.source.servers.mariadb import MariaDBServer
+from bursar.core.source.servers.postgresql import PostgreSQLServer
+from bursar.core.source.servers.spark import SparkFiles
+from bursar.core.source.servers.sql_source import Server, SqlSource
+from bursar.errors import QueryError, SourceError
+from harness.odd_values import COLUMNS, ENDLESS, KINDS, UNUSUAL_FLOATS, bounded, cell, fits
+from harness.places import KEY
+from harness.servers import PASSWORD, shared_mariadb, shared_postgresql
+
+Values = Mapping[str, Sequence[object]]
+
+
+class Engine:
+    """Where tables are made, and how a source opens them."""
+
+    def __init__(self, types: Mapping[str, str], more: Values) -> None:
+        """The types that columns of `COLUMNS` have here, and values beyond those that can be stored."""
+        self.types, self.more = types, more
+
+    def make(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
+        raise NotImplementedError
+
+    def connect(self, name: str) -> Server:
+        raise NotImplementedError
+
+    def close(self) -> None: ...
+
+    def open(self, name: str, domain: Domain, unit: Unit | None = None, max_rows: int = 10_000) -> SqlSource:
+        return SqlSource(lambda: self.connect(name), domain, unit or Unit(), KEY, max_rows)
+
+
+STANDARD = {
+    "words": "TEXT",
+    "whole": "BIGINT",
+    "exact": "DECIMAL(38, 10)",
+    "real": "DOUBLE PRECISION",
+    "flag": "BOOLEAN",
+    "day": "DATE",
+    "time": "TIMESTAMP",
+    "zoned": "TIMESTAMPTZ",
+}
+
+
+class InDuckDB(Engine):
+    def __init__(self, folder: Path) -> None:
+        super().__init__(STANDARD, {"real": UNUSUAL_FLOATS, "day": ENDLESS, "time": ENDLESS})
+        self.path = folder / "it's.duckdb"
+
+    def make(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
+        with duckdb.connect(str(self.path)) as connection:
+            columns = ", ".join(f'"{column}" {kind}' for column, kind in types.items())
+            connection.execute(f'CREATE OR REPLACE TABLE "{name}" ({columns})')
+            if rows:
+                marks = ", ".join("?" * len(types))
+                connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', [list(row) for row in rows])
+
+    def connect(self, name: str) -> Server:
+        return DuckDBFile(self.path, "main", name)
+
+
+class InPostgreSQL(Engine):
+    def __init__(self, folder: Path) -> None:
+        unusual = ("NaN", "Infinity", "-Infinity", "1e400", "-1e400", "1e-400", "-1e-400", "1e37", "1e36")
+        endless = dict.fromkeys(("day", "time", "zoned"), ENDLESS)
+        more = {"real": UNUSUAL_FLOATS, "exact": [Decimal(text) for text in unusual], **endless}
+        super().__init__({**STANDARD, "exact": "NUMERIC"}, more)
+        self.owner = psycopg.connect(shared_postgresql().url(), autocommit=True)
+        self.owner.execute(
+            f"DO $$ BEGIN CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'; EXCEPTION WHEN duplicate_object THEN END $$"
+        )
+
+    def make(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
+        columns = ", ".join(f'"{column}" {kind}' for column, kind in types.items())
+        self.owner.execute(
+            f'DROP TABLE IF EXISTS "{name}"; CREATE TABLE "{name}" ({columns}); GRANT SELECT ON "{name}" TO reader'
+        )
+        if rows:
+            marks = ", ".join("%s" for _ in types)
+            with self.owner.cursor() as cursor:
+                cursor.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)
+
+    def close(self) -> None:
+        self.owner.close()
+
+    def connect(self, name: str) -> Server:
+        return PostgreSQLServer(shared_postgresql().url(user="reader"), "public", name, PASSWORD, 60)
+
+
+class InMariaDB(Engine):
+    def __init__(self, folder: Path) -> None:
+        types = {
+            "words": "TEXT COLLATE utf8mb4_general_ci",
+            "flag": "TINYINT",
+            "time": "DATETIME(6)",
+            "zoned": "TIMESTAMP(6)",
+        }
+        super().__init__({**STANDARD, **types}, {})
+        self.owner = shared_mariadb().owner()
+        self.run("CREATE OR REPLACE DATABASE clinic CHARACTER SET latin1")
+        self.run(f"CREATE OR REPLACE USER reader@localhost IDENTIFIED BY '{PASSWORD}'")
+        self.run("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'")
+        self.run("SET SESSION time_zone = '+00:00'")
+
+    def run(self, sql: str, rows: Sequence[Sequence[object]] | None = None) -> None:
+        with self.owner.cursor() as cursor:
+            cursor.execute(sql) if rows is None else cursor.executemany(sql, rows)
+
+    def make(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
+        columns = ", ".join(f"`{column}` {kind} NULL" for column, kind in types.items())
+        self.run(f"CREATE OR REPLACE TABLE clinic.`{name}` ({columns}) ENGINE = InnoDB")
+        self.run(f"GRANT SELECT ON clinic.`{name}` TO reader@localhost")
+        if rows:
+            marks = ", ".join("%s" for _ in types)
+            stored = [[_without_zone(value) for value in row] for row in rows]
+            self.run(f"INSERT INTO clinic.`{name}` VALUES ({marks})", stored)
+
+    def close(self) -> None:
+        self.owner.close()
+
+    def connect(self, name: str) -> Server:
+        return MariaDBServer(shared_mariadb().url("clinic", "reader"), "clinic", name, PASSWORD, 60)
+
+
+def _without_zone(value: object) -> object:
+    """Times as MariaDB takes them: in the zone of the session, which is UTC."""
+    return value.astimezone(UTC).replace(tzinfo=None) if isinstance(value, datetime) and value.tzinfo else value
+
+
+class InSpark(Engine):
+    """Parquet files, two of each table where there are enough rows, read by a local Spark."""
+
+    def __init__(self, folder: Path) -> None:
+        pytest.importorskip("pyspark")
+        if shutil.which("java") is None:
+            pytest.skip("Spark needs Java (Debian: default-jdk-headless)")
+        super().__init__(STANDARD, {"real": UNUSUAL_FLOATS})
+        self.folder = folder
+
+    def make(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
+        for old in self.folder.glob(f"{name}.*.parquet"):
+            old.unlink()
+        columns = ", ".join(f'"{column}" {kind}' for column, kind in types.items())
+        for number, part in enumerate((rows[::2], rows[1::2]) if rows else ([],)):
+            with duckdb.connect() as connection:
+                connection.execute(f"SET TimeZone = 'UTC'; CREATE TABLE stored ({columns})")
+                if part:
+                    marks = ", ".join("?" * len(types))
+                    connection.executemany(f"INSERT INTO stored VALUES ({marks})", [list(row) for row in part])
+                connection.execute(f"COPY stored TO '{self.folder}/{name}.{number}.parquet'")
+
+    def connect(self, name: str) -> Server:
+        return SparkFiles("spark:local[2]", f"{self.folder}/{name}.*.parquet")
+
+
+SPARK = pytest.param(InSpark, marks=pytest.mark.soak)
+ENGINES = [InDuckDB, InPostgreSQL, InMariaDB, SPARK]
+
+
+@pytest.fixture(scope="module", params=ENGINES, ids=lambda engine: engine.__name__)
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    made: Engine = request.param(tmp_path_factory.mktemp("engine"))
+    yield made
+    made.close()
+
+
+def test_odd_values_have_the_cells_of_the_rule(engine: Engine) -> None:
+    """Every kind of column over every type of storage, row by row."""
+    values = {name: [*column, *engine.more.get(name, ()), None] for name, column in COLUMNS.items()}
+    length = max(map(len, values.values()))
+    padded = {name: [*column, *[None] * (length - len(column))] for name, column in values.items()}
+    pairs = [(name, attribute) for name in COLUMNS for attribute in KINDS if fits(name, attribute)]
+    copies = {f"{name} as {attribute.name}": (name, attribute) for name, attribute in pairs}
+    types = {"id": "BIGINT"} | {copy: engine.types[name] for copy, (name, _) in copies.items()}
+    rows = [[number, *(padded[name][number] for name, _ in copies.values())] for number in range(length)]
+    engine.make("odd", types, rows)
+    ids = IntegerRange(name="id", lower=0, upper=length - 1)
+    source = engine.open("odd", Domain((ids, *(replace(kind, name=copy) for copy, (_, kind) in copies.items()))))
+    wrong = []
+    for copy, (name, attribute) in copies.items():
+        counts = source.table(("id", copy))[:length]
+        assert counts.sum(axis=1).tolist() == [1] * length
+        for value, found in zip(padded[name], counts.argmax(axis=1), strict=True):
+            if found != cell(attribute, value):
+                wrong.append((copy, value, int(found), cell(attribute, value)))
+    assert wrong == [], wrong
+    assert sum(len(padded[name]) for name, _ in copies.values()) > 10_000
+
+
+# --- counts, bounds and hashes -----------------------------------------------------------------------------------
+
+PEOPLE = {"id": "words", "age": "whole", "town": "words", "day": "day"}
+NAMES = ["ann", "bob", None, "ann", "eve", "ann", "ann", "bob", None, "ünal's", "ünal's", "ann", "ann", "Ann", "ann "]
+AGES = [3, 44, 5, 99, None, 3, 3, 120, 1, -4, 50, 7, 8, 3, 3]
+TOWNS = ["x", "y", "x", None, "z", "x", "x", "y", "y", "x", "x", "y", "z", "x", "X"]
+MONTHS = [3, 1, 2, 2, 2, 3, 3, 1, 1, 9, 3, 1, 2, 3, 3]
+ROWS = list(zip(NAMES, AGES, TOWNS, [date(2021, month, 1) for month in MONTHS], strict=True))
+DOMAIN = Domain(
+    (
+        IntegerRange(name="age", lower=0, upper=99),
+        Categories(name="town", values=("x", "y")),
+        Dates(name="day", first=date(2021, 1, 1), last=date(2021, 4, 1), by=Period.MONTH),
+    ),
+    partition="day",
+)
+EVERY_ROW = [tuple(cell(a, v) for a, v in zip(DOMAIN.attributes, row[1:], strict=True)) for row in ROWS]
+
+
+def people(
+    engine: Engine, domain: Domain = DOMAIN, unit: Unit | None = None, rows: Sequence[object] = ROWS
+) -> SqlSource:
+    engine.make("people", {name: engine.types[kind] for name, kind in PEOPLE.items()}, rows)  # type: ignore[arg-type]
+    return engine.open("people", domain, unit)
+
+
+def nonzero(counts: np.ndarray) -> dict[tuple[int, ...], int]:
+    return {place: int(count) for place, count in np.ndenumerate(counts) if count}
+
+
+def test_joint_counts_in_the_order_asked(engine: Engine) -> None:
+    source = people(engine)
+    for attrs in ((), ("town",), ("day", "town"), ("town", "age", "day"), ("age", "town", "day")):
+        places = [DOMAIN.place(name) for name in attrs]
+        counts = source.table(attrs)
+        assert counts.shape == DOMAIN.sizes(attrs)
+        assert counts.dtype == np.int64
+        assert nonzero(counts) == Counter(tuple(row[place] for place in places) for row in EVERY_ROW), attrs
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 50])
+@pytest.mark.parametrize("partition", [None, "day"])
+def test_contributions_are_bounded_as_written(engine: Engine, k: int, partition: str | None) -> None:
+    domain = Domain(DOMAIN.attributes, partition)
+    unit = Unit(column="id", max_contributions=k)
+    first = None if partition is None else domain.place(partition)
+    kept = bounded(KEY, EVERY_ROW, NAMES, k, domain.sizes(domain.names), first)
+    alone = people(engine, domain, unit)
+    together = engine.open("people", domain, unit, max_rows=10**8)  # too many to keep people apart
+    assert nonzero(alone.table(domain.names)) == nonzero(together.table(domain.names)) == kept
+    assert alone.content() == together.content()
+
+
+@pytest.mark.parametrize("k", [1, 2, 50])
+def test_people_and_values_are_counted_once(engine: Engine, k: int) -> None:
+    source = people(engine, unit=Unit(column="id", max_contributions=k))
+    kept = bounded_people(k)
+    towns = Product((Mask(("town",), (4,), Steps.identity(4)),))
+    whole = Predicate(("age",), (DOMAIN["age"].size,), Within("age", ((0, 60),)))
+    for groups, place in ((towns, 1), (whole, None)):
+        seen = {(unit, row[1] if place else 0) for unit, row in kept if place or row[0] < 60}
+        expected = [sum(group == number for _, group in seen) for number in range(groups.rows)]
+        assert source.distinct(Distinct(groups)).tolist() == expected
+        ages = {(row[0], row[1] if place else 0) for _, row in kept if place or row[0] < 60}
+        expected = [sum(group == number for _, group in ages) for number in range(groups.rows)]
+        assert source.distinct(Distinct(groups, "age")).tolist() == expected
+    assert people(engine).distinct(Distinct(towns, "age")).sum() > 0
+    with pytest.raises(QueryError, match="people cannot be counted"):
+        people(engine).distinct(Distinct(towns))
+    with pytest.raises(QueryError, match="people cannot be counted"):
+        engine.open("people", DOMAIN, Unit(column="id"), max_rows=10**8).distinct(Distinct(towns))
+
+
+def bounded_people(k: int) -> list[tuple[str, tuple[int, ...]]]:
+    """Units with each of the rows that are kept of them."""
+    found = []
+    for unit in {name for name in NAMES if name is not None}:
+        mine = [name if name == unit else None for name in NAMES]
+        kept = bounded(KEY, EVERY_ROW, mine, k, DOMAIN.sizes(DOMAIN.names), DOMAIN.place("day"))
+        found += [(unit, row) for row in kept]
+    return found
+
+
+def test_whole_numbers_can_be_units(engine: Engine) -> None:
+    engine.make(
+        "numbered", {"id": engine.types["whole"], "age": engine.types["whole"]}, [(7, 1), (7, 1), (8, 2), (None, 3)]
+    )
+    source = engine.open("numbered", Domain((DOMAIN["age"],)), Unit(column="id"))
+    assert nonzero(source.table(("age",))) == {(1,): 1, (2,): 1}
+
+
+def test_columns_can_have_the_names_that_the_statement_uses(engine: Engine) -> None:
+    whole = engine.types["whole"]
+    names = ("u", "rows_", "unit_", "person_", "k0", "r0")
+    engine.make("alike", dict.fromkeys(names, whole), [(1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6), (2, 3, 4, 5, 6, 7)])
+    domain = Domain(tuple(IntegerRange(name=name, lower=0, upper=9) for name in names[1:]))
+    for max_rows in (1000, 10**8):
+        source = engine.open("alike", domain, Unit(column="u", max_contributions=1), max_rows=max_rows)
+        assert nonzero(source.table(domain.names)) == {(2, 3, 4, 5, 6): 1, (3, 4, 5, 6, 7): 1}
+
+
+def test_every_partition_has_a_content_hash_of_its_own(engine: Engine) -> None:
+    for unit in (Unit(), Unit(column="id", max_contributions=2)):
+        before = people(engine, unit=unit).content()
+        assert people(engine, unit=unit, rows=ROWS[::-1]).content() == before
+        assert len(set(before)) == len(before) == DOMAIN["day"].size
+        for month in (1, 2, 3):
+            after = people(engine, unit=unit, rows=[*ROWS, ("new", 3, "x", date(2021, month, 1))]).content()
+            assert [place for place, (a, b) in enumerate(zip(after, before, strict=True)) if a != b] == [month - 1]
+        twice = people(engine, unit=unit, rows=[*ROWS, *[("new", 3, "x", date(2021, 2, 1))] * 2]).content()
+        assert twice != before  # a digest by XOR would not notice
+    plain = Domain(DOMAIN.attributes)
+    assert len(people(engine, plain).content()) == 1
+    assert people(engine, plain).content() != people(engine, plain, rows=ROWS[1:]).content()
+
+
+def test_conditions_are_counted(engine: Engine) -> None:
+    source = people(engine)
+    condition = Quorum(
+        1, (Within("town", ((0, 1), (2, 3))), Quorum(2, (Within("age", ((0, 9),)), Within("day", ((0, 1),)))))
+    )
+    predicate = Predicate(DOMAIN.names, DOMAIN.sizes(DOMAIN.names), condition)
+    assert source.count(predicate) == sum(town in (0, 2) or (age < 9 and day == 0) for age, town, day in EVERY_ROW) > 0
+    with pytest.raises(QueryError, match="does not fit the columns"):
+        source.count(Predicate(("y",), (3,), Within("y", ((0, 1),))))
+
+
+def test_no_rows_are_fine(engine: Engine) -> None:
+    for unit in (Unit(), Unit(column="id", max_contributions=2)):
+        source = people(engine, unit=unit, rows=[])
+        assert source.table(("town", "age")).sum() == 0
+        assert source.table(()).tolist() == 0
+        assert [len(content) for content in source.content()] == [64] * DOMAIN["day"].size
+
+
+def test_what_is_counted_was_fixed_at_the_opening(engine: Engine) -> None:
+    source = people(engine)
+    content = source.content()
+    people(engine, rows=ROWS[:3])
+    assert source.table(()).tolist() == len(ROWS)
+    assert source.content() == content
+    source.close()
+    with pytest.raises(SourceError, match="the data could not be counted"):
+        source.table(())
+
+
+# --- refusals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attribute", "reason"),
+    [
+        (Categories(name="age", values=("1", "2")), "age is no text in the database"),
+        (Categories(name="town", values=("a\x00",)), "the character 0"),
+        (Categories(name="town", values=tuple(map(str, range(10_001)))), "10001 listed values or bins"),
+        (Categories(name="age", values=(10**37,)), "at most 37 digits"),
+        (IntegerRange(name="age", lower=2**53 - 9, upper=2**53), "must lie within 2"),
+        (Bins(name="age", edges=(0.0, 1e291)), "must lie between 1e-290 and 1e\\+290"),
+        (Dates(name="day", first=date(9991, 1, 1), last=date(9991, 1, 2), by=Period.DAY), "up to the year 9990"),
+        (IntegerRange(name="nothing", lower=0, upper=1), "the column nothing is not there"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_engines_could_not_agree_about_is_refused(engine: Engine, attribute: Bins, reason: str) -> None:
+    with pytest.raises(SourceError, match=reason):
+        people(engine, Domain((attribute,)))
+
+
+def test_other_refusals(engine: Engine) -> None:
+    people(engine)
+    with pytest.raises(SourceError, match="more rows than max_rows = 14"):
+        engine.open("people", DOMAIN, max_rows=14)
+    with pytest.raises(SourceError, match="the unit column day must be text or a whole number"):
+        engine.open("people", DOMAIN, Unit(column="day"))
+    with pytest.raises(SourceError, match="16 to 64 bytes"):
+        SqlSource(lambda: engine.connect("people"), DOMAIN, Unit(), b"short", 100)
+    wide = Domain(tuple(IntegerRange(name=name, lower=0, upper=10**6) for name in ("age", "b")))
+    with pytest.raises(SourceError, match="different rows would have to be kept in memory"):
+        engine.open("people", wide, max_rows=10**9)

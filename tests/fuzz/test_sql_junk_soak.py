@@ -1,0 +1,73 @@
+"""20,000 texts that are nearly questions: no crash, and no file is opened."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from bursar.compile import compile
+from bursar.errors import QueryError
+from bursar.rewrite.suggest import suggest
+from bursar.sql import parse
+from bursar.sql.tokens import questions_of
+from harness.exactly import PEOPLE
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+TEXTS = 20_000
+VOCABULARY = """
+    SELECT COUNT(*) FROM people WHERE AND OR NOT age sex region = <> < IN ( ) NULL GROUP BY 1 , ORDER LIMIT HAVING
+    SUM(age) OVER (PARTITION BY PARTITION CASE WHEN THEN END WITH t AS ( ERROR 5 UPPER( || * / % 'x' LAG( RANK() DATE
+    '2023-01-01' INTERVAL CAST( :: read_csv('/etc/passwd') COPY ATTACH 'x' CORR(age,hours) MIN(age) QUALIFY ROLLUP
+    DISTINCT 1e9 {d ` -- /* ; $1
+"""
+WORDS = [*VOCABULARY.split(), '"']
+
+
+def junk(seed: int) -> str:
+    """A question with some of its words replaced, repeated or left out."""
+    generator = random.Random(seed)
+    seeds = [q for name in ("spellings.sql", "stages.sql") for q in questions_of((FIXTURES / name).read_text("utf-8"))]
+    words = generator.choice(seeds).split(" ")
+    for _ in range(generator.randint(1, 6)):
+        place = generator.randrange(len(words) + 1)
+        match generator.randrange(4):
+            case 0:
+                words.insert(place, generator.choice(WORDS))
+            case 1:
+                del words[place : place + 1]
+            case 2:
+                words[place:place] = words[place : place + generator.randint(1, 5)] * generator.randint(1, 4)
+            case _:
+                words[place:place] = generator.choice(seeds).split(" ")[: generator.randint(1, 12)]
+    return " ".join(words)
+
+
+def read(text: str) -> bool:
+    """Whether a text is accepted; it is refused in words otherwise."""
+    try:
+        compile(parse(text), PEOPLE, "people")
+    except QueryError as refusal:
+        suggest(text, refusal, PEOPLE, "people")
+        return False
+    return True
+
+
+@pytest.mark.heavy
+def test_junk_neither_crashes_nor_opens_a_file() -> None:
+    opened: list[str] = []
+    watching = [True]
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if watching[0] and event in ("open", "os.system", "subprocess.Popen", "socket.connect"):
+            opened.append(f"{event} {arguments[:1]}")
+
+    texts = [junk(seed) for seed in range(TEXTS)]
+    read(texts[0])  # what is imported late is there now
+    sys.addaudithook(hook)
+    accepted = sum(map(read, texts))
+    watching[0] = False
+    assert not opened, opened[:3]
+    assert 0 < accepted < TEXTS

@@ -1,0 +1,78 @@
+"""Parquet files behind a real Spark, in local mode: for make soak, since Spark weighs half a gigabyte."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import bursar
+from bursar.core.domain import Domain, IntegerRange, Unit
+from bursar.core.source.servers.spark import SparkDialect, SparkFiles
+from bursar.core.source.servers.sql_source import SqlSource
+from bursar.errors import SourceError
+from harness.places import KEY, QUESTION, TOWN, TRUE, SparkPlace
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> SparkPlace:
+    return SparkPlace(tmp_path)
+
+
+def test_questions_are_answered_from_the_files(place: SparkPlace, tmp_path: Path) -> None:
+    with bursar.create(place.config(tmp_path)) as db:
+        answer = db.query(QUESTION, within=60)
+        assert all(abs(row[0] - true) < 200 for row, true in zip(answer.values, TRUE, strict=False))
+
+
+class Meddling(SparkFiles):
+    """Somebody writes while the pass runs."""
+
+    path, rows = Path(), ""
+
+    def lines(self, sql: str, secret: str | None) -> Iterator[object]:  # type: ignore[override]
+        if secret is not None:
+            SparkPlace.write(self.path, self.rows)
+        return super().lines(sql, secret)
+
+
+@pytest.mark.parametrize(("name", "rows"), [("people.1.parquet", "range(7)"), ("people.2.parquet", "range(7)")])
+def test_files_that_change_meanwhile_fail_the_pass(place: SparkPlace, tmp_path: Path, name: str, rows: str) -> None:
+    """Spark itself says nothing about a file that is overwritten in place."""
+    Meddling.path, Meddling.rows = tmp_path / name, rows
+    with pytest.raises(SourceError, match="could not be counted"):
+        SqlSource(lambda: Meddling(place.url, place.files), TOWN, Unit(column="id"), KEY, 10_000)
+    assert place.open(unit=Unit(column="id")).table(()) < 2000
+
+
+def test_files_that_are_not_there_and_types_that_cannot_be_read(place: SparkPlace, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="cannot be read: Spark is away, or does not find them"):
+        SparkFiles(place.url, f"{tmp_path}/none/*.parquet")
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT 'a'::BLOB AS town, [1] AS age) TO '{tmp_path}/odd.parquet'")
+    with pytest.raises(SourceError, match="the column town has a type that cannot be read"):
+        SqlSource(lambda: SparkFiles(place.url, f"{tmp_path}/odd.parquet"), TOWN, Unit(), KEY, 10_000)
+
+
+class Careless(SparkDialect):
+    """Casts without looking first, so that the error quotes the row."""
+
+    def matches(self, value: str, pattern: str) -> str:
+        return "true"
+
+
+def test_errors_never_quote_the_rows(
+    place: SparkPlace, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    numbers = Domain((IntegerRange(name="town", lower=0, upper=9),))
+    monkeypatch.setattr(SparkFiles, "dialect", Careless())
+    with pytest.raises(SourceError) as caught:
+        place.open(numbers)
+    told = "".join(traceback.format_exception(caught.value))
+    assert "could not be counted" in told
+    assert "CAST_INVALID_INPUT" not in told + "".join(capfd.readouterr())

@@ -1,0 +1,94 @@
+"""Drafts from PostgreSQL's catalog: what types, CHECKs, keys and partitions tell, without a look at a row."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from bursar.config import load_draft
+from bursar.core.domain import Bins, Categories, Dates, IntegerRange
+from bursar.curate.catalog import table_of
+from bursar.curate.draft_from_data import init
+from bursar.errors import ConfigError, SourceError
+from harness.servers import PASSWORD, administer, shared_postgresql
+
+TABLE = """
+DROP SCHEMA IF EXISTS ward CASCADE; CREATE SCHEMA ward;
+CREATE TYPE ward.sex AS ENUM ('F', 'M', 'X');
+CREATE DOMAIN ward.share AS int CHECK (VALUE >= -5 AND VALUE <= 100);
+CREATE TABLE ward.town (name text PRIMARY KEY);
+CREATE TABLE ward.visits (
+  visit_id bigint, sex ward.sex, smoker boolean, age int CHECK (age BETWEEN 0 AND 120), part ward.share,
+  kind text CHECK (kind IN ('in', 'out', 'it''s')), stars int CHECK (stars IN (1, 2, 3)),
+  cost int CHECK (cost >= 0 AND cost <= 100000), town text REFERENCES ward.town, note text,
+  odd int CHECK (odd > 0 OR odd < 9), code uuid UNIQUE, day date
+);
+"""
+PARTED = """
+CREATE TABLE ward.parted (day date, n int) PARTITION BY RANGE (day);
+CREATE TABLE ward.p1 PARTITION OF ward.parted FOR VALUES FROM ('2021-01-01') TO ('2021-07-01');
+CREATE TABLE ward.p2 PARTITION OF ward.parted FOR VALUES FROM ('2021-07-01') TO ('2022-01-01');
+CREATE TABLE ward.p3 PARTITION OF ward.parted DEFAULT
+"""
+ROWS = """
+INSERT INTO ward.town VALUES ('a secret');
+INSERT INTO ward.visits (note, age) VALUES ('a secret', 77)
+"""
+READER = f"""
+DO $$ BEGIN CREATE ROLE drafter LOGIN PASSWORD '{PASSWORD}'; EXCEPTION WHEN duplicate_object THEN END $$;
+GRANT USAGE ON SCHEMA ward TO drafter; GRANT SELECT ON ALL TABLES IN SCHEMA ward TO drafter
+"""
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> str:
+    server = shared_postgresql()
+    administer(server.url(), TABLE, PARTED, ROWS, READER)
+    monkeypatch.setenv("BURSAR_SOURCE_PASSWORD", PASSWORD)
+    return server.url(user="drafter").replace("/postgres?", "/postgres/{}?")
+
+
+def test_what_the_catalog_tells_is_drafted(url: str, tmp_path: Path) -> None:
+    made = init(url.format("ward.visits"), tmp_path / "visits.toml")
+    config = load_draft(tmp_path / "visits.toml")
+    assert config.url is not None
+    assert (config.url.schema, config.table, config.dataset, config.max_rows) == ("ward", "visits", "visits", 1000)
+    assert "a secret" not in (tmp_path / "visits.toml").read_text()
+    assert config.unconfirmed
+    columns = {attribute.name: attribute for attribute in config.domain.attributes}
+    assert set(columns) == {"sex", "smoker", "age", "part", "kind", "stars", "cost"}
+    assert columns["sex"] == Categories(name="sex", values=("F", "M", "X"))
+    assert columns["smoker"] == Categories(name="smoker", values=(True, False))
+    assert columns["kind"] == Categories(name="kind", values=("in", "out", "it's"))
+    assert columns["stars"] == Categories(name="stars", values=(1, 2, 3))
+    assert columns["age"] == IntegerRange(name="age", lower=0, upper=120)
+    assert columns["part"] == IntegerRange(name="part", lower=-5, upper=100)
+    assert isinstance(columns["cost"], Bins)
+    reasons = {omitted.name: omitted.reason for omitted in made.draft.left_out}
+    assert "identifiers" in reasons["visit_id"]
+    assert "identifiers" in reasons["code"]
+    assert "refers to ward.town" in reasons["town"]
+    assert "first, last and by" in reasons["day"]
+    assert set(reasons) == {"visit_id", "code", "town", "day", "note", "odd"}
+
+
+def test_the_bounds_of_partitions_are_the_days(url: str, tmp_path: Path) -> None:
+    init(url.format("ward.parted"), tmp_path / "parted.toml")
+    (column,) = load_draft(tmp_path / "parted.toml").domain.attributes
+    assert isinstance(column, Dates)
+    assert (column.first, column.last) == (date(2021, 1, 1), date(2022, 1, 1))
+
+
+def test_what_cannot_be_drafted_says_why(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for table, reason in {"ward.none": "there is no table ward.none", "ward.town": "no column can be drafted"}.items():
+        with pytest.raises((SourceError, ConfigError), match=reason):
+            init(url.format(table), tmp_path / "a.toml")
+    with pytest.raises(ConfigError, match="which table of the database"):
+        table_of("postgresql://db/clinic")
+    monkeypatch.setenv("BURSAR_SOURCE_PASSWORD", "wrong")
+    with pytest.raises(SourceError, match=r"the catalog of ward\.visits cannot be read"):
+        init(url.format("ward.visits"), tmp_path / "a.toml")
+    assert not (tmp_path / "a.toml").exists()
+    assert table_of("postgresql://u@h:1/d/t?x=y") == ("postgresql://u@h:1/d?x=y", "public", "t")

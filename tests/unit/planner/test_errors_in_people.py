@@ -1,0 +1,88 @@
+"""A goal for an average counts people: EXPLAIN, answers and refusals say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bursar.core.domain import Domain, IntegerRange
+from bursar.errors import BudgetError
+from bursar.session import Bursar
+from bursar.testing import stage
+from harness.small import Silence, TableSource, config
+
+DOMAIN = Domain((IntegerRange(name="miles", lower=0, upper=999, null=0),))
+AVERAGE = "SELECT AVG(miles) AS far FROM people"
+
+
+def flights(people_each: int = 100, **changes: object) -> Bursar:
+    """So many people at each number of miles."""
+    settings = config(domain=DOMAIN, max_rows=10**7, **changes)
+    return stage(settings, lambda key: TableSource(np.full(1000, people_each), settings.domain), randomness=Silence())
+
+
+def test_explain_says_what_an_error_in_people_is() -> None:
+    (line,) = flights().explain(AVERAGE, within=20).in_people
+    assert line.startswith("far: an error of 20 counts people, as for COUNT(*), not units of far: ")
+    assert line.endswith("about ±20 among 1,000 or ±0.2 among 100,000, or less")  # 999 miles x 20 people / 1,000
+
+
+def test_with_a_public_size_it_says_what_to_ask_for() -> None:
+    (line,) = flights(public_size=100_000).explain(AVERAGE, within=20).in_people
+    assert line.endswith(
+        "about ±0.2 among 100,000, or less, and more in smaller groups; for ±20 among all ask for 2000"
+    )
+
+
+def test_the_advice_is_right() -> None:
+    """An average with the error that was advised is within what was wanted, and costs about a hundredth."""
+    dear, cheap = flights().query(AVERAGE, within=20), flights().query(AVERAGE, within=2000)
+    assert dear.error <= 0.2
+    assert dear.error < cheap.error <= 20
+    assert cheap.charge < dear.charge / 50
+
+
+def test_what_was_counted_tells_the_size() -> None:
+    db = flights()
+    db.query("SELECT COUNT(*) FROM people", within=1000)
+    (line,) = db.explain(AVERAGE, within=20).in_people
+    assert "among 99,0" in line  # at least: 100,000 less the error of the count
+
+
+def test_counts_and_sums_are_what_they_seem() -> None:
+    assert flights().explain("SELECT COUNT(*), SUM(miles) AS s FROM people", within=20).in_people == ()
+
+
+def test_a_price_is_no_error() -> None:
+    assert flights().explain(AVERAGE, epsilon=0.01).in_people == ()
+
+
+@pytest.mark.parametrize("output", ["STDDEV(miles)", "MEDIAN(miles)"])
+def test_deviations_and_quantiles_count_people_too(output: str) -> None:
+    (line,) = flights().explain(f"SELECT {output} AS x FROM people WHERE miles < 20", within=500).in_people
+    assert line.endswith("as exact as if up to 500 people more or less were in the data")
+
+
+def test_an_answer_that_is_far_better_than_it_seems_to_be_asked_for_says_so() -> None:
+    remark = "the 20 asked for far counts people, not units of far: "
+    (told,) = [line for line in flights().query(AVERAGE, within=20).remarks if line.startswith(remark)]
+    assert told.endswith("would have come to about ±20, for less")
+
+
+def test_an_answer_about_few_people_says_why_it_is_less_exact_than_it_seems_to_be_asked_for() -> None:
+    few = "SELECT AVG(miles) AS far FROM people WHERE miles < 20 OR miles >= 980"  # 40 people
+    answer = flights(people_each=1).query(few, within=15)
+    assert answer.error > 15
+    assert "the 15 asked for far counts people, not units of far: among few people that is more" in answer.remarks
+
+
+def test_it_says_nothing_beside_a_count_or_where_no_units_can_be_meant() -> None:
+    beside = flights().query("SELECT COUNT(*) AS n, AVG(miles) AS far FROM people", within=20)
+    share = flights().query("SELECT 1.0 * COUNT(*) FILTER (WHERE miles > 5) / COUNT(*) AS s FROM people", within=20)
+    assert not [line for line in (*beside.remarks, *share.remarks) if "counts people" in line]
+    assert not [line for line in flights().query(AVERAGE, within=2000).remarks if "counts people" in line]
+
+
+def test_a_refusal_says_it_before_what_would_fit() -> None:
+    with pytest.raises(BudgetError, match=r"nothing was spent\nx: an error of 1 counts people.*\ntry: WITH ERROR"):
+        flights().query("SELECT AVG(miles) AS x FROM people", within=1)
