@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,20 +31,21 @@ from harness.servers import PASSWORD, shared_mariadb, shared_postgresql
 Values = Mapping[str, Sequence[object]]
 
 
-class Engine:
+class Engine(ABC):
     """Where tables are made, and how a source opens them."""
 
     def __init__(self, types: Mapping[str, str], more: Values) -> None:
         """The types that columns of `COLUMNS` have here, and values beyond those that can be stored."""
         self.types, self.more = types, more
 
-    def make(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def make(self, name: str, types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> None: ...
 
-    def connect(self, name: str) -> Server:
-        raise NotImplementedError
+    @abstractmethod
+    def connect(self, name: str) -> Server: ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:  # noqa: B027  most leave nothing behind
+        pass
 
     def open(self, name: str, domain: Domain, unit: Unit | None = None, max_rows: int = 10_000) -> SqlSource:
         return SqlSource(lambda: self.connect(name), domain, unit or Unit(), KEY, max_rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from abc import ABC, abstractmethod
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -48,15 +49,15 @@ upper = 99
 _numbers = count(1)
 
 
-class Place:
+class Place(ABC):
     """Where the table is."""
 
     url: str
     more = ""
     """What else a config says of the source."""
 
-    def connect(self, table: str = "people", seconds: int = 60) -> Server:
-        raise NotImplementedError
+    @abstractmethod
+    def connect(self, table: str = "people", seconds: int = 60) -> Server: ...
 
     def open(
         self, domain: Domain = TOWN, table: str = "people", seconds: int = 60, unit: Unit | None = None

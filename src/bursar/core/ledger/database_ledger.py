@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -45,7 +46,7 @@ _left_behind: list[_Process] = []
 """Connections inherited through a fork, kept from the garbage collector, which would close them."""
 
 
-class DatabaseLedger:
+class DatabaseLedger(ABC):
     """`Ledger` in a database, with its anchor in a file of this machine. Its kinds say how to connect (`_connection`)
     and whose clock counts (`now`).
 
@@ -78,11 +79,11 @@ class DatabaseLedger:
 
     warnings: tuple[str, ...] = ()
 
-    def _connection(self) -> LedgerConnection:
-        raise NotImplementedError
+    @abstractmethod
+    def _connection(self) -> LedgerConnection: ...
 
-    def now(self) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def now(self) -> float: ...
 
     def _tidy(self) -> tuple[str, ...]:
         """Part of `recover`: put right what the database itself could not, and say what is left."""

@@ -6,6 +6,7 @@ another way. servers.proof.md says of every operation what it means, and why all
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import date
 from enum import Enum
@@ -25,7 +26,7 @@ class Stored(Enum):
     ZONED_TIME = "time in a zone"
 
 
-class Dialect:
+class Dialect(ABC):
     """SQL for the operations; every argument that is a str is SQL, unless it is called name, text or pattern."""
 
     whole_type = "DECIMAL(38, 0)"
@@ -47,17 +48,17 @@ class Dialect:
     def day(self, day: date) -> str:
         return f"DATE '{day.isoformat()}'"
 
+    @abstractmethod
     def text(self, value: str) -> str:
         """Text that is equal to no other text, whatever the column's collation says."""
-        raise NotImplementedError
 
     def trimmed(self, value: str) -> str:
         """Without blanks around it, and nothing else cut off."""
         return f"trim(BOTH ' ' FROM {self.text(value)})"
 
+    @abstractmethod
     def matches(self, value: str, pattern: str) -> str:
         """Whether a regular expression of plain characters, sets, groups, |, ? and {m,n} fits the whole text."""
-        raise NotImplementedError
 
     def as_real(self, value: str) -> str:
         """A number or the text of one as a float of 64 bits; total on what NUMBER allows and on all integers."""
@@ -113,9 +114,9 @@ class Dialect:
         """How many characters of Unicode a text has."""
         return f"char_length({value})"
 
+    @abstractmethod
     def sha256(self, value: str) -> str:
         """SHA-256 of a text in UTF-8, in a form that is ordered like its hexadecimal text."""
-        raise NotImplementedError
 
     def leading_number(self, hashed: str) -> str:
         """The first 60 bits of what `sha256` gives, as an integer."""
