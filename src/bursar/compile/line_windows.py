@@ -54,8 +54,8 @@ def _sort_numbers(sort: LineSort, column: Column) -> Reals:
             values = np.array([np.nan if rank is None else rank for rank in _ranks(column)], np.float64)
         case TruthColumn():
             values = np.where(column.value == UNKNOWN, np.nan, column.value.astype(np.float64))
-        case _:
-            values = column.value
+        case _:  # an average that may be of nobody stands where NULL does
+            values = np.where(never_null(column), column.value, np.nan)
     key = -values if sort.descending else values
     return np.where(np.isnan(key), -np.inf if sort.nulls_first else np.inf, key)
 

@@ -245,6 +245,8 @@ class ResultClauses:
         places = dict.fromkeys(map(self._place, compared))
         margins = {place: margin(numbers[place], np.arange(lines)) for place in places}
         words = f"HAVING chose among {lines} groups by noisy numbers, at no cost"
+        if nobody := int(np.logical_or.reduce([_unknown(numbers[place]) for place in places]).sum()):
+            words += f"; {nobody} may have nobody, and of the others"
         if not all(map(math.isfinite, margins.values())):
             return ChoiceCertainty(words=f"{words}; some error bars have no end, so any group may be misplaced")
         far = []
@@ -257,13 +259,19 @@ class ResultClauses:
 
 
 def margin(numbers: Derived, lines: Lines) -> float:
-    """The widest error bar on the lines that are not NULL, rounded up to four digits."""
+    """The widest error bar on the lines that have a value for certain, rounded up to four digits."""
     spans = np.maximum(numbers.high - numbers.value, numbers.value - numbers.low)[lines]
-    widest = float(spans.max(initial=0.0, where=~np.isnan(numbers.value[lines])))
+    widest = float(spans.max(initial=0.0, where=~_unknown(numbers)[lines]))
     if not math.isfinite(widest) or widest == 0:
         return widest
     grain = 10.0 ** (math.floor(math.log10(widest)) - 3)
     return math.ceil(widest / grain * (1 - 1e-12)) * grain
+
+
+def _unknown(numbers: Derived) -> NDArray[np.bool_]:
+    """Where next to nothing is known: the value is NULL, or may be, since there may be nobody that it is about."""
+    null = np.isnan(numbers.value)
+    return null if numbers.sure is None else null | ~numbers.sure
 
 
 def _of_order(
@@ -277,7 +285,7 @@ def _of_order(
         if first:
             words = f"OFFSET leaves {cut - first} of {len(lines)} groups, by {order.name}; all of them were paid for"
         return [ChoiceCertainty(words=words)] if left_out else []
-    name, alpha = order.name, margin(numbers[order.output], lines)
+    name, alpha, unknown = order.name, margin(numbers[order.output], lines), _unknown(numbers[order.output])
     words = f"ordered by noisy {name}, at no cost"
     if left_out:
         words = f"the first {cut} of {len(lines)} groups by noisy {name}, at no cost"
@@ -285,11 +293,13 @@ def _of_order(
             words = f"{cut - first} of {len(lines)} groups, from number {first + 1} on by noisy {name}, at no cost"
     if not math.isfinite(alpha):
         return [ChoiceCertainty(words=f"{words}; some error bars have no end, so any group may be misplaced")]
+    if nobody := int(unknown[lines].sum()):
+        words += f"; {nobody} that may have nobody stand {'first' if order.nulls_first else 'last'}, and of the others"
     if not left_out:
         apart = f"{sure}, groups whose true {name} is more than {2 * alpha:,.10g} apart stand in the right order"
         return [ChoiceCertainty(words=f"{words}: {apart}", margins=((order.output, alpha),))]
-    values = numbers[order.output].value[lines[first:cut]]
-    values = values[~np.isnan(values)]  # of what is NULL nothing needs to be said: it stands apart in any case
+    known = lines[first:cut][~unknown[lines[first:cut]]]
+    values = numbers[order.output].value[known]
     if not len(values):
         return [ChoiceCertainty(words=words)]
     last = float(values[-1])
@@ -311,7 +321,8 @@ def _sort_key(order: Order, numbers: Sequence[Derived]) -> NDArray[np.float64] |
         return order.ranks
     value = numbers[order.output].value
     key = -value if order.descending else value
-    return np.where(np.isnan(key), -np.inf if order.nulls_first else np.inf, key)
+    # An average of nobody is an extreme as likely as not, and would lead every list of the highest.
+    return np.where(_unknown(numbers[order.output]), -np.inf if order.nulls_first else np.inf, key)
 
 
 def _bounds(leaf: Leaf) -> list[float]:
