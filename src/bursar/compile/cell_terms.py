@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.compile.scalar import Exact, Unknown, evaluate
+from bursar.compile.scalar import Exact, Unknown, evaluate, exact
 from bursar.compile.values import LARGEST_NUMBER, values_of
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, Period, Stray
 from bursar.errors import QueryError
@@ -142,28 +142,40 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
         )
     _check_tests(term, domain)
     columns = [counted_values(attribute, term.position) for attribute in attributes]
-    if not any(isinstance(attribute, Bins) for attribute in attributes):
-        polynomial = _polynomial(term, names, columns)
-        if polynomial is not None and polynomial.largest <= LARGEST_NUMBER:
-            unknown = np.broadcast_to(polynomial.missing, sizes)
-            nothing = np.broadcast_to(polynomial.null, sizes) & ~unknown
-            filled = np.where(nothing | unknown, 0, np.broadcast_to(polynomial.numbers, sizes))
-            return JointValues(attributes, filled, polynomial.parts, nothing, unknown, Fraction(0))
-    values, missing = _counted(term, names, columns)
-    null = np.array([value is None for value in values], np.bool_) & ~missing
-    numbers = [_fraction(value, term.position) for value in values]
-    largest = max(1, math.ceil(max(map(abs, numbers), default=0)))
+    polynomial = _polynomial(term, names, columns)
+    numbers: NDArray[np.int64 | np.object_]
+    if polynomial is not None:
+        missing = np.broadcast_to(polynomial.missing, sizes)
+        null = np.broadcast_to(polynomial.null, sizes) & ~missing
+        numbers = np.where(null | missing, 0, np.broadcast_to(polynomial.numbers, sizes))
+        common = math.gcd(polynomial.parts, int(np.gcd.reduce(numbers, axis=None)))
+        numbers, parts = numbers // common, polynomial.parts // common
+        largest = max(1, -(-int(np.abs(numbers).max()) // parts))
+    else:
+        values, missing = _counted(term, names, columns)
+        null = np.array([value is None for value in values], np.bool_) & ~missing
+        fractions = [_fraction(value, term.position) for value in values]
+        parts = math.lcm(*{number.denominator for number in fractions})
+        numbers = np.array([int(number * parts) for number in fractions], object)
+        largest = max(1, math.ceil(max(map(abs, fractions), default=0)))
     if largest > LARGEST_NUMBER:
         raise QueryError("these numbers are too large to be added up", position=term.position)
-    parts = math.lcm(*{number.denominator for number in numbers})
-    rounding = Fraction(0)
+    rounding, grid = Fraction(0), parts
     if parts * largest > (FINEST_GRID if parts > 1000 else LARGEST_NUMBER):
-        parts = max(1, FINEST_GRID // largest)
-        rounding = Fraction(1, 2 * parts)
-    whole = np.array([round(number * parts) for number in numbers], np.int64).reshape(sizes)
-    off = _off(term, names, attributes, columns, values)
+        grid = max(1, FINEST_GRID // largest)
+        rounding = Fraction(1, 2 * grid)
+        numbers = _rounded(numbers.astype(object) * grid, parts)
+    off = _off(term, names, attributes, columns)
     joined = None if off is None else off + rounding
-    return JointValues(attributes, whole, parts, null.reshape(sizes), missing.reshape(sizes), joined)
+    whole = numbers.astype(np.int64).reshape(sizes)
+    return JointValues(attributes, whole, grid, null.reshape(sizes), missing.reshape(sizes), joined)
+
+
+def _rounded(numbers: NDArray[np.object_], parts: int) -> NDArray[np.object_]:
+    """Whole numbers of any size over `parts`, as the nearest whole numbers; halves to the even one."""
+    below, rest = numbers // parts, 2 * (numbers % parts)
+    up: NDArray[np.object_] = below + ((rest > parts) | ((rest == parts) & (below % 2 == 1)))
+    return up
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,26 +200,38 @@ def _polynomial(term: Term, names: Sequence[str], columns: Sequence[Sequence[Sta
     """A term of sums and products of columns of numbers, for all cells at once; None for any other."""
     shape = [1] * len(names)
     match term:
-        case Given(value=int() as value) if not isinstance(value, bool) and abs(value) < _ROOM:
-            no = np.zeros(shape, np.bool_)
-            return _Polynomial(np.full(shape, value, np.int64), 1, abs(value), no, no)
+        case Given():
+            constant = exact(term.value)
+            if isinstance(constant, bool) or not isinstance(constant, int | Fraction):
+                return None
+            no, largest = np.zeros(shape, np.bool_), abs(constant.numerator)
+            numbers = np.full(shape, constant.numerator, np.int64) if largest < _ROOM else None
+            return None if numbers is None else _Polynomial(numbers, constant.denominator, largest, no, no)
         case Ref():
             axis = names.index(term.name.text)
             shape[axis] = -1
-            stands = columns[axis]
-            exact = [None if values is None else values[0] for values in stands]
-            if any(isinstance(value, bool) or not isinstance(value, int | None) for value in exact):
+            known = [None if values is None else values[0] for values in columns[axis]]
+            fractions = [Fraction(v) for v in known if isinstance(v, int | Fraction) and not isinstance(v, bool)]
+            if len(fractions) < len([value for value in known if value is not None]):
                 return None
-            numbers = np.array([value if isinstance(value, int) else 0 for value in exact], np.int64)
-            missing = np.array([values is None for values in stands], np.bool_)
-            null = np.array([value is None for value in exact], np.bool_) & ~missing
-            largest = int(np.abs(numbers).max(initial=0))
-            return _Polynomial(numbers.reshape(shape), 1, largest, null.reshape(shape), missing.reshape(shape))
+            parts = math.lcm(*(value.denominator for value in fractions))
+            largest = int(max(map(abs, fractions), default=Fraction(0)) * parts)
+            if largest > _ROOM:
+                return None
+            given = np.array([value is not None for value in known], np.bool_)
+            numbers = np.zeros(len(known), np.int64)
+            numbers[given] = [int(value * parts) for value in fractions]
+            missing = np.array([values is None for values in columns[axis]], np.bool_)
+            null = ~given & ~missing
+            return _Polynomial(numbers.reshape(shape), parts, largest, null.reshape(shape), missing.reshape(shape))
         case Call(function="+" | "-" | "*"):
             sides = [_polynomial(part, names, columns) for part in term.parts]
             return None if sides[0] is None or sides[1] is None else _combined(term.function, sides[0], sides[1])
-        case Call(function="real" | "int"):
+        case Call(function="real"):
             return _polynomial(term.parts[0], names, columns)
+        case Call(function="int"):
+            inner = _polynomial(term.parts[0], names, columns)
+            return inner if inner is not None and inner.parts == 1 else None
         case Call(function="neg"):
             inner = _polynomial(term.parts[0], names, columns)
             if inner is None:
@@ -284,35 +308,35 @@ def _fraction(value: Exact, position: int) -> Fraction:
 _MULTILINEAR = {"+", "-", "*", "neg", "real"}
 
 
+def multilinear(term: Term) -> bool:
+    """Whether a term is made of sums and products alone; it is linear in a column that occurs in it once."""
+    return all(part.function in _MULTILINEAR for part in walk_terms(term) if isinstance(part, Call))
+
+
 def _off(
-    term: Call,
-    names: Sequence[str],
-    attributes: Sequence[Attribute],
-    columns: Sequence[Sequence[Stands]],
-    values: Sequence[Exact],
+    term: Call, names: Sequence[str], attributes: Sequence[Attribute], columns: Sequence[Sequence[Stands]]
 ) -> Fraction | None:
     """How far a row's own value can be from what it counts as: a multilinear function is extreme at corners of bins."""
     binned = [place for place, attribute in enumerate(attributes) if isinstance(attribute, Bins)]
     if not binned:
         return Fraction(0)
-    calls = [part for part in walk_terms(term) if isinstance(part, Call)]
     twice = len([part for part in walk_terms(term) if isinstance(part, Ref)]) > len(names)
-    corners = 2 ** len(binned) * len(values)
-    if twice or any(call.function not in _MULTILINEAR for call in calls) or corners > 4 * MOST_EVALUATED:
+    counted = _polynomial(term, names, columns)
+    if twice or counted is None or not multilinear(term):
         return None
     worst = Fraction(0)
-    edges = {
-        place: [Fraction(str(edge)) for edge in attribute.edges]
-        for place, attribute in enumerate(attributes)
-        if isinstance(attribute, Bins)
-    }
-    for value, cells in zip(values, itertools.product(*(range(len(column)) for column in columns)), strict=True):
-        if value is None or any(cells[place] >= len(edges[place]) - 1 for place in binned):
-            continue
-        ends = [[edges[place][cells[place]], edges[place][cells[place] + 1]] for place in binned]
-        at = {name: columns[place][cells[place]] for place, name in enumerate(names)}
-        assigned = {name: stands[0] for name, stands in at.items() if stands is not None}
-        for corner in itertools.product(*ends):
-            moved = assigned | {names[place]: end for place, end in zip(binned, corner, strict=True)}
-            worst = max(worst, abs(_fraction(evaluate(term, moved), -1) - _fraction(value, -1)))
+    for ends in itertools.product(("lower", "upper"), repeat=len(binned)):
+        moved = list(columns)
+        for place, end in zip(binned, ends, strict=True):
+            attribute = attributes[place]
+            assert isinstance(attribute, Bins)
+            edges = attribute.edges[:-1] if end == "lower" else attribute.edges[1:]
+            beyond: list[Stands] = [None] * (attribute.size - len(edges))
+            moved[place] = [*((Fraction(str(edge)),) for edge in edges), *beyond]
+        corner = _polynomial(term, names, moved)
+        apart = None if corner is None else _combined("-", corner, counted)
+        if apart is None:
+            return None
+        numbers = np.where(apart.null | apart.missing, 0, apart.numbers)
+        worst = max(worst, Fraction(int(np.abs(numbers).max(initial=0)), apart.parts))
     return worst

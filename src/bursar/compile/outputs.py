@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bursar.arrays import Integers
-from bursar.compile.cell_terms import JointValues, joint_values
+from bursar.compile.cell_terms import JointValues, joint_values, multilinear
 from bursar.compile.conditions import Region, ValueLine, regions, ties_too_many
 from bursar.compile.groups import Cells, Groups
 from bursar.compile.masks import group_of, grouped, predicate, prefixes
@@ -122,6 +122,8 @@ class Operand:
             return TRUE
         assert isinstance(branch.value, Call | Name)
         of = Ref(name=branch.value) if isinstance(branch.value, Name) else branch.value
+        if multilinear(of):  # NULL where one of its columns is: conditions on single columns, which are cheaper
+            return all_of(*(not_null(attribute, place) for attribute in value.attributes))
         null = Call(function="is null", parts=(of,), position=place)
         column = Name(text=value.attributes[0].name, quoted=True, position=place)
         return Not(part=Holds(column=column, term=null, counted=True, position=place), position=place)

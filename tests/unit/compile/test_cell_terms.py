@@ -1,0 +1,77 @@
+"""Numbers of a term for all cells at once are what each cell gives by itself."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from bursar.compile.cell_terms import JointValues, counted_values, joint_values, multilinear
+from bursar.compile.scalar import Unknown, evaluate
+from bursar.core.domain import Bins, Domain, IntegerRange, Stray
+from bursar.errors import QueryError
+from bursar.sql.names import Name
+from bursar.sql.terms import Call, Given, Ref, Term, refs_of, walk_terms
+
+DOMAIN = Domain(
+    (
+        Bins(name="a", edges=(0.0, 2.5, 10.0, 30.25)),
+        Bins(name="b", edges=(-0.0025, 0.0025, 0.0075, 1.0), null=0, outside=Stray.OTHER),
+        IntegerRange(name="i", lower=-3, upper=2),
+        IntegerRange(name="j", lower=0, upper=2, outside=Stray.OTHER),
+        Bins(name="big", edges=(0.0, 1e7, 5e9, 3e10)),
+    )
+)
+
+
+def random_term(draw: random.Random, depth: int) -> Term:
+    if depth == 0 or draw.random() < 0.2:
+        column = Ref(name=Name(text=draw.choice(["a", "a", "b", "i", "j", "big"])))
+        return draw.choice([column, column, Given(value=draw.choice([0, 3, -2, Decimal("0.5"), Decimal("1.25")]))])
+    function = draw.choice(["+", "-", "*", "*", "neg", "real", "int"])
+    sides = 2 if function in ("+", "-", "*") else 1
+    return Call(function=function, parts=tuple(random_term(draw, depth - 1) for _ in range(sides)), position=0)
+
+
+def cell_by_cell(term: Call, joint: JointValues) -> None:
+    columns = [counted_values(attribute, 0) for attribute in joint.attributes]
+    for cell in itertools.product(*(range(len(column)) for column in columns)):
+        stands = {name: column[place] for name, column, place in zip(joint.attrs, columns, cell, strict=True)}
+        try:
+            value = evaluate(term, {name: known[0] for name, known in stands.items() if known is not None})
+        except Unknown:
+            assert joint.missing[cell]
+            continue
+        assert not joint.missing[cell]
+        assert joint.null[cell] == (value is None)
+        assert value is None or isinstance(value, int | Fraction)
+        assert joint.numbers[cell] == round((value or 0) * joint.parts)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_cells_at_once_are_what_each_cell_gives(seed: int) -> None:
+    draw, seen = random.Random(seed), 0
+    while seen < 20:
+        term = random_term(draw, 3)
+        if not isinstance(term, Call) or not list(refs_of(term)):
+            continue
+        with suppress(QueryError):  # too large to be added up
+            cell_by_cell(term, joint_values(term, DOMAIN))
+            seen += 1
+
+
+def test_how_far_values_in_bins_can_be_from_what_they_count_as_is_exact() -> None:
+    """At the corners of a bin, here (10, 30.25) by (.0075, 1): 30.25 * 1 less 20.125 * .50375."""
+    a, b = Ref(name=Name(text="a")), Ref(name=Name(text="b"))
+    product = Call(function="*", parts=(a, b), position=0)
+    off = joint_values(product, DOMAIN).off
+    assert off == Fraction("30.25") - Fraction("20.125") * Fraction("0.50375")
+    squared = Call(function="*", parts=(a, a), position=0)
+    assert joint_values(squared, DOMAIN).off is None  # not linear in a: the corners say nothing
+    assert multilinear(squared)
+    assert not multilinear(Call(function="/", parts=(a, b), position=0))
+    assert len([part for part in walk_terms(product) if isinstance(part, Ref)]) == 2
