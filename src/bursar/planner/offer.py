@@ -207,3 +207,11 @@ class Proposer(Protocol):
     @abstractmethod
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """What it would do about a question, for which price and with which error; computed from the log alone."""
+
+
+class PlainNoise(Protocol):
+    """Measures the question itself: what rows for later questions are held against."""
+
+    @abstractmethod
+    def measurements(self, request: PlanningRequest, views: Views) -> list[tuple[Measured, ...]]:
+        """The measurements of each way to do so. They are not priced: a free answer is noted with them as well."""

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Protocol, TypeVar
 
-from bursar.core.accounting import Book, Event, Measured, Mode, from_units
+from bursar.core.accounting import Book, Event, Mode, from_units
 from bursar.core.accounts import Account, Charge
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
@@ -269,13 +269,11 @@ class Planner:
 
     def _plainly(self, request: PlanningRequest, views: Views, baseline: Baseline) -> AskedQuestion:
         """The question as plain noise would measure it."""
-        ways: list[tuple[Measured, ...]] = []
-        for offer in () if self.preset.plain is None else self.preset.plain.offers(request, views):
-            ways.append(tuple(event for event in offer.price.events if isinstance(event, Measured)))
+        plain = self.preset.plain
         return AskedQuestion(
             analyst=request.analyst,
             columns=self._domain.ordered(request.workload.map.attrs),
-            plain=min(ways, key=baseline.price, default=()),
+            plain=() if plain is None else baseline.cheapest(plain.measurements(request, views)),
             position=views.position,
         )
 
