@@ -141,6 +141,7 @@ class Planner:
         self._before = before
         self._position = 0
         self._remembered: dict[tuple[object, ...], object] = {}
+        self._lasting: dict[tuple[object, ...], object] = {}
         self._views: dict[tuple[str, int], Views] = {}  # of the log as it is, by analyst and what is left
         self._lock = threading.Lock()
         self._free = FreeViews.over(domain)
@@ -323,6 +324,7 @@ class Planner:
             partition_measurements=self._shelves,
             synthetic=self._synthetic,
             remembered=self._remembered,
+            lasting=self._lasting,
         )
         if not prices.shares():
             return views
