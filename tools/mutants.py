@@ -245,6 +245,13 @@ NORM_MUTANTS = (
         tests=NORMS,
     ),
     Mutant(
+        name="sums that are kept miss what changed twice",
+        file="core/accounting/profile.py",
+        old="            self.changed.pop(columns, None)\n",
+        new="",
+        tests=NORMS,
+    ),
+    Mutant(
         name="a transform forgets its rounding",
         file="core/extensions/transform.py",
         old="distance = length + 2 * self.float_error + math.sqrt(self.rows)",

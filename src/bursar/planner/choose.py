@@ -16,7 +16,7 @@ from bursar.errors import BudgetError, BursarError, GoalError, QueryError
 from bursar.estimation.estimate import meets
 from bursar.estimation.simultaneous import Family
 from bursar.goal import Contract, Goal, GoalKind
-from bursar.planner.offer import AnyOffer, Offer, PricedPlan, Proposer, Views
+from bursar.planner.offer import AnyOffer, Offer, PlainNoise, PricedPlan, Proposer, Views
 from bursar.planner.people import goals_in_people
 from bursar.planner.request import PlanningRequest
 
@@ -73,7 +73,7 @@ class Preset:
     name: str
     proposers: Sequence[Proposer]
     sequential: bool = False  # charged by the sum of each purchase's largest loss, as published systems are
-    plain: Proposer | None = None  # plain noise, which rows for later questions are held against; None: no limit
+    plain: PlainNoise | None = None  # plain noise, which rows for later questions are held against; None: no limit
     family: Family | None = None  # the questions that the simultaneous contract covers, where that is in force
 
     @property

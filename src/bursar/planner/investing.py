@@ -29,15 +29,26 @@ Between purchases a few percent are added: with these, 1.15 and 1.5 were not exc
 """
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Room:
     """What may be bought for later questions when one question is asked; amounts in units of 2^-50."""
 
-    plain: int  # what the baseline has spent, this question included
-    cap: float  # how many times that may be spent
+    baseline: Baseline
+    question: AskedQuestion
+    cap: float  # how many times what the baseline has spent may be spent
     spent: int  # by whoever pays
     repeated: bool  # whether exactly the same columns were asked about before
     early: bool  # whether it is one of the first questions
+
+    @cached_property
+    def plain(self) -> int:
+        """What the baseline has spent, this question included."""
+        return self.baseline.spent(self.question.plain)
+
+    def allows(self, price: int) -> bool:
+        """Whether so much may be spent. What the baseline has certainly spent says so in most cases."""
+        spent, certain = self.spent + price, self.baseline.certainly(self.question.plain)
+        return spent <= int(self.cap * certain) or spent <= int(self.cap * self.plain)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,7 +67,8 @@ class Investing:
         question = self.question(baseline)
         early = baseline.questions + bool(baseline.missing(question.plain)) <= FIRST_QUESTIONS
         return Room(
-            plain=baseline.spent(question.plain),
+            baseline=baseline,
+            question=question,
             cap=FIRST_CAP if early else CAP,
             spent=self.spent(),
             repeated=baseline.asked[question.columns] > 0,
@@ -65,4 +77,4 @@ class Investing:
 
     def allows(self, price: int) -> bool:
         """Whether rows of this price may be bought for later questions."""
-        return not self.one_off and self.room.spent + price <= int(self.room.cap * self.room.plain)
+        return not self.one_off and self.room.allows(price)

@@ -117,6 +117,7 @@ class Views:
     sealed: int = 0  # how many partitions can be asked about, where the data have any
     investing: Investing | None = None  # what may be bought for later questions; None where anything may
     remembered: dict[tuple[object, ...], object] = field(default_factory=dict)  # by what was computed of this very log
+    lasting: dict[tuple[object, ...], object] = field(default_factory=dict)  # what is the same however the log grows
 
     def slack(self, events: tuple[Event, ...], more: tuple[Event, ...]) -> bool:
         """Whether `more` costs nothing beside the events: neither whoever pays, nor the data set."""
@@ -128,20 +129,23 @@ class Views:
         """The exact number of rows as a purchase, where it is public and so costs nothing; None elsewhere.
 
         The kernel's price decides: it is zero where rows are replaced, and epsilon 64 or rho 512 where they are not.
+        That does not change with the log: the loss is the same in every cell, so it raises the largest by all of it.
         Edge cases: None where the log has it already, and where partitions hide it.
         """
-        return self.remember((Views.free_total, self.analyst), self._free_total)
-
-    def _free_total(self) -> Measured | None:
         if self.measurements.total is not None or self.domain.partition is not None:
             return None
         noise = EXACT_TOTAL if self.mode is Mode.PURE else EXACT_TOTAL_GAUSSIAN
         event = Measured(strategy=ALL_ROWS, noise=noise, version=self.version)
+        key = Views.free_total, self.analyst
+        if key not in self.lasting:
+            self.lasting[key] = self._costs_nothing(event)
+        return event if self.lasting[key] else None
+
+    def _costs_nothing(self, event: Measured) -> bool:
         try:
-            free = self.price((event,)) == 0 and (self.total is None or self.total((event,)) == 0)
+            return self.price((event,)) == 0 and (self.total is None or self.total((event,)) == 0)
         except BudgetError:  # dearer than any budget, so by no means free
-            return None
-        return event if free else None
+            return False
 
     def remember(self, key: tuple[object, ...], compute: Callable[[], Remembered]) -> Remembered:
         """What was computed of this very log under the same key before, or else what is computed now."""
@@ -207,3 +211,11 @@ class Proposer(Protocol):
     @abstractmethod
     def offers(self, request: PlanningRequest, views: Views) -> list[Offer]:
         """What it would do about a question, for which price and with which error; computed from the log alone."""
+
+
+class PlainNoise(Protocol):
+    """Measures the question itself: what rows for later questions are held against."""
+
+    @abstractmethod
+    def measurements(self, request: PlanningRequest, views: Views) -> list[tuple[Measured, ...]]:
+        """The measurements of each way to do so. They are not priced: a free answer is noted with them as well."""

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Protocol, TypeVar
 
-from bursar.core.accounting import Book, Event, Measured, Mode, from_units
+from bursar.core.accounting import Book, Event, Mode, from_units
 from bursar.core.accounts import Account, Charge
 from bursar.core.domain import Domain
 from bursar.core.ledger import Record
@@ -141,6 +141,7 @@ class Planner:
         self._before = before
         self._position = 0
         self._remembered: dict[tuple[object, ...], object] = {}
+        self._lasting: dict[tuple[object, ...], object] = {}
         self._views: dict[tuple[str, int], Views] = {}  # of the log as it is, by analyst and what is left
         self._lock = threading.Lock()
         self._free = FreeViews.over(domain)
@@ -269,13 +270,11 @@ class Planner:
 
     def _plainly(self, request: PlanningRequest, views: Views, baseline: Baseline) -> AskedQuestion:
         """The question as plain noise would measure it."""
-        ways: list[tuple[Measured, ...]] = []
-        for offer in () if self.preset.plain is None else self.preset.plain.offers(request, views):
-            ways.append(tuple(event for event in offer.price.events if isinstance(event, Measured)))
+        plain = self.preset.plain
         return AskedQuestion(
             analyst=request.analyst,
             columns=self._domain.ordered(request.workload.map.attrs),
-            plain=min(ways, key=baseline.price, default=()),
+            plain=() if plain is None else baseline.cheapest(plain.measurements(request, views)),
             position=views.position,
         )
 
@@ -325,6 +324,7 @@ class Planner:
             partition_measurements=self._shelves,
             synthetic=self._synthetic,
             remembered=self._remembered,
+            lasting=self._lasting,
         )
         if not prices.shares():
             return views

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -63,9 +63,16 @@ class Direct(Proposer):
         workload = request.workload.map
         if workload.rows == 0:
             return []
-        kinds = [NoiseKind.LAPLACE] if views.mode is Mode.PURE else [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
-        offers = [self._offer(kind, workload, request.goal, views) for kind in kinds]
+        offers = [self._offer(kind, workload, request.goal, views) for kind in kinds_of(views)]
         return [offer for offer in offers if offer is not None]
+
+    def measurements(self, request: PlanningRequest, views: Views) -> list[tuple[Measured, ...]]:
+        """What the offers would measure. Edge cases: one that is dearer than any budget may be among them."""
+        workload = request.workload.map
+        if workload.rows == 0:
+            return []
+        noises = (noises_of(kind, workload, request.goal, views) for kind in kinds_of(views))
+        return [events_of(parts_of(workload), each, views) for each in noises if each is not None]
 
     def _offer(self, kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) -> Offer | None:
         noises = noises_of(kind, workload, goal, views)
@@ -84,6 +91,11 @@ class Direct(Proposer):
             buys=workload.rows,
             note=note_of(noises),
         )
+
+
+def kinds_of(views: Views) -> tuple[NoiseKind, ...]:
+    """The kinds of noise that the budget can pay for."""
+    return (NoiseKind.LAPLACE,) if views.mode is Mode.PURE else (NoiseKind.LAPLACE, NoiseKind.GAUSSIAN)
 
 
 Part = tuple[LinearMap, int]
@@ -122,12 +134,17 @@ def note_of(noises: Sequence[Noise]) -> str:
 
 def price_of(parts: Sequence[LinearMap], noises: Sequence[Noise], views: Views) -> Price | None:
     """What the measurements would add; None where that is beyond any budget."""
-    drawn = zip(parts, noises, strict=True)
-    events = tuple(Measured(strategy=part, noise=noise, version=views.version) for part, noise in drawn)
+    events = events_of(parts, noises, views)
     try:
         return Price(events=events, at_most=views.price(events))
     except BudgetError:
         return None
+
+
+def events_of(parts: Sequence[LinearMap], noises: Sequence[Noise], views: Views) -> tuple[Measured, ...]:
+    """The measurements of the parts, each with its noise."""
+    drawn = zip(parts, noises, strict=True)
+    return tuple(Measured(strategy=part, noise=noise, version=views.version) for part, noise in drawn)
 
 
 def noises_of(kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) -> tuple[Noise, ...] | None:
@@ -155,12 +172,18 @@ def noises_of(kind: NoiseKind, workload: LinearMap, goal: Goal, views: Views) ->
 def scale_of(kind: NoiseKind, rows: int, goal: Goal, times: int) -> float | None:
     """The largest scale that meets the goal on rows that are `times` what is measured; None if none does."""
     if goal.kind is GoalKind.ERROR:
-        try:
-            return scale_for(kind, goal.amount // times, each_of(BETA_LESS_ROUNDING * goal.beta, rows))
-        except GoalError:
-            return None
+        return _scale_for(kind, goal.amount // times, each_of(BETA_LESS_ROUNDING * goal.beta, rows))
     most = (goal.amount / times) ** 2
     return _edge(lambda scale: _noise(kind, scale).variance() <= most, good_below=True)
+
+
+@lru_cache(maxsize=4096)
+def _scale_for(kind: NoiseKind, alpha: float, beta: float) -> float | None:
+    """Remembered: most questions of a session have one error, and few numbers of rows."""
+    try:
+        return scale_for(kind, alpha, beta)
+    except GoalError:
+        return None
 
 
 def _noise(kind: NoiseKind, scale: float) -> Noise:
@@ -249,8 +272,7 @@ class Partwise(Proposer):
             for record, (_, times) in zip(finest, parts, strict=True)
         )
         plans = [] if None in finest else [PartwisePlan(parts, finest, _noises(finest))]
-        kinds = [NoiseKind.LAPLACE] if views.mode is Mode.PURE else [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
-        for kind in kinds if None in records and any(record is not None for record in records) else ():
+        for kind in kinds_of(views) if None in records and any(record is not None for record in records) else ():
             fresh = noises_of(kind, workload, goal, views)
             if fresh is not None:
                 plans.append(PartwisePlan(parts, records, _noises(records, fresh)))

@@ -93,15 +93,13 @@ class Tree(Proposer):
         Early on, nodes over several columns do not win where the question itself is free: they would fill up what is
         free for the next questions, of which hardly any can use them.
         """
-        if problem.least is None:
-            return False
-        least = math.floor(EXACT_PRICE_SHARE * problem.least)
         others = [offer.price.at_most for offer in Direct().offers(problem.request, problem.views)]
-        if not others:
-            return True
         investing = problem.views.investing
-        if len(columns) > 1 and min(others) == 0 and investing is not None and investing.room.early:
+        if len(columns) > 1 and others and min(others) == 0 and investing is not None and investing.room.early:
             return False
+        if problem.least is None or not others:
+            return problem.least is not None
+        least = math.floor(EXACT_PRICE_SHARE * problem.least)
         return least - self._credit(least, columns, problem.views) <= min(others)
 
 

@@ -11,7 +11,7 @@ import json
 import math
 import sqlite3
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,9 +21,15 @@ from typing import Protocol
 from bursar.core.accounting import Book, Event, Measured, Noise, NoiseKind, Paid, Versioned
 from bursar.core.ledger import Record
 from bursar.core.ledger.record_codec import decode_strategy, encode_strategy
-from bursar.errors import BursarError
+from bursar.core.queries import Product, Stack
+from bursar.errors import BudgetError, BursarError
+from bursar.views.measurements import products_of
 
 Columns = tuple[str, ...]
+VersionedColumns = tuple[int, frozenset[str]]
+
+UNKNOWN_COLUMNS: VersionedColumns = (-1, frozenset())
+"""Stands for what an event looks at that is no measurement of cells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +160,25 @@ class Comparison:
     cached: float  # the same with loss counted by person: the baseline
 
 
+MOST_UNBOOKED = 1024
+"""So many questions may wait until somebody needs the book; beyond that each new one books the oldest."""
+
+SURELY_PRICED = 16.0
+"""A measurement that loses at most this by a bound that takes no time is far below what is dearer than any budget."""
+
+
+def _cheap(event: Measured, contributions: int) -> bool:
+    """Whether the price of a measurement is certainly below any limit.
+
+    If r bounds what a unit changes of each of n rows, over the scale of its noise, and n r <= 16, then the unit loses
+    at most n r <= 16 in pure mode, and n r^2 / 2 <= 128 in the others; the limit is 1024.
+    """
+    strategy = event.strategy
+    if not isinstance(strategy, Product | Stack):
+        return False
+    return strategy.rows * strategy.largest() * contributions <= SURELY_PRICED * event.noise.scale
+
+
 @dataclass
 class Baseline:
     """A book in which every question was measured directly, unless the same was measured as exactly before.
@@ -166,13 +191,16 @@ class Baseline:
     proposers: Set[str]  # who answers questions: what others bought is no question's
     analyst: str | None = None  # whose questions count; None: everybody's
     questions: int = 0
-    apart: int = 0  # what they would cost one by one, added up, in units of 2^-50
     noted: int = 0  # how many notes were read
     first: float = math.inf  # the position of the log when the first one was made
     position: int = 0  # of the last record that was read
     asked: Counter[Columns] = field(default_factory=Counter)  # questions about exactly these columns
     variances: dict[tuple[str, int], float] = field(default_factory=dict)  # of strategies measured, by digest, version
     _book: Book | None = None
+    _columns: set[VersionedColumns] = field(default_factory=set)  # sets of them that are in the book
+    _unbooked: deque[Event] = field(default_factory=deque)  # belongs into the book, in this order
+    _apart: int = 0
+    _unpriced: list[tuple[Measured, ...]] = field(default_factory=list)  # of questions that are not in `_apart` yet
 
     def catch_up(self, notes: QuestionNotes, records: Callable[[int], Sequence[Record]]) -> None:
         """Add the questions that were noted since, and what the log has beside questions."""
@@ -184,7 +212,7 @@ class Baseline:
             unnoted = record.proposer not in self.proposers or record.position <= self.first
             bought = isinstance(event, Paid) and unnoted and self.analyst in (None, record.analyst)
             if bought or isinstance(event, Versioned):
-                self.book.add(event)
+                self._unbooked.append(event)
         for question in questions:
             self.noted += 1
             if self.analyst in (None, question.analyst):
@@ -192,10 +220,12 @@ class Baseline:
 
     def _add(self, question: AskedQuestion) -> None:
         self.questions += 1
-        self.apart += self.empty_book().price(question.plain)
+        self._unpriced.append(question.plain)
         self.asked[question.columns] += 1
         for event in self.missing(question.plain):
-            self.book.add(event)
+            self._unbooked.append(event)
+            if len(self._unbooked) > MOST_UNBOOKED:
+                self._book_oldest()
             self.variances[event.strategy.digest, event.version] = event.noise.variance()
 
     def missing(self, plain: Sequence[Measured]) -> list[Measured]:
@@ -207,9 +237,34 @@ class Baseline:
             if known.get((event.strategy.digest, event.version), math.inf) > event.noise.variance() * (1 + 1e-9)
         ]
 
+    def cheapest(self, ways: Sequence[tuple[Measured, ...]]) -> tuple[Measured, ...]:
+        """Of several ways to measure a question the one that adds least; nothing where all are dearer than any budget.
+
+        A single one need not be priced, so that what is answered for nothing is noted in no time.
+        """
+        priced = [way for way in ways if self._has_price(way)]
+        return priced[0] if len(priced) == 1 else min(priced, key=self.price, default=())
+
+    def _has_price(self, plain: Sequence[Measured]) -> bool:
+        """Whether a question is no dearer than any budget, whatever is in the book."""
+        book = self.empty_book()
+        if not book.further and all(_cheap(event, book.accountant.unit.max_contributions) for event in plain):
+            return True
+        try:
+            return bool(book.all_footprints(plain))
+        except BudgetError:
+            return False
+
     def price(self, plain: Sequence[Measured]) -> int:
         """What a question would add."""
         return self.book.price(self.missing(plain))
+
+    @property
+    def apart(self) -> int:
+        """What the questions would cost one by one, added up, in units of 2^-50."""
+        while self._unpriced:
+            self._apart += self.empty_book().price(self._unpriced.pop())
+        return self._apart
 
     def spent(self, plain: Sequence[Measured] = ()) -> int:
         """What is spent after a question more, in units of 2^-50."""
@@ -218,7 +273,35 @@ class Baseline:
 
     @property
     def book(self) -> Book:
-        """Made when it is needed."""
+        """Everything so far, added up when somebody asks."""
+        while self._unbooked:
+            self._book_oldest()
+        return self._booked
+
+    @property
+    def _booked(self) -> Book:
+        """What was added up already. Made when it is needed."""
         if self._book is None:
             self._book = self.empty_book()
         return self._book
+
+    def _book_oldest(self) -> None:
+        event = self._unbooked.popleft()
+        self._booked.add(event)
+        self._columns |= _columns_of(event) - {UNKNOWN_COLUMNS}
+
+    def certainly(self, plain: Sequence[Measured]) -> int:
+        """A lower bound of what is spent after a question more, without adding anything up.
+
+        Losses only grow; but a bound of them can fall where columns come in that were not in the book together before,
+        so then nothing is certain.
+        """
+        known = all(_columns_of(event) <= self._columns for event in (*self._unbooked, *plain))
+        return self._booked.spent() if known else 0
+
+
+def _columns_of(event: Event) -> set[VersionedColumns]:
+    """The sets of columns, of a version of the data, whose cells an event tells apart."""
+    if not isinstance(event, Measured) or not (products := products_of(event.strategy)):
+        return {UNKNOWN_COLUMNS}
+    return {(event.version, frozenset(product.attrs)) for product in products}

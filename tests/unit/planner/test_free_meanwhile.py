@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from bursar.core.accounting import Book
 from bursar.core.budget import Budget
 from bursar.session import Bursar
 from harness.small import Silence, config, engine
@@ -110,3 +111,24 @@ def test_whoever_plans_what_is_chosen_is_the_same(budget: Budget, monkeypatch: p
     assert 5 <= sum(offer is not None for offer in free) < len(free)
     noted, expected = (db.engine.planner.comparison(None) for db in (beside, serial))
     assert (noted.questions, noted.spent) == (expected.questions, expected.spent)
+
+
+def test_a_free_answer_to_a_new_wording_is_noted_and_nothing_is_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    db, before = quiet(Budget.of(epsilon=100.0)), quiet(Budget.of(epsilon=100.0))
+    wordings = [f"SELECT COUNT(*) FROM people WHERE age < {age} AND sex = 'F'" for age in range(2, 9)]
+    for each in (db, before):
+        each.query(JOINT, within=20)
+        each.query(wordings[0], within=100)  # once for each state of the log it is asked whether the total is free
+
+    def priced(*_: object) -> int:
+        raise AssertionError("priced")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Book, "price", priced)
+        patch.setattr(db.kernel, "charge", priced)
+        assert all(db.query(sql, within=100).free for sql in wordings)
+    for sql in wordings:
+        before.query(sql, within=100)
+        before.engine.planner.comparison(None)  # whoever looks has everything added up
+    assert db.engine.planner.comparison(None) == before.engine.planner.comparison(None)
+    assert db.engine.planner.comparison(None).questions == 1 + len(wordings)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bursar.core.accounting import Measured, Noise, NoiseKind, from_units
-from bursar.core.queries import Mask, Product, Steps
+from bursar.core.accounting import Book, Event, Measured, Noise, NoiseKind, from_units
+from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
+from bursar.core.queries import Mask, Product, Stack, Steps
 from bursar.testing import EmptySource, stage
 from bursar.views.baseline import AskedQuestion, Baseline, MemoryNotes, QuestionNotes, SqliteNotes
 from harness.small import config
@@ -78,3 +82,113 @@ def test_accounts_have_baselines_of_their_own() -> None:
     own.catch_up(notes, db.ledger.records)
     assert own.spent() == 0
     assert own.questions == 0
+
+
+WIDE = Domain(tuple(IntegerRange(name=name, lower=0, upper=99, null=0) for name in "abcd"))
+"""More joint cells than a profile keeps apart: its bound can fall when columns come in."""
+
+
+def some_questions(number: int, seed: int) -> list[AskedQuestion]:
+    """Random ranges over one to three of the columns of WIDE, some of them two products on different columns."""
+    rng = random.Random(seed)
+
+    def product() -> Product:
+        masks = []
+        for name in rng.sample("abcd", rng.choice([1, 2, 2, 3])):
+            low = rng.randrange(90)
+            masks.append(Mask((name,), (100,), Steps.ranges([low], [low + rng.randrange(1, 10)], 100)))
+        return Product(tuple(masks))
+
+    questions = []
+    for _ in range(number):
+        products = (product(), product())
+        strategy = Stack(products) if rng.random() < 0.3 and products[0].digest != products[1].digest else products[0]
+        noise = Noise(kind=NoiseKind.LAPLACE, scale=rng.choice([4.0, 16.0, 64.0]))
+        event = Measured(strategy=strategy, noise=noise, version=1)
+        questions.append(AskedQuestion(analyst="ana", columns=WIDE.ordered(strategy.attrs), plain=(event,), position=0))
+    return questions
+
+
+def booked_at_once(questions: list[AskedQuestion], book: Book) -> int:
+    """What is spent if every question is added as it comes, as an independent cache would have it."""
+    finest: dict[str, float] = {}
+    for question in questions:
+        for event in question.plain:
+            if finest.get(event.strategy.digest, float("inf")) > event.noise.scale:
+                finest[event.strategy.digest] = event.noise.scale
+                book.add(event)
+    return book.spent()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_book_is_the_same_whenever_it_is_added_up_and_its_lower_bound_is_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bursar.views.baseline.MOST_UNBOOKED", 5)
+    wide = config(domain=WIDE, budget=Budget.of(epsilon=1000.0))
+    db = stage(wide, lambda key: EmptySource(WIDE))
+    notes, baseline = MemoryNotes(), Baseline(db.kernel.empty_book, frozenset({"direct"}))
+    rng, questions, certain = random.Random(seed), some_questions(40, seed), 0
+    for place, question in enumerate(questions):
+        notes.add(question)
+        baseline.catch_up(notes, lambda after: ())
+        (following,) = some_questions(1, 100 * seed + place)
+        bound = baseline.certainly(following.plain)
+        certain += bound > 0
+        if rng.random() < 0.4:
+            assert bound <= baseline.spent(following.plain)
+            assert baseline.spent() == booked_at_once(questions[: place + 1], db.kernel.empty_book())
+    assert certain > 0
+    each = [db.kernel.empty_book().price(question.plain) for question in questions]
+    assert baseline.apart == sum(each) == baseline.apart
+
+
+FIVE = Domain(tuple(IntegerRange(name=name, lower=0, upper=39, null=0) for name in "abcde"))
+"""Three columns have few enough cells to be kept apart, five do not."""
+
+
+def by_parity(scale: float = 1.0, version: int = 1, **parities: int) -> Measured:
+    """A count of the rows whose values of some columns are even or odd."""
+    each = {name: np.array([np.arange(40) % 2 == parity], np.int64) for name, parity in parities.items()}
+    masks = (Mask((name,), (40,), Steps.dense(row)) for name, row in each.items())
+    return Measured(strategy=Product(tuple(masks)), noise=Noise(kind=NoiseKind.LAPLACE, scale=scale), version=version)
+
+
+def test_where_columns_are_new_nothing_is_certain() -> None:
+    """What is booked is above what is spent after a question on new columns, by which a profile can tell more apart."""
+    db = stage(config(domain=FIVE, budget=Budget.of(epsilon=1000.0)), lambda key: EmptySource(FIVE))
+    notes, baseline = MemoryNotes(), Baseline(db.kernel.empty_book, frozenset({"direct"}))
+    equal = [by_parity(a=p, c=p) for p in (0, 1)] + [by_parity(c=p, d=p) for p in (0, 1)]
+    for event in (*equal, by_parity(a=0, d=1), by_parity(a=1, d=0), by_parity(b=0, e=0)):
+        notes.add(AskedQuestion(analyst="ana", columns=event.strategy.attrs, plain=(event,), position=0))
+    baseline.catch_up(notes, lambda after: ())
+    booked, new = baseline.spent(), by_parity(1000.0, a=0, c=0, d=0)
+    assert baseline.spent((new,)) < booked
+    assert baseline.certainly((new,)) == 0
+    again = by_parity(1000.0, a=1, c=0)
+    assert 0 < baseline.certainly((again,)) <= baseline.spent((again,))
+    assert baseline.certainly((by_parity(1000.0, version=2, a=1, c=0),)) == 0
+
+
+def test_one_way_to_measure_is_taken_unpriced_unless_it_is_dearer_than_any_budget() -> None:
+    added: list[Event] = []
+
+    class Priceless(Book):
+        def price(self, events: object, besides: object = ()) -> int:
+            raise AssertionError("priced")
+
+        def add(self, event: Event, position: int | None = None) -> None:
+            added.append(event)
+
+    db = stage(config(), lambda key: EmptySource(config().domain))
+    empty = db.kernel.empty_book()
+    baseline = Baseline(lambda: Priceless(empty.accountant, empty.new_profile), frozenset())
+    plain = asked(8.0).plain
+    assert baseline.cheapest([plain]) == plain
+    assert baseline.cheapest([]) == ()
+    assert not added
+    dear = Product((Mask(("age",), (10,), Steps.dense(64 * np.eye(10, dtype=np.int64))),))
+    least = Noise(kind=NoiseKind.LAPLACE, scale=2.0**-6)
+    assert baseline.cheapest([(Measured(strategy=dear, noise=least, version=1),)]) == ()
+    with pytest.raises(AssertionError, match="priced"):
+        baseline.cheapest([plain, plain])

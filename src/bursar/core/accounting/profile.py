@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Protocol
 
 import numpy as np
@@ -101,8 +102,7 @@ class Grid:
 
 def added(loss: Integers, more: Integers) -> Integers:
     """The sum of two losses of at most 2^61 each; what would exceed 2^61 is 2^61, whatever is added in any order."""
-    total: Integers = np.minimum(loss + more, LARGEST_SUM)
-    return total
+    return np.asarray(np.minimum(loss + more, LARGEST_SUM))
 
 
 def _blocks(size: int, width: int) -> int:
@@ -176,8 +176,7 @@ class Footprint:
         high, low = (norms >> HALF) * self.units, (norms & (2**HALF - 1)) * self.units
         beyond = self.finer - HALF
         upper = -(-high >> beyond) if beyond > 0 else high << -beyond
-        loss: Integers = upper - (-low >> self.finer)
-        return loss
+        return np.asarray(upper - (-low >> self.finer))
 
     def placed(self, grid: Grid) -> Integers:
         """The loss on a grid over exactly the columns of the norm: per block the largest of its cells."""
@@ -237,19 +236,22 @@ class AddRemove:
     bounds: dict[Columns, Accumulator] = field(default_factory=dict)
     tried: list[Columns] | None = None  # the P of the losses as they are; None where they are to be found anew
     added: int = 0  # how often something was added
+    changed: dict[Columns, int] = field(default_factory=dict)  # by which addition losses changed last, the latest last
 
     def add(self, footprints: Iterable[Footprint]) -> None:
+        self.added += 1
         for columns, more in self._placed(footprints).items():
             before = self.losses.get(columns)
             self.losses[columns] = more if before is None else added(before, more)
             self.tried = self.tried if before is not None else None
-        self.added += 1
+            self.changed.pop(columns, None)
+            self.changed[columns] = self.added
         if self.added % KEPT_ADDITIONS == 0:
             self.bounds.clear()  # and with them the losses of long ago
 
     def copy(self) -> AddRemove:
         bounds = {onto: replace(known, losses=dict(known.losses)) for onto, known in self.bounds.items()}
-        return AddRemove(self.domain, dict(self.losses), self.grids, bounds, self.tried, self.added)
+        return AddRemove(self.domain, dict(self.losses), self.grids, bounds, self.tried, self.added, dict(self.changed))
 
     def state(self) -> Tree:
         return [[list(columns), int_bytes(loss)] for columns, loss in self.losses.items()]
@@ -258,6 +260,7 @@ class AddRemove:
         """Edge cases: bounds are added up anew when they are needed."""
         for columns, loss in state:
             self.losses[tuple(columns)] = ints_of(loss).reshape(self._grid(tuple(columns)).shape)
+            self.changed[tuple(columns)] = 0
 
     def spent(self, plus: Iterable[Footprint] = ()) -> int:
         if self.domain.partition is not None:
@@ -265,7 +268,7 @@ class AddRemove:
         placed = self._placed(plus)
         if not self.losses and not placed:
             return 0
-        rises = {columns: self._rise(columns, more) for columns, more in placed.items()}
+        rises = {columns: int(self._rise(columns, more, onto=())) for columns, more in placed.items()}
         least = LARGEST_SUM
         for onto in sorted(self._tried(placed), key=self._at_least):
             if self._at_least(onto) < least:  # else it is no better, nor are those after it
@@ -281,8 +284,7 @@ class AddRemove:
         least = np.full(self.domain.partitions, LARGEST_SUM if self.losses or placed else 0)
         for onto in self._tried(placed):
             least = np.minimum(least, self._grid(onto).project(self._total(onto, placed), self._partitions))
-        spent: list[int] = least.tolist()
-        return spent
+        return [int(each) for each in least]
 
     def _largest(self, onto: Columns, placed: dict[Columns, Integers], rises: dict[Columns, int]) -> int:
         """The largest of the sums of a P. What is placed on none of its columns raises all of them alike."""
@@ -293,21 +295,21 @@ class AddRemove:
             largest = int(self._total(onto, {each: more for each, more in placed.items() if each not in apart}).max())
         return min(largest + sum(rises[columns] for columns in apart), LARGEST_SUM)
 
-    def _rise(self, columns: Columns, more: Integers) -> int:
-        """By how much the largest loss on some columns rises."""
+    def _rise(self, columns: Columns, more: Integers, onto: Columns) -> Integers:
+        """By how much a P's part of the losses on some columns rises."""
         before = self.losses.get(columns)
-        return int(more.max()) if before is None else int(added(before, more).max()) - int(before.max())
+        return self._change(self._grid(columns), before, more if before is None else added(before, more), onto)
 
     def _total(self, onto: Columns, placed: dict[Columns, Integers]) -> Integers:
         """The sums of a P after what is placed."""
         total = self._accumulated(onto).total
         for columns, more in placed.items():
-            before = self.losses.get(columns)
-            after = more if before is None else added(before, more)
-            total = added(total, self._change(self._grid(columns), before, after, onto))
+            total = added(total, self._rise(columns, more, onto))
         return total
 
     def _change(self, grid: Grid, before: Integers | None, after: Integers, onto: Columns) -> Integers:
+        if not set(grid.attrs) & set(onto):  # one number: what the largest loss rises by
+            return np.asarray(after.max() - (0 if before is None else before.max()))
         target = self._grid(onto)
         change = grid.project(after, target)
         return change if before is None else change - grid.project(before, target)
@@ -320,11 +322,10 @@ class AddRemove:
             self.bounds[onto] = Accumulator(np.zeros(self._grid(onto).shape, np.int64))
         known = self.bounds[onto]
         if known.added != self.added:
-            for columns, loss in self.losses.items():
-                before = known.losses.get(columns)
-                if before is not loss:
-                    known.total = added(known.total, self._change(self._grid(columns), before, loss, onto))
-                    known.losses[columns] = loss
+            for columns in takewhile(lambda each: self.changed[each] > known.added, reversed(self.changed)):
+                before, loss = known.losses.get(columns), self.losses[columns]
+                known.total = added(known.total, self._change(self._grid(columns), before, loss, onto))
+                known.losses[columns] = loss
             known.largest, known.added = int(known.total.max()), self.added
         return known
 

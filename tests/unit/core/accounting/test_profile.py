@@ -96,13 +96,32 @@ def test_bounds_that_are_left_out_would_not_have_been_the_least(monkeypatch: pyt
         size = DOMAIN.cells(tuple(names))
         more = [footprint({names: [rng.integers(0, 2, size)]}, int(rng.integers(1, 9)))]
         placed = found._placed(more)
-        rises = {columns: found._rise(columns, loss) for columns, loss in placed.items()}
+        rises = {columns: int(found._rise(columns, loss, ())) for columns, loss in placed.items()}
         tried = found._tried(placed)
         every += len(tried)
         least = min(added_up(found.copy(), onto, placed, rises) for onto in tried)
         assert found.spent(more) == least
         found.add(more)
     assert len(looked_at) < 0.95 * every
+
+
+def test_sums_that_are_kept_have_every_change_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked in between, about many columns, they are those of a profile that is asked once, or was restored."""
+    monkeypatch.setattr(grid, "FINEST", 4)
+    rng, found, everything = np.random.default_rng(6), AddRemove(DOMAIN), []
+    for _ in range(40):
+        for _ in range(rng.integers(1, 4)):
+            names = ("a", "b", "c", "ab", "bc", "ac")[rng.integers(6)]
+            row = rng.integers(0, 2, DOMAIN.cells(tuple(names)))
+            everything.append(footprint({names: [row]}, int(rng.integers(1, 9))))
+            found.add(everything[-1:])
+        restored, fresh = AddRemove(DOMAIN), AddRemove(DOMAIN)
+        restored.restore(found.state())
+        restored.add(everything[:1])
+        fresh.add(everything)
+        assert found.spent() == fresh.spent()
+        assert found.copy().spent(everything[:1]) == found.spent(everything[:1]) == fresh.spent(everything[:1])
+        assert restored.spent() == fresh.spent(everything[:1])
 
 
 def test_accumulators_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:

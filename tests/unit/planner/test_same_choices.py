@@ -1,0 +1,119 @@
+"""What is decided by a bound, or known from before, is what everything worked out to the end would have decided.
+
+Sessions are played twice on one tape of noise: by the planner as it is, and by one that takes no short cut. Proposer,
+price and every number must be the same.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from bursar.core.accounting import AddRemove, Noise, NoiseKind
+from bursar.core.accounting.profile import LARGEST_SUM, Footprint
+from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange, Neighbours, Unit
+from bursar.planner.offer import Views
+from bursar.testing import CountsSource, stage
+from bursar.views.baseline import Baseline
+from harness.small import Silence, config
+
+SIZES = {"age": 24, "hours": 16, "edu": 4, "sex": 2}
+DOMAIN = Domain(tuple(IntegerRange(name=name, lower=0, upper=size - 1, null=0) for name, size in SIZES.items()))
+COUNTS = np.random.default_rng(0).integers(0, 9, DOMAIN.sizes(DOMAIN.names))
+
+
+class Tape(Silence):
+    """The same noise for the same questions in the same order; about the right size, which is all that counts here."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def draw(self, noise: Noise, size: int) -> np.ndarray:
+        law = self._rng.laplace if noise.kind is NoiseKind.LAPLACE else self._rng.normal
+        return np.rint(law(0.0, noise.scale, size)).astype(np.int64)
+
+
+def questions(seed: int, number: int) -> list[tuple[str, int]]:
+    """Ranges and groups of one to three columns, many of them about the same ones, with their errors."""
+    rng, texts = random.Random(seed), []
+    for _ in range(number):
+        columns = rng.sample(list(SIZES), rng.choice([1, 1, 1, 2, 2, 3]))
+        grouped = columns[0] if rng.random() < 0.3 else None
+        conditions = []
+        for name in columns if grouped is None else columns[1:]:
+            low = rng.randrange(SIZES[name])
+            conditions.append(f"{name} BETWEEN {low} AND {rng.randrange(low, SIZES[name])}")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        told = f"SELECT COUNT(*) FROM people{where}"
+        if grouped is not None:
+            told = f"SELECT {grouped}, COUNT(*) FROM people{where} GROUP BY {grouped}"
+        texts.append((told, rng.choice([40, 80, 80, 300])))
+    return texts
+
+
+def transcript(seed: int, budget: Budget, neighbours: Neighbours) -> list[tuple[object, ...]]:
+    settings = config(domain=DOMAIN, budget=budget, unit=Unit(neighbours=neighbours), max_rows=10**6)
+    db = stage(settings, lambda key: CountsSource(COUNTS, DOMAIN), randomness=Tape(seed))
+    told: list[tuple[object, ...]] = []
+    for text, error in questions(seed, 24):
+        answer = db.query(text, within=error)
+        told.append((text, answer.source, answer.note, answer.charge, str(answer), db.kernel.spent()))
+    return told
+
+
+def every_bound(self: AddRemove, plus: object = ()) -> int:
+    """What is spent, by all sums added up anew."""
+    footprints: list[Footprint] = list(plus)  # type: ignore[call-overload]
+    fresh = AddRemove(self.domain, dict(self.losses), dict(self.grids))
+    fresh.changed = dict.fromkeys(fresh.losses, 0)
+    placed = fresh._placed(footprints)
+    if not fresh.losses and not placed:
+        return 0
+    return min(int(fresh._total(onto, placed).max()) for onto in fresh._tried(placed))
+
+
+@pytest.fixture
+def exhaustive(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Makes the planner take no short cut."""
+
+    def patch() -> None:
+        monkeypatch.setattr(Baseline, "certainly", lambda self, plain: 0)
+        monkeypatch.setattr("bursar.views.baseline.MOST_UNBOOKED", -1)
+        monkeypatch.setattr("bursar.views.baseline.SURELY_PRICED", -1.0)
+        monkeypatch.setattr(AddRemove, "spent", every_bound)
+        free_total = Views.free_total
+
+        def priced_anew(self: Views) -> object:
+            self.lasting.clear()
+            return free_total(self)
+
+        monkeypatch.setattr(Views, "free_total", priced_anew)
+
+    return patch
+
+
+@pytest.mark.parametrize(
+    ("budget", "neighbours"),
+    [
+        (Budget.of(epsilon=100.0), Neighbours.ADD_REMOVE),
+        (Budget.of(rho=100.0), Neighbours.ADD_REMOVE),
+        (Budget.of(epsilon=100.0), Neighbours.REPLACE_ONE),
+    ],
+    ids=["epsilon", "rho", "replace-one"],
+)
+def test_short_cuts_change_nothing(budget: Budget, neighbours: Neighbours, exhaustive: Callable[[], None]) -> None:
+    quick = transcript(1, budget, neighbours)
+    exhaustive()
+    assert transcript(1, budget, neighbours) == quick
+    assert len({source for _, source, *_ in quick}) > 2
+
+
+def test_a_bound_that_is_too_high_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = Budget.of(epsilon=100.0)
+    right = transcript(1, budget, Neighbours.ADD_REMOVE)
+    monkeypatch.setattr(Baseline, "certainly", lambda self, plain: LARGEST_SUM)
+    assert transcript(1, budget, Neighbours.ADD_REMOVE) != right
