@@ -11,10 +11,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from bursar.arrays import Reals
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Noise
 from bursar.goal import Goal, GoalKind
-from bursar.tails import Noises, half_width, half_widths, single_tail, tail
+from bursar.tails import LaplaceSums, Noises, half_width, half_widths, single_tail, tail
 
 OUTWARD = 1 + 2.0**-30
 """Bounds in closed form are widened by this: far more than the arithmetic that made them can have lost."""
@@ -56,8 +56,9 @@ def error_bars(law: ErrorLaw, goal: Goal) -> Reals:
     Two sets of bars are valid: one of its own for each row, which shares the failure probability out evenly, and the
     goal's own error for all rows, where the law keeps it. The first is taken unless one of its bars exceeds the goal.
     """
-    if goal.kind is GoalKind.ERROR and isinstance(law, WeightedRows) and law.exceeds(goal.amount, goal.beta):
-        return np.full(len(law.weights), goal.amount) if meets(law, goal) else law.half_widths(goal.beta)
+    weighed = law if isinstance(law, WeightedRows | RepeatedRows) else None
+    if goal.kind is GoalKind.ERROR and weighed is not None and weighed.exceeds(goal.amount, goal.beta):
+        return np.full(weighed.rows, goal.amount) if meets(law, goal) else law.half_widths(goal.beta)
     widths = law.half_widths(goal.beta)
     if goal.kind is GoalKind.ERROR and widths.max(initial=0.0) > goal.amount and meets(law, goal):
         return np.full(len(widths), goal.amount)
@@ -114,6 +115,10 @@ class WeightedRows:
     tails: dict[tuple[float, float], float] = field(default_factory=dict, repr=False)  # found before: not cheap
     widths: dict[float, Reals] = field(default_factory=dict, repr=False)
 
+    @property
+    def rows(self) -> int:
+        return len(self.weights)
+
     @cached_property
     def variances(self) -> Reals:
         result: Reals = np.square(self.weights) @ Noises.of(self.noises).variances
@@ -143,6 +148,55 @@ class WeightedRows:
 
     def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
         return combinations @ self.weights, self.noises
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RepeatedRows:
+    """The same weighted rows in each of several groups of people, all measured with one Laplace noise.
+
+    Groups have draws of their own, so the chance that all of them keep an error is a power of that of one.
+    """
+
+    weights: Reals  # of one group's measured rows, in one group's queries
+    sums: LaplaceSums  # of these weights
+    noise: Noise
+    copies: int
+    order: Integers  # of each row: its group, times the number of a group's queries, and which of them
+
+    @property
+    def rows(self) -> int:
+        return len(self.order)
+
+    def tail(self, alpha: float, enough: float) -> float:
+        return any_of(self.sums.tail(self.noise.scale, alpha), self.copies)
+
+    def exceeds(self, amount: float, beta: float) -> bool:
+        """Whether the bar of the widest row alone is above an amount."""
+        return self.sums.largest_tail(self.noise.scale, amount) > self._share(beta)
+
+    def half_widths(self, beta: float) -> Reals:
+        widths = self.sums.half_widths(self.noise.scale, self._share(beta))
+        return np.asarray(widths[self.order % len(self.weights)])
+
+    def mean_square(self) -> float:
+        return float(np.square(self.weights).sum(axis=1).mean()) * self.noise.variance()
+
+    def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        return self.draws_of(np.arange(self.rows), combinations)
+
+    def draws_of(self, rows: Integers, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
+        """Combinations of some of the rows, over the draws of their groups alone."""
+        groups, queries = np.divmod(self.order[rows], len(self.weights))
+        weights = [
+            combinations[:, inside] @ self.weights[queries[inside]]
+            for inside in (np.flatnonzero(groups == group) for group in np.unique(groups))
+        ]
+        drawn = np.concatenate([np.empty((len(combinations), 0)), *weights], axis=1)
+        return drawn, Noises.alike(self.noise, drawn.shape[1])
+
+    def _share(self, beta: float) -> float:
+        """Of the failure probability, for each row."""
+        return each_of(beta, self.copies) / len(self.weights)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

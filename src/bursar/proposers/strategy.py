@@ -6,6 +6,7 @@ them together, and the answers are consistent with each other.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -28,14 +29,17 @@ from bursar.planner.choose import spending_cap
 from bursar.planner.offer import Offer, Price, Proposer, Views
 from bursar.planner.request import PlanningRequest
 from bursar.proposers.buying.public_total import PublicTotal
-from bursar.proposers.buying.strategy_plans import ExplicitPlan, listed, sines
+from bursar.proposers.buying.strategy_plans import ExplicitPlan, RepeatedPlan, listed, sines
 from bursar.views.measurements import noise_of, products_of
 
 if TYPE_CHECKING:
     from bursar.strategies.best import StrategyPlan
 
 MOST_ROWS = 2048
-"""Most queries that are planned together."""
+"""Most queries that are planned together,"""
+
+MOST_ROWS_OF_COLUMN, MOST_ROWS_IN_GROUPS = 4096, 2**16
+"""unless they are about one long column; and in groups that all have the same plan, with Laplace noise."""
 
 REMEMBERED_PLANS, REMEMBERED_BYTES = 256, 256 * 2**20
 """How many plans are remembered, and how much memory they may take."""
@@ -107,7 +111,8 @@ class Strategy(Proposer):
         workload = request.workload.map
         if (
             isinstance(workload, PartwiseMap)
-            or not 2 <= workload.rows <= MOST_ROWS
+            or workload.rows < 2
+            or _too_many(workload, views.mode)
             or _overlap(workload, views.mode) <= 1
         ):
             return []  # questions about different people are their own strategy
@@ -187,7 +192,7 @@ def _digits(ratio: float) -> str:
 
 
 def _beside_total(planned: Planned | None, workload: LinearMap, domain: Domain) -> Planned | None:
-    return planned.beside_total(workload, domain) if isinstance(planned, ExplicitPlan) else None
+    return planned.beside_total(workload, domain) if isinstance(planned, ExplicitPlan | RepeatedPlan) else None
 
 
 def _measure(planned: Planned, bid: Bid, total: PublicTotal | None, verbs: Verbs) -> Estimate:
@@ -212,6 +217,19 @@ def _kept(bid: Bid, views: Views) -> list[Record] | None:
 
 def _from_log(planned: Planned, bid: Bid, values: list[NDArray[np.int64]], _: Verbs) -> Estimate:
     return Estimate(values=planned.estimate(values, bid.unit), law=bid.law)
+
+
+def _too_many(workload: LinearMap, mode: Mode) -> bool:
+    """Whether queries are more than are planned together."""
+    if workload.rows <= MOST_ROWS:
+        return False
+    products = products_of(workload)
+    if len(products) != 1 or mode is not Mode.PURE:
+        return len(workload.attrs) != 1 or workload.rows > MOST_ROWS_OF_COLUMN
+    from bursar.strategies.cells import is_disjoint  # linear algebra takes a while to load
+
+    copies = math.prod(mask.rows for mask in products[0].masks if is_disjoint(mask))
+    return workload.rows > min(MOST_ROWS_IN_GROUPS, MOST_ROWS_OF_COLUMN * copies)
 
 
 def _overlap(workload: LinearMap, mode: Mode) -> int:

@@ -7,7 +7,8 @@
     apart            other products over more cells: each by its own optimum
     sines            all ranges or prefix sums of a long column, or more queries about one than a matrix can hold: the
                      sine transform (`ranges`)
-    long column      the same with Laplace noise: cells, and extra queries over blocks of them (`long_columns`)
+    long column      ranges of a long column with Laplace noise: cells, and extra queries over blocks of them
+                     (`long_columns`)
     nothing          queries that are zero everywhere: no strategy is needed
 
 Dense strategies are remembered by a hash of the Gram matrix.
@@ -85,6 +86,15 @@ class StrategyPart:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class GroupAnswers:
+    """A plan that is the same in each of several groups of people, nobody in two of them."""
+
+    copies: int
+    weights: Callable[[], Reals]  # of one group's measured rows in one group's queries
+    order: Callable[[], Integers]  # of each query of the workload: its group, times the queries of a group, and which
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
     """How the workload's queries, in their order, follow from the values of the parts.
 
@@ -95,6 +105,7 @@ class Answers:
     variances: Callable[[], Reals]
     estimate: Callable[[Sequence[Integers]], Reals]
     weights: Callable[[], Reals] | None = None  # of the values of all parts in each query, where they are at hand
+    groups: GroupAnswers | None = None  # where the plan is made of one for a group whose weights are at hand
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,6 +168,9 @@ SMALL_JOINT = 1024
 LONG_COLUMN = 512
 """From this many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
 
+MOST_JUMPS = 4
+"""At most so many jumps of a query of a long column on average: a range has two."""
+
 MOST_SINE_WORK = 2**28
 """Most queries, times cells, whose variances are worked out one by one from sines."""
 
@@ -197,8 +211,13 @@ def _power(mode: Mode) -> int:
 def _product(product: Product, mode: Mode, gap: float, beta: float | None = None) -> StrategyPlan:
     if product.rows == 0 or product.largest() == 0:
         return _nothing(mode, product.rows)
-    if len(product.masks) == 1 and not is_disjoint(product.masks[0]) and _is_long(product.masks[0]):
-        return _long(product.masks[0], mode, gap)
+    overlapping = [mask for mask in product.masks if not is_disjoint(mask)]
+    if len(overlapping) == 1 and _is_long(overlapping[0], mode):
+        groups = tuple(mask for mask in product.masks if mask is not overlapping[0])
+        if groups and mode is Mode.PURE:
+            return _in_each_group(groups, [product], mode, gap, beta)
+        if not groups:
+            return _long(overlapping[0], mode, gap)
     factors = [mask if is_disjoint(mask) else merged_mask(mask) for mask in product.masks]
     return kronecker_plan("product", kronecker(factors, power=_power(mode), gap=gap, beta=beta), mode)
 
@@ -219,16 +238,41 @@ def kronecker_plan(kind: str, strategy: KroneckerStrategy, mode: Mode) -> Strate
             variances=lambda: strategy.variances * strategy.sensitivity**2,
             estimate=estimate,
             weights=lambda: strategy.weights,
+            groups=_kronecker_groups(strategy),
         ),
     )
 
 
-def _is_long(mask: Mask) -> bool:
-    return len(mask.attrs) == 1 and len(mask.steps.breaks()) > LARGEST_DENSE
+def _kronecker_groups(strategy: KroneckerStrategy) -> GroupAnswers | None:
+    """A product as the same plan in every group, where all of its factors but one are their own strategies."""
+    sought = [axis for axis, factor in enumerate(strategy.factors) if factor.weights is not None]
+    if len(sought) != 1:
+        return None
+    (axis,) = sought
+    weights = strategy.factors[axis].weights
+    assert weights is not None
+    queries = len(weights)
+    shape = [factor.mask.rows for place, factor in enumerate(strategy.factors) if place != axis]
+    copies = math.prod(shape)
+
+    def order() -> Integers:
+        by_group = np.arange(copies * queries).reshape([*shape, queries])
+        return np.moveaxis(by_group, -1, axis).ravel()
+
+    return GroupAnswers(copies=copies, weights=lambda: weights, order=order)
+
+
+def _is_long(mask: Mask, mode: Mode) -> bool:
+    """Whether cells are too many for one matrix; or, with Laplace noise, ranges so many that it would take long."""
+    if len(mask.attrs) != 1:
+        return False
+    steps, cells = mask.steps, len(mask.steps.breaks())
+    many_ranges = cells <= 2 * steps.rows and len(steps.at) <= MOST_JUMPS * steps.rows
+    return cells > LARGEST_DENSE or (mode is Mode.PURE and cells >= LONG_COLUMN and many_ranges)
 
 
 def _long(mask: Mask, mode: Mode, gap: float) -> StrategyPlan:
-    """Queries about a column of more cells than one matrix can hold: through sines, or with extra queries (Laplace)."""
+    """Queries about a long column: through sines, or with extra queries (Laplace)."""
     if mode is Mode.PURE:
         strategy = long_column(mask)
         masks = [strategy.single] if strategy.extra is None else [strategy.single, strategy.extra]
@@ -243,6 +287,7 @@ def _long(mask: Mask, mode: Mode, gap: float) -> StrategyPlan:
                 estimate=lambda values: strategy.estimate(
                     values[0], values[1] if len(values) > 1 else np.zeros(0, np.int64)
                 ),
+                weights=strategy.weights,
             ),
         )
     if mask.rows * mask.steps.size > MOST_SINE_WORK:
@@ -368,7 +413,8 @@ def _in_each_group(
     others = _within_a_group(products, {name for group in groups for name in group.attrs})
     shape = [group.rows for group in groups]
     copies = math.prod(shape)
-    plan = _stack(others, mode, gap, None if beta is None else beta / copies)
+    in_one = None if beta is None else beta / copies
+    plan = _product(others[0], mode, gap, in_one) if len(others) == 1 else _stack(others, mode, gap, in_one)
     if plan.answers is None or not all(isinstance(part.map, Product) for part in plan.parts):
         raise QueryError("no strategy is known for these queries in groups")
     one_group = plan.answers
@@ -386,11 +432,13 @@ def _in_each_group(
         by_group = [measured.reshape(copies, -1) for measured in values]
         return spread(np.array([one_group.estimate([part[g] for part in by_group]) for g in range(copies)]))
 
+    def order() -> Integers:
+        queries = sum(product.rows for product in others)
+        return spread(np.arange(float(copies * queries)).reshape(copies, -1)).astype(np.int64)
+
     def weights() -> Reals:
         assert one_group.weights is not None
-        own = one_group.weights()
-        order = spread(np.arange(float(copies * len(own))).reshape(copies, -1)).astype(np.int64)
-        return np.asarray(np.kron(np.eye(copies), own)[order])
+        return np.asarray(np.kron(np.eye(copies), one_group.weights())[order()])
 
     return StrategyPlan(
         kind=plan.kind,
@@ -406,6 +454,9 @@ def _in_each_group(
             variances=lambda: spread(np.tile(one_group.variances(), (copies, 1))),
             estimate=estimate,
             weights=None if one_group.weights is None or len(plan.parts) != 1 else weights,
+            groups=None
+            if one_group.weights is None
+            else GroupAnswers(copies=copies, weights=one_group.weights, order=order),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Queries about one column that tell more cells apart than a dense matrix can hold, for Laplace noise.
+"""Queries about one column that tell very many cells apart, for Laplace noise.
 
 The strategy is that of `p_identity`, with extra queries over blocks of cells, in whole numbers. Neither it nor the
 workload is written out: queries are kept by their changes from cell to cell, and least squares needs only a matrix as
@@ -18,7 +18,7 @@ from bursar.arrays import Integers, Reals
 from bursar.core.queries import Mask, Steps
 from bursar.errors import QueryError
 from bursar.strategies.cells import MOST_NUMBERS, MergedCells
-from bursar.strategies.p_identity import BlockGram, block_sizes, block_width, overlapping_nodes
+from bursar.strategies.p_identity import BlockGram, block_sizes, long_block_width, overlapping_nodes
 
 BITS = 16
 """Weights are rounded to shares of 2^-16 of the sensitivity."""
@@ -59,6 +59,21 @@ class LongColumnStrategy:
         counts[self.used] = (moved - np.repeat(shared, self.widths)) / np.repeat(np.square(self.own), self.widths)
         return np.asarray(self.changes @ np.cumsum(counts[::-1])[::-1])
 
+    def weights(self) -> Reals:
+        """How least squares weighs the answers of the runs, and then of the extra queries, in each query: Q X^-1 A^T.
+
+        With E = Q D^-2 B^T K^-1 these are (Q - E B) D^-1 and E, Q being the queries over runs.
+        """
+        queries = np.cumsum(self.changes.toarray(), axis=1)[:, self.used]
+        starts = np.cumsum(self.widths) - self.widths
+        sums = np.add.reduceat(queries, starts, axis=1)
+        if not len(self.rows):
+            return np.asarray(queries / np.repeat(self.own, self.widths))
+        E = scipy.linalg.cho_solve((self._root, True), self.rows @ (sums / np.square(self.own)).T).T
+        queries -= np.repeat(E @ self.rows, self.widths, axis=1)
+        queries /= np.repeat(self.own, self.widths)
+        return np.concatenate([queries, E], axis=1)
+
     @cached_property
     def _root(self) -> Reals:
         return _root(self.rows, self.widths, self.own)
@@ -73,7 +88,7 @@ def long_column(mask: Mask) -> LongColumnStrategy:
     starts = steps.breaks()
     squares = steps.norms(2)[starts].astype(np.float64)
     used = np.flatnonzero(squares > 0)
-    width = block_width(len(used))
+    width = long_block_width(len(used))
     widths = block_sizes(len(used), width)
     if mask.rows * len(widths) > MOST_NUMBERS:
         raise QueryError(f"{mask.rows} queries are too many to find a strategy for; ask in smaller batches")

@@ -25,6 +25,10 @@ CELLS_PER_QUERY = 16
 MOST_BLOCKS = 1024
 """Cells form blocks from here on."""
 
+ENOUGH_BLOCKS = 256
+"""Of a long column's cells, unless a block would have more of them than a node: more gain one per cent, and take long.
+"""
+
 RANDOM_STEPS, TREE_STEPS = 300, 100
 """Most steps of a search from numbers without a pattern, and from a tree."""
 
@@ -92,12 +96,17 @@ def block_sizes(cells: int, width: int) -> Integers:
     return np.diff(np.append(np.arange(0, cells, width), cells))
 
 
-def block_width(cells: int) -> int:
-    """How many cells form a block: a power of two, as many as it takes for `MOST_BLOCKS` of them."""
+def block_width(cells: int, blocks: int = MOST_BLOCKS) -> int:
+    """How many cells form a block: a power of two, as many as it takes for so many of them."""
     width = 1
-    while cells > MOST_BLOCKS * width:
+    while cells > blocks * width:
         width *= 2
     return width
+
+
+def long_block_width(cells: int) -> int:
+    """The same where time matters more than one per cent of the variance."""
+    return max(min(block_width(cells, ENOUGH_BLOCKS), CELLS_PER_QUERY), block_width(cells))
 
 
 def overlapping_nodes(blocks: BlockGram) -> Reals:

@@ -13,18 +13,21 @@ of 1/3 or one that least squares has rounded, an error that is alpha up to round
 
 Guarantees: a probability is never below the truth and a half-width never too narrow, rounding included.
 
-`GroupedRows` is a law whose rows add up very many draws of a few noises. `near_tails` and `near_threshold` are the
-saddlepoint approximation, for plans to begin with. Marginals have bounds of their own in `tails/marginals.py`.
+`LaplaceSums` are very many sums of very many draws of one Laplace noise, bounded together. `GroupedRows` is a law whose
+rows add up very many draws of a few noises. `near_tails` and `near_threshold` are the saddlepoint approximation, for
+plans to begin with. Marginals have bounds of their own in `tails/marginals.py`.
 """
 
 from bursar.tails.characteristic import Noises
 from bursar.tails.inversion import near_tails, near_threshold, pitches
+from bursar.tails.laplace_sums import LaplaceSums
 from bursar.tails.single_draw import half_width, pair_tail, scale_for, single_tail, steps
 from bursar.tails.sums import DrawTerm, GroupedRows, Terms, covering_half_widths, half_widths, tail
 
 __all__ = [
     "DrawTerm",
     "GroupedRows",
+    "LaplaceSums",
     "Noises",
     "Terms",
     "covering_half_widths",

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bursar.core.accounting import Mode, Noise
 from bursar.core.budget import Budget
+from bursar.core.domain import Domain, IntegerRange
 from bursar.core.grant import Grant
-from bursar.estimation.estimate import WeightedRows, meets
+from bursar.estimation.estimate import RepeatedRows, WeightedRows, meets
 from bursar.planner.batch import together
 from bursar.planner.goals import Wanted
 from bursar.proposers import strategy as proposer
 from bursar.proposers.direct import Direct
 from bursar.proposers.strategy import Strategy
+from bursar.session import Bursar
 from bursar.strategies import optimal as memory
 from bursar.strategies.best import best_strategy
 from harness.cases import few
@@ -193,3 +196,51 @@ def test_errors_have_the_stated_variance(budget: Budget, stated: float) -> None:
     spread = np.sqrt(2.5 if budget.mode.value == "epsilon" else 1.0)
     z = (np.sum(squares) - 2000) / (np.sqrt(2 * 2000) * spread)
     assert (abs(z) < 6) == (stated == 1.0)
+
+
+GROUPS, LONG = 3, 720
+BY_GROUP = "SELECT g, MEDIAN(x) FROM people GROUP BY g"
+
+
+def grouped(budget: Budget) -> Bursar:
+    domain = Domain(
+        (IntegerRange(name="g", lower=0, upper=GROUPS - 1, null=0), IntegerRange(name="x", lower=1, upper=LONG, null=0))
+    )
+    table = np.full((GROUPS, LONG), 20, np.int64)
+    table[1, :100] += 400  # its median is about 90
+    return engine(table=table, settings=config(domain=domain, budget=budget))
+
+
+def test_quantiles_by_group_over_a_long_column_have_a_strategy() -> None:
+    """More rows than are listed: 3 groups of 720. Directly they cost a hundred times as much."""
+    db = grouped(Budget.of(epsilon=900.0))
+    request = db.engine.prepare(BY_GROUP, Wanted(within=1000), None)
+    assert request.workload.map.rows == GROUPS * LONG > proposer.MOST_ROWS
+    views = db.engine.planner.views()
+    (offer,) = Strategy().offers(request, views)
+    direct = min(o.bid for o in Direct().offers(request, views))
+    assert offer.bid < direct / 100
+    assert isinstance(offer.law, RepeatedRows)
+    assert meets(offer.law, request.goal)
+    assert not meets(
+        replace(offer.law, noise=replace(offer.law.noise, scale=1.02 * offer.law.noise.scale)), request.goal
+    )
+    rmse = db.engine.prepare(BY_GROUP, Wanted(rmse=300), None)
+    (for_mean,) = Strategy().offers(rmse, views)
+    assert for_mean.law.mean_square() == pytest.approx(300**2, rel=1e-3)
+
+
+def test_quantiles_by_group_are_near_the_truth_and_free_again() -> None:
+    db = grouped(Budget.of(epsilon=900.0))
+    answer = db.query(BY_GROUP, within=300)
+    assert "strategy" in str(db.explain(BY_GROUP, within=299))
+    # 300 people of 14,400 are 15 values where 20 people have each, and less than one where 420 have
+    medians = [float(line[-1]) for line in answer.values]
+    assert medians == pytest.approx([360, 65, 360], abs=40)
+    assert db.query(BY_GROUP, within=300).charge == 0
+
+
+def test_other_rows_by_the_thousand_are_not_planned_for() -> None:
+    db = grouped(Budget.of(rho=900.0))
+    request = db.engine.prepare(BY_GROUP, Wanted(within=1000), None)
+    assert Strategy().offers(request, db.engine.planner.views()) == []

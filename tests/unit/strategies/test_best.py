@@ -301,3 +301,46 @@ def test_a_strategy_has_no_strategy() -> None:
         plan.variances(1.0)
     with pytest.raises(QueryError):
         plan.unit(0.0)
+
+
+PREFIXES = Mask(("x",), (40,), Steps.ranges(np.zeros(40, np.int64), 1 + np.arange(40), 40))
+LONG: dict[str, Product] = {
+    "alone": Product((PREFIXES,)),
+    "in groups": Product((values("g", 3), PREFIXES)),
+    "groups behind": Product((PREFIXES, values("g", 3), values("h", 2))),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_ranges_of_a_long_column_have_the_weights_of_one_group(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the estimates from rows that came out as one, each alone; a twin in another order would differ."""
+    monkeypatch.setattr(best, "LONG_COLUMN", 32)
+    workload, domain = LONG[name], domain_of(g=3, h=2, x=40)
+    plan = best_strategy(workload, Mode.PURE)
+    assert plan.kind == "long column"
+    assert len({part.scale for part in plan.parts}) == 1
+    check_errors(plan, workload, domain)
+    assert plan.answers is not None
+    groups = plan.answers.groups
+    copies = 1 if groups is None else groups.copies
+    own = plan.answers.weights() if groups is None and plan.answers.weights else groups.weights()
+    order = np.arange(workload.rows) if groups is None else groups.order()
+    rng = np.random.default_rng(0)
+    measured_values = [rng.integers(-9, 9, part.map.rows) for part in plan.parts]
+    by_group = np.concatenate([part.reshape(copies, -1) for part in measured_values], axis=1)
+    expected = (by_group @ own.T).ravel()[order]
+    assert np.allclose(plan.answers.estimate(measured_values), expected)
+    assert not np.allclose(expected, (by_group @ own.T).ravel()[np.roll(order, 1)])
+
+
+def test_a_product_with_one_factor_to_plan_for_is_the_same_in_every_group() -> None:
+    workload = Product((values("a", 5), C, values("b", 4)))
+    plan = best_strategy(workload, Mode.PURE)
+    assert plan.answers is not None
+    groups = plan.answers.groups
+    assert groups is not None
+    assert groups.copies == 20
+    measured_values = [np.random.default_rng(1).integers(-9, 9, part.map.rows) for part in plan.parts]
+    table = np.moveaxis(measured_values[0].reshape(5, -1, 4), 1, 2).reshape(20, -1)
+    expected = (table @ groups.weights().T).ravel()[groups.order()]
+    assert np.allclose(plan.answers.estimate(measured_values), expected)

@@ -1,4 +1,4 @@
-"""Plans that measure a strategy: explicit ones, with a matrix of weights, and sine transforms of long columns."""
+"""Plans that measure a strategy: with a matrix of weights, one for every group, or sine transforms of long columns."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bursar.arrays import Reals
+from bursar.arrays import Integers, Reals
 from bursar.core.accounting import Mode, Noise, NoiseKind
 from bursar.core.domain import Domain
 from bursar.core.extensions.transform import LARGEST_ROWS
 from bursar.core.noise.law import LARGEST_SCALE, SMALLEST_SCALE
 from bursar.core.queries import LinearMap, Product, Steps
 from bursar.errors import GoalError, QueryError
-from bursar.estimation.estimate import NearlyNormal, WeightedRows, meets
+from bursar.estimation.estimate import NearlyNormal, RepeatedRows, WeightedRows, each_of, meets
 from bursar.estimation.least_squares import EXACT_TOTAL, EXACT_TOTAL_FAILS, Block, Reconstruction
 from bursar.estimation.sine_columns import SineColumn, law_of, rows_on, within
 from bursar.goal import Goal
-from bursar.tails import near_threshold
+from bursar.tails import LaplaceSums, near_threshold
 from bursar.views.measurements import ALL_ROWS, products_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,15 @@ SHARES_ABOVE_UNIT = (1.06, 1.03, 1.01)
 
 MOST_WEIGHTS = 2**24
 """Most queries, times measured rows, whose weights are written out."""
+
+MOST_LISTED = 2048
+"""Most queries whose errors are bounded one by one."""
+
+MANY_WEIGHTS = 2**18
+"""From so many on, errors with Laplace noise are bounded together, if one group's weights are those of all."""
+
+USUAL_BETA = 0.05
+"""For which chance bounds are prepared where a goal names none."""
 
 TRIAL_UNIT = 2.0**16
 """The unit at which weights are found, unless a part's noise would be beyond what can be drawn."""
@@ -124,14 +133,64 @@ class ExplicitPlan:
 
     def beside_total(self, workload: LinearMap, domain: Domain) -> ExplicitPlan | None:
         """The same rows where the number of all rows is public; None where that does not help."""
-        weights = _weights(self.plan, workload, domain, total=True)
-        helps = weights is not None and np.any(weights[:, -1])
-        return ExplicitPlan(self.plan, weights, total=True) if weights is not None and helps else None
+        return _beside_total(self.plan, workload, domain)
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedPlan:
+    """A plan that is the same in each of several groups, with so many rows that only one group's weights are kept.
+
+    Laplace noise of one scale for all rows.
+    """
+
+    plan: StrategyPlan
+    weights: Reals  # of one group's measured rows, in one group's queries
+    copies: int
+    order: Integers  # as in `RepeatedRows`
+    sums: dict[float, LaplaceSums] = field(default_factory=dict, repr=False)  # by the beta that they were made for
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        return 4 * self.weights.nbytes + self.order.nbytes
+
+    def law(self, unit: float, beta: float = USUAL_BETA) -> RepeatedRows:
+        (noise, *_) = (noise for _, noise in self.plan.noises(unit))
+        return RepeatedRows(
+            weights=self.weights, sums=self._sums(beta), noise=noise, copies=self.copies, order=self.order
+        )
+
+    def estimate(self, values: Sequence[NDArray[np.int64]], unit: float) -> Reals:
+        assert self.plan.answers is not None
+        return self.plan.answers.estimate(values)
+
+    def unit_for_rmse(self, amount: float) -> float:
+        return float(self.plan.unit_for(mean_variance=amount**2)) * (1 - 1e-9)
+
+    def unit_for_error(self, goal: Goal) -> float | None:
+        """The largest unit of noise that keeps the goal, but for about one per cent."""
+        sums, part = self._sums(goal.beta), self.plan.parts[0]
+        if not sums.applies(goal.amount):
+            return None
+        scale = sums.scale_for(goal.amount, each_of(goal.beta, self.copies) * (1 - 1e-9))
+        return None if math.isinf(scale) else scale / part.scale * (1 - 1e-9)
+
+    def beside_total(self, workload: LinearMap, domain: Domain) -> ExplicitPlan | None:
+        """The same rows where the number of all rows is public, which ties groups to each other; None for too many."""
+        numbers = workload.rows * sum(part.map.rows for part in self.plan.parts)
+        listed = workload.rows <= MOST_LISTED and numbers <= MOST_WEIGHTS
+        return _beside_total(self.plan, workload, domain) if listed else None
+
+    def _sums(self, beta: float) -> LaplaceSums:
+        if beta not in self.sums:
+            self.sums.clear()
+            self.sums[beta] = LaplaceSums.of(self.weights, each_of(beta, self.copies))
+        return self.sums[beta]
 
 
 def listed(
     workload: LinearMap, domain: Domain, mode: Mode, beta: float | None = None, *, most: float = math.inf
-) -> ExplicitPlan | None:
+) -> ExplicitPlan | RepeatedPlan | None:
     """The best strategy for the queries, with `beta` for their largest error; None where none is known.
 
     Or none that is better than noise of variance `most` in every query, at unit one: by the largest error with `beta`,
@@ -154,10 +213,33 @@ def listed(
         worse = error_at(each, beta) > error_at(np.full(len(each), most), beta)
     if worse:
         return None
-    if workload.rows * sum(part.map.rows for part in plan.parts) > MOST_WEIGHTS:
+    numbers = workload.rows * sum(part.map.rows for part in plan.parts)
+    if numbers >= MANY_WEIGHTS and (repeated := _repeated(plan, workload)) is not None:
+        return repeated
+    if workload.rows > MOST_LISTED or numbers > MOST_WEIGHTS:
         return None
     weights = _weights(plan, workload, domain)
     return ExplicitPlan(plan, _plan_weights(plan) if weights is None else weights)
+
+
+def _repeated(plan: StrategyPlan, workload: LinearMap) -> RepeatedPlan | None:
+    """The plan by one group's weights, where it is known to be the same in all groups, with one Laplace noise."""
+    answers, scales = plan.answers, {part.scale for part in plan.parts}
+    if answers is None or plan.noise_kind is not NoiseKind.LAPLACE or len(scales) != 1:
+        return None
+    groups = answers.groups
+    copies = 1 if groups is None else groups.copies
+    weights = answers.weights if groups is None else groups.weights
+    if weights is None or workload.rows * sum(part.map.rows for part in plan.parts) > MOST_WEIGHTS * copies**2:
+        return None
+    order = np.arange(workload.rows) if groups is None else groups.order()
+    return RepeatedPlan(plan, weights(), copies, order)
+
+
+def _beside_total(plan: StrategyPlan, workload: LinearMap, domain: Domain) -> ExplicitPlan | None:
+    weights = _weights(plan, workload, domain, total=True)
+    helps = weights is not None and np.any(weights[:, -1])
+    return ExplicitPlan(plan, weights, total=True) if weights is not None and helps else None
 
 
 def _weights(plan: StrategyPlan, workload: LinearMap, domain: Domain, *, total: bool = False) -> Reals | None:
