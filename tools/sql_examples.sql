@@ -307,6 +307,9 @@ SELECT y, n, SUM(n) OVER (ORDER BY y) AS total, AVG(n) OVER (ORDER BY y ROWS BET
   n - LAG(n, 1, 0) OVER (ORDER BY y) AS more, LEAD(n, 1, 0) OVER (ORDER BY y) AS next
   FROM (SELECT YEAR(joined) AS y, COUNT(*) AS n FROM people GROUP BY y) AS t
 
+-- SELECTs about one table, or about the lines of one in WITH, one below the other: bought together
+SELECT region AS who, COUNT(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', COUNT(*) FROM people
+
 -- ranks
 SELECT region, n, RANK() OVER (ORDER BY n DESC) AS r, DENSE_RANK() OVER (ORDER BY n DESC) AS d,
   ROW_NUMBER() OVER (ORDER BY n DESC) AS place, PERCENT_RANK() OVER (ORDER BY n) AS p, CUME_DIST() OVER (ORDER BY n) AS c,

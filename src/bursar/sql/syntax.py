@@ -168,7 +168,7 @@ _TILDE = "~ means a part of the text to some databases and the whole of it to ot
 
 _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Distinct,), "of DISTINCT, COUNT(DISTINCT column) is available"),
-    ((exp.SetOperation,), "UNION, INTERSECT and EXCEPT are not available; ask one question at a time"),
+    ((exp.SetOperation,), "of operations on sets, UNION ALL is available; else ask one question at a time"),
     ((exp.Subquery, exp.Select, exp.Exists), "sub-selects are not available"),
     ((exp.Any, exp.All), "ANY and ALL are not available; list the values with IN"),
     ((exp.Glob, exp.Escape), "of patterns, LIKE, ILIKE without ESCAPE, SIMILAR TO and REGEXP_MATCHES are available"),

@@ -103,7 +103,7 @@ SELECT COUNT(*) FROM people WHERE age > (SELECT 3)
 -- at: SELECT
 SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 
--- says: UNION, INTERSECT and EXCEPT are not available; ask one question at a time
+-- says: of operations on sets, UNION ALL is available; else ask one question at a time
 -- at: UNION
 SELECT COUNT(*) FROM people UNION SELECT 1
 
