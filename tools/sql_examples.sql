@@ -105,6 +105,10 @@ SELECT COUNT(*) FROM people WHERE education IS DISTINCT FROM 'master' AND region
 -- patterns: % is any text, _ any character; ILIKE in any letter case
 SELECT COUNT(*) FROM people WHERE marital LIKE '_i%' AND marital NOT LIKE '%w%' AND marital NOT ILIKE 'S%'
 
+-- regular expressions, of a part of the text or, with SIMILAR TO and REGEXP_FULL_MATCH, of the whole of it
+SELECT COUNT(*) FROM people WHERE REGEXP_MATCHES(region, 'side$|^east', 'i') AND NOT REGEXP_FULL_MATCH(region, 'L.*')
+  OR marital SIMILAR TO '(single|widowed)'
+
 -- dates, also as moments at midnight, as three numbers, or so many days, months or years from another
 SELECT COUNT(*) FROM people WHERE joined >= DATE '2021-01-01' AND joined < TIMESTAMP '2022-01-01 00:00:00'
   OR joined >= MAKE_DATE(2022, 6, 1) AND joined < DATE '2022-06-01' + INTERVAL 1 MONTH
@@ -157,8 +161,15 @@ SELECT AVG(SQRT(hours)) AS r, AVG(LN(hours + 1)) AS l, AVG(LOG(10, hours + 1)) A
 -- truth values count as 1 and 0; a cast to another type of number, or to text
 SELECT SUM(age > 30) AS n, AVG(CAST(member AS INT)) AS share, AVG(CAST(hours AS DECIMAL(10, 2))) AS hours FROM people
 
--- dates
+-- dates; DATEDIFF counts beginnings of months, quarters and years, and whole weeks
 SELECT STRFTIME(joined, '%Y-%m') AS month, MONTHNAME(joined) AS name, COUNT(*) FROM people GROUP BY month, name
+
+SELECT LAST_DAY(joined) AS month, AVG(DATEDIFF('day', joined, DATE '2024-12-31')) AS days_ago FROM people
+  WHERE DATEDIFF('month', joined, DATE '2024-12-31') <= 24 GROUP BY month
+
+-- parts of texts
+SELECT REGEXP_REPLACE(region, '[aeiou]', '', 'g') AS a, SPLIT_PART(region, 'e', 1) AS b, STRPOS(region, 'e') AS c, COUNT(*)
+  FROM people GROUP BY a, b, c
 
 -- of a column that is known by day
 SELECT WEEK(joined) AS a, WEEKOFYEAR(joined) AS b, DAYNAME(joined) AS c, DAYOFYEAR(joined) AS d, ISODOW(joined) AS e,
@@ -296,9 +307,13 @@ SELECT y, n, SUM(n) OVER (ORDER BY y) AS total, AVG(n) OVER (ORDER BY y ROWS BET
   n - LAG(n, 1, 0) OVER (ORDER BY y) AS more, LEAD(n, 1, 0) OVER (ORDER BY y) AS next
   FROM (SELECT YEAR(joined) AS y, COUNT(*) AS n FROM people GROUP BY y) AS t
 
+-- SELECTs about one table, or about the lines of one in WITH, one below the other: bought together
+SELECT region AS who, COUNT(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', COUNT(*) FROM people
+
 -- ranks
 SELECT region, n, RANK() OVER (ORDER BY n DESC) AS r, DENSE_RANK() OVER (ORDER BY n DESC) AS d,
   ROW_NUMBER() OVER (ORDER BY n DESC) AS place, PERCENT_RANK() OVER (ORDER BY n) AS p, CUME_DIST() OVER (ORDER BY n) AS c,
+  NTILE(2) OVER (ORDER BY n) AS half,
   FIRST_VALUE(n) OVER (ORDER BY n DESC) AS most, LAST_VALUE(n) OVER (ORDER BY n DESC) AS own
   FROM (SELECT region, COUNT(*) AS n FROM people GROUP BY region) AS t
 
@@ -412,7 +427,9 @@ SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
 
 SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 
-SELECT COUNT(*) FROM people WHERE region SIMILAR TO 'L.*'
+SELECT COUNT(*) FROM people WHERE region ~ '^L'
+
+SELECT COUNT(*) FROM people WHERE region LIKE 'L!%' ESCAPE '!'
 
 SELECT sex, COUNT(*) FROM people WHERE GROUPING(sex) = 1 GROUP BY ROLLUP (sex)
 

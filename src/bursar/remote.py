@@ -14,6 +14,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import asdict
 from datetime import date
 from functools import cache
@@ -22,6 +23,7 @@ from inspect import signature
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypedDict, TypeVar, Unpack, overload
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -134,11 +136,24 @@ class Remote:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._table: str | None = None
         self.tell: Callable[[str], None] = lambda situation: None
         """Hears what a question waits for, whenever that changes."""
 
     def __repr__(self) -> str:
         return f"Remote({self._link.url!r})"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the private tables that have rows of their own."""
+        return self.columns().tables
+
+    def table(self, name: str) -> Remote:
+        """The same data set about one of its private tables, for what names none: `thresholds`, `synthesize`,
+        `columns`; see `Bursar.table`."""
+        other = copy(self)
+        other._table = name
+        return other
 
     # -- asking --------------------------------------------------------------------------------------------------
 
@@ -247,7 +262,7 @@ class Remote:
         **goal: Unpack[GoalOptions],
     ) -> Answer | Explanation:
         """How many rows have at least r of k values, for every choice of values of every set of k columns."""
-        body = {"k": k, "r": r, "features": features, **_goal(Wanted(**goal))}
+        body = {"k": k, "r": r, "features": features, **_named(self._table), **_goal(Wanted(**goal))}
         if explain:
             return _explanation(self._link.send("POST", "/thresholds/explain", body))
         return Answer.from_bytes(self._ask("/thresholds", body, STORED, key=key, wait=wait, ticket=ticket))
@@ -286,7 +301,8 @@ class Remote:
         """What a table would cost and how exact it would be; nothing is spent. See `Bursar.prepare_synthesis`."""
         if not (wait and ticket is None) and self.queue().scheduler != "none":
             raise Unsupported("a table that a server makes waits for its turn by itself\ntry: without --no-wait")
-        return RemotePrepared(self, self._link, {k: v for k, v in options.items() if v is not None})
+        body = {**options, **_named(self._table)}
+        return RemotePrepared(self, self._link, {k: v for k, v in body.items() if v is not None})
 
     # -- looking back --------------------------------------------------------------------------------------------
 
@@ -316,8 +332,10 @@ class Remote:
 
     def columns(self) -> TableFacts:
         """The table, its columns and their values, as the data owner has declared them."""
-        plain = json.loads(self._link.send("GET", "/columns"))
-        return _made(TableFacts, plain, columns=Domain(tuple(_column(column) for column in plain["columns"])))
+        asked = "" if self._table is None else f"?{urlencode({'table': self._table})}"
+        plain = json.loads(self._link.send("GET", f"/columns{asked}"))
+        columns = Domain(tuple(_column(column) for column in plain["columns"]))
+        return _made(TableFacts, plain, columns=columns, tables=tuple(plain.get("tables", [plain["table"]])))
 
     def queue(self) -> QueueStatus:
         """Whose turn it is, the own tickets, and how many others wait."""
@@ -449,6 +467,11 @@ def _follow(link: Link, name: str, progress: Progress) -> None:
     except KeyboardInterrupt:
         link.send("POST", f"/jobs/{name}/stop")
         raise
+
+
+def _named(table: str | None) -> Body:
+    """The table that is meant, for a body; an older server knows no such field, so it is there only where named."""
+    return {} if table is None else {"table": table}
 
 
 def once() -> str:

@@ -514,7 +514,9 @@ class Bursar:
         """The table, its columns and their values, as the data owner has declared them."""
         config = self.config
         goal = None if config.goal is None else config.goal.describe()
-        return TableFacts(table=config.table, columns=config.columns, rows=config.public_size, goal=goal)
+        return TableFacts(
+            table=config.table, columns=config.columns, rows=config.public_size, goal=goal, tables=self.tables
+        )
 
     def queue(self) -> QueueStatus:
         """Whose turn it is, the own tickets, and how many others wait."""

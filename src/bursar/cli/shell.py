@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -47,6 +47,8 @@ class Shell:
     def __init__(self, bursar: Bursar | Remote, wanted: Wanted) -> None:
         self._bursar, self._wanted = bursar, wanted
         self.facts = bursar.columns()
+        others = [name for name in self.facts.tables if name != self.facts.table]
+        self.all_facts = (self.facts, *(bursar.table(name).columns() for name in others))
         self._last: Answer | None = None
         self._watch = Watch(bursar)
         self._commands: dict[str, Callable[[str], None]] = {
@@ -119,11 +121,11 @@ class Shell:
         show.budget(self._bursar.budget(), self._bursar.spending(), as_json=False, png=None)
 
     def _describe(self, _: str) -> None:
-        columns = self.facts.columns
-        wide = max(len(show.plain(name)) for name in columns.names)
-        print(f"table {show.plain(self.facts.table)}")
-        for column in columns.attributes:
-            print(f"  {show.plain(column.name):<{wide}}  {show.plain(described(column))}")
+        for facts in self.all_facts:
+            wide = max(len(show.plain(name)) for name in facts.columns.names)
+            print(f"table {show.plain(facts.table)}")
+            for column in facts.columns.attributes:
+                print(f"  {show.plain(column.name):<{wide}}  {show.plain(described(column))}")
 
     def _goal(self, words: str) -> None:
         if words:
@@ -183,7 +185,7 @@ def shell(bursar: Bursar | Remote, *, wanted: Wanted, history: Path | None) -> N
     except ImportError:  # no line editing on this system; the rest works without
         session.run(input)
         return
-    completer = Completer(domain=session.facts.columns, table=session.facts.table)
+    completer = Completer(tables={facts.table: facts.columns for facts in session.all_facts})
     completions: list[str] = []
 
     def complete(text: str, state: int) -> str | None:
@@ -239,10 +241,9 @@ _COMPARED = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Completer:
-    """Public facts alone: the config's table and columns."""
+    """Public facts alone: the config's tables and their columns."""
 
-    domain: Domain
-    table: str
+    tables: Mapping[str, Domain]
 
     def complete(self, line: str, begin: int) -> list[str]:
         """What may stand from `begin` to the end of the line; a value is offered with its quotes.
@@ -263,14 +264,18 @@ class Completer:
         if column is not None:
             return _values(column)
         if word.startswith("'"):
-            return [value for column in self.domain.attributes for value in _values(column) if value.startswith("'")]
+            return [value for column in self._columns for value in _values(column) if value.startswith("'")]
         if before.rstrip().upper().endswith("FROM"):
-            return [_name(self.table)]
-        return [*map(_name, self.domain.names), *KEYWORDS, _name(self.table)]
+            return [_name(table) for table in self.tables]
+        return [*(_name(column.name) for column in self._columns), *KEYWORDS, *map(_name, self.tables)]
+
+    @property
+    def _columns(self) -> list[Attribute]:
+        return [column for domain in self.tables.values() for column in domain.attributes]
 
     def _column(self, name: str) -> Attribute | None:
         bare = name[1:-1].replace('""', '"') if name.startswith('"') else name
-        return next((a for a in self.domain.attributes if a.name.casefold() == bare.casefold()), None)
+        return next((a for a in self._columns if a.name.casefold() == bare.casefold()), None)
 
 
 def _start(line: str) -> int:

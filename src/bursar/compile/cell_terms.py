@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -81,17 +81,22 @@ def values_on(term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands
 
 
 def _agreed(term: Term, names: Sequence[str], stands: Sequence[Stands], domain: Domain) -> Exact:
-    stood_for = [(name, values) for name, values in zip(names, stands, strict=True) if values is not None]
-    results: set[tuple[type, Exact]] = set()
+    known = {name: values for name, values in zip(names, stands, strict=True) if values is not None}
     try:
-        for values in itertools.product(*(values for _, values in stood_for)):
-            value = evaluate(term, dict(zip((name for name, _ in stood_for), values, strict=True)))
-            results.add((type(value), value))
+        return _agreeing(term, known, domain)
     except Unknown:
         name = next(name for name, values in zip(names, stands, strict=True) if values is None)
         raise QueryError(_not_known(domain[name]), position=term.position) from None
+
+
+def _agreeing(term: Term, known: Mapping[str, tuple[Exact, ...]], domain: Domain) -> Exact:
+    """What a term is for all values that cells stand for; refused where it is not the same for all of them."""
+    results: set[tuple[type, Exact]] = set()
+    for values in itertools.product(*known.values()):
+        value = evaluate(term, dict(zip(known, values, strict=True)))
+        results.add((type(value), value))
     if len(results) > 1:
-        wide = next(domain[name] for name, values in stood_for if len(values) > 1)
+        wide = next(domain[name] for name, values in known.items() if len(values) > 1)
         period = wide.by.value if isinstance(wide, Dates) else "value"
         raise QueryError(
             f"{wide.name} is known by {period} only, which is not enough to tell this", position=term.position
@@ -152,7 +157,7 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
         numbers, parts = numbers // common, polynomial.parts // common
         largest = max(1, -(-int(np.abs(numbers).max()) // parts))
     else:
-        values, missing = _counted(term, names, columns)
+        values, missing = _counted(term, names, columns, domain)
         null = np.array([value is None for value in values], np.bool_) & ~missing
         fractions = [_fraction(value, term.position) for value in values]
         parts = math.lcm(*{number.denominator for number in fractions})
@@ -271,7 +276,7 @@ def _check_tests(term: Term, domain: Domain) -> None:
 def counted_values(attribute: Attribute, position: int) -> list[Stands]:
     """What each cell counts as: of a bin, its middle or the number that was declared for it."""
     if not isinstance(attribute, Bins):
-        return [stands if stands is None or len(stands) == 1 else None for stands in cell_values(attribute)]
+        return list(cell_values(attribute))
     values = values_of(attribute, position)
     return [
         None if missing else (None,) if null else (Fraction(int(number), values.parts),)
@@ -280,14 +285,14 @@ def counted_values(attribute: Attribute, position: int) -> list[Stands]:
 
 
 def _counted(
-    term: Term, names: Sequence[str], columns: Sequence[Sequence[Stands]]
+    term: Term, names: Sequence[str], columns: Sequence[Sequence[Stands]], domain: Domain
 ) -> tuple[list[Exact], NDArray[np.bool_]]:
     values: list[Exact] = []
     missing: list[bool] = []
     for combination in itertools.product(*columns):
-        assigned = {name: stands[0] for name, stands in zip(names, combination, strict=True) if stands is not None}
+        known = {name: stands for name, stands in zip(names, combination, strict=True) if stands is not None}
         try:
-            values.append(evaluate(term, assigned))
+            values.append(_agreeing(term, known, domain))
             missing.append(False)
         except Unknown:
             values.append(None)

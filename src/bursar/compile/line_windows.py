@@ -304,6 +304,8 @@ def _ordered_window(
     match window.function:
         case "row_number" | "rank" | "dense_rank" | "percent_rank" | "cume_dist":
             return _ranked(window.function, piece, sorts, place)
+        case "ntile":
+            return _tiled(_tiles(window, parts), piece, sorts, place)
         case "lag" | "lead" | "first_value" | "last_value":
             return _neighbour(window, piece, parts, order, fixed=fixed)
     return _framed(window, piece, parts, sorts, order, fixed=fixed)
@@ -338,6 +340,42 @@ def _ranked(function: str, piece: LineTable, sorts: Sequence[tuple[LineSort, Col
     equal = np.array([int(np.sum((peers == peer) & piece.shown)) for peer in peers], np.float64)
     share = (equal + start) / shown
     return Derived(share, np.minimum((before + 1.0) / every, share), np.ones(len(piece)))
+
+
+MOST_TILES = 10_000
+"""Most parts that NTILE cuts lines into."""
+
+
+def _tiles(window: Window, parts: Sequence[Column]) -> int:
+    """The number of parts that NTILE is given, which is the same for all lines."""
+    given = set(parts[0].values) if parts and isinstance(parts[0], LabelColumn) else set()
+    number = given.pop() if len(given) == 1 else None
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST_TILES:
+        raise QueryError(f"NTILE takes a whole number from 1 to {MOST_TILES}", position=window.position)
+    return number
+
+
+def _tiled(tiles: int, piece: LineTable, sorts: Sequence[tuple[LineSort, Column]], place: Whole) -> Derived:
+    """In which of so many parts of equal size each line is, the longer parts first.
+
+    The part rises with how many lines stand before a line, and falls with how many there are: the ends are taken of
+    the least and the most of both.
+    """
+    least, most = places_before(piece, sorts)
+    fewest, every = int(piece.certain.sum()), len(piece)
+    value = _tile(place, int(piece.shown.sum()), tiles)
+    low, high = _tile(least, every, tiles), _tile(np.minimum(most, every - 1), max(fewest, 1), tiles)
+    return Derived(value, np.minimum(low, value), np.maximum(high, value))
+
+
+def _tile(before: Whole, lines: int, tiles: int) -> Reals:
+    """The part of a line with so many before it, of so many lines in all; those behind the last are in the last."""
+    short, longer = divmod(lines, tiles)
+    in_long = before // (short + 1)
+    behind = longer + (before - longer * (short + 1)) // max(short, 1)
+    tile = np.where(before < longer * (short + 1), in_long, behind) + 1
+    numbers: Reals = np.clip(tile, 1, tiles).astype(np.float64)
+    return numbers
 
 
 def _counted_from_one(value: Whole, low: Whole, high: Whole) -> Derived:

@@ -5,6 +5,7 @@ As DuckDB has it, with NULL as None. Numbers are exact where their operations ar
 
 from __future__ import annotations
 
+import calendar
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from bursar.compile.patterns import matches, replaced
 from bursar.errors import QueryError
 from bursar.sql.literals import truncated
 from bursar.sql.terms import Call, Given, Ref, Term
@@ -325,6 +327,50 @@ def _formatted(value: Exact, form: Exact) -> str:
     return day.strftime(text)
 
 
+def _between(first: Exact, last: Exact, unit: str) -> int:
+    """How many beginnings of a calendar unit lie between two days, the second one included; of weeks, whole ones."""
+    start, end = truncated(_of_day(first), unit), truncated(_of_day(last), unit)
+    months = 12 * (end.year - start.year) + end.month - start.month
+    match unit:
+        case "day":
+            return (end - start).days
+        case "week":
+            return int((_of_day(last) - _of_day(first)).days / 7)
+    return months // {"month": 1, "quarter": 3, "year": 12}[unit]
+
+
+def _last_day(value: Exact) -> date:
+    day = _of_day(value)
+    return date(day.year, day.month, calendar.monthrange(day.year, day.month)[1])
+
+
+def _split_part(value: Exact, separator: Exact, number: Exact) -> str:
+    """A part of a text, counted from 1, or from the end by numbers below 0; the empty text where there is none."""
+    text, place = _text(value), _whole(number)
+    parts = text.split(_text(separator)) if separator else list(text)
+    if place == 0 or abs(place) > len(parts):
+        return ""
+    return parts[place - 1] if place > 0 else parts[place]
+
+
+def _similar(value: Exact, pattern: Exact) -> bool:
+    if set(_text(pattern)) & set("%_"):
+        raise QueryError("% and _ of SIMILAR TO mean different things in different databases; write REGEXP_MATCHES")
+    return matches(_text(value), _text(pattern), whole=True)
+
+
+def _searched(value: Exact, pattern: Exact, options: Exact = "") -> bool:
+    if _text(options) not in ("", "c", "i"):
+        raise QueryError("of the options of REGEXP_MATCHES, 'i' is available")
+    return matches(_text(value), _text(pattern), whole=False, any_case=options == "i")
+
+
+def _exchanged(value: Exact, pattern: Exact, new: Exact, options: Exact = "") -> str:
+    if _text(options) not in ("", "g"):
+        raise QueryError("of the options of REGEXP_REPLACE, 'g' is available")
+    return _text_of(replaced(_text(value), _text(pattern), _text(new), every=options == "g"))
+
+
 _FUNCTIONS: dict[str, Callable[..., Exact]] = {
     "+": _add,
     "-": _subtract,
@@ -383,6 +429,17 @@ _FUNCTIONS: dict[str, Callable[..., Exact]] = {
     "monthname": lambda a: _of_day(a).strftime("%B"),
     "dayname": lambda a: _of_day(a).strftime("%A"),
     "strftime": _formatted,
+    "last_day": _last_day,
+    "strpos": lambda a, b: _text(a).find(_text(b)) + 1,
+    "split_part": _split_part,
+    "regexp_matches": _searched,
+    "regexp_full_match": lambda a, b: matches(_text(a), _text(b), whole=True),
+    "regexp_replace": _exchanged,
+    "similar to": _similar,
+    **{
+        f"datediff {unit}": lambda a, b, unit=unit: _between(a, b, unit)
+        for unit in ("day", "week", "month", "quarter", "year")
+    },
     **{
         f"trunc {period}": lambda a, period=period: truncated(_of_day(a), period)
         for period in ("day", "week", "month", "quarter", "year")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from bursar.compile.lines import (
     LineTable,
     TruthColumn,
     Whole,
+    as_number,
     evaluate,
+    is_numeric,
     label_of,
+    never_null,
     take,
     truth_of,
 )
@@ -38,7 +42,7 @@ def run_stages(workload: Workload, numbers: Sequence[Derived]) -> LineTable:
     for name, number, count in zip(workload.outputs, numbers, workload.counts, strict=True):
         columns[name] = replace(number, low=np.maximum(number.low, 0.0)) if count else number
     every = np.ones(len(workload.labels), np.bool_)
-    folded = any(isinstance(part, Fold) for s in workload.stages for term in s.terms() for part in walk_terms(term))
+    folded = any(isinstance(part, Fold) for s in workload.stages for term in s.all_terms() for part in walk_terms(term))
     groups = f"all {len(every)} groups that are possible are put together here, also those that nobody is in"
     table = LineTable(columns, every, every, (groups,) if folded and workload.keys else ())
     for stage in workload.stages:
@@ -61,7 +65,7 @@ TRIED = 16
 def check_stages(workload: Workload) -> None:
     """Refuse what cannot be computed of lines before they are bought: that depends on columns, and not on numbers."""
     _tried(workload)
-    windows = [part for stage in workload.stages for term in stage.terms() for part in walk_terms(term)]
+    windows = [part for stage in workload.stages for term in stage.all_terms() for part in walk_terms(term)]
     if len(workload.labels) > MOST_COMPARED and any(isinstance(w, Window) and w.order for w in windows):
         raise QueryError(f"OVER with an order takes at most {MOST_COMPARED} lines")
 
@@ -90,7 +94,44 @@ def shown_labels(column: LabelColumn | TruthColumn, lines: Whole) -> list[Value]
 
 
 def run_stage(stage: Stage, table: LineTable) -> LineTable:
-    """The lines of a SELECT over lines."""
+    """The lines of a SELECT over lines; below them, those of the SELECTs beside it."""
+    lines = _selected(stage, table)
+    return _stacked([lines, *(_selected(other, table) for other in stage.beside)]) if stage.beside else lines
+
+
+def _stacked(tables: Sequence[LineTable]) -> LineTable:
+    """Lines one below the other, column by column, under the names of the first."""
+    names = list(tables[0].columns)
+    columns = {
+        name: _below([list(table.columns.values())[place] for table in tables], name)
+        for place, name in enumerate(names)
+    }
+    return LineTable(
+        columns,
+        np.concatenate([table.shown for table in tables]),
+        np.concatenate([table.certain for table in tables]),
+        tuple(dict.fromkeys(remark for table in tables for remark in table.remarks)),
+    )
+
+
+def _below(columns: Sequence[Column], name: str) -> Column:
+    """Columns one below the other: labels of one kind, or numbers."""
+    labels = [column for column in columns if isinstance(column, LabelColumn)]
+    if len(labels) == len(columns):
+        values = tuple(value for column in labels for value in column.values)
+        kinds = {bool if isinstance(v, bool) else str if isinstance(v, str) else date if isinstance(v, date) else int
+                 for v in values if v is not None}  # fmt: skip
+        if len(kinds) > 1:
+            raise QueryError(f"{name} has values of one type in all SELECTs of a UNION ALL")
+        return LabelColumn(values)
+    if any(not is_numeric(column) for column in labels):
+        raise QueryError(f"{name} has values of one type in all SELECTs of a UNION ALL")
+    numbers = [as_number(column) for column in columns]
+    value, low, high = (np.concatenate([getattr(n, end) for n in numbers]) for end in ("value", "low", "high"))
+    return Derived(value, low, high, np.concatenate([never_null(number) for number in numbers]))
+
+
+def _selected(stage: Stage, table: LineTable) -> LineTable:
     if stage.where is not None:
         table = _filtered(table, stage.where, "WHERE")
     folds = list(dict.fromkeys(part for term in stage.terms() for part in walk_terms(term) if isinstance(part, Fold)))

@@ -99,8 +99,16 @@ class ColumnChange:
 
 
 def changes(config: Config, data: object, names: Sequence[str] | None = None) -> tuple[ColumnChange, ...]:
-    """What the declarations of these columns, or of all, do to the rows of the config's file, or of a data frame."""
-    attributes = [attribute for attribute in config.domain.attributes if names is None or attribute.name in names]
+    """What the declarations of these columns, or of all, do to the rows of the config's file, or of a data frame.
+
+    Columns that joined tables bring along stand in other tables, and are not looked at.
+    """
+    elsewhere = {name for parent in config.parents for name in (parent.has, *parent.columns)}
+    attributes = [
+        attribute
+        for attribute in config.domain.attributes
+        if attribute.name not in elsewhere and (names is None or attribute.name in names)
+    ]
     counted = effects(data, config.table, config.view, attributes)
     return tuple(_change(attribute, effect) for attribute, effect in zip(attributes, counted, strict=True))
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 
 from bursar.analysts.shares import AnalystSettings
 from bursar.config.load import Config, label
 from bursar.core.accounting import Mode
+from bursar.core.accounting.kind import ROOT
 from bursar.core.budget import epsilon_of
 from bursar.core.domain import Attribute, Bins, Categories, Dates, IntegerRange, Neighbours
 from bursar.curate.changes import ColumnChange, changes
@@ -71,8 +73,16 @@ def check(config: Config, *, data: object | None = None) -> Check:
         not_promised=not_promised(config),
         prices=prices(config),
         unconfirmed=tuple(label(place) for place in config.unconfirmed),
-        changes=None if data is None else changes(config, data),
+        changes=None if data is None else (*changes(config, data), *_further_changes(config)),
     )
+
+
+def _further_changes(config: Config) -> Iterator[ColumnChange]:
+    """The same for private tables beside the first, whose files can be looked at; their columns have full names."""
+    for table in config.further:
+        if table.location is not None and table.location.is_file():
+            for change in changes(table, table.location):
+                yield replace(change, name=f"{table.table}.{change.name}")
 
 
 def promise(config: Config) -> dict[str, str]:
@@ -93,8 +103,14 @@ def protected(config: Config) -> str:
     unit = config.unit
     if unit.column is None:
         return "each row by itself: somebody with two rows could lose twice as much"
-    rows = f"{unit.max_contributions} rows of each are" if unit.max_contributions > 1 else "1 row of each is"
-    return f"each {unit.column}, with all its rows; at most {rows} counted, and rows without one are not"
+    if not config.further:
+        rows = f"{unit.max_contributions} rows of each are" if unit.max_contributions > 1 else "1 row of each is"
+        return f"each {unit.column}, with all its rows; at most {rows} counted, and rows without one are not"
+    bounds = ", ".join(f"{table.unit.max_contributions} in {table.table}" for table in config.private)
+    return (
+        f"each {unit.column}, with all its rows in all tables together; of each, at most so many rows are counted: "
+        f"{bounds}; and rows without one are not"
+    )
 
 
 def _promised_by_owner(config: Config) -> dict[str, str]:
@@ -131,10 +147,11 @@ def _neighbours(config: Config) -> str:
 
 def _public(config: Config) -> str:
     size = "" if config.public_size is None else f", that there are {config.public_size:,} rows"
-    names = ", ".join(config.domain.names)
+    named = [f"of {table.table}: " * bool(config.further) + ", ".join(table.domain.names) for table in config.private]
+    further = "".join(f", at most {table.max_rows:,} in {table.table}" for table in config.further)
     return (
-        f"everything in the config: the columns ({names}) with their values and ranges, that there are at most "
-        f"{config.max_rows:,} rows{size}, the budget; and what was asked, and what it cost"
+        f"everything in the config: the columns ({'; '.join(named)}) with their values and ranges, that there are at "
+        f"most {config.max_rows:,} rows{size}{further}, the budget; and what was asked, and what it cost"
     )
 
 
@@ -160,8 +177,10 @@ def not_promised(config: Config) -> tuple[str, ...]:
         gaps.append("the full protection of people with several rows; unit = { column = ... } would give it")
     else:
         gaps.append(f"the full protection of people who appear under several values of {config.unit.column}")
-        rows = f"{config.unit.max_contributions} rows are" if config.unit.max_contributions > 1 else "1 row is"
-        gaps.append(f"that every row is counted: of each {config.unit.column}, at most {rows} in any answer")
+        for table in config.private:
+            where = f" about {table.table}" if config.further else ""
+            rows = f"{table.unit.max_contributions} rows are" if table.unit.max_contributions > 1 else "1 row is"
+            gaps.append(f"that every row is counted: of each {table.unit.column}, at most {rows} in any answer{where}")
     if not config.pace:
         gaps.append("that the time an answer takes says nothing; privacy.pace makes it say less")
     return tuple(gaps)
@@ -195,10 +214,15 @@ class ExamplePrice:
 
 
 def prices(config: Config) -> tuple[ExamplePrice, ...]:
-    """A count and some histograms at the config's own goal, and the most exact histogram that the whole budget buys.
+    """A count and some histograms at the config's own goal, and the most exact histogram that the whole budget buys;
+    of several private tables, of each.
 
     Edge cases: a question that the config does not allow is left out.
     """
+    return tuple(price for table in config.private for price in _prices(replace(table, relation=ROOT, further=())))
+
+
+def _prices(config: Config) -> tuple[ExamplePrice, ...]:
     small = sorted(config.domain.attributes, key=lambda attribute: attribute.size)
     columns = [attribute for attribute in config.domain.attributes if attribute.size <= LARGEST_HISTOGRAM][:HISTOGRAMS]
     examples: list[ExamplePrice | None] = []

@@ -224,6 +224,7 @@ class TableFacts:
     columns: Domain  # all that a question can name
     rows: int | None  # where their number is public
     goal: str | None  # of questions that name none
+    tables: tuple[str, ...] = ()  # all that can be asked about, this one among them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,8 @@ Nothing is said where both texts are the same statement but for spelling, and wh
 
 from __future__ import annotations
 
+from collections import Counter
+
 from sqlglot import exp
 
 from bursar.errors import QueryError
@@ -21,7 +23,6 @@ _CLAUSES = {
     "order": "ORDER BY",
     "limit": "LIMIT",
     "offset": "OFFSET",
-    "distinct": "DISTINCT",
     "joins": "the join",
 }
 
@@ -46,10 +47,24 @@ def differences(refused: str, offered: str) -> str:
             told.append(f"adds {word} {_short(new)}".rstrip())
         else:
             told.append(f"has {word} {_short(new)} instead of {_short(old)}")
+    kept = _extras(after)
+    told += [f"leaves out {word}" for word in _extras(before) if word not in kept]
     tables = [_clause(tree, "from_") for tree in (before, after)]
     if tables[0] != tables[1]:
         told.append(f"reads {_short(tables[1])} instead of {_short(tables[0])}")
     return "; ".join(told)
+
+
+_KNOWN = {"expressions", "from_", "with_", "kind", "hint", *_CLAUSES}
+_OF_TABLES = {"this", "alias", "db", "catalog", "joins"}
+
+
+def _extras(tree: Node) -> list[str]:
+    """Whatever else a statement and its tables say, such as DISTINCT or a sample, by its name."""
+    named = [name for name, value in tree.args.items() if value and name not in _KNOWN]
+    for table in tree.find_all(exp.Table):
+        named += [name for name, value in table.args.items() if value and name not in _OF_TABLES]
+    return [f"the {name.rstrip('_')}" for name in dict.fromkeys(named)]
 
 
 def _statement(text: str) -> Node:
@@ -66,8 +81,10 @@ def _items(before: Node, after: Node) -> list[str]:
     old, new = ([_text(item) for item in tree.expressions] for tree in (before, after))
     if old == new:
         return []
-    gone = ", ".join(item for item in old if item not in new)
-    come = ", ".join(item for item in new if item not in old)
+    gone = ", ".join((Counter(old) - Counter(new)).elements())
+    come = ", ".join((Counter(new) - Counter(old)).elements())
+    if not gone and not come:
+        return ["has its columns in another order"]
     if gone and come:
         return [f"asks for {_short(come)} instead of {_short(gone)}"]
     return [f"also asks for {_short(come)}"] if come else [f"leaves out {_short(gone)}"]

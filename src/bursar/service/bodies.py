@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from bursar.service.people import DAYS, LONGEST_ACCOUNT, Role
+from bursar.sql.parameters import Parameters, bind
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Amount = Number | Annotated[str, Field(max_length=64)] | None
@@ -70,6 +71,18 @@ Horizon = Annotated[
     Annotated[int, Field(ge=0, le=10**9)] | Annotated[str, Field(max_length=32)] | None,
     Field(description="How many more such questions you expect.", examples=["some", 10]),
 ]
+Parameter = Annotated[str, Field(max_length=10_000)] | bool | int | Number | None
+Values = Parameter | Annotated[list[Parameter], Field(min_length=1, max_length=1_000)]
+Params = Annotated[
+    Annotated[list[Values], Field(max_length=1_000)] | dict[str, Values] | None,
+    Field(
+        description="Values of the parameters in `sql`: of ? and $1 a list, of :name an object. A list behind IN.",
+        examples=[["North"], {"region": ["North", "East"]}],
+    ),
+]
+Table = Annotated[
+    str | None, Field(max_length=200, description="Of several private tables, the one that is meant; else the first.")
+]
 Ticket = Annotated[
     int | None, Field(ge=1, le=2**53, description="What an earlier refusal gave you to keep your place with.")
 ]
@@ -81,7 +94,13 @@ class QuestionBody(WithGoal):
     model_config = ConfigDict(json_schema_extra={"examples": [{"sql": BY_REGION, "within": 100}]})
 
     sql: Sql
+    params: Params = None
     horizon: Horizon = None
+
+    @property
+    def question(self) -> str:
+        """The text with its values; QueryError where they do not fit."""
+        return bind(self.sql, cast("Parameters | None", self.params))
 
 
 class AskBody(QuestionBody):
@@ -121,6 +140,7 @@ class ThresholdsBody(WithGoal):
     features: list[str] | list[list[str]] | None = Field(
         None, description="The columns to choose from, all unless named; or the sets of k columns themselves."
     )
+    table: Table = None
     ticket: Ticket = None
 
 
@@ -146,6 +166,7 @@ class SynthBody(Body):
     search: bool = Field(False, description="With `rap`: search for rounds and picks, every trial paid.")
     seconds: Number | None = Field(None, ge=0, le=86_400, description="Stop after so long, with what there is then.")
     format: Literal["csv", "parquet"] = Field("csv", description="Of the rows.")
+    table: Table = None
 
 
 class PassBody(Body):

@@ -21,7 +21,7 @@ from bursar.service.errors import refused
 from bursar.service.jobs import Job, Jobs, JobState, Step, Work
 from bursar.service.people import Role
 from bursar.service.replies import A_JOB, A_NEW_JOB, A_REPORT, A_RESULT, A_SYNTH_EXPLANATION, EVENTS, JOBS
-from bursar.service.routes import Accept, Key, checked, collected, session_of
+from bursar.service.routes import Accept, Key, about, checked, collected, session_of
 from bursar.session import Bursar
 from bursar.synthetic.session import Prepared
 
@@ -99,7 +99,7 @@ def _maker(guest: Guest) -> Bursar:
 
 
 def _prepared(session: Bursar, body: SynthBody, ticket: int | None) -> Prepared:
-    return session.prepare_synthesis(
+    return about(session, body.table).prepare_synthesis(
         rows=body.rows,
         ways=body.ways,
         marginals=body.marginals,

@@ -113,6 +113,7 @@ class ColumnsReply(Reply):
     table: str
     rows: int | None = None
     goal: str | None = None
+    tables: list[str]
     columns: list[dict[str, object]]
 
 
@@ -277,7 +278,9 @@ A_BATCH_EXPLANATION = _ok(BatchExplanationReply, {**_EXPLANATION, "price": 0.043
 A_SYNTH_EXPLANATION = PAYING | _ok(SynthExplanationReply, {**_EXPLANATION, "method": "marginals", "price": 0.1})
 A_BUDGET = _ok(BudgetReply, _BUDGET)
 A_LOG = _ok(list[LogLine], [_LINE])
-COLUMNS = _ok(ColumnsReply, {"table": "people", "rows": 50_000, "goal": None, "columns": [_COLUMN]})
+COLUMNS = _ok(
+    ColumnsReply, {"table": "people", "rows": 50_000, "goal": None, "tables": ["people"], "columns": [_COLUMN]}
+)
 A_QUEUE = _ok(QueueStatus, _QUEUE)
 A_JOB = _ok(JobReply, _JOB)
 A_NEW_JOB = PAYING | _ok(JobReply, _JOB, status=202)

@@ -50,6 +50,8 @@ Accept = Annotated[str, Header(include_in_schema=False)]
 Last = Annotated[int | None, Query(ge=0, le=10**9, description="Only so many, the newest.")]
 Saved = Annotated[bool, Query(description="Also what plain noise would have spent on the same questions.")]
 
+TableNamed = Annotated[str | None, Query(max_length=200, description="One of `tables`; the first unless named.")]
+
 MOST_LINES_AT_ONCE = 500
 """Of an answer that is written in the event loop, while everybody waits."""
 
@@ -59,6 +61,11 @@ api = APIRouter(prefix="/v1/{data}", dependencies=[Depends(described)])
 def session_of(guest: Guest) -> Bursar:
     """The data set as the one who asks may use it."""
     return guest.data.session(guest.person)
+
+
+def about(session: Bursar, table: str | None) -> Bursar:
+    """The same about one of several private tables, where one is named."""
+    return session if table is None else session.table(table)
 
 
 def checked(request: Request, *questions: str) -> None:
@@ -76,18 +83,19 @@ async def query(guest: Analyst, body: AskBody, request: Request, accept: Accept 
     again with.
     """
     checked(request, body.sql)
+    checked(request, sql := body.question)
     session, threads = session_of(guest), request.app.state.threads
     wanted = Wanted(**body.goal, horizon=body.horizon)
-    known = (guest.data.name, body.sql, wanted)
+    known = (guest.data.name, sql, wanted)
     again = threads.knows(known)
     if again and (key is None or key.startswith(ONCE)) and body.ticket is None:
-        answer = session.repeated(body.sql, wanted)
+        answer = session.repeated(sql, wanted)
         if answer is not None and len(answer.labels) <= MOST_LINES_AT_ONCE:
             return answered(answer, accept)
 
     def asked() -> Response:
         goal, horizon, ticket = body.goal, body.horizon, body.ticket
-        return answered(session.query(body.sql, **goal, horizon=horizon, key=key, wait=False, ticket=ticket), accept)
+        return answered(session.query(sql, **goal, horizon=horizon, key=key, wait=False, ticket=ticket), accept)
 
     response: Response = await threads.run(asked, again=again)
     threads.remember(known)
@@ -126,7 +134,8 @@ api.add_api_route(
 def explain(guest: Analyst, body: QuestionBody, request: Request) -> Response:
     """Every way to answer a question, with its price and error. Free."""
     checked(request, body.sql)
-    return json_of(session_of(guest).explain(body.sql, **body.goal, horizon=body.horizon).to_json())
+    checked(request, sql := body.question)
+    return json_of(session_of(guest).explain(sql, **body.goal, horizon=body.horizon).to_json())
 
 
 @api.post("/batch", responses=A_BATCH, tags=["ask"])
@@ -163,7 +172,7 @@ def collected(
 @api.post("/thresholds", responses=AN_ANSWER, tags=["ask"])
 def thresholds(guest: Analyst, body: ThresholdsBody, accept: Accept = "", key: Key = None) -> Response:
     """How many rows have at least r of k values, for every choice of values of every set of k columns."""
-    answer = session_of(guest).thresholds(
+    answer = about(session_of(guest), body.table).thresholds(
         body.k, body.r, body.features, **body.goal, key=key, wait=False, ticket=body.ticket
     )
     return answered(answer, accept)
@@ -172,7 +181,8 @@ def thresholds(guest: Analyst, body: ThresholdsBody, accept: Accept = "", key: K
 @api.post("/thresholds/explain", responses=AN_EXPLANATION, tags=["ask"])
 def explain_thresholds(guest: Analyst, body: ThresholdsBody) -> Response:
     """Every way to answer a set of thresholds, with its price and error. Free."""
-    return json_of(session_of(guest).thresholds(body.k, body.r, body.features, explain=True, **body.goal).to_json())
+    session = about(session_of(guest), body.table)
+    return json_of(session.thresholds(body.k, body.r, body.features, explain=True, **body.goal).to_json())
 
 
 @api.get("/budget", responses=A_BUDGET, tags=["look"])
@@ -193,9 +203,9 @@ def log(guest: Analyst, last: Last = None) -> Response:
 
 
 @api.get("/columns", responses=COLUMNS, tags=["look"])
-def columns(guest: Analyst) -> Response:
-    """The table, its columns and their values, as the data owner has declared them; nothing is read from the data."""
-    facts = session_of(guest).columns()
+def columns(guest: Analyst, table: TableNamed = None) -> Response:
+    """A table, its columns and their values, as the data owner has declared them; nothing is read from the data."""
+    facts = about(session_of(guest), table).columns()
     return json_of({**vars(facts), "columns": [column.to_json() for column in facts.columns.attributes]})
 
 

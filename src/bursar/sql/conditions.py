@@ -79,6 +79,9 @@ _TRUTHS = {"=", "<>", "<", "<=", ">", ">=", "in", "like", "ilike", "is null", "s
     "ends_with",
     "contains",
     "case",
+    "similar to",
+    "regexp_matches",
+    "regexp_full_match",
 }
 
 
@@ -251,4 +254,6 @@ def _same(node: Node, table: Name) -> Condition:
     if isinstance(other, exp.Null):
         return null
     equal = Compare(column=column, op=Op.EQ, literal=read_literal(other), position=place)
+    if isinstance(other, exp.Boolean):
+        return IsTrue(part=equal, position=place)  # known also where NULL counts as the other truth value
     return all_of(equal, Not(part=null, position=place))

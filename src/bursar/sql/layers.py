@@ -29,6 +29,7 @@ from bursar.sql.syntax import (
     without_alias,
 )
 from bursar.sql.terms import Fold, Stage, walk_terms
+from bursar.sql.unions import branches_of_union, clauses_around, stacked, together
 
 MOST_STAGES = 8
 """Most SELECTs around the one that reads the table."""
@@ -43,6 +44,9 @@ def read_layers(tree: Node, tokens: list[Token], read: Read, *, measured: bool =
     MIN and MAX are measured where an accuracy is asked for, and else the declared bounds.
     """
     around, base = _layers(tree)
+    if isinstance(base, exp.SetOperation):
+        query = _read_union(base, tokens, read, measured=measured)
+        return _with_stages(query, list(query.stages), around, tokens)
     if not measured:
         _declare_bounds(base)
     clauses = any(base.args.get(name) is not None for name in ("having", "order", "limit", "offset", "qualify"))
@@ -64,6 +68,35 @@ def read_layers(tree: Node, tokens: list[Token], read: Read, *, measured: bool =
         return _with_stages(query, [stage], around, tokens)
     except QueryError as fault:
         raise refusal or fault from None
+
+
+def _read_union(tree: Node, tokens: list[Token], read: Read, *, measured: bool) -> Query:
+    """SELECTs with UNION ALL between them: about the table, or about the same lines of a SELECT in WITH or FROM."""
+    clause = tree.args.get("with_")
+    layers: list[tuple[list[tuple[Node, Name | None]], Node]] = []
+    for branch in branches_of_union(tree, tokens):
+        select = branch.copy()
+        if clause is not None:
+            select.set("with_", clause.copy())
+        layers.append(_layers(select))
+    if all(not around for around, _ in layers):
+        parts: list[tuple[Query, Stage]] = []
+        for _, base in layers:
+            if not measured:
+                _declare_bounds(base)
+            parts.append(_split(open_subselects(base), tokens, read))
+        return together(parts, tree)
+    base = layers[0][1]
+    if any(len(around) != 1 or _plain(other) != _plain(base) for around, other in layers):
+        raise QueryError(
+            "the SELECTs of a UNION ALL are all about the table, or all about the lines of one SELECT in WITH",
+            position=position(tree),
+        )
+    query = read_layers(base, tokens, read, measured=measured)
+    names = [name for name, _ in query.stages[-1].columns] if query.stages else [*_keys(query), *query.names]
+    stage = stacked([read_stage(around[0][0], around[0][1], names, tokens) for around, _ in layers], tree)
+    _check_counted([*query.stages, stage])
+    return replace(query, stages=(*query.stages, stage, *clauses_around(tree, stage)))
 
 
 def _declare_bounds(base: Node) -> None:
@@ -88,7 +121,7 @@ def _with_stages(
     if not stages:
         return query
     _check_counted(stages)
-    if query.sets or query.flags:
+    if (query.sets or query.flags) and not stages[0].beside:
         raise QueryError("lines of ROLLUP, CUBE and GROUPING SETS are not computed with; select what you need of them")
     return replace(query, stages=tuple(stages))
 
@@ -98,7 +131,7 @@ def _check_counted(stages: Sequence[Stage]) -> None:
     for stage in stages:
         if stage.where is not None or stage.qualify is not None or stage.limit is not None:
             return
-        folds = [part for term in stage.terms() for part in walk_terms(term) if isinstance(part, Fold)]
+        folds = [part for term in stage.all_terms() for part in walk_terms(term) if isinstance(part, Fold)]
         for fold in folds:
             if fold.function == "count" and fold.of is None and fold.condition is None:
                 raise QueryError(
@@ -116,6 +149,8 @@ def _layers(tree: Node) -> tuple[list[tuple[Node, Name | None]], Node]:
     shared: list[tuple[Name, Node]] = []
     around: list[tuple[Node, Name | None]] = []
     while True:
+        if isinstance(select, exp.SetOperation):
+            break
         shared += _taken_ctes(select)
         inner, called = _source(select, shared)
         if inner is None or not _is_grouped(inner, shared) or select.args.get("joins"):
@@ -124,7 +159,10 @@ def _layers(tree: Node) -> tuple[list[tuple[Node, Name | None]], Node]:
             raise QueryError(f"at most {MOST_STAGES} SELECTs can be around one", position=position(select))
         around.append((select, called))
         select = inner.copy()
-    if shared:
+    if shared and isinstance(select, exp.SetOperation):
+        ctes = [exp.CTE(this=cte.copy(), alias=exp.TableAlias(this=_identifier(name))) for name, cte in shared]
+        select.set("with_", exp.With(expressions=ctes))
+    elif shared:
         ctes = [exp.CTE(this=cte.copy(), alias=exp.TableAlias(this=_identifier(name))) for name, cte in shared]
         select.set("with_", exp.With(expressions=[cte for cte in ctes if not _is_grouped(cte.this, shared)]))
         if not select.args["with_"].expressions:
@@ -158,7 +196,7 @@ def _source(select: Node, shared: Sequence[tuple[Name, Node]]) -> tuple[Node | N
     called = None if alias is None else read_name(alias.this)
     if isinstance(source.this, exp.Subquery):
         inner = bare(source.this.this)
-        return (inner if isinstance(inner, exp.Select) else None), called
+        return (inner if isinstance(inner, exp.Select | exp.SetOperation) else None), called
     if isinstance(source.this, exp.Table) and isinstance(source.this.this, exp.Identifier):
         table = read_name(source.this.this)
         inner = next((cte for name, cte in reversed(shared) if table.agrees(name)), None)
@@ -168,6 +206,8 @@ def _source(select: Node, shared: Sequence[tuple[Name, Node]]) -> tuple[Node | N
 
 def _is_grouped(select: Node, shared: Sequence[tuple[Name, Node]]) -> bool:
     """Whether the lines of a SELECT are groups, or those of a sub-select that are."""
+    if isinstance(select, exp.SetOperation):
+        return any(_is_grouped(bare(side), shared) for side in (select.this, select.expression))
     if not isinstance(select, exp.Select):
         return False
     clauses = any(select.args.get(name) is not None for name in ("group", "having", "distinct"))

@@ -34,6 +34,7 @@ WINDOWS: dict[type, str] = {
     exp.DenseRank: "dense_rank",
     exp.PercentRank: "percent_rank",
     exp.CumeDist: "cume_dist",
+    exp.Ntile: "ntile",
     exp.Lag: "lag",
     exp.Lead: "lead",
     exp.FirstValue: "first_value",

@@ -41,6 +41,8 @@ _BINARY: dict[type, str] = {
     exp.Contains: "contains",
     exp.Like: "like",
     exp.ILike: "ilike",
+    exp.SimilarTo: "similar to",
+    exp.RegexpFullMatch: "regexp_full_match",
 }
 _UNARY: dict[type, str] = {
     exp.Neg: "neg",
@@ -68,6 +70,7 @@ _UNARY: dict[type, str] = {
     exp.Monthname: "monthname",
     exp.Dayname: "dayname",
     exp.TimeToUnix: "epoch",
+    exp.LastDay: "last_day",
 }
 _MANY: dict[type, str] = {exp.Coalesce: "coalesce", exp.Greatest: "greatest", exp.Least: "least"}
 
@@ -157,6 +160,22 @@ def read_term(node: Node, ref: ReadRef, constant: Callable[[Node], Literal | Non
             if (name := _FIELD_NAMES.get(word, word)) not in FIELDS_OF_DAYS:
                 raise QueryError(f"EXTRACT takes {', '.join(FIELDS_OF_DAYS)} out of a day", position=place)
             return call(name, node.expression)
+        case exp.DateDiff():
+            unit = _unit(node.args.get("unit")).removesuffix("s")
+            if unit not in DAYS_OF_PERIODS:
+                raise QueryError("DATEDIFF counts days, weeks, months, quarters or years", position=place)
+            return call(f"datediff {unit}", node.expression, node.this)
+        case exp.RegexpLike():
+            flag = node.args.get("flag")
+            return call("regexp_matches", node.this, node.expression, *(() if flag is None else (flag,)))
+        case exp.RegexpReplace():
+            options = node.args.get("modifiers")
+            parts = (node.this, node.expression, node.args["replacement"], *(() if options is None else (options,)))
+            return call("regexp_replace", *parts)
+        case exp.SplitPart():
+            return call("split_part", node.this, node.args["delimiter"], node.args["part_index"])
+        case exp.StrPosition():
+            return call("strpos", node.this, node.args["substr"])
         case exp.TimeToStr():
             return call("strftime", node.this, node.args["format"])
         case exp.Cast() | exp.TryCast() if not isinstance(bare(node.this), exp.Literal):

@@ -151,6 +151,10 @@ def _call(function: str, parts: list[str]) -> str:
             return f"CAST({parts[0]} AS {kinds[function]})"
     if function == PAIR:
         return ", ".join(parts)
+    if function == "similar to":
+        return f"({parts[0]} SIMILAR TO {parts[1]})"
+    if function.startswith("datediff "):
+        return f"DATE_DIFF('{function.removeprefix('datediff ')}', {parts[0]}, {parts[1]})"
     if function.startswith("trunc "):
         return f"DATE_TRUNC('{function.removeprefix('trunc ')}', {parts[0]})"
     return f"{function.upper()}({', '.join(reversed(parts) if function == 'log' else parts)})"

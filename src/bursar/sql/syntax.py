@@ -121,12 +121,20 @@ ALLOWED: dict[type, frozenset[str]] = {
     exp.Trim: frozenset({"this", "position"}),
     exp.Replace: frozenset({"this", "expression", "replacement"}),
     exp.TimeToStr: frozenset({"this", "format"}),
+    exp.DateDiff: frozenset({"this", "expression", "unit", "date_part_boundary"}),
+    exp.LastDay: _UNARY,
+    exp.SplitPart: frozenset({"this", "delimiter", "part_index"}),
+    exp.StrPosition: frozenset({"this", "substr"}),
+    **dict.fromkeys((exp.SimilarTo, exp.RegexpFullMatch), _BINARY),
+    exp.RegexpLike: frozenset({"this", "expression", "flag"}),
+    exp.RegexpReplace: frozenset({"this", "expression", "replacement", "modifiers", "single_replace"}),
     exp.DateFromParts: frozenset({"year", "month", "day"}),
     exp.Interval: frozenset({"this", "unit"}),
     **dict.fromkeys((exp.Min, exp.Max), _UNARY),
     exp.Window: frozenset({"this", "partition_by", "order", "spec", "over"}),
     exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
     **dict.fromkeys((exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), frozenset()),
+    exp.Ntile: _UNARY,
     **dict.fromkeys((exp.Lag, exp.Lead), frozenset({"this", "offset", "default"})),
     **dict.fromkeys((exp.FirstValue, exp.LastValue), _UNARY),
 }
@@ -156,12 +164,15 @@ _UNKNOWN: dict[type, str] = {
 
 _NO_ARITHMETIC = "arithmetic is not available; compare a column with a constant"
 
+_TILDE = "~ means a part of the text to some databases and the whole of it to others; write REGEXP_MATCHES"
+
 _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Distinct,), "of DISTINCT, COUNT(DISTINCT column) is available"),
-    ((exp.SetOperation,), "UNION, INTERSECT and EXCEPT are not available; ask one question at a time"),
+    ((exp.SetOperation,), "of operations on sets, UNION ALL is available; else ask one question at a time"),
     ((exp.Subquery, exp.Select, exp.Exists), "sub-selects are not available"),
     ((exp.Any, exp.All), "ANY and ALL are not available; list the values with IN"),
-    ((exp.SimilarTo, exp.RegexpLike, exp.Glob, exp.Escape), "of patterns, LIKE and ILIKE without ESCAPE are available"),
+    ((exp.Glob, exp.Escape), "of patterns, LIKE, ILIKE without ESCAPE, SIMILAR TO and REGEXP_MATCHES are available"),
+    ((exp.RegexpLike, exp.RegexpILike), _TILDE),
     ((exp.Case, exp.If), "CASE stands inside of SUM, AVG or COUNT; here, use AND, OR and NOT"),
     (FLAGS, "GROUPING is selected, ordered by, or compared with a number in HAVING"),
     (OF_ONE_COLUMN, "this can be grouped by; in a condition, compare the column itself with constants"),
@@ -174,6 +185,8 @@ _REASONS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.DPipe), _NO_ARITHMETIC),
 )
 
+
+_SIGNS = ("~", "!~")
 
 _KEYWORDS: tuple[tuple[tuple[type, ...], TokenType], ...] = (
     ((exp.Subquery, exp.Select, exp.Exists), TokenType.SELECT),
@@ -195,6 +208,8 @@ def check_allowed(tree: Node, tokens: list[Token]) -> None:
         if type(node) not in ALLOWED or (isinstance(node, exp.Anonymous) and node.name.upper() not in OWN_FUNCTIONS):
             word = _word(node, tokens)
             raise QueryError(reason(node, word), position=position(node) if word is None else word.start)
+        if isinstance(node, exp.RegexpLike) and (signs := [token for token in tokens if str(token.text) in _SIGNS]):
+            raise QueryError(_TILDE, position=signs[0].start)
         parts: list[Node] = []
         for name, value in node.args.items():
             if value is None or value is False or value == [] or value == "":

@@ -174,11 +174,16 @@ class Stage:
     order: tuple[LineSort, ...] = ()
     limit: int | None = None
     offset: int = 0
+    beside: tuple[Stage, ...] = ()  # further SELECTs over the same lines, of UNION ALL: their lines come below
 
     def terms(self) -> list[Term]:
-        """Every term in it."""
+        """Every term in it, without those of the SELECTs beside it."""
         clauses = [clause for clause in (self.where, self.having, self.qualify) if clause is not None]
         return [*(term for _, term in self.columns), *(self.keys or ()), *clauses, *(sort.by for sort in self.order)]
+
+    def all_terms(self) -> list[Term]:
+        """Every term in it and in the SELECTs beside it."""
+        return [term for stage in (self, *self.beside) for term in stage.terms()]
 
     def changed(self, change: Callable[[Term], Term]) -> Stage:
         """The stage with every term in it replaced."""
@@ -195,4 +200,5 @@ class Stage:
             order=tuple(replace(sort, by=change(sort.by)) for sort in self.order),
             limit=self.limit,
             offset=self.offset,
+            beside=tuple(stage.changed(change) for stage in self.beside),
         )

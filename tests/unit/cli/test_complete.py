@@ -19,7 +19,7 @@ DOMAIN = Domain(
         Categories(name="first name", values=("a",)),
     )
 )
-COMPLETER = Completer(domain=DOMAIN, table="people")
+COMPLETER = Completer(tables={"people": DOMAIN})
 
 
 def offered(line: str) -> list[str]:

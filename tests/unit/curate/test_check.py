@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 import pytest
 
+from bursar.config import load
 from bursar.core.budget import Budget
 from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit
 from bursar.curate.check import FIRST_SHARE, check, example_goal, first_question, prices
@@ -176,3 +178,40 @@ def test_everything_stands_in_the_json() -> None:
     found = check(config())
     assert set(found.to_json()) == {"dataset", "promise", "not_promised", "prices", "unconfirmed", "changes"}
     assert found.to_json()["prices"][0]["sql"] in str(found)
+
+
+TWO_TABLES = """
+dataset = "clinic"
+[source]
+path = "people.csv"
+table = "people"
+max_rows = 1000
+[privacy]
+unit = { column = "person" }
+[budget]
+epsilon = 9
+[goal]
+error = 40
+[columns.sex]
+values = ["F", "M"]
+[tables.visits]
+path = "visits.csv"
+max_contributions = 3
+[tables.visits.columns.ward]
+values = ["A", "B"]
+"""
+
+
+def test_every_private_table_is_spoken_of(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("person,sex\na,F\nb,X\n")
+    (tmp_path / "visits.csv").write_text("person,ward\na,A\na,Z\nb,Q\n")
+    (tmp_path / "bursar.toml").write_text(TWO_TABLES)
+    told = check(load(tmp_path / "bursar.toml"), data=tmp_path / "people.csv")
+    assert "1 in people, 3 in visits" in told.promise["protected"]
+    assert "of people: sex; of visits: ward" in told.promise["public"]
+    assert [change.name for change in told.changes or () if change.outside] == ["sex", "visits.ward"]
+    of_people, of_visits = (
+        [price for price in told.prices if f"FROM {table}" in price.sql and not price.whole]
+        for table in ("people", "visits")
+    )
+    assert of_visits[0].price == pytest.approx(3 * of_people[0].price, rel=0.01), "a person has three times the rows"

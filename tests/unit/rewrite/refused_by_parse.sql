@@ -103,7 +103,7 @@ SELECT COUNT(*) FROM people WHERE age > (SELECT 3)
 -- at: SELECT
 SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 
--- says: UNION, INTERSECT and EXCEPT are not available; ask one question at a time
+-- says: of operations on sets, UNION ALL is available; else ask one question at a time
 -- at: UNION
 SELECT COUNT(*) FROM people UNION SELECT 1
 
@@ -280,13 +280,13 @@ SELECT SUM(DISTINCT age) FROM people
 -- try: SELECT COUNT(*) FROM people
 SELECT MODE(sex) FROM people
 
--- says: of patterns, LIKE and ILIKE without ESCAPE are available
+-- says: of patterns, LIKE, ILIKE without ESCAPE, SIMILAR TO and REGEXP_MATCHES are available
 -- at: sex
 SELECT COUNT(*) FROM people WHERE sex LIKE 'a!%' ESCAPE '!'
 
--- says: of patterns, LIKE and ILIKE without ESCAPE are available
--- at: sex
-SELECT COUNT(*) FROM people WHERE sex SIMILAR TO 'F'
+-- says: ~ means a part of the text to some databases and the whole of it to others; write REGEXP_MATCHES
+-- at: ~
+SELECT COUNT(*) FROM people WHERE sex ~ 'F'
 
 -- says: an aggregate is selected; it cannot stand in a condition
 -- at: AVG(age)

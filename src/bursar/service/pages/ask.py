@@ -50,8 +50,8 @@ def ask_page(visit: AnyVisit, sql: Annotated[str, Query(max_length=100_000)] = "
     """An empty editor, or one with the question of a link; nothing is asked before somebody says so."""
     config = visit.data.config
     return page(
-        visit.request, "ask.html", visit=visit, sql=sql, examples=examples(config), columns=columns_of(config),
-        words=words(config),
+        visit.request, "ask.html", visit=visit, sql=sql, examples=examples(config), quoted=_name,
+        tables=[(table.table, columns_of(table)) for table in config.private], words=words(config),
     )  # fmt: skip
 
 
@@ -271,11 +271,14 @@ def _literal(value: object) -> str:
 
 def words(config: Config) -> dict[str, object]:
     """What the editor completes."""
-    columns = [
-        {"name": _name(facts.name), "told": f"{facts.kind}, {facts.told}", "values": facts.values}
-        for facts in columns_of(config)
-    ]
-    return {"table": _name(config.table), "unit": config.budget.mode.unit, "columns": columns}
+    columns: dict[str, dict[str, object]] = {}
+    for table in config.private:
+        where = f" ({table.table})" if config.further else ""
+        for facts in columns_of(table):
+            told = f"{facts.kind}, {facts.told}{where}"
+            columns.setdefault(facts.name, {"name": _name(facts.name), "told": told, "values": facts.values})
+    tables = [_name(table.table) for table in config.private]
+    return {"tables": tables, "unit": config.budget.mode.unit, "columns": list(columns.values())}
 
 
 def _name(name: str) -> str:
@@ -296,6 +299,9 @@ def examples(config: Config) -> list[tuple[str, str]]:
         name = _name(column)
         sql = f"SELECT {name}, COUNT(*) AS n\nFROM {table}\nGROUP BY {name}\nWITH ERROR {error:g}"
         found.append((f"{what} {column}?", sql))
+    for other in config.further[:1]:
+        sql = f"SELECT COUNT(*) AS n\nFROM {_name(other.table)}\nWITH ERROR {_error(other):g}"
+        found.append((f"How many rows are there in {other.table}?", sql))
     return found
 
 

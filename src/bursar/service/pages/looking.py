@@ -139,12 +139,11 @@ def _matches(line: LogLine, text: str) -> bool:
 @router.get("/{data}/columns")
 def columns(visit: AnyVisit) -> HTMLResponse:
     """What can be asked about: everything here was declared by the data owner, nothing is read from the data."""
-    config = visit.data.config
-    levels = {level.name: level for level in config.levels}
-    return page(
-        visit.request, "columns.html", visit=visit, columns=columns_of(config), config=config, levels=levels,
-        domain=config.columns,
-    )  # fmt: skip
+    tables = [
+        (config, columns_of(config), {level.name: level for level in config.levels})
+        for config in visit.data.config.private
+    ]
+    return page(visit.request, "columns.html", visit=visit, tables=tables)
 
 
 @router.get("/{data}/queue")

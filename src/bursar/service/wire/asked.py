@@ -128,9 +128,8 @@ class Asked:
         try:
             return _parsed(self.text)
         except QueryError:
-            with self._refusing():
-                context.bursar.engine.read(self.text)  # refuses with a question that works instead
-            raise
+            with self._refusing():  # joins that the config declares; or it is refused with a question that works
+                return context.bursar.engine.read(self.text)[0]
 
     def _refusing(self) -> Refusing:
         return Refusing(self.parsed.text, self.text)

@@ -76,7 +76,8 @@ def _macros() -> list[str]:
         "pg_get_function_arguments": null, "pg_get_function_result": null, "pg_get_function_identity_arguments": null,
         "pg_get_partkeydef": null, "pg_get_statisticsobjdef_columns": null, "pg_get_statisticsobjdef": null,
         "pg_tablespace_location": "''", "quote_ident": "x", "quote_literal": "'''' || replace(x, '''', '''''') || ''''",
-        "bursar_regclass": f"CASE x WHEN {facts.TABLE_OID} THEN (SELECT relname FROM pg.pg_class) WHEN 0 THEN '-' END",
+        "bursar_regclass": "CASE x WHEN 0 THEN '-' ELSE (SELECT max(called) FROM (SELECT relname AS called, oid AS "
+        "numbered FROM pg.pg_class) WHERE numbered = x) END",
         "bursar_regnamespace": "CASE x WHEN 11 THEN 'pg_catalog' WHEN 2200 THEN 'public' END",
     }  # fmt: skip
     two = {
@@ -518,8 +519,9 @@ class CatalogSpelling:
     def _oid(self, name: str) -> int | None:
         """The number of a relation, by its name."""
         schema, _, bare = name.replace('"', "").rpartition(".")
-        if bare == self.context.bursar.config.table and schema in ("", "public"):
-            return facts.TABLE_OID
+        names = [config.table for config in self.context.bursar.config.private]
+        if bare in names and schema in ("", "public"):
+            return facts.oid_of(names.index(bare))
         return facts.OIDS.get(bare.lower()) if schema in ("", "pg_catalog") else None
 
     def _relation(self, table: exp.Table) -> None:

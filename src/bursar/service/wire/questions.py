@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from sqlglot import exp
@@ -15,7 +15,17 @@ from bursar.service.wire.failures import NO_COLUMN, NO_TABLE, UNAVAILABLE, WireE
 from bursar.service.wire.protocol import Field
 from bursar.service.wire.public import DomainBounds, DomainValues, NoRows
 from bursar.service.wire.spelling import Spelling
-from bursar.service.wire.trees import Parsed, cast_type, constant_of, infer, shown_name, uncast, unique, with_values
+from bursar.service.wire.trees import (
+    Parsed,
+    cast_type,
+    constant_of,
+    infer,
+    relations,
+    shown_name,
+    uncast,
+    unique,
+    with_values,
+)
 from bursar.service.wire.types import PgValue
 from bursar.sql.syntax import Node
 
@@ -39,18 +49,39 @@ OUTER_RANK = 0.05
 
 
 def is_data_table(table: exp.Table, context: Context) -> bool:
-    """Whether the one table of the data set is meant; refused where it is called by a wrong schema or database."""
-    name = context.bursar.config.table
-    same = table.name == name if table.this.args.get("quoted") else table.name.casefold() == name.casefold()
-    schema, database = table.db.casefold(), table.catalog
-    return same and schema in ("", "public") and database in ("", context.database)
+    """Whether a table of the data set is meant; refused where it is called by a wrong schema or database."""
+    private = context.bursar.config.private
+    names = [name for config in private for name in (config.table, *(parent.table for parent in config.parents))]
+    placed = table.db.casefold() in ("", "public") and table.catalog in ("", context.database)
+    return placed and any(_names(table, name) for name in names)
+
+
+def _names(table: exp.Table, name: str) -> bool:
+    called = str(table.name)
+    return called == name if table.this.args.get("quoted") else called.casefold() == name.casefold()
+
+
+def _about(tables: Sequence[exp.Table], context: Context) -> Context:
+    """The context of the one private table that is asked about: of those that are named, the one that the others add
+    columns to. Where there is none, the engine refuses the question by itself."""
+    private = context.bursar.config.private
+    named = [config for config in private if any(_names(table, config.table) for table in tables)]
+    if len(private) == 1 or not named:
+        return context
+    root = next(
+        (config for config in named if {c.table for c in named} <= {config.table, *(p.table for p in config.parents)}),
+        named[0],
+    )
+    return replace(context, asking=lambda: context.asking().table(root.table))
 
 
 def no_relation(table: exp.Table, context: Context) -> WireError:
     """As PostgreSQL words it."""
     place = table.this.meta.get("start", -1)
     name = ".".join(part for part in (table.db, table.name) if part)
-    hint = f"the table is called {context.bursar.config.table}; \\d, or information_schema.columns, shows its columns"
+    listed = [config.table for config in context.bursar.config.private]
+    called = f"the table is called {listed[0]}" if len(listed) == 1 else f"the tables are {', '.join(listed)}"
+    hint = f"{called}; \\d, or information_schema.columns, shows the columns"
     return WireError(NO_TABLE, f'relation "{name}" does not exist', hint=hint, position=place)
 
 
@@ -67,6 +98,7 @@ class DataQuestion:
     _spelling: Spelling = field(init=False)
 
     def __post_init__(self) -> None:
+        self.context = _about(relations(self.parsed.tree), self.context)
         self._spelling = Spelling(self.context.bursar.config.columns.attributes)
         self.parameters = infer(self.parsed, self.given, self._spelling.type_of)
 

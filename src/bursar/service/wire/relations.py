@@ -274,9 +274,19 @@ def _row(relation: tuple[str, str], **values: PgValue) -> list[PgValue]:
     return [values.get(name, empty.get(kind)) for name, kind in RELATIONS[relation]]
 
 
+def oid_of(place: int) -> int:
+    """The number of a table, by its place in the config; that of its row type is two behind."""
+    return TABLE_OID + 4 * place
+
+
 def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
     """The rows of all relations that have any and are the same for everybody."""
-    columns = config.columns.attributes
+    tables = [(oid_of(place), table) for place, table in enumerate(config.private)]
+    columns = [
+        (oid, table.table, number, column)
+        for oid, table in tables
+        for number, column in enumerate(table.columns.attributes, 1)
+    ]
     pg, information = "pg_catalog", "information_schema"
     schemas = ((CATALOG_OID, pg), (PUBLIC_OID, "public"), (INFORMATION_OID, information))
     return {
@@ -286,25 +296,29 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
         (pg, "pg_class"): [
             _row(
                 (pg, "pg_class"),
-                oid=TABLE_OID,
-                relname=config.table,
+                oid=oid,
+                relname=table.table,
                 relnamespace=PUBLIC_OID,
-                reltype=TABLE_OID + 2,
+                reltype=oid + 2,
                 relowner=OWNER_OID,
                 relam=2,
                 reltuples=-1.0,
                 relpersistence="p",
                 relkind="r",
-                relnatts=len(columns),
+                relnatts=len(table.columns.attributes),
                 relispopulated=True,
                 relreplident="d",
             )
+            for oid, table in tables
         ],
-        (pg, "pg_attribute"): [_attribute(number, column) for number, column in enumerate(columns, 1)],
+        (pg, "pg_attribute"): [_attribute(oid, number, column) for oid, _, number, column in columns],
         (pg, "pg_type"): [row for kind in types.TYPES for row in _types(kind)],
         (pg, "pg_description"): [
-            [TABLE_OID, OIDS["pg_class"], 0, "answers are noisy counts of groups; single rows are never shown"],
-            *([TABLE_OID, OIDS["pg_class"], number, describe(c)] for number, c in enumerate(columns, 1)),
+            *(
+                [oid, OIDS["pg_class"], 0, "answers are noisy counts of groups; single rows are never shown"]
+                for oid, _ in tables
+            ),
+            *([oid, OIDS["pg_class"], number, describe(column)] for oid, _, number, column in columns),
         ],
         (pg, "pg_am"): [[2, "heap", "heap_tableam_handler", "t"], [403, "btree", "bthandler", "i"]],
         (pg, "pg_collation"): [
@@ -339,7 +353,8 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
             )
         ],
         (pg, "pg_tables"): [
-            _row((pg, "pg_tables"), schemaname="public", tablename=config.table, tableowner=OWNER_NAME)
+            _row((pg, "pg_tables"), schemaname="public", tablename=table.table, tableowner=OWNER_NAME)
+            for _, table in tables
         ],
         (information, "schemata"): [
             _row((information, "schemata"), catalog_name=database, schema_name=name, schema_owner=OWNER_NAME)
@@ -350,18 +365,19 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
                 (information, "tables"),
                 table_catalog=database,
                 table_schema="public",
-                table_name=config.table,
+                table_name=table.table,
                 table_type="BASE TABLE",
                 is_insertable_into="NO",
                 is_typed="NO",
             )
+            for _, table in tables
         ],
         (information, "columns"): [
             _row(
                 (information, "columns"),
                 table_catalog=database,
                 table_schema="public",
-                table_name=config.table,
+                table_name=table,
                 column_name=column.name,
                 ordinal_position=number,
                 is_nullable="YES",
@@ -379,16 +395,16 @@ def rows_of(config: Config, database: str) -> dict[tuple[str, str], Rows]:
                 numeric_scale=None,
                 datetime_precision=None,
             )
-            for number, column in enumerate(columns, 1)
+            for _, table, number, column in columns
         ],
     }
 
 
-def _attribute(number: int, column: Attribute) -> list[PgValue]:
+def _attribute(oid: int, number: int, column: Attribute) -> list[PgValue]:
     kind = types.type_of(column)
     return _row(
         ("pg_catalog", "pg_attribute"),
-        attrelid=TABLE_OID, attname=column.name, atttypid=kind.oid, attstattarget=-1, attlen=kind.size, attnum=number,
+        attrelid=oid, attname=column.name, atttypid=kind.oid, attstattarget=-1, attlen=kind.size, attnum=number,
         attcacheoff=-1, atttypmod=-1, attbyval=kind.size in (1, 2, 4, 8), attalign="i",
         attstorage="x" if kind.size < 0 else "p", attislocal=True, attcollation=100 if kind is types.TEXT else 0,
     )  # fmt: skip

@@ -46,7 +46,7 @@ function paint(code, text, names) {
 
 function editor(area) {
   const words = JSON.parse(document.getElementById("words").textContent);
-  const names = new Set([words.table, ...words.columns.map((column) => column.name)].map((name) => name.toLowerCase()));
+  const names = new Set([...words.tables, ...words.columns.map((column) => column.name)].map((name) => name.toLowerCase()));
   const code = area.parentElement.querySelector("code");
   const form = area.form;
   let timer = 0;
@@ -103,7 +103,7 @@ function offers(words, text, at) {
   else {
     list = [
       ...words.columns.map((each) => ({ text: each.name, told: each.told })),
-      { text: words.table, told: "the table" },
+      ...words.tables.map((text) => ({ text, told: words.tables.length > 1 ? "a table" : "the table" })),
       { text: "COUNT(*)", told: "how many rows" }, { text: "SUM(", told: "sum of a column" }, { text: "AVG(", told: "average" },
       { text: "WITH ERROR 100 CONFIDENCE 95%", told: "how exact the answer must be" },
       ...["SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "BETWEEN", "AND", "OR", "NOT", "IN (", "IS NULL", "CASE WHEN", "ROLLUP (", "CUBE ("].map((text) => ({ text, told: "" })),
