@@ -39,7 +39,7 @@ test: .venv/dev
 	$(PYTEST) -m "not heavy and not soak" tests
 
 test-all: .venv/dev
-	$(PYTEST) -m "heavy or (hypothesis and not soak)" tests
+	$(PYTEST) -m "(heavy or hypothesis) and not soak" tests
 
 # The figures of the environment are read by tests/harness/faults.py and tests/record_play.
 soak: .venv/dev

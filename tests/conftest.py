@@ -13,6 +13,7 @@ import os
 import random
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ settings.register_profile(
 settings.load_profile("bursar")
 
 
-LEFT_OUT = "heavy or (hypothesis and not soak)"
+LEFT_OUT = "(heavy or hypothesis) and not soak"
 """The tests of `make test-all`."""
 
 MAKES_HEAVY = ("mark.heavy", "few(", "sampled(", "@given(")
@@ -63,6 +64,29 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     threadpool_limits(1, user_api="blas")
+
+    _OWN_THREADS.update(threading.enumerate())
+
+
+_OWN_THREADS: set[threading.Thread] = set()
+"""Those of pytest and its workers."""
+
+SECONDS_TO_END = 60.0
+"""How long what a file of tests has started may take to end, on a machine that is busy with other things."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None):
+    """No thread outlives its file: one that turns in circles would slow down all tests after it, and nobody would know.
+
+    They wait for each other's turn a hundred times a second, so that the others take many times as long.
+    """
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        for thread in set(threading.enumerate()) - _OWN_THREADS:
+            thread.join(SECONDS_TO_END)
+            assert not thread.is_alive(), f"{thread.name} still runs after all tests of {item.path.name}"
+    return result
 
 
 def pytest_sessionfinish() -> None:

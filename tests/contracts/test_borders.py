@@ -9,8 +9,7 @@ from pathlib import Path
 
 import bursar
 from harness.cases import every
-
-SOURCE = Path(bursar.__file__).parent
+from harness.source_trees import SOURCE, nodes_of, tree_of
 
 ORDER = (
     ("errors", "arrays"),
@@ -65,11 +64,6 @@ def name_of(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-@functools.cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def later(node: ast.AST) -> bool:
     """Whether what is inside is run after the modules were loaded, or never: functions, and names for types alone."""
     if isinstance(node, ast.If):
@@ -83,12 +77,12 @@ def imports(path: Path, *, of_core_later: bool = True) -> frozenset[str]:
 
     An extension gives the core a kind of event, and its verb takes the kernel: each names the other, one of them later.
     """
-    tree = parsed(path)
-    deferred = {inner for node in ast.walk(tree) if later(node) for inner in ast.walk(node)}
+    deferred: set[ast.AST] = set()
+    if not of_core_later:
+        deferred = {inner for node in nodes_of(path) if later(node) for inner in ast.walk(node)}
     found: set[str] = set()
-    for node in ast.walk(tree):
-        of_core = isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bursar.core")
-        if of_core and node in deferred and not of_core_later:
+    for node in nodes_of(path):
+        if node in deferred and isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bursar.core"):
             continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -134,7 +128,7 @@ def test_stages_are_on_no_analysts_path() -> None:
 @every("path", lambda: modules(*TRUSTED), name_of)
 def test_trusted_rooms_have_no_logging_and_no_float_noise(path: Path) -> None:
     bad = {i for i in imports(path) if any(f"{i}.".startswith(f"{f}.") for f in FORBIDDEN)}
-    names = {node.id for node in ast.walk(parsed(path)) if isinstance(node, ast.Name)}
+    names = {node.id for node in nodes_of(path) if isinstance(node, ast.Name)}
     assert bad == set()
     assert "print" not in names
     assert "default_rng" not in path.read_text()
@@ -169,23 +163,23 @@ def staged(names: list[str]) -> bool:
 
 
 def test_the_flow_is_one_function() -> None:
-    tree = ast.parse((SOURCE / "engine.py").read_text())
-    (ask,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "ask"]
+    nodes = nodes_of(SOURCE / "engine.py")
+    (ask,) = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == "ask"]
     assert staged(calls(ask))
-    (prepare,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "prepare"]
+    (prepare,) = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == "prepare"]
     assert not staged(calls(prepare))
 
 
 def test_nobody_inherits_from_an_engine_or_a_session() -> None:
     for name in ("engine.py", "session.py", "owner.py"):
-        classes = [node for node in ast.walk(ast.parse((SOURCE / name).read_text())) if isinstance(node, ast.ClassDef)]
+        classes = [node for node in nodes_of(SOURCE / name) if isinstance(node, ast.ClassDef)]
         assert all(node.bases == [] for node in classes)
 
 
 def public_classes() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in modules():
-        for node in parsed(path).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(name_of(path))
     return found

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cases import every, few, mark_what_is_sampled, take_fewer_examples
+from harness import cases
+from harness.cases import every, examples, few, mark_what_is_sampled, take_fewer_examples
 
 
 @every("number", lambda: [1, 2, 3])
@@ -62,7 +63,7 @@ def test_of_a_sampled_test_every_nth_case_stays() -> None:
     assert [item.when for item in items] == ["always", "heavy", "soak", "always", "heavy", "always", "always"]
 
 
-def test_a_part_of_the_examples_is_taken_once_for_all_cases_of_a_test() -> None:
+def test_a_part_of_the_examples_is_taken_once_for_all_cases_of_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     @settings(max_examples=400)
@@ -79,8 +80,11 @@ def test_a_part_of_the_examples_is_taken_once_for_all_cases_of_a_test() -> None:
         def __init__(self, obj: object) -> None:
             self.obj = obj
 
+    monkeypatch.setattr(cases, "_FEWER", [])
+    assert (examples(400), examples(4)) == (400, 4)
     take_fewer_examples([Item(many), Item(many), Item(few_enough), Item(len)])  # type: ignore[list-item]
     many()
     assert len(seen) == 100
     few_enough()
-    assert len(seen) == 110
+    assert len(seen) == 106
+    assert (examples(400), examples(12), examples(4)) == (100, 6, 4)

@@ -51,6 +51,7 @@ def imported(blocked: tuple[str, ...], *, loaded: str = "os", unix: tuple[str, .
     return int(count), failed
 
 
+@pytest.mark.heavy
 def test_every_module_is_imported_without_what_only_unix_has() -> None:
     """Libraries are loaded first: what they do without these modules is their own affair."""
     libraries = "duckdb, filelock, numpy, rich.console, scipy.optimize, scipy.sparse.linalg, sqlglot, typer, subprocess"

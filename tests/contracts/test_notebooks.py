@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from harness.cases import few
 from harness.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +43,8 @@ def shape(cells: list[dict[str, Any]]) -> list[list[list[str]]]:
     ]
 
 
-@pytest.mark.parametrize("book", few(sorted(BOOKS, reverse=True)), ids=lambda book: book.name)
+@pytest.mark.heavy
+@pytest.mark.parametrize("book", sorted(BOOKS), ids=lambda book: book.name)
 def test_a_notebook_runs_and_shows_what_is_stored(book: Path, tmp_path: Path) -> None:
     done = executed(book, tmp_path)
     assert str(tmp_path) not in json.dumps(done)

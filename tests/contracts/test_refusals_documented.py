@@ -9,9 +9,10 @@ from pathlib import Path
 
 from bursar import errors
 from harness.cases import every
+from harness.source_trees import SOURCE as SRC
+from harness.source_trees import nodes_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SRC = ROOT / "src" / "bursar"
 PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
 CLASSES = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
 VARIES = "…"
@@ -48,14 +49,10 @@ def rows() -> tuple[tuple[str, str, str], ...]:
 
 
 @cache
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
-
-
-def assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
+def assigned(file: Path) -> dict[str, list[ast.expr]]:
     """What is assigned to each name of a module, wherever in it."""
     found: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(tree):
+    for node in nodes_of(file):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             found.setdefault(node.targets[0].id, []).append(node.value)
     return found
@@ -64,7 +61,7 @@ def assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
 @cache
 def constants() -> dict[str, list[ast.expr]]:
     """The constants of all modules, which others may import."""
-    found = [item for file in SRC.rglob("*.py") for item in assigned(parsed(file)).items()]
+    found = [item for file in SRC.rglob("*.py") for item in assigned(file).items()]
     return {name: values for name, values in found if name.isupper()}
 
 
@@ -75,12 +72,11 @@ def messages(file: Path, skipped: frozenset[str] = frozenset()) -> tuple[tuple[s
     A text that has a name may be raised elsewhere, as another class: its class is any. What some functions write can be
     skipped.
     """
-    tree = parsed(file)
-    own = assigned(tree)
+    own = assigned(file)
     found = []
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in skipped]
+    functions = [node for node in nodes_of(file) if isinstance(node, ast.FunctionDef) and node.name in skipped]
     inside = {node for function in functions for node in ast.walk(function)}
-    for node in ast.walk(tree):
+    for node in nodes_of(file):
         if node in inside:
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLASSES and node.args:
@@ -141,5 +137,5 @@ def test_remedies_are_sentences_and_none_stands_twice() -> None:
 def test_every_room_is_looked_into() -> None:
     assert [room for room in ROOMS if not list(SRC.glob(room))] == []
     for file, functions in SKIPPED.items():
-        assert functions <= {node.name for node in ast.walk(parsed(file)) if isinstance(node, ast.FunctionDef)}
+        assert functions <= {node.name for node in nodes_of(file) if isinstance(node, ast.FunctionDef)}
     assert len(written()) > 80

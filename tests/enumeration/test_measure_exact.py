@@ -66,7 +66,7 @@ def test_the_tails_are_no_exception(scale: float) -> None:
         pytest.param(branching, 1, 2, id="branching"),
         pytest.param(chasing, 1, 1, id="chasing", marks=pytest.mark.heavy),
         pytest.param(branching, 4, 2, id="branching far", marks=pytest.mark.soak),
-        pytest.param(chasing, 3, 1, id="chasing far", marks=pytest.mark.heavy),
+        pytest.param(chasing, 3, 1, id="chasing far", marks=pytest.mark.soak),
     ],
 )
 def test_adaptive_questions_tell_no_more_than_the_book_claims(

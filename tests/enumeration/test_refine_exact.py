@@ -198,7 +198,7 @@ def test_a_gaussian_row_is_not_refined() -> None:
     ("adversary", "reach", "cells"),
     [
         pytest.param(adaptive, 4, CELLS, id="adaptive", marks=pytest.mark.heavy),
-        pytest.param(chain(WOMEN, 3.0, 1.5, 0.8), 1, CELLS, id="chain", marks=pytest.mark.heavy),
+        pytest.param(chain(WOMEN, 3.0, 1.5, 0.8), 1, CELLS, id="chain", marks=pytest.mark.soak),
         pytest.param(
             chain(SEXES, 2.0, 1.0, rows=(0, 1)), 1, ((0, 0), (0, 1), (1, 0)), id="rows together", marks=pytest.mark.soak
         ),

@@ -160,6 +160,7 @@ class CheckThenAct(Kernel):
         return record, Charge(price, price)
 
 
+@pytest.mark.heavy
 def test_a_kernel_that_checks_and_then_acts_grants_too_much(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "Kernel", CheckThenAct)
     with reopened(place, preset="fixed", epsilon=EPSILON) as bursar:

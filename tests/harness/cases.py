@@ -18,6 +18,8 @@ from hypothesis import settings
 T = TypeVar("T")
 SHOWN = 20
 """Most failures that are told in full; of the others there is only the number."""
+FEWEST = 6
+"""Examples that `make test` takes of a generated test that has so many."""
 SETTINGS_OF_A_TEST = "_hypothesis_internal_use_settings"
 """Where hypothesis keeps, and its plugin for pytest finds, what a decorator has set."""
 
@@ -72,12 +74,21 @@ def mark_what_is_sampled(items: Iterable[pytest.Item]) -> None:
             seen[test] += 1
 
 
+_FEWER: list[bool] = []
+"""Not empty where heavy tests are left out."""
+
+
+def examples(most: int) -> int:
+    """How many examples are taken of what is generated within a test, which is then marked `hypothesis` by hand."""
+    return max(most // 4, min(most, FEWEST)) if _FEWER else most
+
+
 def take_fewer_examples(items: Iterable[pytest.Item]) -> None:
-    """A quarter of the examples of every generated test, but ten where it has them."""
+    """A quarter of the examples of every generated test, but `FEWEST` where it has them."""
+    _FEWER.append(True)
     for test in {item.obj for item in items if getattr(item.obj, "is_hypothesis_test", False)}:  # type: ignore[attr-defined]
         whole = getattr(test, SETTINGS_OF_A_TEST, settings.default)
-        most = whole.max_examples
-        setattr(test, SETTINGS_OF_A_TEST, settings(whole, max_examples=max(most // 4, min(most, 10))))
+        setattr(test, SETTINGS_OF_A_TEST, settings(whole, max_examples=examples(whole.max_examples)))
 
 
 def _heavy(case: Any) -> Any:

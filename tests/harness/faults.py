@@ -202,11 +202,11 @@ WRITING = ("BEGIN", "SAVEPOINT", "CREATE", "INSERT", "DELETE", "ROLLBACK", "RELE
 
 
 EVERY = 1 if "BURSAR_SOAK" in os.environ else 3
-"""Heavy tests kill at every third step, from a random one on; `make soak`, which sets BURSAR_SOAK, at every step."""
+"""Heavy tests act at every third step, from a random one on; `make soak`, which sets BURSAR_SOAK, at every step."""
 
 
 def steps_to_kill(count: int) -> list[int]:
-    """Of the steps 1 to `count`, those at which a heavy test kills."""
+    """Of the steps 1 to `count`, those at which a heavy test kills, or does something else."""
     return list(range(random.randint(1, EVERY), count + 1, EVERY))
 
 

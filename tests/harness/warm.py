@@ -6,7 +6,9 @@ longer than most commands, is not done again. That a process loads what it needs
 
 from __future__ import annotations
 
+import atexit
 import fcntl
+import gc
 import json
 import os
 import select
@@ -18,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -70,8 +74,9 @@ def _sent(place: str, command: list[object], streams: Sequence[int]) -> socket.s
 
 def _serve(door: socket.socket, place: str) -> None:
     """Run every command that comes in a process of its own, until whoever started this one is gone."""
-    for module in ("bursar.cli.app", "bursar.session", "bursar.presets", "bursar.service.run"):
+    for module in ("bursar.cli.app", "bursar.session", "bursar.presets", "bursar.service.run", "scipy.optimize"):
         import_module(module)
+    gc.freeze()  # or every command would look through, and copy, what it shares with this process
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while sys.stdin not in select.select([door, sys.stdin], [], [])[0]:
         line, _ = door.accept()
@@ -105,8 +110,17 @@ def _run(folder: str, environment: dict[str, str], words: list[str], terminal: b
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["bursar", *words]
-    main()
-    sys.exit()
+    code = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)  # taking apart all that was loaded takes longer than most commands
 
 
 if __name__ == "__main__":

@@ -392,6 +392,7 @@ def test_adbc_copies_binary_columns(server: Served) -> None:
         assert link.adbc_get_table_schema("people").names[:2] == ["age", "sex"]
 
 
+@pytest.mark.heavy
 def test_the_outermost_values_are_measured_as_quantiles_and_called_so(server: Served) -> None:
     heard: list[str] = []
     with connect(server, autocommit=True) as link:

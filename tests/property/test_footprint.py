@@ -14,6 +14,7 @@ from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, 
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.queries import LinearMap, Norm, Product
 from bursar.core.queries import linear_map as norm
+from harness.cases import examples
 from harness.maps import Table, cell_number, columns_matrix, domain_of, maps, moved, products, tables, total_of
 
 SMALL = domain_of(a=3, b=2, c=2)
@@ -54,12 +55,13 @@ def test_pairs_are_what_a_replaced_row_does(linear_map: LinearMap, table: Table,
         assert sum(pair_at(found, from_cell, cell) for found in linear_map.norms(power)) == real
 
 
+@pytest.mark.hypothesis
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["PAIR_NUMBERS", "PAIR_WORK"])
 def test_pairs_that_are_too_much_work_are_never_too_low(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(norm, name, 0)
 
-    @quick
+    @settings(max_examples=examples(40), deadline=None)
     @given(product=products(SMALL), power=st.sampled_from((1, 2)))
     def check(product: Product, power: int) -> None:
         rows = columns_matrix(product, SMALL)
@@ -109,6 +111,7 @@ def spent(linear_map: LinearMap, mode: Mode, unit: Unit, noise: Noise) -> int:
     return book.spent()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("neighbours", Neighbours)
 @pytest.mark.parametrize(
     ("mode", "noise"), [(Mode.PURE, LAPLACE), (Mode.CONCENTRATED, LAPLACE), (Mode.CONCENTRATED, GAUSSIAN)]
@@ -118,7 +121,7 @@ def test_what_is_spent_is_the_worst_neighbour(neighbours: Neighbours, mode: Mode
     each = noise.pure_units() if mode is Mode.PURE else noise.concentrated_units()
     power = 1 if mode is Mode.PURE else 2
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(linear_map=maps(TINY))
     def check(linear_map: LinearMap) -> None:
         rows = columns_matrix(linear_map, TINY)

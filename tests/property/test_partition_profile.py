@@ -19,6 +19,7 @@ from bursar.core.extensions import replace_one as pairs
 from bursar.core.extensions.replace_one import Change, Pairs
 from bursar.core.queries import LinearMap
 from bursar.core.queries import linear_map as norm
+from harness.cases import examples
 from harness.maps import columns_matrix, domain_of, maps
 
 PLAIN = domain_of(a=3, b=2, c=4)
@@ -77,6 +78,7 @@ def test_every_partition_is_exact_where_everything_fits(kind: Callable[[Domain],
     assert profile.spent_by_partition() == exact(history, power, kind is replaced)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("finest", [12, 5, 1])
@@ -88,7 +90,7 @@ def test_every_partition_is_bounded_where_not(
     monkeypatch.setattr(pairs, "PAIR_CELLS", finest // 2)
     monkeypatch.setattr(replace_one, "KEPT_PAIRS", 100)
 
-    @quick
+    @settings(max_examples=examples(25), deadline=None)
     @given(histories())
     def check(asked: tuple[int, History]) -> None:
         power, history = asked

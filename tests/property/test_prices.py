@@ -35,6 +35,7 @@ from bursar.core.domain import Neighbours, Unit
 from bursar.core.extensions import sparse_vector
 from bursar.core.queries import LinearMap, Mask, Norm, Product, Stack, Steps
 from bursar.errors import BudgetError, QueryError
+from harness.cases import examples
 from harness.divergences import divergence
 from harness.maps import columns_matrix, domain_of, mask_of, masks
 
@@ -51,7 +52,6 @@ SHAPES: tuple[tuple[tuple[str, ...], ...], ...] = ((), (("a",),), (("b",),), (("
 small = st.sampled_from((1, 1, 0, 2, -1, -3))
 large = st.sampled_from((1, 1, 0, 2, -1, MILLION))
 weights = st.sampled_from((1, 1, 0, 2, 3))
-quick = settings(max_examples=40, deadline=None)
 
 
 def bare(*rows: int) -> Mask:
@@ -136,11 +136,12 @@ def told_by_measuring(strategy: LinearMap, mode: Mode, neighbours: Neighbours) -
     return worst / ORDER * (1 - Fraction(1, 10**40))
 
 
+@pytest.mark.hypothesis
 @pytest.mark.sampled(4)
 @NEIGHBOURS
 @MODES
 def test_a_measurement_pays_for_what_it_tells(mode: Mode, neighbours: Neighbours) -> None:
-    @quick
+    @settings(max_examples=examples(40), deadline=None)
     @given(strategies(st.sampled_from((1, 1, 0, 2, -1)) if mode is Mode.RENYI else large, 30))
     def check(strategy: LinearMap) -> None:
         told = told_by_measuring(strategy, mode, neighbours)
@@ -154,9 +155,10 @@ def test_a_measurement_pays_for_what_it_tells(mode: Mode, neighbours: Neighbours
 # -- refine -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.hypothesis
 @NEIGHBOURS
 def test_a_refinement_pays_for_what_it_tells(neighbours: Neighbours) -> None:
-    @quick
+    @settings(max_examples=examples(40), deadline=None)
     @given(strategies(small), st.data())
     def check(strategy: LinearMap, data: st.DataObject) -> None:
         chosen = data.draw(st.lists(st.integers(0, strategy.rows - 1), min_size=1, unique=True).map(sorted))
@@ -212,13 +214,14 @@ def underpaid(mode: Mode, neighbours: Neighbours, case: tuple[Product, Product])
     return charged(mode, neighbours, event) < told_by_a_test(event, change, mode, neighbours)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.sampled(4)
 @NEIGHBOURS
 @MODES
 def test_a_sparse_vector_pays_for_every_test_that_it_admits(mode: Mode, neighbours: Neighbours) -> None:
     admitted = []
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(questions())
     def check(case: tuple[Product, Product]) -> None:
         assume(max(abs(x) for (x,) in columns_matrix(case[0], DOMAIN)) <= 1000)
@@ -257,11 +260,12 @@ def _divergence(odds: np.ndarray, apart: float, order: float) -> np.ndarray:
     return np.asarray(np.logaddexp(*terms) / (order - 1))
 
 
+@pytest.mark.hypothesis
 @pytest.mark.sampled(4)
 @NEIGHBOURS
 @MODES
 def test_a_selection_pays_for_what_a_pick_tells(mode: Mode, neighbours: Neighbours) -> None:
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     @given(strategies(large if mode is Mode.PURE else small))
     def check(candidates: LinearMap) -> None:
         scale = 2.0**20 if mode is Mode.PURE else 8.0

@@ -19,6 +19,7 @@ from bursar.core.extensions import replace_one
 from bursar.core.extensions import replace_one as pairs
 from bursar.core.queries import LinearMap, Norm, Product, Stack
 from bursar.core.queries import linear_map as norm
+from harness.cases import examples
 from harness.maps import Numbers, columns_matrix, domain_of, maps, mask_of
 
 DOMAIN = domain_of(a=3, b=2, c=4)
@@ -108,12 +109,13 @@ def between(history: list[Asked], new_profile: Callable[[], Profile], exact: Cal
     return True
 
 
+@pytest.mark.hypothesis
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("finest", FINEST)
 def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "FINEST", finest)
 
-    @quick
+    @settings(max_examples=examples(30), deadline=None)
     @given(history=histories())
     def check(history: list[Asked]) -> None:
         assert between(history, add_remove, exact_add_remove)
@@ -121,6 +123,7 @@ def test_add_remove_lies_between(finest: int, monkeypatch: pytest.MonkeyPatch) -
     check()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("pair_cells", PAIR_CELLS)
 def test_replace_one_lies_between(pair_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +131,7 @@ def test_replace_one_lies_between(pair_cells: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pairs, "PAIR_CELLS", pair_cells)
     monkeypatch.setattr(grid, "FINEST", 5 if pair_cells == 1 else 2**17)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=examples(20), deadline=None)
     @given(history=histories())
     def check(history: list[Asked]) -> None:
         assert between(history, replaced, exact_replace_one)
@@ -140,7 +143,7 @@ def test_replace_one_lies_between(pair_cells: int, monkeypatch: pytest.MonkeyPat
 def test_replace_one_lies_between_where_pairs_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replace_one, "KEPT_PAIRS", 40)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=examples(20), deadline=None)
     @given(history=histories())
     def check(history: list[Asked]) -> None:
         assert between(history, replaced, exact_replace_one)
@@ -160,6 +163,7 @@ def test_where_everything_fits_the_bound_is_exact(history: list[Asked]) -> None:
         assert exact <= spent <= exact + rounding
 
 
+@pytest.mark.hypothesis
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("finest", [2**17, 5, 3])
 @pytest.mark.parametrize("new_profile", [add_remove, replaced])
@@ -175,7 +179,7 @@ def test_asking_beforehand_and_adding_agree(
         monkeypatch.setattr(pairs, "PAIR_CELLS", 6)
         monkeypatch.setattr(replace_one, "KEPT_PAIRS", 40)
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples(15), deadline=None)
     @given(histories(), histories(), st.booleans())
     def check(before: list[Asked], plus: list[Asked], asked_before: bool) -> None:
         early, late = ([f for asked in part for f in asked.footprints()] for part in (before, plus))

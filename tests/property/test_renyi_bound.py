@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from bursar.core.accounting import Accountant, AddRemove, Book, Measured, Mode, Noise, NoiseKind, ReplaceOne
 from bursar.core.domain import Neighbours, Unit
 from bursar.core.queries import Product
+from harness.cases import examples
 from harness.divergences import divergence
 from harness.maps import domain_of, mask_of
 
@@ -90,9 +91,10 @@ def spent(bought: list[Measured], unit: Unit, order: int, accountant: type[Accou
     return Fraction(book.spent(), 2**50) * order
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_what_is_spent_bounds_the_divergence(unit: Unit) -> None:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(bought=asked, order=orders)
     def check(bought: list[Measured], order: int) -> None:
         assert spent(bought, unit, order) >= true_divergence(bought, unit, order) - ROUNDING

@@ -105,7 +105,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("method", "budget", "neighbours"), CASES)
 def test_what_others_spend_between_the_steps_stops_no_table(
     method: str, budget: str, neighbours: str, monkeypatch: pytest.MonkeyPatch

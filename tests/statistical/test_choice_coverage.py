@@ -107,7 +107,7 @@ def covered(sql: str, narrower: float) -> int:
 
 
 @pytest.mark.parametrize("right", [True, False], ids=["right", "bars too narrow"])
-@pytest.mark.parametrize("name", few(QUESTIONS, 2))
+@pytest.mark.parametrize("name", few(QUESTIONS))
 def test_claims_are_true(name: str, right: bool) -> None:
     narrower = 1.0 if right else TOO_NARROW.get(name, 0.1)
     enough = covered(QUESTIONS[name], narrower) >= binom.ppf(ALPHA, TRIALS, 1 - BETA)

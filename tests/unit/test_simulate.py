@@ -161,6 +161,7 @@ def test_every_policy_has_its_figures(figures: dict[str, Figures]) -> None:
         assert one.steps == 9 if one.policy not in ("round-robin", "randomized") else one.steps >= 9
 
 
+@pytest.mark.heavy
 def test_what_is_promised_is_seen(figures: dict[str, Figures]) -> None:
     for name in ("independent", "seeded-cache"):
         assert figures[name].ratio_error <= 1

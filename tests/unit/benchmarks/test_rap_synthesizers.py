@@ -15,6 +15,8 @@ from benchmarks.rap_measures import of_table
 from benchmarks.rap_store import Runs
 from benchmarks.rap_synthesizers import auc, six_columns, synthesizers
 
+from harness.cases import few
+
 ROWS = 3_000
 
 
@@ -36,7 +38,7 @@ def test_auc_of_a_label_that_follows_a_column_and_of_one_that_does_not() -> None
     assert auc(blind, random) == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize(("seconds", "word"), [(10.0, "seconds of CPU"), (math.inf, "no network")])
+@pytest.mark.parametrize(("seconds", "word"), few([(10.0, "seconds of CPU"), (math.inf, "no network")]))
 def test_peers_are_left_out_with_a_word(
     seconds: float, word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,6 +54,7 @@ def test_peers_are_left_out_with_a_word(
     assert next(line for line in capsys.readouterr().out.splitlines() if word in line).startswith("mst is left out")
 
 
+@pytest.mark.heavy
 def test_aim_comes_near_the_marginals_that_it_may_look_at() -> None:
     """With so much budget that noise is no excuse; a twin that cannot afford to look stays far away."""
     data = six_columns(adult_stand_in())

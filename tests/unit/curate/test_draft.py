@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bursar.config.load import parse_draft
@@ -57,6 +57,7 @@ names = st.text(min_size=1, max_size=20).filter(lambda name: name.isprintable() 
 texts = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1, max_size=20, unique=True)
 
 
+@settings(max_examples=40)
 @given(name=names, values=texts, table=names)
 def test_any_name_and_any_text_is_written_as_it_is(name: str, values: list[str], table: str) -> None:
     config = read(draft(DraftColumn(name=name, keys=listed(values), why="From the data."), table=table, origin=name))

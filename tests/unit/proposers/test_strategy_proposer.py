@@ -175,11 +175,14 @@ def test_noise_that_cannot_be_drawn_is_not_offered() -> None:
     assert Strategy().offers(request, db.engine.planner.views()) == []
 
 
+ANSWERS = 600
+
+
 @pytest.mark.parametrize("stated", [1.0, 2.0], ids=["as stated", "twice the variance stated"])
 @pytest.mark.parametrize("budget", few(BUDGETS), ids=["pure", "concentrated"])
 def test_errors_have_the_stated_variance(budget: Budget, stated: float) -> None:
-    """2,000 answers, at alpha 1e-6: six deviations, since sums of squares are skewed. The wrong twin states half of the
-    true variance, and is 20 or more deviations away."""
+    """At alpha 1e-6: six deviations, since sums of squares are skewed. The wrong twin states half of the true variance,
+    and is 10 or more deviations away."""
     db = engine(settings=config(budget=budget))
     request = db.engine.prepare(RUNNING, Wanted(within=60), None)
     truth = np.cumsum(counts().sum(axis=(1, 2)))
@@ -191,10 +194,10 @@ def test_errors_have_the_stated_variance(budget: Budget, stated: float) -> None:
         with Grant(db.kernel, "ana", "why", offer.price.events, offer.price.at_most) as grant:
             return float(offer.run(grant).values[-1])
 
-    squares = [(answer() - truth[-1]) ** 2 / last for _ in range(2000)]
+    squares = [(answer() - truth[-1]) ** 2 / last for _ in range(ANSWERS)]
     # Laplace noise has fourth moment 6 times the squared variance: the sum of squares spreads sqrt(2.5) times as much.
     spread = np.sqrt(2.5 if budget.mode.value == "epsilon" else 1.0)
-    z = (np.sum(squares) - 2000) / (np.sqrt(2 * 2000) * spread)
+    z = (np.sum(squares) - ANSWERS) / (np.sqrt(2 * ANSWERS) * spread)
     assert (abs(z) < 6) == (stated == 1.0)
 
 

@@ -115,6 +115,7 @@ def test_what_is_no_value_is_refused_by_name(case: tuple[str, Any, str]) -> None
         bind(f"SELECT COUNT(*) FROM t WHERE {text}", params)
 
 
+@pytest.mark.heavy
 def test_a_question_that_was_written_out_again_means_the_same() -> None:
     compared = 0
     for file in sorted(CORPUS.glob("*.sql")):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bursar.strategies.marginals import MeasuredTables, Set, laplace_marginals
+from harness.cases import few
 
 
 def random_union(seed: int) -> tuple[tuple[int, ...], tuple[Set, ...]]:
@@ -47,7 +48,7 @@ def dense(sizes: tuple[int, ...], members: Set) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", few(range(6), 3))
 def test_estimates_and_variances_are_those_of_least_squares(seed: int) -> None:
     sizes, sets = random_union(seed)
     made = laplace_marginals(sizes, sets)

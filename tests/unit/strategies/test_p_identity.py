@@ -11,6 +11,7 @@ from bursar.strategies.hierarchical import identity, tree
 from bursar.strategies.measure import pure_error, sensitivity, svd_bound
 from bursar.strategies.optimal import for_laplace
 from bursar.strategies.p_identity import BlockGram, overlapping_nodes, p_identity, with_identity
+from harness.cases import few
 
 
 @pytest.mark.parametrize("width", [1, 3])
@@ -55,7 +56,7 @@ def test_the_best_of_the_family_is_taken() -> None:
     assert for_laplace(workloads.all_ranges(40)).shape != (40, 40)
 
 
-@pytest.mark.parametrize("cells", [600, 1100])
+@pytest.mark.parametrize("cells", few([600, 1100]))
 def test_many_cells_that_are_hardly_added_up_are_counted_one_by_one(cells: int) -> None:
     """Extra queries would take from the cells; a few ranges beside them are no reason to."""
     few = np.zeros((2, cells))

@@ -16,6 +16,7 @@ from bursar.papers.eigen_design import workloads
 from bursar.strategies import ranges
 from bursar.strategies.measure import svd_bound, trace_error
 from bursar.strategies.ranges import RangeFamily, SineStrategy, sine_strategy
+from harness.cases import few
 from harness.maps import Table, domain_of
 from harness.plans import kernel_over, matrix, of_variance_one
 from harness.small import TableSource
@@ -98,7 +99,7 @@ def test_a_part_of_a_column() -> None:
     assert not matrix(strategy.transform, domain)[:, [0, 1, 2, 23, 24]].any()
 
 
-@pytest.mark.parametrize("family", RangeFamily)
+@pytest.mark.parametrize("family", few(RangeFamily))
 def test_errors_through_the_kernel_are_as_predicted(family: RangeFamily) -> None:
     """Whitened by the dense covariance, all cells' errors together; a scale off by 15 % is found (power > .99)."""
     cells = 2000

@@ -142,6 +142,7 @@ def test_queries_other_than_all_values() -> None:
         assert plan.variances(members).sum() <= 1.01 * best.sum()
 
 
+@pytest.mark.heavy
 def test_range_marginals_are_near_the_bound_where_it_can_be_computed() -> None:
     sizes, sets = (16, 16, 8), [(0, 1), (0, 2), (1, 2)]
     columns = [
@@ -152,6 +153,7 @@ def test_range_marginals_are_near_the_bound_where_it_can_be_computed() -> None:
     assert 1 < np.sqrt(plan.totals.sum()) / bound < 1.06
 
 
+@pytest.mark.heavy
 def test_all_marginals_of_up_to_three_of_a_hundred_columns() -> None:
     columns = [every_value(f"c{i}", 10) for i in range(100)]
     sets = [s for k in range(4) for s in itertools.combinations(range(100), k)]

@@ -12,6 +12,7 @@ from bursar.core.queries import Thresholds
 from bursar.errors import QueryError
 from bursar.synthetic.plan.workload import TableRequest
 from bursar.synthetic.rap import rap as mechanism
+from harness.cases import few
 from harness.small import config, counts, engine
 
 SETTINGS = config(budget=Budget.of(rho=50.0), public_size=6_000)
@@ -69,6 +70,7 @@ def agreeing(codes: np.ndarray, columns: tuple[int, int]) -> np.ndarray:
     return np.array([[((first == a) | (second == b)).sum() for b in range(second.max() + 1)] for a in range(10)])
 
 
+@pytest.mark.heavy
 def test_a_table_is_right_about_thresholds() -> None:
     pytest.importorskip("numba")
     table = counts()
@@ -91,7 +93,7 @@ def test_a_table_is_right_about_thresholds() -> None:
     assert db.synthesize(**asked).charge == 0  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("neighbours", Neighbours)
+@pytest.mark.parametrize("neighbours", few(Neighbours))
 @pytest.mark.parametrize("budget", [Budget.of(rho=1.0), Budget.of(epsilon=10.0)], ids=["rho", "epsilon"])
 def test_a_search_costs_what_was_allowed_and_once_only(neighbours: Neighbours, budget: Budget) -> None:
     pytest.importorskip("numba")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -24,15 +25,22 @@ def cells(attribute: Attribute, *values: str) -> list[int | None]:
     return [cell(attribute, value) for value in values]
 
 
+@cache
+def database() -> Any:
+    """One for all values: to begin another takes longer than all that is asked of it."""
+    connection = duckdb.connect(":memory:", config=SETTINGS)
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
 def cell(attribute: Attribute, value: str) -> int | None:
-    with duckdb.connect(":memory:", config=SETTINGS) as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(f"CREATE TABLE raw AS SELECT {value} AS x")
+    with database().cursor() as connection:
+        connection.execute(f"CREATE TEMP TABLE raw AS SELECT {value} AS x")
         storage = connection.execute("DESCRIBE raw").fetchall()[0][1]
         code = coding(attribute, place=7, raw="x", storage=storage)
         if code.keys:
             connection.execute(
-                f"CREATE TABLE keys7 AS SELECT unnest(CAST(? AS {code.key_type}[])) AS key, "
+                f"CREATE TEMP TABLE keys7 AS SELECT unnest(CAST(? AS {code.key_type}[])) AS key, "
                 f"unnest(range({len(code.keys)})) AS cell",
                 [list(code.keys)],
             )
