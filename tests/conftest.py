@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can say: from harness... import ...
 
 from harness.cases import mark_what_is_sampled, take_fewer_examples
+from harness.patience import PATIENCE, left_running
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job; what tests start would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -71,9 +72,6 @@ def pytest_collection_finish() -> None:
 _OWN_THREADS: set[threading.Thread] = set()
 """Those of pytest and its workers."""
 
-SECONDS_TO_END = 60.0
-"""How long what a file of tests has started may take to end, on a machine that is busy with other things."""
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None):
@@ -83,9 +81,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None):
     """
     result = yield
     if nextitem is None or nextitem.path != item.path:
-        for thread in set(threading.enumerate()) - _OWN_THREADS:
-            thread.join(SECONDS_TO_END)
-            assert not thread.is_alive(), f"{thread.name} still runs after all tests of {item.path.name}"
+        assert left_running(_OWN_THREADS, PATIENCE) == [], f"threads still run after all tests of {item.path.name}"
     return result
 
 

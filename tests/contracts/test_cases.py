@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness import cases
 from harness.cases import every, examples, few, mark_what_is_sampled, take_fewer_examples
+from harness.patience import PATIENCE, left_running
 
 
 @every("number", lambda: [1, 2, 3])
@@ -88,3 +90,14 @@ def test_a_part_of_the_examples_is_taken_once_for_all_cases_of_a_test(monkeypatc
     few_enough()
     assert len(seen) == 106
     assert (examples(400), examples(12), examples(4)) == (100, 6, 4)
+
+
+def test_a_thread_that_goes_on_is_found_and_one_that_ends_is_not() -> None:
+    known, end = threading.enumerate(), threading.Event()
+    threads = [threading.Thread(target=end.wait, name="goes on"), threading.Thread(target=end.is_set, name="ends")]
+    for thread in threads:
+        thread.start()
+    threads[1].join()
+    assert left_running(known, 0.01) == ["goes on"]
+    end.set()
+    assert left_running(known, PATIENCE) == []

@@ -14,6 +14,7 @@ from bursar import errors
 from bursar.cli.app import app
 from bursar.config.section import KEYS
 from bursar.curate.demo import generate
+from harness.cases import every
 from harness.warm import shell_function
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,12 +61,12 @@ def _parameters(command: str) -> list:
     return PROGRAM.params if command == "bursar" else ALL[command].params
 
 
-@pytest.mark.parametrize("command", ["bursar", *COMMANDS])
+@every("command", lambda: ["bursar", *COMMANDS])
 def test_a_command_is_explained_with_all_its_options_and_no_others(command: str) -> None:
     assert options_in(text_about(command)) - {"--help"} == options_of(command)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@every("command", lambda: COMMANDS)
 def test_arguments_and_defaults_are_told(command: str) -> None:
     text = text_about(command)
     assert f"## `bursar {command}`" in (DOCS / "cli.md").read_text(encoding="utf-8")
@@ -120,7 +121,7 @@ def test_no_key_is_explained_that_does_not_exist() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) <= {key for keys in KEYS.values() for key in keys}
 
 
-@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+@every("proof", lambda: PROOFS)
 def test_an_argument_is_listed(proof: Path) -> None:
     listed = f"[{proof.name}]({Path('..') / proof.relative_to(ROOT)})"
     assert listed in (DOCS / "privacy.md").read_text(encoding="utf-8")

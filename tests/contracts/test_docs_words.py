@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cases import every
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GLOSSARY = (DOCS / "glossary.md").read_text(encoding="utf-8")
@@ -44,7 +46,7 @@ JARGON = {
 """Words of the trade, as pages may spell them, and where the glossary explains them."""
 
 
-@pytest.mark.parametrize("word", ENTRIES)
+@every("word", lambda: ENTRIES)
 def test_an_entry_is_used_and_short(word: str) -> None:
     assert re.search(rf"\b{re.escape(word)}", OTHERS, re.IGNORECASE)
     meaning = " ".join(ENTRIES[word].split())

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cases import every
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -25,7 +27,7 @@ NAMING = [
 """Pages about the tree itself: what they name in backticks and looks like a path must be one."""
 
 
-@pytest.mark.parametrize("page", links.pages(), ids=lambda page: str(page.relative_to(ROOT)))
+@every("page", links.pages)
 def test_links_lead_somewhere(page: Path) -> None:
     assert links.broken(page) == []
 

@@ -57,11 +57,13 @@ line_numbers("a" + ".a" * 50_000 + " = 1")
 """
 
 
+@pytest.mark.heavy
 def test_a_question_without_an_end_would_be_noticed() -> None:
     """The wrong twin: without the limits of the front end, one question would take for ever."""
     assert run(UNLIMITED, seconds=2).returncode in {-signal.SIGKILL, -signal.SIGXCPU}
 
 
+@pytest.mark.heavy
 def test_memory_without_an_end_would_be_noticed() -> None:
     """The wrong twin: where each part of a key is, if keys could have any number of parts."""
     assert "MemoryError" in run(SQUARED).stderr

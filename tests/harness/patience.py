@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 PATIENCE = 300
 """Seconds that a test waits before it gives up."""
@@ -17,3 +18,11 @@ def until(condition: Callable[[], object], pause: float = 0.005) -> None:
     while not condition():
         assert time.monotonic() < give_up, "it never happened"
         _nap(pause)
+
+
+def left_running(known: Collection[threading.Thread], patience: float) -> list[str]:
+    """The names of threads other than the known ones that do not end in so many seconds."""
+    others = [thread for thread in threading.enumerate() if thread not in known]
+    for thread in others:
+        thread.join(patience)
+    return [thread.name for thread in others if thread.is_alive()]

@@ -8,10 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from bursar.config import load
+from bursar.core.ledger import SqliteLedger
 from bursar.service.people import Role
+from harness.patience import until
 from harness.serving import data_set, let_in, serving
 
 psycopg = pytest.importorskip("psycopg")
+
+
+def records(config: Path) -> int:
+    known = load(config)
+    ledger = SqliteLedger.open(known.ledger_path, known.charter)
+    try:
+        return len(ledger.records())
+    finally:
+        ledger.close()
 
 
 def test_one_token_opens_both_doors(tmp_path: Path) -> None:
@@ -28,7 +40,13 @@ def test_one_token_opens_both_doors(tmp_path: Path) -> None:
             rows = link.execute(f"{question} WITH ERROR 60").fetchall()
             assert [n for _, n in rows] == [round(row["n"]) for row in asked["rows"]]
             ended: list[int] = []
-            ending = threading.Timer(0.3, lambda: ended.append(server.end(signal.SIGTERM)))
+            before = records(config)
+
+            def end() -> None:
+                until(lambda: records(config) > before)  # it was paid for, and waits for its second to be over
+                ended.append(server.end(signal.SIGTERM))
+
+            ending = threading.Thread(target=end)
             ending.start()
             assert link.execute("SELECT COUNT(*) FROM people WHERE age > 50").fetchone()
             ending.join()

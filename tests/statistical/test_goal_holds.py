@@ -1,8 +1,8 @@
-"""An answer misses its goal no more often than it says: 12,000 questions each, at alpha 1e-6.
+"""An answer misses its goal no more often than it says: 12,000 questions, at alpha 1e-6.
 
 The wrong twin draws with a scale 15 % larger than the plan's, and must be rejected by the same test: it misses 7.4 % of
-its goals instead of 5 %, and goes unnoticed less than once in 10^9 runs. With a scale 15 % smaller, more would be paid
-than is needed; that goes unnoticed twice in a thousand.
+its goals instead of 5 %. Of 7,000 questions it goes unnoticed twice in 10,000 runs. With a scale 15 % smaller, more
+would be paid than is needed; of 12,000 questions that goes unnoticed twice in a thousand.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from bursar.session import Bursar
 from harness.small import config, counts, engine
 
 TRIALS = 12_000
+TRIALS_OF_TWIN = 7_000
 BETA = 0.05
 ALPHA = 1e-6
 ONE = "SELECT COUNT(*) FROM people WHERE age < 4"
@@ -53,7 +54,9 @@ class Louder(SystemRandomness):
         return super().draw(replace(noise, scale=1.15 * noise.scale), size)
 
 
-def answers(sql: str, budget: Budget, place: int, randomness: Randomness, within: float) -> Iterator[np.ndarray]:
+def answers(
+    sql: str, budget: Budget, place: int, randomness: Randomness, within: float, trials: int
+) -> Iterator[np.ndarray]:
     preset = Preset("again", (Again(place),))
 
     def fresh() -> Bursar:
@@ -61,19 +64,28 @@ def answers(sql: str, budget: Budget, place: int, randomness: Randomness, within
 
     db, asked = fresh(), 0
     request = db.engine.prepare(sql, Wanted(within=within), None)
-    while asked < TRIALS:
+    while asked < trials:
         if asked % 2_000 == 1_999:
             db = fresh()  # a scratch budget must not run out
         yield np.array([value for line in db.engine.ask(request).values for value in line])
         asked += 1
 
 
-def misses(sql: str, truth: np.ndarray, budget: Budget, place: int, randomness: Randomness, within: float) -> int:
-    return sum(bool(np.any(np.abs(a - truth) > within)) for a in answers(sql, budget, place, randomness, within))
+def misses(
+    sql: str,
+    truth: np.ndarray,
+    budget: Budget,
+    place: int,
+    randomness: Randomness,
+    within: float,
+    trials: int = TRIALS,
+) -> int:
+    found = answers(sql, budget, place, randomness, within, trials)
+    return sum(bool(np.any(np.abs(a - truth) > within)) for a in found)
 
 
-def accepted(missed: int) -> bool:
-    return missed <= binom.ppf(1 - ALPHA, TRIALS, BETA)
+def accepted(missed: int, trials: int = TRIALS) -> bool:
+    return missed <= binom.ppf(1 - ALPHA, trials, BETA)
 
 
 def tight(missed: int) -> bool:
@@ -91,10 +103,11 @@ def tight(missed: int) -> bool:
 )
 def test_one_question(budget: Budget, place: int, within: float, randomness: Randomness) -> None:
     truth = counts()[:4].sum()
-    missed = misses(ONE, truth, budget, place, randomness, within)
     if isinstance(randomness, Louder):
-        assert not accepted(missed)
+        missed = misses(ONE, truth, budget, place, randomness, within, TRIALS_OF_TWIN)
+        assert not accepted(missed, TRIALS_OF_TWIN)
     else:
+        missed = misses(ONE, truth, budget, place, randomness, within)
         assert accepted(missed)
         assert tight(missed)
 

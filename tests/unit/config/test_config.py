@@ -21,6 +21,7 @@ from bursar.core.accounting import Mode
 from bursar.core.domain import Bins, Categories, Dates, IntegerRange, Neighbours, Period, Stray
 from bursar.errors import ConfigError, QueryError
 from bursar.goal import Contract, Goal, GoalKind
+from harness.cases import every
 
 GOOD = """\
 dataset = "people"            # a comment with "quotes" and [brackets] = 1
@@ -328,10 +329,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "marker", "reason", "hint"), WRONG)
-def test_a_mistake_is_found_where_it_is(
-    tmp_path: Path, old: str, new: str, marker: str, reason: str, hint: str
-) -> None:
+@every("case", lambda: WRONG)
+def test_a_mistake_is_found_where_it_is(tmp_path: Path, case: tuple[str, str, str, str, str]) -> None:
+    old, new, marker, reason, hint = case
     text = changed(old, new)
     error = refusal(tmp_path, text)
     lines = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(marker)]
@@ -409,10 +409,9 @@ WRONG_COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize(("body", "below", "reason", "hint"), WRONG_COLUMNS)
-def test_a_mistake_in_a_column_is_found_where_it_is(
-    tmp_path: Path, body: str, below: int, reason: str, hint: str
-) -> None:
+@every("case", lambda: WRONG_COLUMNS)
+def test_a_mistake_in_a_column_is_found_where_it_is(tmp_path: Path, case: tuple[str, int, str, str]) -> None:
+    body, below, reason, hint = case
     error = refusal(tmp_path, column(body))
     assert error.line == len(GOOD.splitlines()) + 2 + below
     assert reason in error.reason
@@ -535,8 +534,9 @@ def test_the_documentation_shows_a_config_that_works(tmp_path: Path) -> None:
     assert load(write(tmp_path, example)).domain.names == ("sex", "age", "income", "joined")
 
 
-@pytest.mark.parametrize(("section", "key"), [(section, key) for section, keys in KEYS.items() for key in keys])
-def test_every_key_is_documented_where_it_belongs(section: str, key: str) -> None:
+@every("case", lambda: [(section, key) for section, keys in KEYS.items() for key in keys])
+def test_every_key_is_documented_where_it_belongs(case: tuple[str, str]) -> None:
+    section, key = case
     sections = DOCS.read_text(encoding="utf-8").split("\n## ")
     title = {"": "Top of the file", "columns.*": "`[columns.NAME]`"}.get(section, f"`[{section}]`")
     text = next(part for part in sections if part.startswith(title))

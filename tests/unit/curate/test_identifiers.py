@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bursar.curate.guess import names_identifiers
+from harness.cases import every
 
 IDENTIFIERS = [
     "id", "ID", "customer_id", "customerId", "CustomerID", "Patienten-ID", "patientid", "person.key", "uuid", "SSN",
@@ -22,11 +21,11 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", IDENTIFIERS)
+@every("name", lambda: IDENTIFIERS)
 def test_these_name_identifiers(name: str) -> None:
     assert names_identifiers(name)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@every("name", lambda: OTHERS)
 def test_these_do_not(name: str) -> None:
     assert not names_identifiers(name)
