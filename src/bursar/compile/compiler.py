@@ -40,7 +40,7 @@ from bursar.sql.joins import DeclaredTables, parse_joined
 from bursar.sql.per_person import PeopleQuery, asks_about_people, parse_people
 from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, Made, aggregates_of, columns_of, leaves
 
-MOST_ANSWERS = 100_000
+MOST_ANSWERS = 1_000_000
 """Most answers of one question: lines times the counts and sums that a line needs, known before anything is built."""
 
 
@@ -337,8 +337,8 @@ def _columns(part: Aggregate, domain: Domain) -> int:
 REMEMBERED = 256
 """How many questions are remembered; the one not asked for longest goes first."""
 
-LARGEST = 4096
-"""Most answers of a question that is remembered. Larger ones take long to answer anyway, and much memory to keep."""
+MOST_REMEMBERED = 2**18
+"""Most answers of all questions that are remembered together: each takes about 200 bytes for its labels."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -392,10 +392,11 @@ class CompileCache:
                 self._workloads.move_to_end(key)
                 return workload
         workload = compile(query, self._domain, self._table, sealed, self._levels, self._unit)
-        if workload.index.size <= LARGEST:
-            workload.index.setflags(write=False)
-            with self._lock:
-                _remember(self._workloads, key, workload)
+        workload.index.setflags(write=False)
+        with self._lock:
+            _remember(self._workloads, key, workload)
+            while sum(known.index.size for known in self._workloads.values()) > MOST_REMEMBERED:
+                self._workloads.popitem(last=False)
         return workload
 
 
