@@ -21,7 +21,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from bursar.compile import compile as compile_query
-from bursar.compile.compiler import MOST_ANSWERS
+from bursar.compile.compiler import MOST_ANSWERS, MOST_COUNTS
 from bursar.config import Config, load
 from bursar.curate.demo import generate
 from bursar.errors import QueryError
@@ -127,7 +127,7 @@ LIMITS = f"""\
 | brackets, CASEs, NOTs inside one another | {tokens.DEEPEST} |
 | items of a list | {tokens.MOST_ITEMS} |
 | aggregates in one formula | {aggregates.LONGEST_FORMULA} |
-| counts and sums behind one answer | {MOST_ANSWERS:,} |
+| counts and sums behind one answer | {MOST_ANSWERS:,}; {MOST_COUNTS:,} where every output is one itself |
 | questions in a file for `bursar batch` | {script.MOST_QUESTIONS:,} |
 """
 

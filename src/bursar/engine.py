@@ -217,8 +217,9 @@ class Engine:
                     offer = self.planner.choose(request)  # Workload -> Offer
                     with self._grant(request.asked, offer) as grant, one_thread():
                         estimate = offer.run(grant)  # Offer -> records -> Estimate
-                        body = self._answer(request, offer, estimate, grant.charged)
-                        answer = Answer.from_bytes(grant.store(body))
+                        answer = self._answer(request, offer, estimate, grant.charged)
+                        if grant.claim is not None:  # the first one that is stored under a key is everybody's
+                            answer = Answer.from_bytes(grant.store(answer.to_bytes()))
                     if repeats is not None:
                         repeats.keep(answer, self._lasting_rows(request, offer))
                     if not offer.free:
@@ -369,7 +370,7 @@ class Engine:
         events, most = offer.price.events, offer.price.at_most
         return Grant(self.kernel, analyst, request.text, events, most, claim, proposer=offer.proposer)
 
-    def _answer(self, request: PlanningRequest, offer: Offer, estimate: Estimate, charged: Charge) -> bytes:
+    def _answer(self, request: PlanningRequest, offer: Offer, estimate: Estimate, charged: Charge) -> Answer:
         answer = Answer.of(
             request.workload,
             estimate,
@@ -380,7 +381,7 @@ class Engine:
             **offer.facts,
             **payment(self.kernel, request.analyst, charged),
         )
-        return replace(answer, remarks=(*answer.remarks, *beside_goal(request, answer))).to_bytes()
+        return replace(answer, remarks=(*answer.remarks, *beside_goal(request, answer)))
 
 
 class PrivateTables:

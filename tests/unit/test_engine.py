@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bursar.answer import Answer
 from bursar.core.accounting import Measured, Noise, NoiseKind
 from bursar.core.budget import Budget
 from bursar.core.curator import declare_version
-from bursar.core.domain import Neighbours, Unit
+from bursar.core.domain import Bins, Categories, Dates, Domain, IntegerRange, Neighbours, Period, Unit
 from bursar.core.extensions.partitions import PartitionAxis
 from bursar.core.ledger import SqliteLedger
 from bursar.core.noise.system import SystemRandomness
@@ -19,6 +21,7 @@ from bursar.core.queries import Product
 from bursar.errors import BudgetError, GoalError, KeyConflict, LedgerError, QueryError, SourceError
 from bursar.planner.explain import Explanation
 from bursar.planner.goals import Wanted
+from bursar.testing import stage
 from harness.small import Silence, TableSource, charter, config, counts, engine
 
 BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
@@ -330,3 +333,44 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bursar.engine.PATIENCE_SECONDS", 0.0)
     with pytest.raises(LedgerError, match="try again"):
         engine().query(BY_SEX, within=50)
+
+
+ALL_KINDS_OF_LABELS = Domain(
+    (
+        Dates(name="day", first=date(2024, 1, 1), last=date(2024, 1, 4), by=Period.DAY),
+        Bins(name="pay", edges=(0.0, 10.5, 20.0, 40.0), null=0),
+        Categories(name="sex", values=("F", "M")),
+        IntegerRange(name="age", lower=0, upper=3),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT day, sex, COUNT(*) FROM people GROUP BY day, sex",
+        "SELECT pay, AVG(age) AS a, COUNT(*) FROM people WHERE age < 0 OR age > 2 GROUP BY pay",
+        "SELECT age, sex = 'F' AS f, SUM(age) FROM people GROUP BY age, f ORDER BY age DESC LIMIT 3",
+        "SELECT MEDIAN(age), COUNT(*) FILTER (WHERE sex IS NULL) FROM people",
+        "SELECT sex, COUNT(*) AS n FROM people GROUP BY ROLLUP (sex) HAVING n > 10",
+    ],
+)
+def test_an_answer_is_the_one_that_would_be_read_again_from_what_is_stored(sql: str) -> None:
+    """To the last type: with a key it is stored and read, without one it is given as it was made."""
+    settings = config(domain=ALL_KINDS_OF_LABELS, budget=Budget.of(epsilon=1000.0))
+    made = np.random.default_rng(0).integers(0, 90, ALL_KINDS_OF_LABELS.sizes(ALL_KINDS_OF_LABELS.names))
+    db = stage(settings, lambda key: TableSource(made, ALL_KINDS_OF_LABELS), randomness=Silence())
+    answer = db.query(sql, within=200)
+    assert repr(Answer.from_bytes(answer.to_bytes())) == repr(answer)
+
+
+def test_very_many_groups_are_answered_by_measuring_them() -> None:
+    many = Domain(tuple(IntegerRange(name=name, lower=0, upper=399, null=0) for name in ("a", "b")))
+    made = np.random.default_rng(0).integers(0, 3, (400, 400))
+    db = stage(config(domain=many, max_rows=10**6), lambda key: TableSource(made, many), randomness=Silence())
+    sql = "SELECT a, b, COUNT(*) AS n FROM people GROUP BY a, b"
+    assert [offer.proposer for offer in db.explain(sql, within=50).offers] == ["direct"]
+    answer, again = db.query(sql, within=50), db.query(sql, within=50)
+    assert (len(answer.labels), answer.source, again.source, again.free) == (160_000, "direct", "exact", True)
+    assert [value for (value,) in answer.values] == made.ravel().tolist()
+    assert again.values == answer.values

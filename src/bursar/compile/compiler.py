@@ -40,8 +40,9 @@ from bursar.sql.joins import DeclaredTables, parse_joined
 from bursar.sql.per_person import PeopleQuery, asks_about_people, parse_people
 from bursar.sql.query import EXTREMES, OF_PAIRS, Holds, Made, aggregates_of, columns_of, leaves
 
-MOST_ANSWERS = 100_000
-"""Most answers of one question: lines times the counts and sums that a line needs, known before anything is built."""
+MOST_ANSWERS, MOST_COUNTS = 100_000, 1_000_000
+"""Most answers of one question: lines times the counts and sums that a line needs, known before anything is built; and
+where every output is a count or a sum itself, so that nothing is derived of them."""
 
 
 ALL = "(all)"
@@ -69,6 +70,7 @@ def compile(
     sealed: int | None = None,
     levels: Sequence[Level] = (),
     unit: Unit | None = None,
+    most_counts: int = MOST_COUNTS,
 ) -> Workload:
     """The workload that a question asks for; `sealed` is how many partitions can be asked about, None for all data.
 
@@ -81,12 +83,14 @@ def compile(
     try:
         if isinstance(query, PeopleQuery) and unit is not None:
             return _compile_people(query, domain, table, sealed, levels, unit)
-        return _compile(people_of(query, unit, domain), domain, table, sealed, levels)
+        return _compile(people_of(query, unit, domain), domain, table, sealed, levels, most_counts)
     except QueryError as refusal:
         raise replace(refusal, text=query.text) from None
 
 
-def _compile(query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level]) -> Workload:
+def _compile(
+    query: Query, domain: Domain, table: str, sealed: int | None, levels: Sequence[Level], most_counts: int
+) -> Workload:
     query = without_levels(resolve(query, with_levels(domain, levels), table), levels)
     query, bounded = with_bounds(query, with_levels(domain, levels))
     for condition in query.conditions():
@@ -96,7 +100,7 @@ def _compile(query: Query, domain: Domain, table: str, sealed: int | None, level
     rows = SharedRows()
     sets = query.sets or (tuple(range(len(query.keys))),)
     keyed = [groups_of([query.keys[place] for place in grouping], domain) for grouping in sets]
-    _check_size(query, [groups for groups, _ in keyed], domain)
+    _check_size(query, [groups for groups, _ in keyed], domain, most_counts)
     parts: list[GroupLines] = []
     for places, (groups, readers) in zip(sets, keyed, strict=True):
         parts.append(_part(query, places, groups, readers, rows, domain))
@@ -305,7 +309,7 @@ def _lines(query: Query, groups: Groups, domain: Domain) -> Cells:
     return np.unique(grouped(kept_regions, groups, domain).groups, axis=0)
 
 
-def _check_size(query: Query, sets: Sequence[Groups], domain: Domain) -> None:
+def _check_size(query: Query, sets: Sequence[Groups], domain: Domain, most_counts: int) -> None:
     """Refuse what would have too many answers, before anything is built."""
     if ties_too_many(query.where, domain):
         return  # few counts, or refused for that
@@ -313,17 +317,18 @@ def _check_size(query: Query, sets: Sequence[Groups], domain: Domain) -> None:
     if kept_regions is None:
         return
     lines = sum(count_groups(kept_regions, groups, domain) if groups.axes else 1 for groups in sets)
-    numbers = lines * _numbers(query, domain)
-    if numbers > MOST_ANSWERS:
+    each = _numbers(query, domain)
+    numbers, most = lines * sum(each), most_counts if set(each) <= {1} else MOST_ANSWERS
+    if numbers > most:
         raise QueryError(
-            f"this asks for {numbers} answers; {MOST_ANSWERS} are possible",
+            f"this asks for {numbers} answers; {most} are possible",
             position=query.keys[0].position if query.keys else query.aggregates[0].position,
         )
 
 
-def _numbers(query: Query, domain: Domain) -> int:
-    """How many counts and sums one line is made of."""
-    return sum(_columns(part, domain) for item in query.aggregates for part in aggregates_of(item))
+def _numbers(query: Query, domain: Domain) -> list[int]:
+    """How many counts and sums each output of one line is made of."""
+    return [sum(_columns(part, domain) for part in aggregates_of(item)) for item in query.aggregates]
 
 
 def _columns(part: Aggregate, domain: Domain) -> int:
@@ -337,8 +342,8 @@ def _columns(part: Aggregate, domain: Domain) -> int:
 REMEMBERED = 256
 """How many questions are remembered; the one not asked for longest goes first."""
 
-LARGEST = 4096
-"""Most answers of a question that is remembered. Larger ones take long to answer anyway, and much memory to keep."""
+MOST_REMEMBERED = 2**18
+"""Most answers of all questions that are remembered together: each takes about 200 bytes for its labels."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -392,10 +397,11 @@ class CompileCache:
                 self._workloads.move_to_end(key)
                 return workload
         workload = compile(query, self._domain, self._table, sealed, self._levels, self._unit)
-        if workload.index.size <= LARGEST:
-            workload.index.setflags(write=False)
-            with self._lock:
-                _remember(self._workloads, key, workload)
+        workload.index.setflags(write=False)
+        with self._lock:
+            _remember(self._workloads, key, workload)
+            while sum(known.index.size for known in self._workloads.values()) > MOST_REMEMBERED:
+                self._workloads.popitem(last=False)
         return workload
 
 

@@ -665,6 +665,13 @@ def line_of(cells: Cells, lines: Cells) -> NDArray[np.int64]:
     """The line of each group; every group of an aggregate has one, for its condition contains the WHERE."""
     if not lines.shape[1]:
         return np.zeros(len(cells), np.int64)
+    if np.array_equal(cells, lines):
+        return np.arange(len(lines))
+    least, most = lines.min(axis=0, initial=0), lines.max(axis=0, initial=0)
+    spans = (most - least + 1).tolist()
+    if math.prod(spans) < 2**62:  # lines are in order, and so are their cells as digits of one number
+        steps = np.array([math.prod(spans[place + 1 :]) for place in range(len(spans))])
+        return np.asarray(np.searchsorted((lines - least) @ steps, (cells - least) @ steps), np.int64)
     _, number = np.unique(np.concatenate([lines, cells]), axis=0, return_inverse=True)
     return number.reshape(-1)[len(lines) :]
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import overload
 
 from bursar.compile.partwise import pieces_of
-from bursar.compile.workload import Labels
 from bursar.core.accounting import Mode, from_units, left_of, to_units
 from bursar.core.queries import Distinct, PerPerson, Thresholds
 from bursar.errors import BudgetError, BursarError, GoalError, QueryError
@@ -31,7 +30,7 @@ LEAST_STEP = 1.05
 """Prices of small counts have steps: where one guess was not enough, the next goes at least so much further."""
 
 MOST_PLANNED = 100_000
-"""Lines that are not written out, up to which other ways are looked for than to measure the question itself."""
+"""Numbers of a question up to which other ways are looked for than to measure the question itself."""
 
 NO_TABLE = (
     "there is no synthetic table of these data that could answer this\n"
@@ -113,8 +112,8 @@ def offers(preset: Preset, request: PlanningRequest, views: Views) -> Iterator[O
 def _as_it_is(request: PlanningRequest) -> bool:
     """Whether a question is only for those who take every map: thresholds, a distinct count, or very many numbers."""
     queries = request.workload.map
-    many = isinstance(request.workload.labels, Labels) and queries.rows > MOST_PLANNED
-    return many or any(isinstance(part, Thresholds | Distinct | PerPerson) for part in pieces_of(queries))
+    alone = any(isinstance(part, Thresholds | Distinct | PerPerson) for part in pieces_of(queries))
+    return alone or queries.rows > MOST_PLANNED
 
 
 def choose(preset: Preset, request: PlanningRequest, views: Views) -> Offer | None:

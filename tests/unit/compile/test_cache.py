@@ -72,8 +72,16 @@ def test_the_one_not_asked_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPa
     assert compiled(memory, second)[1] is not lost[1]
 
 
-def test_large_questions_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "LARGEST", 5)
+def test_no_more_answers_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = "SELECT COUNT(*) FROM people WHERE age < 1"
+    size = compiled(CompileCache(DOMAIN, "people"), TEXT)[1].index.size
+    monkeypatch.setattr(compiler, "MOST_REMEMBERED", size)
+    kept = CompileCache(DOMAIN, "people")
+    assert compiled(kept, TEXT)[1] is compiled(kept, TEXT)[1]
+    before, after = compiled(kept, TEXT)[1], compiled(kept, small)[1]
+    assert compiled(kept, small)[1] is after
+    assert compiled(kept, TEXT)[1] is not before
+    monkeypatch.setattr(compiler, "MOST_REMEMBERED", size - 1)
     kept = CompileCache(DOMAIN, "people")
     assert compiled(kept, TEXT)[1] is not compiled(kept, TEXT)[1]
 

@@ -9,12 +9,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bursar.compile import MOST_ANSWERS, Workload, outputs
+from bursar.compile import MOST_ANSWERS, Workload, compile, outputs
 from bursar.compile.partwise import pieces_of
 from bursar.core.domain import Attribute, Bins, Categories, Dates, Domain, IntegerRange, Period, Stray, Value
 from bursar.core.limits import check_strategy
 from bursar.core.queries import Predicate, Product, Quorum, Stack, Within
 from bursar.errors import QueryError
+from bursar.sql import parse
 from harness.asking import compiled
 
 PEOPLE = Domain(
@@ -169,7 +170,7 @@ def test_lines_are_sorted_by_column_even_where_masks_are_not() -> None:
 
 def test_the_number_of_answers_is_limited_before_anything_is_built() -> None:
     assert "1000001 answers" in refusal("SELECT zip, COUNT(*) FROM people GROUP BY zip").reason
-    text = "SELECT zip, COUNT(*), COUNT(*) FILTER (WHERE sex = 'F') FROM people WHERE zip < {} GROUP BY zip"
+    text = "SELECT zip, AVG(age) FROM people WHERE zip < {} GROUP BY zip"
     assert len(ask(text.format(MOST_ANSWERS // 2)).labels) == MOST_ANSWERS // 2
     assert f"{MOST_ANSWERS} are possible" in refusal(text.format(MOST_ANSWERS // 2 + 1)).reason
 
@@ -470,3 +471,14 @@ def test_two_columns_that_differ_in_case_only() -> None:
     assert ask("SELECT COUNT(*) FROM people WHERE X = 1", domain).map.attrs == ("X",)
     two = Domain((IntegerRange(name="ab", lower=0, upper=1), IntegerRange(name="AB", lower=0, upper=1)))
     assert "ab or AB" in refusal("SELECT COUNT(*) FROM people WHERE aB = 1", two).reason
+
+
+def test_counts_may_be_many_more_than_numbers_that_something_is_derived_of() -> None:
+    wide = Domain(tuple(IntegerRange(name=name, lower=0, upper=399, null=0) for name in ("a", "b")))
+    counted = parse("SELECT a, b, COUNT(*), SUM(a) FROM people GROUP BY a, b")
+    assert compile(counted, wide, "people").index.shape == (160_000, 2)
+    for text in ("SELECT a, b, AVG(a) FROM people GROUP BY a, b", "SELECT a, MEDIAN(b) FROM people GROUP BY a"):
+        with pytest.raises(QueryError, match="100000 are possible"):
+            compile(parse(text), wide, "people")
+    with pytest.raises(QueryError, match="320000 answers; 100000 are possible"):
+        compile(counted, wide, "people", None, (), None, MOST_ANSWERS)

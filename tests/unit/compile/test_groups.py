@@ -18,6 +18,7 @@ import pytest
 
 from bursar.answer import lines_of
 from bursar.compile import Workload, compile
+from bursar.compile.outputs import line_of
 from bursar.core.domain import Categories, Domain, IntegerRange, Stray
 from bursar.sql import parse, render
 from harness import public, visits
@@ -205,3 +206,14 @@ def test_so_many_of_several_conditions(one: str, other: str) -> None:
     assert parse(render(parse(texts[0]))) == parse(texts[0])
     filtered = spread(f"SELECT COUNT(*) FILTER (WHERE {one}) AS n FROM people")
     assert filtered.map.digest == spread(texts[0]).map.digest
+
+
+@pytest.mark.parametrize("largest", [5, 2**40], ids=["as one number", "too far apart for one"])
+def test_the_line_of_each_group_is_found_whichever_way(largest: int) -> None:
+    rng = np.random.default_rng(3)
+    lines = np.unique(rng.integers(-2, largest, (60, 3)), axis=0)
+    picked = rng.integers(0, len(lines), 40)
+    assert line_of(lines[picked], lines).tolist() == picked.tolist()
+    assert line_of(lines, lines).tolist() == list(range(len(lines)))
+    assert line_of(lines[:0], lines).tolist() == []
+    assert line_of(np.zeros((1, 0), np.int64), np.zeros((1, 0), np.int64)).tolist() == [0]

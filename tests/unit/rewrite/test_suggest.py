@@ -182,7 +182,7 @@ def test_the_message_points_at_the_place() -> None:
 
 
 HARD = [
-    'SELECT FLOOR("Zip Code" / 5), COUNT(*) FROM people GROUP BY 1',
+    'SELECT FLOOR("Zip Code" / 5), age, COUNT(*) FROM people GROUP BY 1, 2',
     'SELECT FLOOR("Zip Code" / 5), SUM(age) FROM people GROUP BY 1',
     'SELECT "Zip Code" // 3, age, COUNT(*) FROM people GROUP BY 1, 2',
     "SELECT MIN(age), FOO(age) FROM people",
