@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from bursar.sql.subselects import scalar_subselects
+from bursar.sql.subselects import scalar_subselects, scalars_of_lines
 from bursar.sql.syntax import FLAGS, Node, bare, position, without_alias
 
 
@@ -226,6 +226,7 @@ STEPS: tuple[Callable[[Node], None], ...] = (
     plain_conditions,
     tuples_in_lists,
     scalar_subselects,
+    scalars_of_lines,
 )
 
 

@@ -30,6 +30,7 @@ from bursar.sql import (
     parse,
     render,
 )
+from bursar.sql.query import IsTrue
 from bursar.sql.terms import Call, refs_of
 from bursar.sql.tokens import DEEPEST, LARGEST_TEXT, MOST_ITEMS
 
@@ -99,7 +100,7 @@ def test_everything_at_once() -> None:
         ),
         ("NOT a = 1 AND b = 2", And(parts=(Not(part=compare("a", "=", 1)), compare("b", "=", 2)))),
         ("a IS NOT DISTINCT FROM 1", And(parts=(compare("a", "=", 1), Not(part=IsNull(column=Name(text="a")))))),
-        ("a IS TRUE", And(parts=(compare("a", "=", True), Not(part=IsNull(column=Name(text="a")))))),
+        ("a IS TRUE", IsTrue(part=compare("a", "=", True))),
         ("a IS DISTINCT FROM NULL", Not(part=IsNull(column=Name(text="a")))),
     ],
 )
