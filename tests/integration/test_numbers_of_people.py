@@ -94,7 +94,7 @@ SAME_AS_DUCKDB = (
     "WITH per AS (SELECT person, SUM(cost) AS total FROM visits GROUP BY person) SELECT AVG(total) FROM per",
     "SELECT SUM(s) FROM (SELECT person, SUM(CASE WHEN ward = 'A' THEN 2 ELSE 1 END) AS s FROM visits GROUP BY person)",
     "SELECT COUNT(*) FROM (SELECT person FROM visits GROUP BY person HAVING COUNT(*) >= 3) AS loyal",
-    "SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY 1 HAVING COUNT(*) > 2 AND n < 6) WHERE n > 3",
+    "SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY 1 HAVING COUNT(*) > 2) WHERE n < 6",
 )
 
 
