@@ -307,6 +307,13 @@ SELECT y, n, SUM(n) OVER (ORDER BY y) AS total, AVG(n) OVER (ORDER BY y ROWS BET
   n - LAG(n, 1, 0) OVER (ORDER BY y) AS more, LEAD(n, 1, 0) OVER (ORDER BY y) AS next
   FROM (SELECT YEAR(joined) AS y, COUNT(*) AS n FROM people GROUP BY y) AS t
 
+-- groups of the largest few of one column, as BI tools write it
+SELECT joined, region, COUNT(*) AS n FROM people JOIN (SELECT region AS r, COUNT(*) AS m FROM people GROUP BY region
+  ORDER BY m DESC LIMIT 2) AS top ON region = r GROUP BY joined, region
+
+-- lines above the average of all lines
+WITH g AS (SELECT region, AVG(hours) AS h FROM people GROUP BY region) SELECT region, h FROM g WHERE h > (SELECT AVG(h) FROM g)
+
 -- SELECTs about one table, or about the lines of one in WITH, one below the other: bought together
 SELECT region AS who, COUNT(*) AS n FROM people GROUP BY region UNION ALL SELECT 'all', COUNT(*) FROM people
 

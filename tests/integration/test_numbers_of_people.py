@@ -93,6 +93,8 @@ SAME_AS_DUCKDB = (
     "SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n FROM visits WHERE ward = 'B' GROUP BY person)",
     "WITH per AS (SELECT person, SUM(cost) AS total FROM visits GROUP BY person) SELECT AVG(total) FROM per",
     "SELECT SUM(s) FROM (SELECT person, SUM(CASE WHEN ward = 'A' THEN 2 ELSE 1 END) AS s FROM visits GROUP BY person)",
+    "SELECT COUNT(*) FROM (SELECT person FROM visits GROUP BY person HAVING COUNT(*) >= 3) AS loyal",
+    "SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY 1 HAVING COUNT(*) > 2) WHERE n < 6",
 )
 
 
@@ -184,7 +186,7 @@ def test_the_price_follows_from_the_bound_and_not_from_the_rows(asked: Callable[
         (f"SELECT AVG(a) FROM {PER.format('SUM(CASE WHEN cost > 3 THEN 0 END) AS a')}", "nothing is added up"),
         (f"SELECT AVG(a) FROM {PER.format('SUM(cost) / COUNT(*) AS a')}", "people are asked about like this"),
         (
-            "SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person HAVING COUNT(*) > 2)",
+            "SELECT AVG(n) FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person HAVING SUM(cost) > 2)",
             "FROM, WHERE and GROUP BY",
         ),
         (

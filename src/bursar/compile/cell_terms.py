@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 
 import numpy as np
@@ -70,6 +71,29 @@ def _days(attribute: Dates, cell: int) -> Stands:
     return tuple(first.fromordinal(day) for day in range(first.toordinal(), behind.toordinal()))
 
 
+_OF_MONTHS = {
+    "year", "quarter", "month", "monthname", "last_day", "trunc month", "trunc quarter", "trunc year",
+    "datediff month", "datediff quarter", "datediff year",
+}  # fmt: skip
+"""Functions of days that are the same for all days of a month."""
+
+
+@functools.lru_cache(maxsize=256)
+def _by_month(term: Term) -> frozenset[str]:
+    """The columns in a term of which it matters no more than the month."""
+    refs = [part.name.text for part in walk_terms(term) if isinstance(part, Ref)]
+    calls = [part for part in walk_terms(term) if isinstance(part, Call) and part.function in _OF_MONTHS]
+    inside = [part.name.text for call in calls for part in call.parts if isinstance(part, Ref)]
+    return frozenset(name for name in refs if refs.count(name) == inside.count(name))
+
+
+def _first_days(stands: Stands) -> Stands:
+    """Of days, one of each month."""
+    if stands is None or len(stands) < 2:
+        return stands
+    return tuple({(day.year, day.month): day for day in reversed(stands) if isinstance(day, date)}.values())
+
+
 def values_on(term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands]], domain: Domain) -> list[Exact]:
     """What a term is on the grid of what columns stand for, last column fastest."""
     if math.prod(map(len, stands)) > MOST_EVALUATED:
@@ -77,7 +101,12 @@ def values_on(term: Term, names: Sequence[str], stands: Sequence[Sequence[Stands
             f"{' and '.join(names)} have too many joint values for this; {MOST_EVALUATED} are possible",
             position=term.position,
         )
-    return [_agreed(term, names, combination, domain) for combination in itertools.product(*stands)]
+    monthly = _by_month(term)
+    columns = [
+        [_first_days(each) for each in column] if name in monthly else column
+        for name, column in zip(names, stands, strict=True)
+    ]
+    return [_agreed(term, names, combination, domain) for combination in itertools.product(*columns)]
 
 
 def _agreed(term: Term, names: Sequence[str], stands: Sequence[Stands], domain: Domain) -> Exact:
@@ -146,7 +175,11 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
             position=term.position,
         )
     _check_tests(term, domain)
-    columns = [counted_values(attribute, term.position) for attribute in attributes]
+    monthly = _by_month(term)
+    columns = [
+        [_first_days(stands) for stands in values] if attribute.name in monthly else values
+        for attribute, values in ((each, counted_values(each, term.position)) for each in attributes)
+    ]
     polynomial = _polynomial(term, names, columns)
     numbers: NDArray[np.int64 | np.object_]
     if polynomial is not None:
@@ -157,6 +190,12 @@ def joint_values(term: Call, domain: Domain) -> JointValues:
         numbers, parts = numbers // common, polynomial.parts // common
         largest = max(1, -(-int(np.abs(numbers).max()) // parts))
     else:
+        behind = math.prod(sum(1 if stands is None else len(stands) for stands in column) for column in columns)
+        if behind > MOST_EVALUATED:  # a month stands for each of its days
+            raise QueryError(
+                f"{' and '.join(names)} have too many joint values for this; {MOST_EVALUATED} are possible",
+                position=term.position,
+            )
         values, missing = _counted(term, names, columns, domain)
         null = np.array([value is None for value in values], np.bool_) & ~missing
         fractions = [_fraction(value, term.position) for value in values]

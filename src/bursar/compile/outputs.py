@@ -352,6 +352,8 @@ class Outputs:
             return self._form(item)
         except QueryError as refusal:
             raise replace(refusal, position=item.position if refusal.position < 0 else refusal.position) from None
+        except OverflowError:  # of a constant that no float is as large as
+            raise QueryError("these numbers are too large to be added up", position=item.position) from None
 
     def _form(self, item: Item) -> Form:
         if isinstance(item, Formula):

@@ -33,6 +33,9 @@ from bursar.errors import QueryError
 from bursar.estimation.derived import Derived
 from bursar.sql.terms import Fold, LineSort, Stage, Term, Window, walk_terms
 
+_OF_ALL = ("avg", "count", "min")
+"""What a group that nobody is in changes, OVER lines as in GROUP BY."""
+
 
 def run_stages(workload: Workload, numbers: Sequence[Derived]) -> LineTable:
     """The lines of a workload's answers after all of its stages. `numbers` has every output on all lines."""
@@ -42,7 +45,8 @@ def run_stages(workload: Workload, numbers: Sequence[Derived]) -> LineTable:
     for name, number, count in zip(workload.outputs, numbers, workload.counts, strict=True):
         columns[name] = replace(number, low=np.maximum(number.low, 0.0)) if count else number
     every = np.ones(len(workload.labels), np.bool_)
-    folded = any(isinstance(part, Fold) for s in workload.stages for term in s.all_terms() for part in walk_terms(term))
+    parts = [part for stage in workload.stages for term in stage.all_terms() for part in walk_terms(term)]
+    folded = any(isinstance(part, Fold) or (isinstance(part, Window) and part.function in _OF_ALL) for part in parts)
     groups = f"all {len(every)} groups that are possible are put together here, also those that nobody is in"
     table = LineTable(columns, every, every, (groups,) if folded and workload.keys else ())
     for stage in workload.stages:

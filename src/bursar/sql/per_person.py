@@ -113,10 +113,47 @@ def _both(tree: Node) -> tuple[Node, Node | None]:
             outer.set("with_", None)
     if not isinstance(inner, exp.Select):
         return outer, None
+    inner = _chosen_outside(outer, _by_columns(inner.copy()))
     called = table.args.get("alias")
     name = ONE_TABLE.text if called is None else str(called.this.this)
     source.set("this", exp.Table(this=exp.Identifier(this=name, quoted=True)))
     return outer, inner
+
+
+def _by_columns(inner: Node) -> Node:
+    """The inner SELECT with GROUP BY 1 as what stands there."""
+    for node in [] if inner.args.get("group") is None else list(inner.args["group"].expressions):
+        place = int(str(node.this)) if isinstance(node, exp.Literal) and str(node.this).isdecimal() else 0
+        if 1 <= place <= len(inner.expressions):
+            node.replace(inner.expressions[place - 1].unalias().copy())
+    return inner
+
+
+def _chosen_outside(outer: Node, inner: Node) -> Node:
+    """HAVING of the inner SELECT as WHERE of the outer one, if it is about the one number of each person.
+
+    The inner one has a line for each person, and for each of its keys, and HAVING leaves some of them to be read: so
+    does WHERE around it.
+    """
+    having = inner.args.get("having")
+    if having is None:
+        return inner
+    selected = {item.this: item.alias for item in inner.expressions if isinstance(item, exp.Alias)}
+    wanted = {node for node in having.find_all(exp.AggFunc) if node not in selected}
+    numbers = [alias for node, alias in selected.items() if node.find(exp.AggFunc) is not None]
+    if len(wanted) > 1 or (wanted and numbers):
+        return inner  # several numbers of each person; refused for its HAVING
+    for node in wanted:
+        name = next(f"number{'_' * length}" for length in range(9) if f"number{'_' * length}" not in selected.values())
+        inner.append("expressions", exp.alias_(node.copy(), name, quoted=True))
+        selected[node] = name
+    for node in list(having.find_all(exp.AggFunc)):
+        node.replace(exp.column(exp.to_identifier(selected[node], quoted=True)))
+    where = outer.args.get("where")
+    parts = [exp.paren(clause.this.copy()) for clause in (where, having) if clause is not None]
+    outer.set("where", exp.Where(this=exp.and_(*parts)))
+    inner.set("having", None)
+    return inner
 
 
 def _by(inner: Node, unit: str) -> bool:

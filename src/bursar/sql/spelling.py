@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
 from sqlglot import exp
 
-from bursar.sql.subselects import scalar_subselects
+from bursar.sql.series_limits import series_limits
+from bursar.sql.subselects import scalar_subselects, scalars_of_lines
 from bursar.sql.syntax import FLAGS, Node, bare, position, without_alias
 
 
@@ -25,7 +27,7 @@ def without_schema(tree: Node) -> None:
 
 _RESPELLED = (
     exp.Anonymous, exp.WithinGroup, exp.ApproxQuantile, exp.ApproxDistinct, exp.ToChar, exp.DateAdd, exp.DateSub,
-    exp.DateBin,
+    exp.DateBin, exp.Bracket,
 )  # fmt: skip
 
 
@@ -41,6 +43,8 @@ def standard_functions(tree: Node) -> None:
 def _standard(node: Node) -> Node | None:
     if isinstance(node, exp.ApproxDistinct):
         return exp.Count(this=exp.Distinct(expressions=[node.this.copy()]))
+    if isinstance(node, exp.Bracket):
+        return _one_of_quantiles(node)
     if isinstance(node, exp.ToChar):
         return _formatted(node.this, str(node.args["format"].name)) if node.args.get("format") is not None else None
     if isinstance(node, exp.DateBin):
@@ -88,6 +92,21 @@ def _standard(node: Node) -> Node | None:
         case "DATEADD" | "TIMESTAMPADD", [unit, amount, of]:
             return exp.Add(this=of, expression=exp.Interval(this=amount, unit=exp.Var(this=str(unit.name).upper())))
     return None
+
+
+def _one_of_quantiles(node: Node) -> Node | None:
+    """APPROX_QUANTILES(x, 4)[OFFSET(1)], of the list of all quarters the second one, is QUANTILE_CONT(x, 0.25)."""
+    all_of, place = node.this, node.expressions[0]
+    if not isinstance(all_of, exp.ApproxQuantiles) or not isinstance(place, exp.Anonymous):
+        return None
+    first = {"OFFSET": 0, "ORDINAL": 1}.get(place.name.upper())
+    if first is None or len(place.expressions) != 1 or len(node.expressions) != 1:
+        return None
+    parts, number = (str(part.this) for part in (all_of.expression, place.expressions[0]))
+    if not parts.isdecimal() or not number.isdecimal() or not 0 < int(number) - first < int(parts) <= 1000:
+        return None  # the ends are the least and the greatest value, which are a single person's
+    share = Decimal(int(number) - first) / Decimal(int(parts))
+    return exp.PercentileCont(this=all_of.this.copy(), expression=exp.Literal.number(f"{share:f}"))
 
 
 def _formatted(of: Node, form: str) -> Node | None:
@@ -225,7 +244,9 @@ STEPS: tuple[Callable[[Node], None], ...] = (
     plain_casts,
     plain_conditions,
     tuples_in_lists,
+    series_limits,
     scalar_subselects,
+    scalars_of_lines,
 )
 
 

@@ -36,6 +36,48 @@ def scalar_subselects(tree: Node) -> None:
             _ungrouped(select, inner)
 
 
+def scalars_of_lines(tree: Node) -> None:
+    """WHERE n > (SELECT AVG(n) FROM g), of a SELECT that reads the lines of g, compares with their AVG(n) OVER ().
+
+    The total stands in a SELECT of its own around g, so that no condition chooses lines before it is known.
+    """
+    named = {cte.alias_or_name.casefold() for cte in tree.find_all(exp.CTE)}
+    for select in list(tree.find_all(exp.Select)):
+        source = select.args.get("from_")
+        table = None if source is None else source.this
+        if not isinstance(table, exp.Table) or table.name.casefold() not in named or select.args.get("joins"):
+            continue
+        clauses = [select.args[name] for name in ("where", "having", "qualify") if select.args.get(name) is not None]
+        found = [
+            sub
+            for part in (*select.expressions, *clauses)
+            for sub in part.find_all(exp.Subquery)
+            if sub.parent_select is select
+            and _is_scalar(sub.this)
+            and sub.this.args.get("where") is None
+            and sub.this.find(exp.Count) is None  # which groups occur is a question of its own
+        ]
+        same = [sub for sub in found if sub.this.args["from_"].this.name.casefold() == table.name.casefold()]
+        grouped = select.args.get("group") is not None or any(
+            node.parent_select is select for node in select.find_all(exp.AggFunc)
+        )
+        if not same or len(same) < len(found) or grouped:
+            continue
+        totals: list[Node] = [exp.Star()]
+        for number, sub in enumerate(same):
+            holder = exp.Paren(this=_value(sub))
+            for node in list(holder.find_all(exp.AggFunc)):
+                node.replace(exp.Window(this=node.copy()))
+            name = f"of_all_{number + 1}"
+            totals.append(exp.alias_(holder, name, quoted=True))
+            sub.replace(exp.Column(this=exp.to_identifier(name, quoted=True)))
+        alias = table.alias_or_name
+        bare_table = table.copy()
+        bare_table.set("alias", None)
+        inner = exp.Select(expressions=totals, from_=exp.From(this=bare_table))
+        source.set("this", exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias))))
+
+
 def _scalars(select: Node) -> Iterator[Node]:
     """The sub-selects of a select list and of HAVING that are arithmetic of aggregates of one table's rows."""
     having = select.args.get("having")

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from bursar.compile import Workload, compile
+from bursar.errors import QueryError
 from bursar.sql import Aggregate, Function, parse, render
 from harness.cases import every
 from harness.public import DOMAIN, SHOWN, connect, counts
@@ -129,3 +130,9 @@ def test_every_question_written_out_gives_the_same(block: Block, database: duckd
 
 def test_there_are_hundreds() -> None:
     assert len(blocks()) >= 200
+
+
+@pytest.mark.parametrize("item", ["1e999 * COUNT(*)", "COUNT(*) + 1e400", "1e999 / COUNT(*)", "AVG(age) * 1e999"])
+def test_constants_beyond_floats_are_refused(item: str) -> None:
+    with pytest.raises(QueryError, match="too large to be added up"):
+        compile(parse(f"SELECT {item} AS n FROM people"), DOMAIN, "people")

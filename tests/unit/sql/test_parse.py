@@ -30,6 +30,7 @@ from bursar.sql import (
     parse,
     render,
 )
+from bursar.sql.query import IsTrue
 from bursar.sql.terms import Call, refs_of
 from bursar.sql.tokens import DEEPEST, LARGEST_TEXT, MOST_ITEMS
 
@@ -99,7 +100,7 @@ def test_everything_at_once() -> None:
         ),
         ("NOT a = 1 AND b = 2", And(parts=(Not(part=compare("a", "=", 1)), compare("b", "=", 2)))),
         ("a IS NOT DISTINCT FROM 1", And(parts=(compare("a", "=", 1), Not(part=IsNull(column=Name(text="a")))))),
-        ("a IS TRUE", And(parts=(compare("a", "=", True), Not(part=IsNull(column=Name(text="a")))))),
+        ("a IS TRUE", IsTrue(part=compare("a", "=", True))),
         ("a IS DISTINCT FROM NULL", Not(part=IsNull(column=Name(text="a")))),
     ],
 )
@@ -275,3 +276,15 @@ def test_a_column_is_not_grouped_by_as_it_is_and_by_its_alias(group: str) -> Non
     with pytest.raises(QueryError, match="names the same groups twice, once as shop") as refusal:
         parse(text)
     assert refusal.value.position == text.rindex("shop")
+
+
+@pytest.mark.parametrize(("list_of_all", "share"), [("4)[OFFSET(1)]", "0.25"), ("100)[ORDINAL(91)]", "0.9")])
+def test_one_of_a_list_of_quantiles(list_of_all: str, share: str) -> None:
+    quantile = parse(f"SELECT APPROX_QUANTILES(age, {list_of_all} AS m FROM people")
+    assert quantile == parse(f"SELECT QUANTILE_CONT(age, {share}) AS m FROM people")
+
+
+@pytest.mark.parametrize("ends", ["4)[OFFSET(0)]", "4)[OFFSET(4)]", "4)[ORDINAL(1)]", "4)[1]", "4)"])
+def test_the_ends_of_that_list_are_a_single_persons(ends: str) -> None:
+    with pytest.raises(QueryError):
+        parse(f"SELECT APPROX_QUANTILES(age, {ends} AS m FROM people")
