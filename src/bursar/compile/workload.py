@@ -31,9 +31,9 @@ from bursar.arrays import Reals
 from bursar.core.domain import Value
 from bursar.core.queries import LinearMap
 from bursar.estimation.derived import Box, Combination, Derived, Form, Quantile, Ratio, Variance, single
-from bursar.estimation.estimate import ErrorLaw, JointLaw
+from bursar.estimation.estimate import ErrorLaw
 from bursar.estimation.joint_quantiles import quantile_ends
-from bursar.estimation.joint_ratios import MOST_JOINT_NUMBERS, JointRows, ratio_ends
+from bursar.estimation.joint_ratios import JointRows, ratio_ends
 from bursar.estimation.joint_variances import variance_ends
 from bursar.sql import TRUE, And, AtLeast, Between, Compare, Condition, Constant, IsTrue, Not, Op, Or
 from bursar.sql.query import Leaf, leaves
@@ -386,9 +386,8 @@ class Workload:
         columns, lows, highs = ((np.append(part, 0.0) / scale)[self.index] for part in (values, low, high))
         box = Box(columns, lows, highs)
         others = [form for form in self.forms if form.columns and not isinstance(form, Combination)]
-        rows, each = None, 0.0
-        if others and isinstance(law, JointLaw) and self.index.size <= MOST_JOINT_NUMBERS:
-            rows = JointRows(law, self.index, scale)
+        rows, each = JointRows.of(law, self.index, scale) if others else None, 0.0
+        if rows is not None:
             plain = np.unique(self.index[:, [c for form in self.forms if form not in others for c in form.columns]])
             each = (beta - rows.chance_beyond(values - low, plain[plain >= 0], beta)) / len(others)
             if each * len(values) < LEAST_SHARE * beta * len(self.index):

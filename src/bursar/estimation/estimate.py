@@ -182,16 +182,20 @@ class RepeatedRows:
         return float(np.square(self.weights).sum(axis=1).mean()) * self.noise.variance()
 
     def as_draws(self, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
-        return self.draws_of(np.arange(self.rows), combinations)
+        groups, queries = np.divmod(self.order, len(self.weights))
+        inside = [np.flatnonzero(groups == group) for group in range(self.copies)]
+        drawn = np.concatenate([combinations[:, some] @ self.weights[queries[some]] for some in inside], axis=1)
+        return drawn, Noises.alike(self.noise, drawn.shape[1])
 
-    def draws_of(self, rows: Integers, combinations: Reals) -> tuple[Reals, Sequence[Noise]]:
-        """Combinations of some of the rows, over the draws of their groups alone."""
+    def rows_as_draws(self, rows: Integers) -> tuple[Reals, Sequence[Noise]]:
+        """Some of the rows as weights of the draws of their groups alone."""
         groups, queries = np.divmod(self.order[rows], len(self.weights))
-        weights = [
-            combinations[:, inside] @ self.weights[queries[inside]]
-            for inside in (np.flatnonzero(groups == group) for group in np.unique(groups))
-        ]
-        drawn = np.concatenate([np.empty((len(combinations), 0)), *weights], axis=1)
+        present = np.unique(groups)
+        if len(present) == 1:
+            drawn = self.weights[queries]
+        else:
+            own = np.where(groups[:, None] == present, 1.0, 0.0)
+            drawn = np.einsum("ig,ij->igj", own, self.weights[queries]).reshape(len(rows), -1)
         return drawn, Noises.alike(self.noise, drawn.shape[1])
 
     def _share(self, beta: float) -> float:

@@ -25,13 +25,15 @@ Edge cases: an R that would become empty, which (1) excludes, stays as it was.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bursar.arrays import Integers, Reals
+from bursar.core.accounting import Noise
 from bursar.estimation.derived import ROUNDING_OF_ENDS, Combination, Ratio
-from bursar.estimation.estimate import JointLaw
+from bursar.estimation.estimate import ErrorLaw, JointLaw, RepeatedRows
 from bursar.tails import covering_half_widths, tail
 
 CHERNOFF_ROUNDS = 6
@@ -41,8 +43,8 @@ TIMES_THE_RATIO = (4.0, 64.0)
 """Where a ratio that nothing public bounds is first looked for, in multiples of what it may be; and its least size."""
 LEAST_RATIO = 2.0**-100
 
-MOST_JOINT_NUMBERS = 1024
-"""Lines times columns of an answer for which joint laws are looked at."""
+MOST_JOINT_NUMBERS, MOST_REPEATED_NUMBERS = 1024, 2**16
+"""Lines times columns of an answer for which joint laws are looked at; and where all groups have the same law."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,12 @@ class JointRows:
     law: JointLaw
     index: Integers  # (lines, columns) -> row, -1 where the number is 0 by definition
     scale: Reals  # what each row is a multiple of, and 1 for the number that is 0
+
+    @staticmethod
+    def of(law: ErrorLaw | None, index: Integers, scale: Reals) -> JointRows | None:
+        """None where the law is none of rows together, or rows are too many for it."""
+        most = MOST_REPEATED_NUMBERS if isinstance(law, RepeatedRows) else MOST_JOINT_NUMBERS
+        return JointRows(law, index, scale) if isinstance(law, JointLaw) and index.size <= most else None
 
     def combinations(self, side: Combination) -> Reals:
         """The weights of the rows in a combination of columns, one line for each line of the answer."""
@@ -66,17 +74,23 @@ class JointRows:
 
         Widths are taken to eleven digits: they may come from ends of bars, which were rounded.
         """
+        if len(which) == 0:
+            return 0.0
         draws, noises = self.law.as_draws(np.eye(len(widths))[which])
         own = np.array([float(f"{width:.11g}") for width in widths[which]])
         return sum(tail(draws[own == width], noises, width, enough) for width in np.unique(own).tolist())
 
-    def of_line(self, line: int, columns: tuple[int, ...], combinations: Reals) -> Reals:
-        """The weights of the rows in several combinations of columns on one line of the answer."""
+    def of_line(self, line: int, columns: tuple[int, ...]) -> tuple[Reals, Sequence[Noise]]:
+        """Columns on one line of the answer as weights of draws, a row for each."""
         rows = self.index[line, list(columns)]
-        weights = np.zeros((len(combinations), len(self.scale)))
-        each = np.arange(len(combinations))[:, None]
-        np.add.at(weights, (each, rows), combinations / self.scale[rows])
-        return weights[:, :-1]
+        some = rows >= 0
+        if isinstance(self.law, RepeatedRows):
+            drawn, noises = self.law.rows_as_draws(rows[some])
+        else:
+            drawn, noises = self.law.as_draws(np.eye(len(self.scale) - 1)[rows[some]])
+        weights = np.zeros((len(rows), drawn.shape[1]))
+        weights[some] = drawn / self.scale[rows[some]][:, None]
+        return weights, noises
 
 
 def ratio_ends(ratio: Ratio, columns: Reals, rows: JointRows, beta: float) -> tuple[Reals, Reals]:

@@ -223,13 +223,15 @@ def _too_many(workload: LinearMap, mode: Mode) -> bool:
     """Whether queries are more than are planned together."""
     if workload.rows <= MOST_ROWS:
         return False
-    products = products_of(workload)
-    if len(products) != 1 or mode is not Mode.PURE:
+    if mode is not Mode.PURE:
         return len(workload.attrs) != 1 or workload.rows > MOST_ROWS_OF_COLUMN
     from bursar.strategies.cells import is_disjoint  # linear algebra takes a while to load
 
-    copies = math.prod(mask.rows for mask in products[0].masks if is_disjoint(mask))
-    return workload.rows > min(MOST_ROWS_IN_GROUPS, MOST_ROWS_OF_COLUMN * copies)
+    groups = [[mask for mask in product.masks if is_disjoint(mask)] for product in products_of(workload)]
+    copies = min(math.prod(mask.rows for mask in masks) for masks in groups)
+    others = {name for product in products_of(workload) for mask in product.masks for name in mask.attrs}
+    others -= {name for masks in groups for mask in masks for name in mask.attrs}
+    return len(others) != 1 or workload.rows > min(MOST_ROWS_IN_GROUPS, MOST_ROWS_OF_COLUMN * copies)
 
 
 def _overlap(workload: LinearMap, mode: Mode) -> int:

@@ -168,6 +168,9 @@ SMALL_JOINT = 1024
 LONG_COLUMN = 512
 """From this many cells on, all ranges are measured by sines: a dense strategy would be as large as its square."""
 
+LONG_FOR_LAPLACE = 256
+"""From this many cells on, ranges of a column with Laplace noise are planned over blocks of them."""
+
 MOST_JUMPS = 4
 """At most so many jumps of a query of a long column on average: a range has two."""
 
@@ -268,7 +271,7 @@ def _is_long(mask: Mask, mode: Mode) -> bool:
         return False
     steps, cells = mask.steps, len(mask.steps.breaks())
     many_ranges = cells <= 2 * steps.rows and len(steps.at) <= MOST_JUMPS * steps.rows
-    return cells > LARGEST_DENSE or (mode is Mode.PURE and cells >= LONG_COLUMN and many_ranges)
+    return cells > LARGEST_DENSE or (mode is Mode.PURE and cells >= LONG_FOR_LAPLACE and many_ranges)
 
 
 def _long(mask: Mask, mode: Mode, gap: float) -> StrategyPlan:
@@ -373,6 +376,8 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     nonempty = [product for product in products if product.rows]
     if not any(product.largest() for product in nonempty):
         return _nothing(mode, sum(product.rows for product in nonempty))
+    if mode is Mode.PURE and (mask := _one_mask(nonempty)) is not None and _is_long(mask, mode):
+        return _long(mask, mode, gap)
     seen = _per_column(nonempty)
     if seen is not None and all(_identity(mask.steps) for mask in seen.values()):
         return _stacked_tables(nonempty, seen, mode, beta)
@@ -387,6 +392,20 @@ def _stack(products: Sequence[Product], mode: Mode, gap: float, beta: float | No
     except QueryError:  # too many cells for one matrix
         return _apart(nonempty, mode, gap)
     return kronecker_plan("joint", kronecker([merged], power=_power(mode), gap=gap, beta=beta), mode)
+
+
+def _one_mask(products: Sequence[Product]) -> Mask | None:
+    """All rows of products that are about the same column, or about none, as one mask; None for others."""
+    masks = [product.masks for product in products]
+    attrs = {(mask.attrs, mask.sizes) for some in masks for mask in some}
+    if len(attrs) != 1 or any(len(some) > 1 for some in masks):
+        return None
+    ((names, sizes),) = attrs
+    size = math.prod(sizes)
+    rows = [some[0].steps if some else Steps.total(size) for some in masks]
+    lengths = np.concatenate([[0], *(np.diff(steps.starts) for steps in rows)])
+    at, jump = (np.concatenate([getattr(steps, name) for steps in rows]) for name in ("at", "jump"))
+    return Mask(names, sizes, Steps(size, np.cumsum(lengths), at, jump))
 
 
 def _shared_groups(products: Sequence[Product]) -> tuple[Mask, ...]:

@@ -142,9 +142,14 @@ class LaplaceSums:
         return float(self._series.tails_at(reach)[self._some].max()) if reach > 0 else 1.0
 
     def scale_for(self, alpha: float, beta: float) -> float:
-        """About the largest scale at which `tail` is at most beta; infinite where no sum has any weight."""
+        """About the largest scale at which `tail` is at most beta; infinite where no sum has any weight.
+
+        Edge cases: 0 where the threshold is no more than what the lattice of the draws may move a sum by.
+        """
         if len(self.levels) == 0:
             return math.inf
+        if alpha <= float(self.shift.max()):
+            return 0.0
         low = high = alpha / self._reach
         while self.tail(low, alpha) > beta:
             low, high = low / 1.1, low

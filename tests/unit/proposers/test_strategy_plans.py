@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from bursar.core.accounting import Mode
-from bursar.core.queries import LinearMap, Product, Stack
+from bursar.core.queries import LinearMap, Mask, Product, Stack, Steps
 from bursar.estimation import least_squares
-from bursar.proposers.buying.strategy_plans import listed
+from bursar.estimation.estimate import RepeatedRows, WeightedRows, meets
+from bursar.goal import Goal, GoalKind
+from bursar.proposers.buying.strategy_plans import RepeatedPlan, listed
 from bursar.strategies import best
 from harness.maps import domain_of
 from harness.plans import all_ranges, least_squares_variances, matrix, stacked
@@ -39,3 +41,19 @@ def test_a_plan_over_many_cells_has_weights(name: str, mode: Mode, monkeypatch: 
     least = least_squares_variances(workload, planned.plan.parts, DOMAIN) * (2 if mode is Mode.PURE else 1)
     assert np.all(variances >= least * (1 - 1e-9))
     assert variances.sum() <= 1.05 * least.sum()
+
+
+PREFIXES = Mask(("x",), (120,), Steps.ranges(np.zeros(120, np.int64), 1 + np.arange(120), 120))
+
+
+def test_coarse_noise_has_bounds_row_by_row() -> None:
+    """Errors of a few people: noise on a lattice that is felt, where bounds on all sums together would be loose."""
+    planned = listed(Product((PREFIXES,)), domain_of(x=120), Mode.PURE)
+    assert isinstance(planned, RepeatedPlan)
+    for amount, law in ((1000.0, RepeatedRows), (0.03, WeightedRows)):
+        goal = Goal(kind=GoalKind.ERROR, amount=amount)
+        unit = planned.unit_for_error(goal)
+        assert unit is not None
+        assert isinstance(planned.law(unit), law)
+        assert meets(planned.law(unit), goal)
+        assert not meets(planned.law(1.1 * unit), goal)

@@ -315,7 +315,7 @@ LONG: dict[str, Product] = {
 @pytest.mark.parametrize("name", LONG)
 def test_ranges_of_a_long_column_have_the_weights_of_one_group(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the estimates from rows that came out as one, each alone; a twin in another order would differ."""
-    monkeypatch.setattr(best, "LONG_COLUMN", 32)
+    monkeypatch.setattr(best, "LONG_FOR_LAPLACE", 32)
     workload, domain = LONG[name], domain_of(g=3, h=2, x=40)
     plan = best_strategy(workload, Mode.PURE)
     assert plan.kind == "long column"
@@ -345,3 +345,14 @@ def test_a_product_with_one_factor_to_plan_for_is_the_same_in_every_group() -> N
     table = np.moveaxis(measured_values[0].reshape(5, -1, 4), 1, 2).reshape(20, -1)
     expected = (table @ groups.weights().T).ravel()[groups.order()]
     assert np.allclose(plan.answers.estimate(measured_values), expected)
+
+
+def test_a_total_beside_ranges_of_a_long_column_is_one_more_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best, "LONG_FOR_LAPLACE", 32)
+    domain = domain_of(g=3, x=40)
+    workload = Stack((Product((values("g", 3),)), Product((values("g", 3), PREFIXES))))
+    plan = best_strategy(workload, Mode.PURE)
+    assert plan.kind == "long column"
+    check_errors(plan, workload, domain)
+    assert plan.answers is not None
+    assert plan.answers.variances()[:3] == pytest.approx(plan.answers.variances()[3 + 39 :: 40])

@@ -43,7 +43,7 @@ MOST_WEIGHTS = 2**24
 MOST_LISTED = 2048
 """Most queries whose errors are bounded one by one."""
 
-MANY_WEIGHTS = 2**18
+MANY_WEIGHTS = 2**13
 """From so many on, errors with Laplace noise are bounded together, if one group's weights are those of all."""
 
 USUAL_BETA = 0.05
@@ -154,11 +154,12 @@ class RepeatedPlan:
         """About how much memory it takes."""
         return 4 * self.weights.nbytes + self.order.nbytes
 
-    def law(self, unit: float, beta: float = USUAL_BETA) -> RepeatedRows:
-        (noise, *_) = (noise for _, noise in self.plan.noises(unit))
-        return RepeatedRows(
-            weights=self.weights, sums=self._sums(beta), noise=noise, copies=self.copies, order=self.order
-        )
+    def law(self, unit: float) -> RepeatedRows | WeightedRows:
+        if not self._fine(unit) and self._written_out is not None:
+            return self._written_out.law(unit)
+        sums = next(iter(self.sums.values()), None) or self._sums(USUAL_BETA)
+        noise = self.plan.noises(unit)[0][1]
+        return RepeatedRows(weights=self.weights, sums=sums, noise=noise, copies=self.copies, order=self.order)
 
     def estimate(self, values: Sequence[NDArray[np.int64]], unit: float) -> Reals:
         assert self.plan.answers is not None
@@ -170,10 +171,28 @@ class RepeatedPlan:
     def unit_for_error(self, goal: Goal) -> float | None:
         """The largest unit of noise that keeps the goal, but for about one per cent."""
         sums, part = self._sums(goal.beta), self.plan.parts[0]
-        if not sums.applies(goal.amount):
-            return None
         scale = sums.scale_for(goal.amount, each_of(goal.beta, self.copies) * (1 - 1e-9))
-        return None if math.isinf(scale) else scale / part.scale * (1 - 1e-9)
+        if math.isinf(scale):
+            return None  # nothing is uncertain, so nothing is bought
+        unit = scale / part.scale * (1 - 1e-9)
+        if not self._fine(unit) and self._written_out is not None:
+            return self._written_out.unit_for_error(goal)
+        return unit if unit > 0 else None
+
+    def _fine(self, unit: float) -> bool:
+        """Whether noise is as good as continuous, so that errors are bounded closely together."""
+        sums = next(iter(self.sums.values()), None) or self._sums(USUAL_BETA)
+        spread = unit * self.plan.parts[0].scale * math.sqrt(float(sums.variances.max(initial=0.0)))
+        return sums.applies(spread)
+
+    @cached_property
+    def _written_out(self) -> ExplicitPlan | None:
+        """The plan with all weights, for noise that is coarse; None where there are too many."""
+        answers, rows = self.plan.answers, sum(part.map.rows for part in self.plan.parts)
+        few = len(self.order) <= MOST_LISTED and len(self.order) * rows <= MOST_WEIGHTS
+        if not few or answers is None or answers.weights is None:
+            return None
+        return ExplicitPlan(self.plan, answers.weights())
 
     def beside_total(self, workload: LinearMap, domain: Domain) -> ExplicitPlan | None:
         """The same rows where the number of all rows is public, which ties groups to each other; None for too many."""

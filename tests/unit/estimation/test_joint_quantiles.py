@@ -1,0 +1,73 @@
+"""Errors of very many ranks are bounded at once, and as closely as one by one."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from bursar.core.accounting import Noise, NoiseKind
+from bursar.estimation import joint_quantiles
+from bursar.estimation.derived import Quantile
+from bursar.estimation.estimate import RepeatedRows
+from bursar.estimation.joint_quantiles import RankErrors, quantile_ends
+from bursar.estimation.joint_ratios import JointRows
+from bursar.tails import LaplaceSums, half_widths
+
+NOISE = Noise(kind=NoiseKind.LAPLACE, scale=50_000.0)
+VALUES, COPIES = 24, 3
+WEIGHTS = np.tril(np.ones((VALUES, VALUES))) / 1024  # every value is measured, with noise of about 50 people
+LAW = RepeatedRows(
+    weights=WEIGHTS,
+    sums=LaplaceSums.of(WEIGHTS, 0.05),
+    noise=NOISE,
+    copies=COPIES,
+    order=np.arange(COPIES * VALUES),
+)
+INDEX = np.arange(COPIES * VALUES).reshape(COPIES, VALUES)
+ROWS = JointRows(LAW, INDEX, np.ones(COPIES * VALUES + 1))
+MEDIAN = Quantile(
+    columns=tuple(range(VALUES)), points=tuple(map(float, range(VALUES))), share=Decimal("0.5"), between=False
+)
+RANKS = 100.0 * np.cumsum(np.ones((COPIES, VALUES)), axis=1)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joint_quantiles, "MANY_WEIGHTS", 1)
+
+
+def test_widths_are_those_of_single_ranks(at_once: None) -> None:
+    weights, noises = ROWS.of_line(1, MEDIAN.columns)
+    assert np.array_equal(weights, WEIGHTS)
+    errors = RankErrors.of(weights, noises, 0.05)
+    assert errors.settled
+    exact = np.array([half_widths(weights[i : i + 1], noises, 0.05)[0] for i in range(VALUES)])
+    assert np.all(errors.widths >= exact / 1.01)
+    assert np.all(errors.widths <= 1.03 * exact)
+
+
+def test_ends_are_those_that_are_found_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = quantile_ends(MEDIAN, RANKS, ROWS, 0.05)
+    monkeypatch.setattr(joint_quantiles, "MANY_WEIGHTS", 1)
+    together = quantile_ends(MEDIAN, RANKS, ROWS, 0.05)
+    for one, other in zip(apart, together, strict=True):
+        assert np.all(np.abs(one - other) <= 1)
+    assert np.all(together[0] < 11)
+    assert np.all(together[1] > 11)
+
+
+def test_the_median_is_covered_but_not_by_bars_of_a_tenth(at_once: None) -> None:
+    """1,000 draws at a failure of 20 %; the twin's noise is ten times what its bars are for."""
+    rng = np.random.default_rng(4)
+    a = np.exp(-1 / NOISE.scale)
+
+    def missed(times: float, draws: int = 1000) -> float:
+        noise = times * (rng.geometric(1 - a, (draws, VALUES)) - rng.geometric(1 - a, (draws, VALUES))) @ WEIGHTS.T
+        rows = JointRows(LAW, np.tile(INDEX[:1], (draws, 1)), ROWS.scale)
+        low, high = quantile_ends(MEDIAN, RANKS[:1] + noise, rows, 0.2 * draws)  # each line by itself
+        return float(np.mean((low > 11) | (high < 11)))
+
+    assert missed(1.0) < 0.25
+    assert missed(10.0) > 0.4
