@@ -18,7 +18,7 @@ from harness.wire import DATABASE, FAILURES, Served, served
 
 psycopg = pytest.importorskip("psycopg")
 
-PACE = 1.0
+PACE = 4.0
 
 
 @pytest.fixture(scope="module")
