@@ -124,6 +124,7 @@ class OnlyTheDifference(AddRemove):
         for columns, more in self._placed(footprints).items():
             before = self.losses.get(columns)
             self.losses[columns] = more if before is None else np.maximum(before, more)
+            self.changed[columns] = self.added
         self.bounds.clear()
         self.tried = None
 

@@ -57,9 +57,7 @@ class DatabaseLedger(ABC):
     def __init__(
         self, anchor: Path, *, charter: Charter | None, expect: tuple[int, str] | None, cipher: Cipher | None = None
     ) -> None:
-        self._anchor = anchor
-        self._cipher = cipher
-        self._closed = False
+        self._anchor, self._cipher, self._closed = anchor, cipher, False
         self._decoded: dict[str, LinearMap] = {}
         self._notes: tuple[str, ...] = ()
         self._landmark = 0  # the earliest position whose hash somebody vouches for
