@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.conditions import read_column, read_condition
+from bursar.sql.conditions import read_cases, read_column, read_condition
 from bursar.sql.literals import read_literal, read_number
 from bursar.sql.names import Name, Number
 from bursar.sql.query import (
@@ -19,14 +19,12 @@ from bursar.sql.query import (
     Aggregate,
     Branch,
     Case,
-    Compare,
     Condition,
     Formula,
     Function,
     Item,
     Linear,
     Not,
-    Op,
     all_of,
     same_meaning,
 )
@@ -34,7 +32,6 @@ from bursar.sql.read_terms import REAL, WHOLE, column_reader, read_term
 from bursar.sql.syntax import (
     Node,
     bare,
-    case_parts,
     position,
     reason,
 )
@@ -195,18 +192,10 @@ def _operand(node: Node, table: Name, function: Function | None) -> Name | Case 
 
 
 def _case(node: Node, table: Name) -> Case:
-    """CASE in both of its forms, and IF."""
-    pairs, otherwise, subject = case_parts(node)
-    branches: list[Branch] = []
-    for when, then in pairs:
-        if subject is None:
-            condition = read_condition(when, table)
-        else:
-            column = read_column(subject, table)
-            condition = Compare(column=column, op=Op.EQ, literal=read_literal(when), position=position(when))
-        branches.append(Branch(condition=condition, value=_branch(then, table), position=position(then)))
-    if otherwise is not None:
-        branches.append(Branch(condition=TRUE, value=_branch(otherwise, table), position=position(otherwise)))
+    branches = [
+        Branch(condition=condition, value=_branch(then, table), position=position(then))
+        for condition, then in read_cases(node, table)
+    ]
     return Case(branches=tuple(branches), position=position(node))
 
 

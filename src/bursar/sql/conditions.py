@@ -11,6 +11,7 @@ from bursar.errors import QueryError
 from bursar.sql.literals import COMPUTED, read_literal
 from bursar.sql.names import Name
 from bursar.sql.query import (
+    TRUE,
     AtLeast,
     Between,
     Compare,
@@ -31,6 +32,7 @@ from bursar.sql.syntax import (
     COMPARISONS,
     Node,
     bare,
+    case_parts,
     operands,
     position,
     read_name,
@@ -39,6 +41,20 @@ from bursar.sql.syntax import (
 from bursar.sql.terms import Call, refs_of
 
 _OPS = dict(zip(COMPARISONS, (Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE), strict=True))
+
+
+def read_cases(node: Node, table: Name) -> list[tuple[Condition, Node]]:
+    """CASE in both of its forms, and IF: each condition with what follows from it; the ELSE under TRUE."""
+    pairs, otherwise, subject = case_parts(node)
+    cases: list[tuple[Condition, Node]] = []
+    for when, then in pairs:
+        if subject is None:
+            condition = read_condition(when, table)
+        else:
+            column = read_column(subject, table)
+            condition = Compare(column=column, op=Op.EQ, literal=read_literal(when), position=position(when))
+        cases.append((condition, then))
+    return [*cases, *([] if otherwise is None else [(TRUE, otherwise)])]
 
 
 def read_condition(node: Node, table: Name) -> Condition:

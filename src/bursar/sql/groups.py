@@ -11,11 +11,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from bursar.errors import QueryError
-from bursar.sql.conditions import read_column, read_condition
+from bursar.sql.conditions import read_cases, read_column, read_condition
 from bursar.sql.literals import read_literal
 from bursar.sql.names import Literal, Name, Number
 from bursar.sql.query import (
-    TRUE,
     CaseBranch,
     CaseGroups,
     Compare,
@@ -220,17 +219,8 @@ def _decimal(edge: Fraction, place: int) -> Number:
 def _cut(node: Node, table: Name) -> Key:
     """CASE in both of its forms, and IF, with labels for values."""
     place = position(node)
-    pairs, otherwise, subject = case_parts(node)
-    pieces: list[CaseBranch] = []
-    for when, then in pairs:
-        if subject is None:
-            condition = read_condition(when, table)
-        else:
-            column = read_column(subject, table)
-            condition = Compare(column=column, op=Op.EQ, literal=read_literal(when), position=position(when))
-        pieces.append(CaseBranch(condition=condition, label=_label(then)))
-    if otherwise is not None:
-        pieces.append(CaseBranch(condition=TRUE, label=_label(otherwise)))
+    cases = read_cases(node, table)
+    pieces = [CaseBranch(condition=condition, label=_label(then)) for condition, then in cases]
     kinds = {Decimal if type(piece.label) is int else type(piece.label) for piece in pieces if piece.label is not None}
     if len(kinds) > 1:
         raise QueryError("the labels of a CASE that rows are grouped by are of one type", position=place)
