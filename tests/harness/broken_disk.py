@@ -44,6 +44,10 @@ class Kept:
     def __call__(self, use: Callable[[Bursar], None]) -> None:
         use(self._bursar)
 
+    def close(self) -> None:
+        """Now, or the garbage collector closes it while the disk of another ledger is broken."""
+        self._bursar.close()
+
 
 class Opened:
     """A new engine for every question: opening and closing break too."""
@@ -54,6 +58,8 @@ class Opened:
     def __call__(self, use: Callable[[Bursar], None]) -> None:
         with reopened(self._place, epsilon=EPSILON) as bursar:
             use(bursar)
+
+    def close(self) -> None: ...
 
 
 class Unsynced(Kept):
@@ -83,6 +89,7 @@ def break_everywhere(place: Path, flow: str, call: str, error: int, lasting: boo
             clock.off += HOUR  # the lease of a claim whose release failed is over
             with_engine(lambda bursar, ask=ask: whole(bursar, place, ask))
             if failed == 0:
+                with_engine.close()
                 return tally
     raise AssertionError("calls never stopped failing")
 
