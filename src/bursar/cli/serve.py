@@ -57,7 +57,11 @@ def serve(
     ] = 10,
     setup: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Owners may set up new data sets here, on the page; not unless named."),
+        typer.Option(
+            metavar="FOLDER",
+            file_okay=False,
+            help="Owners may set up new data sets here, on the page; not unless named.",
+        ),
     ] = None,
     openid: Annotated[
         Path | None,

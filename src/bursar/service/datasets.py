@@ -79,8 +79,11 @@ class DataSets(Mapping[str, DataSet]):
     def open(places: Sequence[str | Path], room: Path | None = None) -> DataSets:
         """Open configs, or folders with a bursar.toml. Refuses what others on this machine could read.
 
-        `room` is a folder in which owners may set up more; those that are there already are opened, too.
+        `room` is a folder in which owners may set up more; those that are there already are opened, too. It is made
+        where there is none.
         """
+        if room is not None:
+            room.mkdir(mode=0o700, parents=True, exist_ok=True)  # rows are uploaded to it
         places = [*places, *(() if room is None else _finished(room))]
         opened: list[DataSet] = []
         try:

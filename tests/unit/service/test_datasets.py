@@ -100,3 +100,12 @@ def test_the_log_is_everybodys_where_the_config_says_so(toml: Path) -> None:
     toml.write_text(toml.read_text().replace('"all"', '"none"'))
     with pytest.raises(ConfigError, match=r"analysts\.log"):
         bursar.open(toml)
+
+
+def test_the_folder_for_new_data_sets_is_made_for_nobody_else_to_read(toml: Path, tmp_path: Path) -> None:
+    room = tmp_path / "new" / "room"
+    with DataSets.open([toml], room) as served:
+        assert served.room == room
+        assert room.stat().st_mode & 0o777 == 0o700
+    with DataSets.open([toml], room):
+        pass  # it is there already
